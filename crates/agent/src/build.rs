@@ -1,0 +1,179 @@
+//! Building a guest from the plan: modules, nodes, links, and what makes the links usable.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+
+use nix::fcntl::{openat, OFlag};
+use nix::sched::{setns, CloneFlags};
+use nix::sys::stat::Mode;
+use nix::unistd::Pid;
+
+use crate::channel::Channel;
+use crate::error::{Doing, Error, Result};
+use crate::guest;
+use crate::modules::{self, Modules};
+use crate::network::{present_namespace, Network, Port};
+use crate::node::{self, Handle};
+use crate::orders::{send, Order};
+use crate::plan::{LinkEnd, Node, Plan, FORMAT};
+use crate::priority::{self, Priority};
+use crate::protocol::FromAgent;
+use crate::ready;
+
+/// What the agent itself uses of the kernel, whatever the plan names.
+const OWN_MODULES: [&str; 3] = ["overlay", "veth", "sch_netem"];
+/// How often progress is told during each part of the building.
+const PROGRESS_MESSAGES: usize = 10;
+
+/// A guest that is ready to run its plan.
+pub struct Guest {
+    /// The plan.
+    pub plan: Plan,
+    /// The nodes of this guest by name.
+    pub nodes: HashMap<String, Handle>,
+    /// The run directory, open.
+    pub run_dir: File,
+}
+
+/// Builds the guest named `name` from the plan in `run_dir`.
+///
+/// # Errors
+/// The plan is unusable or the kernel refuses something.
+pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> {
+    let directory = guest::open_run_directory(run_dir)?;
+    let plan = read_plan(&directory)?;
+    check(&plan, name)?;
+    prepare_kernel(&plan, name)?;
+    guest::prepare_for_nodes(&plan.hosts)?;
+
+    let nodes: Vec<&Node> = plan.nodes.iter().filter(|node| node.guest == name).collect();
+    let mut handles = HashMap::new();
+    let mut networks = Vec::new();
+    let outside = present_namespace()?;
+    for (done, node) in nodes.iter().enumerate() {
+        progress(channel, done, nodes.len(), "nodes")?;
+        networks.push(Network::enter_new(&node.name)?);
+        handles.insert(node.name.clone(), node::create(&plan, node, run_dir)?);
+    }
+    setns(&outside, CloneFlags::CLONE_NEWNET).doing(|| "return to the guest's own network".to_owned())?;
+
+    let wiring = Wiring { nodes, networks };
+    wiring.make_links(channel, &plan)?;
+    wiring.configure(channel, &handles)?;
+    // Not earlier: a long stretch of real-time work would keep the kernel's own threads from freeing memory.
+    for process in handles.values().map(|handle| handle.init).chain([Pid::this()]) {
+        priority::set(process, Priority::Agent).doing(|| "set the priority of the agent".to_owned())?;
+    }
+    Ok(Guest { plan, nodes: handles, run_dir: directory })
+}
+
+fn read_plan(directory: &File) -> Result<Plan> {
+    let doing = || "read plan.json in the run directory".to_owned();
+    let raw = openat(Some(directory.as_raw_fd()), "plan.json", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())
+        .doing(doing)?;
+    // SAFETY: the descriptor was just opened and has no other owner.
+    let mut file: File = unsafe { std::os::fd::FromRawFd::from_raw_fd(raw) };
+    let mut text = String::new();
+    file.read_to_string(&mut text).doing(doing)?;
+    serde_json::from_str(&text).doing(|| "plan.json".to_owned())
+}
+
+/// Finds out now what would otherwise fail in the middle of the run.
+fn check(plan: &Plan, guest: &str) -> Result<()> {
+    if plan.format != FORMAT {
+        return Err(Error::new(format!("plan.json: format {}; this agent reads format {FORMAT}", plan.format)));
+    }
+    if plan.guests.iter().all(|entry| entry.name != guest) {
+        return Err(Error::new(format!("plan.json: no guest {guest}")));
+    }
+    for process in &plan.processes {
+        if let Some(crate::plan::Ready::Output { regex }) = &process.ready {
+            ready::compile(process, regex)?;
+        }
+        let here = |node: &&Node| node.name == process.node && node.guest == guest;
+        if !plan.nodes.iter().any(|node| here(&node)) {
+            return Err(Error::new(format!("process {}: no node {} in guest {guest}", process.name, process.node)));
+        }
+    }
+    Ok(())
+}
+
+/// Loads the modules and sets the parameters that the plan gives the kernel as a whole.
+fn prepare_kernel(plan: &Plan, name: &str) -> Result<()> {
+    let entry = plan.guests.iter().find(|entry| entry.name == name);
+    let mut modules = Modules::find()?;
+    let wanted = entry.iter().flat_map(|entry| &entry.modules);
+    for module in OWN_MODULES.into_iter().chain(wanted.map(String::as_str)) {
+        modules.load(module)?;
+    }
+    modules::serve_kernel()?;
+    entry.iter().flat_map(|entry| &entry.sysctls).try_for_each(|(key, value)| guest::set_sysctl(key, value))
+}
+
+/// The nodes of the guest, each with its network.
+struct Wiring<'a> {
+    nodes: Vec<&'a Node>,
+    networks: Vec<Network>,
+}
+
+impl Wiring<'_> {
+    fn make_links(&self, channel: &mut Channel, plan: &Plan) -> Result<()> {
+        let places: HashMap<&str, usize> =
+            self.nodes.iter().enumerate().map(|(place, node)| (node.name.as_str(), place)).collect();
+        for (done, link) in plan.links.iter().enumerate() {
+            progress(channel, done, plan.links.len(), "links")?;
+            let find = |end: &LinkEnd| {
+                let place = *places.get(end.node.as_str())?;
+                let port =
+                    Port::all(&self.nodes[place].interfaces).find(|port| port.interface.name == end.interface)?;
+                Some((place, port))
+            };
+            let lost = |end: &LinkEnd| {
+                Error::new(format!("link {}: no interface {}:{} in this guest", link.name, end.node, end.interface))
+            };
+            let (here, here_port) = find(&link.ends.0).ok_or_else(|| lost(&link.ends.0))?;
+            let (there, there_port) = find(&link.ends.1).ok_or_else(|| lost(&link.ends.1))?;
+            self.networks[here].create_link(&here_port, &self.networks[there], &there_port)?;
+        }
+        Ok(())
+    }
+
+    /// Everything that needs the links: first all interfaces come up, then what needs a link with both ends up.
+    fn configure(&self, channel: &mut Channel, handles: &HashMap<String, Handle>) -> Result<()> {
+        let total = self.nodes.len();
+        for (done, (node, network)) in self.nodes.iter().zip(&self.networks).enumerate() {
+            progress(channel, done, total, "interfaces")?;
+            if node.sysctls.keys().any(|key| node::is_of_interface(node, key)) {
+                let socket = &handles[&node.name].socket;
+                send(socket, &Order::SetInterfaceSysctls, &[])?;
+                node::wait_done(socket, &node.name)?;
+            }
+            for port in Port::all(&node.interfaces) {
+                network.configure(&port)?;
+            }
+        }
+        for (done, (node, network)) in self.nodes.iter().zip(&self.networks).enumerate() {
+            progress(channel, done, total, "routes")?;
+            for port in Port::all(&node.interfaces) {
+                network.add_neighbours(&port)?;
+            }
+            for route in &node.routes {
+                let port = Port::all(&node.interfaces).find(|port| port.interface.name == route.interface);
+                let port = port.ok_or_else(|| {
+                    Error::new(format!("route to {} on {}: no interface {}", route.to, node.name, route.interface))
+                })?;
+                network.add_route(route, port.index)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn progress(channel: &mut Channel, done: usize, total: usize, what: &str) -> Result<()> {
+    if done % total.div_ceil(PROGRESS_MESSAGES) == 0 {
+        channel.send(&FromAgent::Progress { done, total, what })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! The agent: process 1 of a guest. It builds the nodes and links of the plan, runs its schedule at exact virtual
+//! instants, and tells the host what happens (see `PROTOCOL.md`).
+//!
+//! One thread, no runtime: whatever the agent waits for is a file descriptor. The same program is the init of every
+//! node (`node_init.rs`) and the guest kernel's `modprobe` (`modules.rs`).
+//!
+//! It is built static, since the guest's root is whatever machine the run happens on, and the flag is given for this
+//! crate alone, since another member of the workspace is a shared library:
+//!
+//! ```sh
+//! cargo rustc -p agent --release --target x86_64-unknown-linux-gnu -- -C target-feature=+crt-static
+//! ```
+
+mod build;
+mod channel;
+mod clock;
+mod error;
+mod guest;
+mod modules;
+mod netlink;
+mod network;
+mod node;
+mod node_init;
+mod orders;
+mod passwd;
+mod plan;
+mod priority;
+mod protocol;
+mod ready;
+mod run;
+mod schedule;
+mod spawn;
+mod tc;
+
+use std::time::Duration;
+
+use nix::sys::utsname::uname;
+
+use crate::channel::Channel;
+use crate::clock::monotonic_ns;
+use crate::error::{Doing, Error, Result};
+use crate::modules::Modules;
+use crate::protocol::{FromAgent, FromHost, Outcome, PROTOCOL};
+use crate::run::Run;
+
+/// The serial line that is the channel.
+const TTY: &str = "/dev/ttyS0";
+/// Virtual time after building in which carriers and neighbours settle.
+const SETTLE: Duration = Duration::from_secs(1);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(module) = modules::wanted_by_kernel(&arguments) {
+        let loaded = Modules::find().and_then(|mut modules| modules.load(module));
+        std::process::exit(i32::from(loaded.is_err()));
+    }
+    if std::process::id() != 1 {
+        eprintln!("dilaton-agent {} runs only as process 1 of a Dilaton guest", env!("CARGO_PKG_VERSION"));
+        std::process::exit(2);
+    }
+    std::panic::set_hook(Box::new(|panic| die(&panic.to_string())));
+    let Err(error) = live();
+    die(&error.to_string())
+}
+
+/// Tells the host why the agent cannot go on, and powers off.
+fn die(reason: &str) -> ! {
+    // A channel that cannot be opened leaves nobody to tell; the host sees the guest end.
+    let _ = Channel::open(TTY).and_then(|mut channel| channel.send(&FromAgent::Fatal { reason }));
+    guest::power_off()
+}
+
+/// Does what the host says until it says halt.
+fn live() -> Result<std::convert::Infallible> {
+    guest::prepare()?;
+    let mut channel = Channel::open(TTY)?;
+    let system = uname().doing(|| "ask for the kernel's release".to_owned())?;
+    let kernel = system.release().to_string_lossy();
+    channel.send(&FromAgent::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION"), kernel: &kernel })?;
+    let mut built = None;
+    loop {
+        match (channel.receive()?, &built) {
+            (FromHost::Build { run_dir, guest }, None) => {
+                built = Some(build::build(&mut channel, &run_dir, &guest)?);
+                std::thread::sleep(SETTLE);
+                channel.send(&FromAgent::Ready {})?;
+            }
+            (FromHost::Arm { lead_ns }, Some(guest)) => {
+                Run::new(guest, &mut channel, monotonic_ns() + lead_ns)?.execute()?;
+            }
+            (FromHost::Stop { reason }, _) => {
+                channel.send(&FromAgent::Finished { t_ns: 0, outcome: Outcome::Stopped, reason: &reason })?;
+            }
+            (FromHost::Halt {}, _) => guest::power_off(),
+            (FromHost::Build { .. }, Some(_)) => return Err(Error::new("the host sent build twice")),
+            (FromHost::Arm { .. }, None) => return Err(Error::new("the host sent arm before build")),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Kernel modules, loaded in process: dependencies and aliases come from the files that depmod wrote.
+//!
+//! The agent also serves the kernel as its `modprobe` (see [`serve_kernel`]): the guest's root is read-only, so there
+//! is no `/lib/modules` where the machine's own one would look.
+
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::fs::{read_to_string, write, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::sys::utsname::uname;
+
+use crate::error::{Doing, Error, Result};
+
+/// Where the modules of a guest's kernel are looked for, in this order.
+const ROOTS: [&str; 2] = ["/usr/lib/uml/modules", "/lib/modules"];
+
+/// The module files of the running kernel.
+pub struct Modules {
+    directory: PathBuf,
+    dependencies: String,
+    loaded: HashSet<String>,
+}
+
+impl Modules {
+    /// Finds the modules of the running kernel.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn find() -> Result<Self> {
+        let directory = directory()?;
+        let list = directory.join("modules.dep");
+        let dependencies = read_to_string(&list).doing(|| format!("read {}", list.display()))?;
+        Ok(Self { directory, dependencies, loaded: HashSet::new() })
+    }
+
+    /// Loads the module or alias `name` and what it depends on; nothing happens if it is there already.
+    ///
+    /// # Errors
+    /// There is no such module, or the kernel refuses it.
+    pub fn load(&mut self, name: &str) -> Result<()> {
+        let name = name.replace('-', "_");
+        if let Some(files) = files_of(&self.dependencies, &name) {
+            // The list names the direct dependency first, and what that one needs after it.
+            return files.iter().rev().try_for_each(|file| self.load_file(file));
+        }
+        if self.names_in("modules.builtin").any(|line| stem(&line) == name) {
+            return Ok(());
+        }
+        match self.names_in("modules.alias").find_map(|line| alias_target(&line, &name)) {
+            Some(module) => self.load(&module),
+            None => Err(Error::new(format!("module {name}: not among those in {}", self.directory.display()))),
+        }
+    }
+
+    fn load_file(&mut self, file: &str) -> Result<()> {
+        if !self.loaded.insert(file.to_owned()) {
+            return Ok(());
+        }
+        let path = self.directory.join(file);
+        let module = File::open(&path).doing(|| format!("module {}", path.display()))?;
+        let parameters = CString::default();
+        // SAFETY: the descriptor is open and the parameters are a C string, both until the call returns.
+        let result = unsafe { libc::syscall(libc::SYS_finit_module, module.as_raw_fd(), parameters.as_ptr(), 0) };
+        match Errno::result(result) {
+            Ok(_) | Err(Errno::EEXIST) => Ok(()),
+            Err(cause) => Err(cause).doing(|| format!("load module {}", path.display())),
+        }
+    }
+
+    fn names_in(&self, file: &str) -> impl Iterator<Item = String> {
+        let text = read_to_string(self.directory.join(file)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect::<Vec<_>>().into_iter()
+    }
+}
+
+/// The directory that holds the modules of the running kernel.
+///
+/// # Errors
+/// There is none.
+pub fn directory() -> Result<PathBuf> {
+    let release = uname().doing(|| "ask for the kernel's release".to_owned())?.release().to_os_string();
+    ROOTS
+        .iter()
+        .map(|root| Path::new(root).join(&release))
+        .find(|directory| directory.is_dir())
+        .ok_or_else(|| Error::new(format!("no modules of kernel {release:?} in {}", ROOTS.join(" or "))))
+}
+
+/// Makes the kernel call this program when it wants a module by itself.
+///
+/// # Errors
+/// /proc is not mounted.
+pub fn serve_kernel() -> Result<()> {
+    let program = std::env::current_exe().doing(|| "find the agent's own program".to_owned())?;
+    write("/proc/sys/kernel/modprobe", program.as_os_str().as_encoded_bytes())
+        .doing(|| "write /proc/sys/kernel/modprobe".to_owned())
+}
+
+/// The module that the kernel wants, if these arguments are those of its call (`modprobe -q -- NAME`).
+pub fn wanted_by_kernel(arguments: &[String]) -> Option<&str> {
+    match arguments {
+        [_, quiet, end, name] if quiet == "-q" && end == "--" => Some(name),
+        _ => None,
+    }
+}
+
+/// The files that module `name` consists of in the text of `modules.dep`, its own first.
+fn files_of(dependencies: &str, name: &str) -> Option<Vec<String>> {
+    dependencies.lines().find_map(|line| {
+        let (file, needs) = line.split_once(':')?;
+        (stem(file) == name).then(|| std::iter::once(file).chain(needs.split_whitespace()).map(str::to_owned).collect())
+    })
+}
+
+/// The module that a line of `modules.alias` gives for exactly `name`; patterns are for devices, which guests lack.
+fn alias_target(line: &str, name: &str) -> Option<String> {
+    let mut words = line.split_whitespace();
+    let (_, alias, module) = (words.next()?, words.next()?, words.next()?);
+    (alias.replace('-', "_") == name).then(|| module.to_owned())
+}
+
+/// The name of the module in a file, as the kernel spells it.
+fn stem(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.split('.').next().unwrap_or(name).replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_comes_with_the_files_that_it_needs() {
+        let list = "kernel/a/first.ko:\nkernel/b/second-one.ko: kernel/c/third.ko kernel/a/first.ko\n";
+        let files = files_of(list, "second_one").unwrap();
+        assert_eq!(files, ["kernel/b/second-one.ko", "kernel/c/third.ko", "kernel/a/first.ko"]);
+        assert_eq!(files_of(list, "fourth"), None);
+    }
+
+    #[test]
+    fn an_alias_leads_to_its_module_whatever_its_dashes() {
+        assert_eq!(alias_target("alias rtnl-link-veth veth", "rtnl_link_veth").unwrap(), "veth");
+        assert_eq!(alias_target("alias fs-overlay overlay", "veth"), None);
+    }
+
+    #[test]
+    fn the_kernels_call_for_a_module_is_recognised() {
+        let call = ["modprobe", "-q", "--", "tcp_bbr"].map(str::to_owned);
+        assert_eq!(wanted_by_kernel(&call), Some("tcp_bbr"));
+        assert_eq!(wanted_by_kernel(&call[..1]), None);
+    }
+}

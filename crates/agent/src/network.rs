@@ -1,0 +1,249 @@
+//! The network of a node: its namespace, links, queue disciplines, addresses, neighbours and routes.
+//!
+//! A link is a veth pair made by one request, with both ends at their place and under their final name, since renaming
+//! or moving an interface later costs the kernel far more than making it. Interface numbers are chosen here (`lo` is 1,
+//! the interfaces follow in the plan's order), so that nothing has to be asked back.
+
+use std::fs::File;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+
+use nix::sched::{unshare, CloneFlags};
+
+use crate::error::{Doing, Error, Result};
+use crate::netlink::{Request, Socket};
+use crate::plan::{Interface, Qdisc, Route};
+use crate::tc;
+
+const LOOPBACK_INDEX: u32 = 1;
+/// `VETH_INFO_PEER` of `linux/veth.h`.
+const VETH_INFO_PEER: u16 = 1;
+
+/// A network namespace and a socket in it.
+pub struct Network {
+    node: String,
+    namespace: File,
+    socket: Socket,
+}
+
+impl Network {
+    /// Moves the calling process into a new network namespace, whose loopback is up.
+    ///
+    /// # Errors
+    /// The kernel refuses a namespace.
+    pub fn enter_new(node: &str) -> Result<Self> {
+        unshare(CloneFlags::CLONE_NEWNET).doing(|| format!("network namespace of {node}"))?;
+        let namespace = present_namespace()?;
+        let network = Self { node: node.to_owned(), namespace, socket: Socket::open()? };
+        network.set_up(LOOPBACK_INDEX, "lo")?;
+        Ok(network)
+    }
+
+    /// Makes the link between `here`, an interface of this node, and `there`, one of `other`.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or a MAC address is malformed.
+    pub fn create_link(&self, here: &Port<'_>, other: &Network, there: &Port<'_>) -> Result<()> {
+        let mine = here.attributes(Request::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL))?;
+        let theirs = there.attributes(Request::empty())?;
+        let request = mine.nested(libc::IFLA_LINKINFO, |request| {
+            request.text(libc::IFLA_INFO_KIND, "veth").nested(libc::IFLA_INFO_DATA, |request| {
+                request.nested(VETH_INFO_PEER, |request| {
+                    let namespace = other.namespace.as_raw_fd() as u32;
+                    request.append(&theirs).attribute(libc::IFLA_NET_NS_FD, &namespace.to_ne_bytes())
+                })
+            })
+        });
+        let name = format!("link {}:{} -- {}:{}", self.node, here.interface.name, other.node, there.interface.name);
+        self.socket.request(request, || name.clone())
+    }
+
+    /// Gives the interface its queue disciplines and addresses and sets it up.
+    ///
+    /// # Errors
+    /// The kernel refuses one of them, or an address is malformed.
+    pub fn configure(&self, port: &Port<'_>) -> Result<()> {
+        let name = format!("{}:{}", self.node, port.interface.name);
+        for (position, qdisc) in port.interface.qdiscs.iter().enumerate() {
+            let Qdisc::Netem { .. } = qdisc;
+            self.socket.request(tc::request(port.index, position, qdisc), || format!("netem on {name}"))?;
+        }
+        for address in &port.interface.addresses {
+            let (ip, prefix) = parse_prefix(address)?;
+            self.socket.request(address_request(port.index, ip, prefix), || format!("address {address} on {name}"))?;
+        }
+        self.set_up(port.index, &port.interface.name)
+    }
+
+    /// Adds the permanent neighbours of the interface, which is up.
+    ///
+    /// # Errors
+    /// The kernel refuses one, or an address is malformed.
+    pub fn add_neighbours(&self, port: &Port<'_>) -> Result<()> {
+        for neighbour in &port.interface.neighbours {
+            let ip = parse_address(&neighbour.address)?;
+            let request = neighbour_request(port.index, ip, parse_mac(&neighbour.mac)?);
+            self.socket.request(request, || {
+                format!("neighbour {} on {}:{}", neighbour.address, self.node, port.interface.name)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds a route through interface number `index`.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or an address is malformed.
+    pub fn add_route(&self, route: &Route, index: u32) -> Result<()> {
+        let via = parse_address(&route.via)?;
+        let destination = match route.to.as_str() {
+            "default" => None,
+            to => Some(parse_prefix(to)?),
+        };
+        self.socket.request(route_request(index, via, destination), || {
+            format!("route to {} via {} on {}:{}", route.to, route.via, self.node, route.interface)
+        })
+    }
+
+    fn set_up(&self, index: u32, interface: &str) -> Result<()> {
+        let up = libc::IFF_UP as u32;
+        let request = Request::new(libc::RTM_NEWLINK, 0).structure(&interface_header(index, up));
+        self.socket.request(request, || format!("set up {}:{interface}", self.node))
+    }
+}
+
+/// The network namespace that the calling process is in.
+///
+/// # Errors
+/// /proc is not mounted.
+pub fn present_namespace() -> Result<File> {
+    File::open("/proc/self/ns/net").doing(|| "open /proc/self/ns/net".to_owned())
+}
+
+/// An interface of a node and its number there.
+#[derive(Clone, Copy)]
+pub struct Port<'a> {
+    /// The interface in the plan.
+    pub interface: &'a Interface,
+    /// Its number in the node.
+    pub index: u32,
+}
+
+impl<'a> Port<'a> {
+    /// The interfaces of a node with their numbers.
+    pub fn all(interfaces: &'a [Interface]) -> impl Iterator<Item = Self> {
+        (LOOPBACK_INDEX + 1..).zip(interfaces).map(|(index, interface)| Self { interface, index })
+    }
+
+    fn attributes(&self, request: Request) -> Result<Request> {
+        let mut request = request
+            .structure(&interface_header(self.index, 0))
+            .text(libc::IFLA_IFNAME, &self.interface.name)
+            .attribute(libc::IFLA_ADDRESS, &parse_mac(&self.interface.mac)?)
+            .attribute(libc::IFLA_MTU, &self.interface.mtu.to_ne_bytes());
+        if !self.interface.offload {
+            // TCP then makes packets of one segment, so that a queue holds, delays and drops what a real one would.
+            request = request.attribute(libc::IFLA_GSO_MAX_SEGS, &1_u32.to_ne_bytes());
+        }
+        Ok(request)
+    }
+}
+
+/// `struct ifinfomsg`, with these flags set.
+fn interface_header(index: u32, flags: u32) -> [u8; 16] {
+    let mut header = [0; 16];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    header[8..12].copy_from_slice(&flags.to_ne_bytes());
+    header[12..16].copy_from_slice(&flags.to_ne_bytes());
+    header
+}
+
+fn address_request(index: u32, ip: IpAddr, prefix: u8) -> Request {
+    // An address of a point-to-point link cannot be a duplicate: no detection, which would delay its use.
+    let flags = if ip.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
+    let index = index.to_ne_bytes();
+    Request::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+        .structure(&[family(ip), prefix, flags, libc::RT_SCOPE_UNIVERSE, index[0], index[1], index[2], index[3]])
+        .attribute(libc::IFA_LOCAL, &octets(ip))
+        .attribute(libc::IFA_ADDRESS, &octets(ip))
+}
+
+fn neighbour_request(index: u32, ip: IpAddr, mac: [u8; 6]) -> Request {
+    let mut header = [0; 12]; // struct ndmsg
+    header[0] = family(ip);
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    header[8..10].copy_from_slice(&libc::NUD_PERMANENT.to_ne_bytes());
+    Request::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
+        .structure(&header)
+        .attribute(libc::NDA_DST, &octets(ip))
+        .attribute(libc::NDA_LLADDR, &mac)
+}
+
+fn route_request(index: u32, via: IpAddr, destination: Option<(IpAddr, u8)>) -> Request {
+    let mut header = [0; 12]; // struct rtmsg
+    header[0] = family(via);
+    header[1] = destination.map_or(0, |(_, prefix)| prefix);
+    header[4] = libc::RT_TABLE_MAIN;
+    header[5] = libc::RTPROT_STATIC;
+    header[6] = libc::RT_SCOPE_UNIVERSE;
+    header[7] = libc::RTN_UNICAST;
+    let mut request = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL).structure(&header);
+    if let Some((ip, _)) = destination {
+        request = request.attribute(libc::RTA_DST, &octets(ip));
+    }
+    request.attribute(libc::RTA_GATEWAY, &octets(via)).attribute(libc::RTA_OIF, &index.to_ne_bytes())
+}
+
+fn family(ip: IpAddr) -> u8 {
+    let family = if ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    family as u8
+}
+
+fn octets(ip: IpAddr) -> Vec<u8> {
+    match ip {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    }
+}
+
+fn parse_address(text: &str) -> Result<IpAddr> {
+    text.parse().map_err(|_| Error::new(format!("\"{text}\" is no IP address")))
+}
+
+/// Reads an address with prefix length, as "10.0.0.0/31".
+fn parse_prefix(text: &str) -> Result<(IpAddr, u8)> {
+    text.split_once('/')
+        .and_then(|(ip, prefix)| Some((ip.parse::<IpAddr>().ok()?, prefix.parse::<u8>().ok()?)))
+        .filter(|(ip, prefix)| *prefix <= if ip.is_ipv4() { 32 } else { 128 })
+        .ok_or_else(|| Error::new(format!("\"{text}\" is no IP address with prefix length")))
+}
+
+/// Reads an Ethernet address, as "02:00:00:00:00:01".
+fn parse_mac(text: &str) -> Result<[u8; 6]> {
+    text.split(':')
+        .map(|byte| u8::from_str_radix(byte, 16).ok())
+        .collect::<Option<Vec<u8>>>()
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| Error::new(format!("\"{text}\" is no Ethernet address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_with_their_prefix_or_refused() {
+        assert_eq!(parse_prefix("10.0.0.1/31").unwrap(), ("10.0.0.1".parse().unwrap(), 31));
+        assert_eq!(parse_prefix("fd00::1/64").unwrap(), ("fd00::1".parse().unwrap(), 64));
+        for wrong in ["10.0.0.1", "10.0.0.1/33", "10.0.0/24", "/8"] {
+            assert!(parse_prefix(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ethernet_addresses_have_six_bytes() {
+        assert_eq!(parse_mac("02:00:00:00:00:0a").unwrap(), [2, 0, 0, 0, 0, 10]);
+        assert!(parse_mac("02:00:00:00:00").is_err());
+        assert!(parse_mac("02:00:00:00:00:zz").is_err());
+    }
+}

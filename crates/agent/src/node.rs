@@ -1,0 +1,274 @@
+//! Making a node: its namespaces, its control group and its file tree.
+//!
+//! A node is a process tree whose init is a fork of the agent: same program, no exec, so it costs little more than its
+//! stack. The init is process 1 of a new PID namespace and lives in new mount, UTS and IPC namespaces; the network
+//! namespace is made beforehand (see `network.rs`), and the init inherits it.
+//!
+//! The root of a node is an overlay. Its lower layers are the tree that all nodes have in common (`/etc/hosts`) above
+//! the machine's own root, which the guest sees through hostfs. Its upper layer is a tmpfs, one a node; directories of
+//! the same tmpfs are bound over /tmp, /run, /var/tmp, /dev and /dev/shm, which is cheaper than a file system for each.
+//! An overlay shows its lower layer without what is mounted on top of it, so hostfs would show the outer machine's
+//! /proc, /sys, /dev and /tmp, and with the latter the run directory: each of them is covered.
+//!
+//! ```text
+//! /                overlay: upper NODE/upper, lower COMMON, lower hostfs /
+//! ├── dev          NODE/dev    null, zero, full, random, urandom, tty, net/tun; devpts of its own
+//! ├── proc  sys    of the node's own PID and network namespace
+//! ├── run  tmp  var/tmp  dev/shm     NODE/…
+//! ├── lib/modules  the modules of the guest's kernel, so that modprobe works
+//! └── RUN_DIR      covered, if nothing of the above covers it
+//! ```
+
+use std::fs::{create_dir_all, set_permissions, write, File, OpenOptions, Permissions};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{symlink, PermissionsExt};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::mount::{mount, umount2, MntFlags, MsFlags};
+use nix::sys::signal::Signal;
+use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
+use nix::sys::stat::{makedev, mknod, Mode, SFlag};
+use nix::unistd::{chdir, pivot_root, sethostname, Pid};
+
+use crate::error::{Doing, Error, Result};
+use crate::guest::{self, cgroup_of_nodes, mount_at, COMMON, WORKSHOP};
+use crate::modules;
+use crate::node_init;
+use crate::orders::{receive, Reply};
+use crate::plan::{Node, Plan};
+
+/// Character devices of a node: name, major, minor.
+const DEVICES: [(&str, u64, u64); 7] = [
+    ("null", 1, 3),
+    ("zero", 1, 5),
+    ("full", 1, 7),
+    ("random", 1, 8),
+    ("urandom", 1, 9),
+    ("tty", 5, 0),
+    ("net/tun", 10, 200),
+];
+/// Symbolic links in /dev.
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("/proc/self/fd", "fd"),
+    ("/proc/self/fd/0", "stdin"),
+    ("/proc/self/fd/1", "stdout"),
+    ("/proc/self/fd/2", "stderr"),
+    ("pts/ptmx", "ptmx"),
+];
+/// Directories of the node's tmpfs that are bound into its root, and their permissions.
+const OWN_DIRECTORIES: [(&str, u32); 5] =
+    [("dev", 0o755), ("run", 0o755), ("tmp", 0o1777), ("var/tmp", 0o1777), ("dev/shm", 0o1777)];
+
+/// The agent's hold on a node.
+pub struct Handle {
+    /// The init of the node, in the agent's PID namespace.
+    pub init: Pid,
+    /// The line to it (see `orders.rs`).
+    pub socket: OwnedFd,
+}
+
+/// Makes a node in the network namespace that the caller is in, and waits until it is there.
+///
+/// # Errors
+/// The kernel refuses something: what, and on which node.
+pub fn create(plan: &Plan, node: &Node, run_dir: &str) -> Result<Handle> {
+    let (socket, inner) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
+        .doing(|| format!("node {}: socket pair", node.name))?;
+    let flags = libc::CLONE_NEWNS | libc::CLONE_NEWUTS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
+    // SAFETY: without CLONE_VM and a stack this is a fork; this program has one thread, so the child may do what the
+    // parent may.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags | Signal::SIGCHLD as i32, 0, 0, 0, 0) };
+    match Errno::result(pid).doing(|| format!("node {}: clone", node.name))? {
+        0 => node_init::run(plan, node, run_dir, inner),
+        pid => {
+            drop(inner);
+            let handle = Handle { init: Pid::from_raw(pid as i32), socket };
+            wait_done(&handle.socket, &node.name)?;
+            Ok(handle)
+        }
+    }
+}
+
+/// Waits until a node's init has done what it was ordered to.
+///
+/// # Errors
+/// It could not, or it died.
+pub fn wait_done(socket: &OwnedFd, node: &str) -> Result<()> {
+    match receive(socket)? {
+        Some((Reply::Done, _)) => Ok(()),
+        Some((Reply::Failed { reason }, _)) => Err(Error::new(format!("node {node}: {reason}"))),
+        Some((reply, _)) => Err(Error::new(format!("node {node}: unexpected reply {reply:?}"))),
+        None => Err(died(node)),
+    }
+}
+
+/// The error when a node's init is gone.
+pub fn died(node: &str) -> Error {
+    Error::new(format!("node {node}: its init died"))
+}
+
+/// Turns the calling process, fresh in its namespaces, into the inside of the node. Returns the file into which the
+/// numbers of the processes that belong to the node's control group are written.
+///
+/// # Errors
+/// The kernel refuses something.
+pub fn enter(node: &Node, run_dir: &str) -> Result<File> {
+    let members = create_cgroup(&node.name)?;
+    sethostname(&node.name).doing(|| "set the host name".to_owned())?;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(None::<&str>, "/", None::<&str>, private, None::<&str>).doing(|| "make mounts private".to_owned())?;
+    mount_at("tmpfs", WORKSHOP, MsFlags::empty(), "mode=755")?;
+    let root = mount_root(&node.name)?;
+    bind_own_directories(&root)?;
+    fill_dev(&root)?;
+    mount_at("proc", &format!("{root}/proc"), MsFlags::empty(), "")?;
+    mount_at("sysfs", &format!("{root}/sys"), MsFlags::empty(), "")?;
+    bind_modules(&root)?;
+    cover_run_directory(&root, run_dir)?;
+    change_root(&root)?;
+    Ok(members)
+}
+
+/// Makes the control group of the node's programs; the init stays outside, as it is no load of the node.
+fn create_cgroup(node: &str) -> Result<File> {
+    let group = format!("{}/{node}", cgroup_of_nodes());
+    make_directory(&group)?;
+    let members = format!("{group}/cgroup.procs");
+    OpenOptions::new().write(true).open(&members).doing(|| format!("open {members}"))
+}
+
+fn mount_root(node: &str) -> Result<String> {
+    let root = format!("{WORKSHOP}/root");
+    let etc = format!("{WORKSHOP}/upper/etc");
+    for directory in [&root, &etc, &format!("{WORKSHOP}/work")] {
+        make_directory(directory)?;
+    }
+    let hostname = format!("{etc}/hostname");
+    write(&hostname, format!("{node}\n")).doing(|| format!("write {hostname}"))?;
+    let layers = format!("lowerdir={COMMON}:/,upperdir={WORKSHOP}/upper,workdir={WORKSHOP}/work");
+    mount_at("overlay", &root, MsFlags::empty(), &layers)?;
+    Ok(root)
+}
+
+fn bind_own_directories(root: &str) -> Result<()> {
+    for (name, mode) in OWN_DIRECTORIES {
+        let own = format!("{WORKSHOP}/own/{name}");
+        make_directory(&own)?;
+        set_mode(&own, mode)?;
+        bind(&own, &format!("{root}/{name}"))?;
+    }
+    Ok(())
+}
+
+fn fill_dev(root: &str) -> Result<()> {
+    make_directory(&format!("{root}/dev/net"))?;
+    for (name, major, minor) in DEVICES {
+        let path = format!("{root}/dev/{name}");
+        mknod(path.as_str(), SFlag::S_IFCHR, Mode::empty(), makedev(major, minor)).doing(|| format!("make {path}"))?;
+        set_mode(&path, 0o666)?;
+    }
+    for (target, name) in DEVICE_LINKS {
+        let path = format!("{root}/dev/{name}");
+        symlink(target, &path).doing(|| format!("make {path}"))?;
+    }
+    let terminals = format!("{root}/dev/pts");
+    make_directory(&terminals)?;
+    mount_at("devpts", &terminals, MsFlags::empty(), "newinstance,gid=5,mode=620,ptmxmode=666")
+}
+
+fn bind_modules(root: &str) -> Result<()> {
+    let directory = modules::directory()?;
+    let parent = directory.parent().unwrap_or(&directory);
+    bind(&parent.to_string_lossy(), &format!("{root}/lib/modules"))
+}
+
+/// Hides the run directory, whose path may lie where nothing else of the node hides it.
+fn cover_run_directory(root: &str, run_dir: &str) -> Result<()> {
+    let path = format!("{root}{run_dir}");
+    if Path::new(&path).exists() {
+        let empty = format!("{WORKSHOP}/own/nothing");
+        make_directory(&empty)?;
+        bind(&empty, &path)?;
+    }
+    Ok(())
+}
+
+/// Makes `root` the root and lets go of the old one.
+fn change_root(root: &str) -> Result<()> {
+    chdir(root).doing(|| format!("enter {root}"))?;
+    // The old root is stacked onto the new one and taken off again: pivot_root(2), section "pivot_root(".", ".")".
+    pivot_root(".", ".").doing(|| "change the root".to_owned())?;
+    umount2(".", MntFlags::MNT_DETACH).doing(|| "detach the old root".to_owned())?;
+    chdir("/").doing(|| "enter the new root".to_owned())
+}
+
+fn bind(from: &str, to: &str) -> Result<()> {
+    make_directory(to)?;
+    mount(Some(from), to, None::<&str>, MsFlags::MS_BIND, None::<&str>).doing(|| format!("bind {from} on {to}"))
+}
+
+/// Sets permissions whatever the mask is.
+fn set_mode(path: &str, mode: u32) -> Result<()> {
+    set_permissions(path, Permissions::from_mode(mode)).doing(|| format!("chmod {path}"))
+}
+
+fn make_directory(path: &str) -> Result<()> {
+    create_dir_all(path).doing(|| format!("make {path}"))
+}
+
+/// Whether a sysctl belongs to one interface of the node and can be set only once that exists.
+pub fn is_of_interface(node: &Node, key: &str) -> bool {
+    let mut parts = key.split('/').skip(3);
+    parts.next().is_some_and(|part| node.interfaces.iter().any(|interface| interface.name == part))
+}
+
+/// Writes the sysctls of the node that `choose` accepts.
+///
+/// # Errors
+/// There is no such sysctl, or it refuses the value.
+pub fn set_sysctls(node: &Node, choose: impl Fn(&str) -> bool) -> Result<()> {
+    node.sysctls.iter().filter(|(key, _)| choose(key)).try_for_each(|(key, value)| guest::set_sysctl(key, value))
+}
+
+/// Keeps `socket` as the only descriptor beside the standard streams and returns it.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn keep_only(socket: OwnedFd) -> Result<OwnedFd> {
+    const KEPT: i32 = 3;
+    let doing = || "close what belongs to the agent".to_owned();
+    let kept = if socket.as_raw_fd() == KEPT {
+        socket
+    } else {
+        // SAFETY: descriptor 3 is the agent's; this copy of it is replaced, and nothing in this process uses it again.
+        let raw = Errno::result(unsafe { libc::dup3(socket.as_raw_fd(), KEPT, libc::O_CLOEXEC) }).doing(doing)?;
+        std::mem::forget(socket);
+        // SAFETY: it was just made and has no other owner.
+        unsafe { std::os::fd::FromRawFd::from_raw_fd(raw) }
+    };
+    // SAFETY: the owners of these descriptors are the agent's variables, which this process never returns to.
+    Errno::result(unsafe { libc::syscall(libc::SYS_close_range, KEPT + 1, u32::MAX, 0) }).doing(doing)?;
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sysctls_of_an_interface_wait_for_it() {
+        let interface = serde_json::json!({
+            "name": "eth0", "mac": "02:00:00:00:00:01", "mtu": 1500, "offload": false,
+            "addresses": [], "neighbours": [], "qdiscs": []
+        });
+        let node: Node = serde_json::from_value(serde_json::json!({
+            "name": "a", "guest": "guest0", "image": {"kind": "host"},
+            "interfaces": [interface], "routes": [], "sysctls": {}
+        }))
+        .unwrap();
+        assert!(is_of_interface(&node, "net/ipv6/conf/eth0/disable_ipv6"));
+        assert!(!is_of_interface(&node, "net/ipv6/conf/all/forwarding"));
+        assert!(!is_of_interface(&node, "net/ipv4/ip_forward"));
+    }
+}

@@ -1,0 +1,168 @@
+//! The init of a node: process 1 of its PID namespace. Takes orders, executes programs, reaps everything.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{kill, SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+use nix::unistd::Pid;
+
+use crate::clock::monotonic_ns;
+use crate::error::{Doing, Error, Result};
+use crate::node;
+use crate::orders::{receive, send, Order, Reply};
+use crate::plan::{Node, Plan};
+use crate::priority::{self, Priority};
+use crate::protocol::End;
+use crate::spawn::spawn;
+
+/// Lives the life of a node's init; ends with the agent.
+pub fn run(plan: &Plan, node: &Node, run_dir: &str, socket: OwnedFd) -> ! {
+    let result = node::keep_only(socket).and_then(|socket| {
+        report_panics(&socket)?;
+        let served = node::enter(node, run_dir).and_then(|members| Init::new(plan, node, members, &socket)?.serve());
+        if let Err(error) = &served {
+            send(&socket, &Reply::Failed { reason: error.to_string() }, &[])?;
+        }
+        served
+    });
+    // An error was reported where there was still somebody to report to.
+    std::process::exit(i32::from(result.is_err()))
+}
+
+/// The agent's hook would take this process for process 1 of the guest.
+fn report_panics(socket: &OwnedFd) -> Result<()> {
+    let socket = socket.try_clone().doing(|| "copy a descriptor".to_owned())?;
+    std::panic::set_hook(Box::new(move |panic| {
+        // The process is about to abort; the agent notices that too.
+        let _ = send(&socket, &Reply::Failed { reason: panic.to_string() }, &[]);
+    }));
+    Ok(())
+}
+
+struct Init<'a> {
+    plan: &'a Plan,
+    node: &'a Node,
+    /// The file that takes the members of the node's control group.
+    members: File,
+    agent: &'a OwnedFd,
+    children: SignalFd,
+    /// Running processes of the plan by their number.
+    running: HashMap<i32, usize>,
+}
+
+impl<'a> Init<'a> {
+    fn new(plan: &'a Plan, node: &'a Node, members: File, agent: &'a OwnedFd) -> Result<Self> {
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGCHLD);
+        signals.thread_block().doing(|| "block SIGCHLD".to_owned())?;
+        let children = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .doing(|| "signalfd".to_owned())?;
+        Ok(Self { plan, node, members, agent, children, running: HashMap::new() })
+    }
+
+    fn serve(&mut self) -> Result<()> {
+        node::set_sysctls(self.node, |key| !node::is_of_interface(self.node, key))?;
+        self.tell(&Reply::Done)?;
+        loop {
+            let mut sources = [
+                PollFd::new(self.agent.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.children.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut sources, PollTimeout::NONE) {
+                Err(Errno::EINTR) => continue,
+                result => result.doing(|| "poll".to_owned())?,
+            };
+            let has_order = sources[0].any().unwrap_or(true);
+            let has_dead = sources[1].any().unwrap_or(true);
+            if has_dead {
+                while self.children.read_signal().doing(|| "read signalfd".to_owned())?.is_some() {}
+                self.reap()?;
+            }
+            if has_order {
+                match receive(self.agent)? {
+                    Some((order, descriptors)) => self.obey(&order, &descriptors)?,
+                    None => return Ok(()),
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, order: &Order, descriptors: &[OwnedFd]) -> Result<()> {
+        match *order {
+            Order::SetInterfaceSysctls => {
+                node::set_sysctls(self.node, |key| node::is_of_interface(self.node, key))?;
+                self.tell(&Reply::Done)
+            }
+            Order::Start { process } => self.start(process, descriptors),
+            Order::Signal { process, signal } => {
+                // It may have ended a moment ago; the agent hears of that by itself.
+                if let Some((pid, _)) = self.running.iter().find(|(_, &running)| running == process) {
+                    let signal = Signal::try_from(signal).doing(|| format!("signal {signal}"))?;
+                    let _ = kill(Pid::from_raw(-pid), signal);
+                }
+                Ok(())
+            }
+            Order::Sweep => self.sweep(),
+        }
+    }
+
+    fn start(&mut self, process: usize, outputs: &[OwnedFd]) -> Result<()> {
+        let [stdout, stderr] = outputs else {
+            return Err(Error::new(format!("start of process {process} came with {} descriptors", outputs.len())));
+        };
+        let reply = match spawn(&self.plan.processes[process], stdout, stderr) {
+            Ok(pid) => {
+                self.admit(pid)?;
+                self.running.insert(pid.as_raw(), process);
+                Reply::Started { process, pid: pid.as_raw(), at_ns: monotonic_ns() }
+            }
+            Err(error) => Reply::StartFailed { process, reason: error.to_string(), at_ns: monotonic_ns() },
+        };
+        self.tell(&reply)
+    }
+
+    /// Makes a program, which did not run its first instruction yet, an ordinary member of the node.
+    fn admit(&mut self, pid: Pid) -> Result<()> {
+        let doing = || format!("put process {pid} into the node's control group");
+        // The order matters: a control group takes no process of real-time priority.
+        priority::set(pid, Priority::Ordinary).doing(doing)?;
+        match self.members.write_all(pid.to_string().as_bytes()) {
+            // It was killed before it could begin.
+            Err(cause) if cause.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            result => result.doing(doing),
+        }
+    }
+
+    /// Reaps all that ended. Orphans, which belong to nobody in the plan, are not reported.
+    fn reap(&mut self) -> Result<()> {
+        loop {
+            let (pid, end) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, status)) => (pid, End::Status(status)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, End::Signal(signal as i32)),
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(()),
+                Ok(_) => continue,
+                Err(cause) => return Err(cause).doing(|| "wait for children".to_owned()),
+            };
+            if let Some(process) = self.running.remove(&pid.as_raw()) {
+                self.tell(&Reply::Ended { process, end, at_ns: monotonic_ns() })?;
+            }
+        }
+    }
+
+    fn sweep(&mut self) -> Result<()> {
+        // As process 1 of its namespace this one is not meant by -1. No process at all is fine.
+        let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
+        while !matches!(waitpid(None, None), Err(Errno::ECHILD)) {}
+        self.tell(&Reply::Done)
+    }
+
+    fn tell(&self, reply: &Reply) -> Result<()> {
+        send(self.agent, reply, &[])
+    }
+}

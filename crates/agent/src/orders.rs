@@ -1,0 +1,116 @@
+//! What the agent and the init of a node say to each other: one JSON object a packet, over a socket pair.
+//!
+//! Both are the same program and the init was forked with the plan in its memory, so a process is named by its place in
+//! the plan. Instants are the guest's CLOCK_MONOTONIC.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Doing, Error, Result};
+use crate::protocol::End;
+
+/// The longest packet in bytes.
+const PACKET_BYTES_MAX: usize = 4096;
+
+/// What the agent wants of a node's init.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Apply the sysctls of the node's interfaces, which exist now.
+    SetInterfaceSysctls,
+    /// Execute a process; its standard output and error come with the packet.
+    Start {
+        /// Its place in the plan.
+        process: usize,
+    },
+    /// Send a signal to a process and its group.
+    Signal {
+        /// Its place in the plan.
+        process: usize,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// Kill and reap whatever still runs.
+    Sweep,
+}
+
+/// What a node's init has to say.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Reply {
+    /// What was wanted is done: the node is made, the sysctls are set, everything is swept.
+    Done,
+    /// The node cannot go on.
+    Failed {
+        /// What was tried and why it failed.
+        reason: String,
+    },
+    /// A process was executed.
+    Started {
+        /// Its place in the plan.
+        process: usize,
+        /// Its number in the node.
+        pid: i32,
+        /// When.
+        at_ns: i64,
+    },
+    /// A process could not be executed.
+    StartFailed {
+        /// Its place in the plan.
+        process: usize,
+        /// What was tried and why it failed.
+        reason: String,
+        /// When.
+        at_ns: i64,
+    },
+    /// A process ended.
+    Ended {
+        /// Its place in the plan.
+        process: usize,
+        /// How.
+        end: End,
+        /// When.
+        at_ns: i64,
+    },
+}
+
+/// Sends one packet with descriptors.
+///
+/// # Errors
+/// The other side is gone.
+pub fn send<T: Serialize>(socket: &OwnedFd, message: &T, descriptors: &[RawFd]) -> Result<()> {
+    let bytes = serde_json::to_vec(message).doing(|| "write a packet".to_owned())?;
+    let rights = [ControlMessage::ScmRights(descriptors)];
+    let control = if descriptors.is_empty() { &[][..] } else { &rights[..] };
+    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(&bytes)], control, MsgFlags::MSG_NOSIGNAL, None)
+        .doing(|| "send a packet".to_owned())?;
+    Ok(())
+}
+
+/// Waits for one packet and the descriptors with it; `None` when the other side is gone.
+///
+/// # Errors
+/// What came is no packet of this kind.
+pub fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut bytes = [0; PACKET_BYTES_MAX];
+    let mut control = nix::cmsg_space!([RawFd; 2]);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let received = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::MSG_CMSG_CLOEXEC)
+        .doing(|| "receive a packet".to_owned())?;
+    let mut descriptors = Vec::new();
+    for message in received.cmsgs().doing(|| "receive descriptors".to_owned())? {
+        if let ControlMessageOwned::ScmRights(raw) = message {
+            // SAFETY: the kernel has just given us these descriptors, and nobody else knows of them.
+            descriptors.extend(raw.into_iter().map(|raw| unsafe { OwnedFd::from_raw_fd(raw) }));
+        }
+    }
+    let length = received.bytes;
+    if length == 0 {
+        return Ok(None);
+    }
+    let message = serde_json::from_slice(&bytes[..length])
+        .map_err(|cause| Error::new(format!("packet {}: {cause}", String::from_utf8_lossy(&bytes[..length]))))?;
+    Ok(Some((message, descriptors)))
+}

@@ -1,0 +1,230 @@
+//! The plan as the agent reads it: the mirror of `python/dilaton/plan/model.py`, where every field is explained.
+//!
+//! What the agent does not act on (checks, seed, the drive) is still read, since an unknown field is an error.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// The format of the document that this agent reads.
+pub const FORMAT: u32 = 1;
+
+/// The whole document.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Always [`FORMAT`].
+    pub format: u32,
+    #[serde(rename = "lab")]
+    _lab: String,
+    #[serde(rename = "seed")]
+    _seed: serde_json::Value,
+    #[serde(rename = "time")]
+    _time: serde_json::Value,
+    /// When everything is stopped at the latest.
+    pub stop_after_ns: Option<i64>,
+    /// Virtual time between SIGTERM and SIGKILL.
+    pub grace_ns: i64,
+    /// The dilated kernels.
+    pub guests: Vec<Guest>,
+    /// The emulated machines.
+    pub nodes: Vec<Node>,
+    /// What connects them.
+    pub links: Vec<Link>,
+    /// The lines of every node's /etc/hosts.
+    pub hosts: Vec<HostsEntry>,
+    /// The programs to run.
+    pub processes: Vec<Process>,
+    #[serde(rename = "checks")]
+    _checks: serde_json::Value,
+}
+
+/// A dilated kernel.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guest {
+    /// Its name.
+    pub name: String,
+    #[serde(rename = "memory_bytes")]
+    _memory_bytes: u64,
+    /// Kernel modules to load, in this order.
+    pub modules: Vec<String>,
+    /// Values to write below /proc/sys, for the kernel as a whole.
+    pub sysctls: BTreeMap<String, String>,
+}
+
+/// An emulated machine.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Its name, which is also its host name.
+    pub name: String,
+    /// The guest that holds it.
+    pub guest: String,
+    #[serde(rename = "image")]
+    _image: Image,
+    /// Its network interfaces.
+    pub interfaces: Vec<Interface>,
+    /// Its static routes.
+    pub routes: Vec<Route>,
+    /// Values to write below /proc/sys.
+    pub sysctls: BTreeMap<String, String>,
+}
+
+/// Where a node's file tree comes from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Image {
+    /// The root of the machine that the guest runs on.
+    Host {},
+}
+
+/// A network interface.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interface {
+    /// Its name in the node.
+    pub name: String,
+    /// Its Ethernet address, as "02:00:00:00:00:01".
+    pub mac: String,
+    /// The largest packet in bytes.
+    pub mtu: u32,
+    /// Whether the kernel may pass packets larger than the MTU through it.
+    pub offload: bool,
+    /// Addresses with prefix length.
+    pub addresses: Vec<String>,
+    /// Permanent neighbours.
+    pub neighbours: Vec<Neighbour>,
+    /// Queue disciplines of its egress, the outermost first.
+    pub qdiscs: Vec<Qdisc>,
+}
+
+/// An entry of the neighbour table.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Neighbour {
+    /// IPv4 or IPv6 address.
+    pub address: String,
+    /// Its Ethernet address.
+    pub mac: String,
+}
+
+/// A queue discipline.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Qdisc {
+    /// The network emulator.
+    Netem {
+        /// Delay of every packet.
+        delay_ns: i64,
+        /// Bits per second at which packets leave; `None`: at once.
+        rate_bit_per_s: Option<u64>,
+        /// Probability that a packet is lost, 0..=1.
+        loss: f64,
+        /// Packets that it holds at most, those in transit included.
+        limit_packets: u32,
+    },
+}
+
+/// A static route.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// Destination with prefix length, or `default`.
+    pub to: String,
+    /// The next hop.
+    pub via: String,
+    /// The interface.
+    pub interface: String,
+}
+
+/// A point-to-point link.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Its two ends.
+    pub ends: (LinkEnd, LinkEnd),
+}
+
+/// One end of a link.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkEnd {
+    /// The node.
+    pub node: String,
+    /// The interface of the node.
+    pub interface: String,
+}
+
+/// A line of /etc/hosts.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostsEntry {
+    /// The address.
+    pub address: String,
+    /// The names, the canonical one first.
+    pub names: Vec<String>,
+}
+
+/// When a process counts as ready.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Ready {
+    /// Its node listens on this TCP port.
+    Tcp {
+        /// The port.
+        port: u16,
+    },
+    /// A line of its output matches.
+    Output {
+        /// The regular expression.
+        regex: String,
+    },
+    /// So long after its start.
+    Delay {
+        /// How long.
+        delay_ns: i64,
+    },
+}
+
+/// A program to run.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Process {
+    /// Its name.
+    pub name: String,
+    /// The node that it runs in.
+    pub node: String,
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Its whole environment.
+    pub env: BTreeMap<String, String>,
+    /// Its working directory.
+    pub cwd: String,
+    /// A user name or number.
+    pub user: String,
+    /// The file that it reads, in the node.
+    pub stdin: String,
+    /// It starts at this instant at the earliest.
+    pub start_ns: i64,
+    /// What it waits for.
+    pub after: Vec<String>,
+    /// When it counts as ready.
+    pub ready: Option<Ready>,
+    /// How long its readiness may take, from its start.
+    pub ready_timeout_ns: i64,
+    /// Whether it is stopped with the run instead of waited for.
+    pub background: bool,
+    /// The instant at which it is stopped.
+    pub stop_ns: Option<i64>,
+    /// How long it may run.
+    pub timeout_ns: Option<i64>,
+    /// The exit status that counts as success; `None`: any end.
+    pub expect_exit: Option<i32>,
+    /// Output file relative to the run directory.
+    pub stdout: String,
+    /// Output file relative to the run directory.
+    pub stderr: String,
+}

@@ -1,0 +1,273 @@
+//! A run: carries out what the schedule decides, and tells it what happened and when.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{openat, OFlag};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::signal::Signal;
+use nix::sys::stat::{mkdirat, Mode};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+use crate::build::Guest;
+use crate::channel::Channel;
+use crate::clock::{monotonic_ns, SECOND_NS};
+use crate::error::{Doing, Error, Result};
+use crate::guest::power_off;
+use crate::node::{self, Handle};
+use crate::orders::{receive, send, Order, Reply};
+use crate::protocol::{Event, FromAgent, FromHost, Outcome};
+use crate::ready::Probe;
+use crate::schedule::{Action, Input, Schedule};
+
+/// How often readiness is looked for.
+const PROBE_INTERVAL_NS: i64 = 10_000_000;
+const CHANNEL_TOKEN: u64 = u64::MAX;
+const TIMER_TOKEN: u64 = u64::MAX - 1;
+
+/// A run from `arm` to `finished`.
+pub struct Run<'a> {
+    guest: &'a Guest,
+    /// The nodes in the order of their epoll tokens.
+    nodes: Vec<(&'a str, &'a Handle)>,
+    channel: &'a mut Channel,
+    schedule: Schedule,
+    probes: BTreeMap<usize, Probe>,
+    probe_at_ns: i64,
+    zero_ns: i64,
+    timer: TimerFd,
+    finish: Option<(Outcome, String)>,
+}
+
+impl<'a> Run<'a> {
+    /// A run whose virtual 0 is `zero_ns` of the guest's clock.
+    ///
+    /// # Errors
+    /// The plan is inconsistent, or the kernel gives no timer.
+    pub fn new(guest: &'a Guest, channel: &'a mut Channel, zero_ns: i64) -> Result<Self> {
+        let schedule = Schedule::new(&guest.plan)
+            .map_err(|name| Error::new(format!("plan.json: a process waits for {name}, which does not exist")))?;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
+            .doing(|| "timerfd".to_owned())?;
+        let run = Self {
+            guest,
+            nodes: guest.nodes.iter().map(|(name, handle)| (name.as_str(), handle)).collect(),
+            channel,
+            schedule,
+            probes: BTreeMap::new(),
+            probe_at_ns: 0,
+            zero_ns,
+            timer,
+            finish: None,
+        };
+        run.set_timer()?;
+        Ok(run)
+    }
+
+    /// Runs the schedule to its end and tells the host.
+    ///
+    /// # Errors
+    /// The kernel refuses something, or a node's init died.
+    pub fn execute(mut self) -> Result<()> {
+        self.channel.send(&FromAgent::Armed { zero_ns: self.zero_ns })?;
+        let epoll = self.watch_sources()?;
+        while self.finish.is_none() {
+            let mut ready = [EpollEvent::empty(); 16];
+            let count = match epoll.wait(&mut ready, EpollTimeout::NONE) {
+                Err(Errno::EINTR) => continue,
+                result => result.doing(|| "wait for events".to_owned())?,
+            };
+            for event in &ready[..count] {
+                match event.data() {
+                    CHANNEL_TOKEN => self.on_channel()?,
+                    TIMER_TOKEN => self.on_timer()?,
+                    node => self.on_node(node as usize)?,
+                }
+            }
+            self.set_timer()?;
+        }
+        self.sweep()?;
+        let (outcome, reason) = self.finish.take().unwrap_or((Outcome::Done, String::new()));
+        let t_ns = self.now_ns().max(0);
+        self.channel.send(&FromAgent::Finished { t_ns, outcome, reason: &reason })
+    }
+
+    fn watch_sources(&self) -> Result<Epoll> {
+        let doing = || "watch for events".to_owned();
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing(doing)?;
+        let readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
+        epoll.add(self.channel.as_fd(), readable(CHANNEL_TOKEN)).doing(doing)?;
+        epoll.add(self.timer.as_fd(), readable(TIMER_TOKEN)).doing(doing)?;
+        for (token, (_, handle)) in (0..).zip(&self.nodes) {
+            epoll.add(handle.socket.as_fd(), readable(token)).doing(doing)?;
+        }
+        Ok(epoll)
+    }
+
+    fn now_ns(&self) -> i64 {
+        monotonic_ns() - self.zero_ns
+    }
+
+    /// Arms the timer for the next instant at which something is due, or disarms it.
+    fn set_timer(&self) -> Result<()> {
+        let probe = (!self.probes.is_empty()).then_some(self.probe_at_ns);
+        let next = self.schedule.next_deadline_ns().into_iter().chain(probe).min();
+        let doing = || "set the timer".to_owned();
+        match next {
+            Some(instant) => {
+                let at = self.zero_ns.saturating_add(instant);
+                let at = TimeSpec::new(at / SECOND_NS, at % SECOND_NS);
+                self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME).doing(doing)
+            }
+            None => self.timer.unset().doing(doing),
+        }
+    }
+
+    fn on_timer(&mut self) -> Result<()> {
+        // Reading only says that it expired, which is known, or that it was set anew meanwhile.
+        let _ = self.timer.wait();
+        let now_ns = self.now_ns();
+        self.feed(now_ns, Input::Tick)?;
+        if !self.probes.is_empty() && self.probe_at_ns <= now_ns {
+            self.probe_at_ns = now_ns + PROBE_INTERVAL_NS;
+            for process in self.probes.keys().copied().collect::<Vec<_>>() {
+                self.look(process)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks once whether `process` is ready.
+    fn look(&mut self, process: usize) -> Result<()> {
+        let Some(probe) = self.probes.get_mut(&process) else { return Ok(()) };
+        if probe.look()? {
+            let now_ns = self.now_ns();
+            self.feed(now_ns, Input::Ready { process })?;
+        }
+        Ok(())
+    }
+
+    fn on_channel(&mut self) -> Result<()> {
+        self.channel.fill()?;
+        while let Some(message) = self.channel.next_message()? {
+            match message {
+                FromHost::Stop { reason } => {
+                    let now_ns = self.now_ns();
+                    self.feed(now_ns, Input::Stop { reason })?;
+                }
+                FromHost::Halt {} => power_off(),
+                FromHost::Build { .. } | FromHost::Arm { .. } => {
+                    return Err(Error::new("the host sent build or arm during a run"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_node(&mut self, index: usize) -> Result<()> {
+        let (name, handle) = self.nodes[index];
+        let Some((reply, _)) = receive(&handle.socket)? else { return Err(node::died(name)) };
+        match reply {
+            Reply::Started { process, pid, at_ns } => self.feed(at_ns - self.zero_ns, Input::Started { process, pid }),
+            Reply::StartFailed { process, reason, at_ns } => {
+                self.feed(at_ns - self.zero_ns, Input::StartFailed { process, reason })
+            }
+            Reply::Ended { process, end, at_ns } => {
+                // It may have become ready since the last look.
+                self.look(process)?;
+                self.feed(at_ns - self.zero_ns, Input::Ended { process, end })
+            }
+            Reply::Failed { reason } => Err(Error::new(format!("node {name}: {reason}"))),
+            Reply::Done => Err(Error::new(format!("node {name}: unexpected reply"))),
+        }
+    }
+
+    /// Tells the schedule what happened and does what it says.
+    fn feed(&mut self, at_ns: i64, input: Input) -> Result<()> {
+        for action in self.schedule.handle(at_ns, input) {
+            match action {
+                Action::Start { process } => self.start(process)?,
+                Action::Terminate { process } => self.signal(process, Signal::SIGTERM)?,
+                Action::Kill { process } => self.signal(process, Signal::SIGKILL)?,
+                Action::Report { process, kind } => {
+                    let entry = &self.guest.plan.processes[process];
+                    let event = Event { t_ns: at_ns.max(0), kind: &kind, process: &entry.name, node: &entry.node };
+                    self.channel.send(&FromAgent::Event(event))?;
+                }
+                Action::Finish { outcome, reason } => self.finish = Some((outcome, reason)),
+            }
+        }
+        self.update_probes()
+    }
+
+    /// Keeps a probe for exactly those processes whose readiness is awaited.
+    fn update_probes(&mut self) -> Result<()> {
+        let awaited: Vec<usize> = self.schedule.awaited().collect();
+        self.probes.retain(|process, _| awaited.contains(process));
+        for process in awaited {
+            if self.probes.contains_key(&process) {
+                continue;
+            }
+            if self.probes.is_empty() {
+                self.probe_at_ns = self.now_ns() + PROBE_INTERVAL_NS;
+            }
+            let entry = &self.guest.plan.processes[process];
+            let open = |path: &str| self.open_in_run_dir(path, OFlag::O_RDONLY).map(File::from);
+            if let Some(probe) = Probe::new(entry, self.guest.nodes[&entry.node].init, open)? {
+                self.probes.insert(process, probe);
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, process: usize) -> Result<()> {
+        let entry = &self.guest.plan.processes[process];
+        self.make_parents(&entry.stdout)?;
+        self.make_parents(&entry.stderr)?;
+        // Appending, so that two processes or two streams may share a file.
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_APPEND;
+        let stdout = self.open_in_run_dir(&entry.stdout, flags)?;
+        let stderr = self.open_in_run_dir(&entry.stderr, flags)?;
+        let outputs = [stdout.as_raw_fd(), stderr.as_raw_fd()];
+        send(&self.guest.nodes[&entry.node].socket, &Order::Start { process }, &outputs)
+    }
+
+    fn signal(&self, process: usize, signal: Signal) -> Result<()> {
+        let node = &self.guest.plan.processes[process].node;
+        send(&self.guest.nodes[node].socket, &Order::Signal { process, signal: signal as i32 }, &[])
+    }
+
+    fn make_parents(&self, path: &str) -> Result<()> {
+        let parents: Vec<&Path> = Path::new(path).ancestors().skip(1).filter(|path| *path != Path::new("")).collect();
+        for parent in parents.into_iter().rev() {
+            match mkdirat(Some(self.guest.run_dir.as_raw_fd()), parent, Mode::from_bits_truncate(0o755)) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(cause) => return Err(cause).doing(|| format!("make {} in the run directory", parent.display())),
+            }
+        }
+        Ok(())
+    }
+
+    fn open_in_run_dir(&self, path: &str, flags: OFlag) -> Result<OwnedFd> {
+        let mode = Mode::from_bits_truncate(0o644);
+        let raw = openat(Some(self.guest.run_dir.as_raw_fd()), path, flags | OFlag::O_CLOEXEC, mode)
+            .doing(|| format!("open {path} in the run directory"))?;
+        // SAFETY: the descriptor was just opened and has no other owner.
+        Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+    }
+
+    /// Ends what the processes of the plan left behind in their nodes.
+    fn sweep(&self) -> Result<()> {
+        for (name, handle) in &self.nodes {
+            if self.guest.plan.processes.iter().any(|process| process.node == *name) {
+                send(&handle.socket, &Order::Sweep, &[])?;
+                node::wait_done(&handle.socket, name)?;
+            }
+        }
+        Ok(())
+    }
+}

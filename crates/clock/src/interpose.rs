@@ -1,0 +1,214 @@
+//! The libc functions that a User-Mode Linux kernel calls for its time (arch/um/os-Linux/{time,signal}.c), in virtual
+//! time. In a process that is not a guest kernel each one is the real function.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+
+use virtual_time::VirtualDuration;
+
+use crate::keeper::{self, Adopted};
+use crate::sys;
+
+/// clock_gettime(2): CLOCK_MONOTONIC is virtual time, CLOCK_REALTIME virtual time since the run's date.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
+    let base = match clock {
+        libc::CLOCK_MONOTONIC => 0,
+        libc::CLOCK_REALTIME => keeper::realtime_base_ns(),
+        _ => {
+            // SAFETY: passed through.
+            return unsafe {
+                let real: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int =
+                    sys::CLOCK_GETTIME.get();
+                real(clock, time)
+            };
+        }
+    };
+    match keeper::now() {
+        // SAFETY: the caller's structure.
+        Some(now) => unsafe { *time = sys::timespec(base + now.as_ns()) },
+        None => {
+            // SAFETY: passed through.
+            return unsafe {
+                let real: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int =
+                    sys::CLOCK_GETTIME.get();
+                real(clock, time)
+            };
+        }
+    }
+    0
+}
+
+/// gettimeofday(2).
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
+    match keeper::now() {
+        Some(now) if !time.is_null() => {
+            let ns = keeper::realtime_base_ns() + now.as_ns();
+            // SAFETY: the caller's structure.
+            unsafe {
+                *time =
+                    libc::timeval { tv_sec: (ns / 1_000_000_000) as i64, tv_usec: (ns % 1_000_000_000 / 1000) as i64 };
+            }
+            0
+        }
+        // SAFETY: passed through.
+        _ => unsafe {
+            let real: unsafe extern "C" fn(*mut libc::timeval, *mut c_void) -> c_int = sys::GETTIMEOFDAY.get();
+            real(time, zone)
+        },
+    }
+}
+
+/// timer_create(2): the kernel makes one, its clock event device.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn timer_create(
+    clock: libc::clockid_t,
+    event: *mut libc::sigevent,
+    timer: *mut libc::timer_t,
+) -> c_int {
+    // SAFETY: passed through; on success the timer is set.
+    unsafe {
+        let real: unsafe extern "C" fn(libc::clockid_t, *mut libc::sigevent, *mut libc::timer_t) -> c_int =
+            sys::TIMER_CREATE.get();
+        let result = real(clock, event, timer);
+        if result == 0 && keeper::page().is_some() {
+            keeper::adopt_timer(*timer);
+        }
+        result
+    }
+}
+
+/// timer_settime(2), relative, as the kernel uses it.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn timer_settime(
+    timer: libc::timer_t,
+    flags: c_int,
+    new: *const libc::itimerspec,
+    old: *mut libc::itimerspec,
+) -> c_int {
+    let Some(page) = keeper::page() else {
+        // SAFETY: passed through.
+        return unsafe {
+            let real: unsafe extern "C" fn(
+                libc::timer_t,
+                c_int,
+                *const libc::itimerspec,
+                *mut libc::itimerspec,
+            ) -> c_int = sys::TIMER_SETTIME.get();
+            real(timer, flags, new, old)
+        };
+    };
+    // SAFETY: the caller's structure.
+    let setting = unsafe { *new };
+    let after = VirtualDuration::from_ns(sys::nanoseconds(setting.it_value));
+    let interval = VirtualDuration::from_ns(sys::nanoseconds(setting.it_interval));
+    keeper::set_timer(page, after, interval);
+    0
+}
+
+/// timer_gettime(2). The kernel asks only before it idles, and does not sleep when the answer is zero. Whether and how long
+/// to sleep is for [`sigsuspend`] to say; so the answer is one nanosecond.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn timer_gettime(timer: libc::timer_t, setting: *mut libc::itimerspec) -> c_int {
+    if keeper::page().is_none() {
+        // SAFETY: passed through.
+        return unsafe {
+            let real: unsafe extern "C" fn(libc::timer_t, *mut libc::itimerspec) -> c_int = sys::TIMER_GETTIME.get();
+            real(timer, setting)
+        };
+    }
+    // SAFETY: the caller's structure.
+    unsafe {
+        *setting = libc::itimerspec { it_interval: sys::timespec(0), it_value: sys::timespec(1) };
+    }
+    0
+}
+
+/// sigaction(2): the kernel's handlers of SIGALRM and SIGIO go behind ours.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
+    // SAFETY: passed through, with a copy that differs in the handler.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int =
+            sys::SIGACTION.get();
+        let Some(adopted) = Adopted::of(signal).filter(|_| keeper::page().is_some()) else {
+            return real(signal, new, old);
+        };
+        // What is asked for first is answered first: `new` may be a changed copy of `old`.
+        if !old.is_null() {
+            real(signal, null_mut(), old);
+            (*old).sa_sigaction = adopted.seen_by_kernel((*old).sa_sigaction);
+        }
+        match new.as_ref() {
+            Some(wanted) if wanted.sa_flags & libc::SA_SIGINFO != 0 => {
+                let mut ours = *wanted;
+                ours.sa_sigaction = adopted.install(wanted.sa_sigaction);
+                real(signal, &ours, null_mut())
+            }
+            Some(wanted) => real(signal, wanted, null_mut()),
+            None => 0,
+        }
+    }
+}
+
+/// sigprocmask(2). The kernel blocks SIGALRM alone around its idle sleep; SIGIO is blocked and let through with it, so that
+/// input which comes between the look at it and the sleep ends the sleep.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+    // SAFETY: passed through, with a copy that has one signal more.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int =
+            sys::SIGPROCMASK.get();
+        match set.as_ref().filter(|set| keeper::page().is_some() && libc::sigismember(*set, libc::SIGALRM) == 1) {
+            Some(set) => {
+                let mut both = *set;
+                libc::sigaddset(&mut both, libc::SIGIO);
+                real(how, &both, old)
+            }
+            None => real(how, set, old),
+        }
+    }
+}
+
+/// sigsuspend(2). The kernel's idle loop is the one use with SIGALRM let through (os_idle_sleep); others are helpers.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
+    // SAFETY: the caller's mask; or passed through.
+    unsafe {
+        match keeper::page() {
+            Some(page) if libc::sigismember(mask, libc::SIGALRM) == 0 && keeper::is_kernel() => {
+                keeper::idle(page, mask);
+                -1
+            }
+            _ => {
+                let real: unsafe extern "C" fn(*const libc::sigset_t) -> c_int = sys::SIGSUSPEND.get();
+                real(mask)
+            }
+        }
+    }
+}

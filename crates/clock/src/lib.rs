@@ -1,0 +1,44 @@
+//! The clock of a guest: a library preloaded into a stock `linux.uml`.
+//!
+//! A User-Mode Linux kernel learns the time through few calls of libc (arch/um/os-Linux/time.c): `clock_gettime` is its
+//! clock source, one POSIX timer its clock event device, and `sigsuspend` its idle loop. This library stands in front of
+//! them. Everything in the guest follows: the clocks of its programs, TCP's timers, netem's queues.
+//!
+//! ```text
+//! interpose.rs   the libc functions that the kernel calls, in virtual time
+//! keeper.rs      the one clock behind them: timeline, timer, commands of the host
+//! page.rs        shared memory with the host: commands in, timeline and counters out
+//! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
+//! sys.rs         system calls and the real libc functions
+//! ```
+//!
+//! All of it runs inside a kernel that has replaced malloc, switches stacks by itself and may be interrupted by its own
+//! signal handlers at any instruction. Therefore: no `std`, no heap, no locks, no thread-local storage. The kernel is a
+//! single thread; what a handler and the code that it interrupts share are atomics with relaxed order, and values wider
+//! than a word are read again when a handler has changed them meanwhile.
+
+#![no_std]
+
+mod interpose;
+mod keeper;
+mod page;
+mod sys;
+mod tracee;
+
+/// Nothing in here is meant to panic; if it does, the guest ends at once instead of running with a wrong clock.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    sys::die(b"dilaton clock: internal error\n")
+}
+
+#[used]
+#[link_section = ".init_array"]
+static ATTACH: extern "C" fn() = attach;
+
+/// Runs when the library is loaded, before the kernel's `main`.
+extern "C" fn attach() {
+    sys::resolve();
+    if let Some((page_fd, wake_fd)) = page::inherited_fds() {
+        keeper::start(page::map(page_fd), wake_fd);
+    }
+}

@@ -1,0 +1,117 @@
+//! The clock page as this side sees it.
+
+use core::ffi::c_int;
+use core::sync::atomic::{fence, AtomicU64, Ordering};
+
+use virtual_time::{Pace, Tdf, Timeline};
+
+use crate::sys;
+
+include!(concat!(env!("OUT_DIR"), "/clock_page.rs"));
+
+const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
+
+/// The environment variable by which the host hands over the page and the wake pipe: two numbers and a comma.
+const VARIABLE: &[u8] = b"DILATON_CLOCK\0";
+
+/// File descriptors of the page and of the wake pipe; `None` when this process is not a guest.
+pub fn inherited_fds() -> Option<(c_int, c_int)> {
+    // SAFETY: getenv returns NULL or a NUL-terminated string.
+    let value = unsafe {
+        let value = libc::getenv(VARIABLE.as_ptr().cast());
+        if value.is_null() {
+            return None;
+        }
+        core::ffi::CStr::from_ptr(value)
+    };
+    let fds = value
+        .to_str()
+        .ok()
+        .and_then(|text| text.split_once(','))
+        .and_then(|(page, wake)| Some((page.parse().ok()?, wake.parse().ok()?)));
+    match fds {
+        Some(fds) => Some(fds),
+        None => sys::die(b"dilaton clock: DILATON_CLOCK is not two file descriptors\n"),
+    }
+}
+
+/// Maps the page; ends the process when it is not one, or not of our version.
+pub fn map(fd: c_int) -> &'static ClockPage {
+    // SAFETY: a new shared mapping; it is never unmapped, and all its words are atomics.
+    let page = unsafe {
+        let address = libc::mmap(
+            core::ptr::null_mut(),
+            size_of::<ClockPage>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            fd,
+            0,
+        );
+        if address == libc::MAP_FAILED {
+            sys::die(b"dilaton clock: the clock page cannot be mapped\n");
+        }
+        &*address.cast::<ClockPage>()
+    };
+    if page.magic.load(Ordering::Relaxed) != MAGIC {
+        sys::die(b"dilaton clock: what was handed over is not a clock page\n");
+    }
+    if page.page_version.load(Ordering::Relaxed) != PAGE_VERSION {
+        sys::die(b"dilaton clock: the clock page is of another version: rebuild with ./dev setup\n");
+    }
+    page
+}
+
+/// Adds one to a counter. The kernel is a single thread, so a load and a store do; a handler in between costs one count.
+pub fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+impl ClockPage {
+    /// The pace that the host asks for and the command's sequence number, or `None` while it is being written.
+    pub fn command(&self) -> Option<(u64, Pace)> {
+        let sequence = self.command_sequence.load(Ordering::Acquire);
+        let running = self.command_running.load(Ordering::Relaxed);
+        let numerator = self.command_tdf_numerator.load(Ordering::Relaxed);
+        let denominator = self.command_tdf_denominator.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        if sequence % 2 == 1 || self.command_sequence.load(Ordering::Relaxed) != sequence {
+            return None;
+        }
+        if running == 0 {
+            return Some((sequence, Pace::Held));
+        }
+        match Tdf::new(numerator, denominator) {
+            Ok(tdf) => Some((sequence, Pace::Running(tdf))),
+            Err(_) => sys::die(b"dilaton clock: the host commanded an impossible time dilation factor\n"),
+        }
+    }
+
+    /// Publishes the present line for the host.
+    pub fn publish(&self, line: &Timeline) {
+        let (host, instant, fraction) = line.anchor();
+        let (running, tdf) = match line.pace() {
+            Pace::Held => (0, Tdf::ONE),
+            Pace::Running(tdf) => (1, tdf),
+        };
+        let sequence = self.timeline_sequence.load(Ordering::Relaxed);
+        self.timeline_sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.timeline_host_ns.store(host.as_ns(), Ordering::Relaxed);
+        self.timeline_virtual_ns.store(instant.as_ns(), Ordering::Relaxed);
+        self.timeline_fraction.store(fraction, Ordering::Relaxed);
+        self.timeline_running.store(running, Ordering::Relaxed);
+        self.timeline_tdf_numerator.store(tdf.host(), Ordering::Relaxed);
+        self.timeline_tdf_denominator.store(tdf.guest(), Ordering::Relaxed);
+        self.timeline_sequence.store(sequence.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Enters one served timer into the histogram.
+    pub fn record_lateness(&self, ns: u64) {
+        count(&self.timers_served);
+        let bin = (u64::BITS - ns.leading_zeros()).min(63) as usize;
+        count(&self.lateness_ns_log2[bin]);
+        if ns > self.lateness_max_ns.load(Ordering::Relaxed) {
+            self.lateness_max_ns.store(ns, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What this library asks of the host: the real libc functions, and a few system calls made directly.
+
+use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use core::mem::{transmute, transmute_copy};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+use virtual_time::HostInstant;
+
+/// A libc function behind one of ours, looked up once when the library is loaded.
+pub struct Real {
+    name: &'static [u8],
+    address: AtomicPtr<c_void>,
+}
+
+impl Real {
+    const fn new(name: &'static [u8]) -> Self {
+        Self { name, address: AtomicPtr::new(null_mut()) }
+    }
+
+    /// The function, as `F`.
+    ///
+    /// # Safety
+    /// `F` must be the function pointer type of the libc function of that name.
+    pub unsafe fn get<F: Copy>(&self) -> F {
+        let mut address = self.address.load(Relaxed);
+        if address.is_null() {
+            // Called by another library's constructor, before ours ran.
+            self.resolve();
+            address = self.address.load(Relaxed);
+        }
+        // SAFETY: an address is as large as a function pointer, and the caller vouches for its type.
+        unsafe { transmute_copy::<*mut c_void, F>(&address) }
+    }
+
+    fn resolve(&self) {
+        // SAFETY: the name is NUL-terminated.
+        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr().cast::<c_char>()) };
+        if address.is_null() {
+            die(b"dilaton clock: libc lacks a function that the clock stands in front of\n");
+        }
+        self.address.store(address, Relaxed);
+    }
+}
+
+/// `clock_gettime`
+pub static CLOCK_GETTIME: Real = Real::new(b"clock_gettime\0");
+/// `gettimeofday`
+pub static GETTIMEOFDAY: Real = Real::new(b"gettimeofday\0");
+/// `timer_create`
+pub static TIMER_CREATE: Real = Real::new(b"timer_create\0");
+/// `timer_settime`
+pub static TIMER_SETTIME: Real = Real::new(b"timer_settime\0");
+/// `timer_gettime`
+pub static TIMER_GETTIME: Real = Real::new(b"timer_gettime\0");
+/// `sigsuspend`
+pub static SIGSUSPEND: Real = Real::new(b"sigsuspend\0");
+/// `sigprocmask`
+pub static SIGPROCMASK: Real = Real::new(b"sigprocmask\0");
+/// `sigaction`
+pub static SIGACTION: Real = Real::new(b"sigaction\0");
+/// `ptrace`
+pub static PTRACE: Real = Real::new(b"ptrace\0");
+/// `clone`
+pub static CLONE: Real = Real::new(b"clone\0");
+
+/// Looks up all real functions.
+pub fn resolve() {
+    for real in [
+        &CLOCK_GETTIME,
+        &GETTIMEOFDAY,
+        &TIMER_CREATE,
+        &TIMER_SETTIME,
+        &TIMER_GETTIME,
+        &SIGSUSPEND,
+        &SIGPROCMASK,
+        &SIGACTION,
+        &PTRACE,
+        &CLONE,
+    ] {
+        real.resolve();
+    }
+}
+
+/// Says why and ends the process.
+pub fn die(message: &[u8]) -> ! {
+    // SAFETY: the message is readable for its length.
+    unsafe {
+        libc::write(2, message.as_ptr().cast(), message.len());
+        libc::_exit(78)
+    }
+}
+
+/// The host's monotonic clock.
+pub fn host_now() -> HostInstant {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the real clock_gettime has this type and fills the structure.
+    unsafe {
+        let real: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int = CLOCK_GETTIME.get();
+        real(libc::CLOCK_MONOTONIC, &mut time);
+    }
+    HostInstant::from_ns(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Arms the host timer `timer` to fire once at `instant`.
+pub fn arm_timer(timer: libc::timer_t, instant: HostInstant) {
+    let setting = libc::itimerspec {
+        it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
+        it_value: timespec(instant.as_ns().max(1)),
+    };
+    // SAFETY: the real timer_settime has this type; the setting is readable.
+    unsafe {
+        let real: unsafe extern "C" fn(libc::timer_t, c_int, *const libc::itimerspec, *mut libc::itimerspec) -> c_int =
+            TIMER_SETTIME.get();
+        real(timer, libc::TIMER_ABSTIME, &setting, null_mut());
+    }
+}
+
+/// Sleeps under the signal mask `mask` until a signal handler has run (false) or `timeout_ns` is over (true). Without a
+/// timeout it sleeps until a signal.
+///
+/// # Safety
+/// `mask` must point to a signal mask.
+pub unsafe fn sleep(timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> bool {
+    const KERNEL_MASK_BYTES: c_long = 8;
+    let timeout = timespec(timeout_ns.unwrap_or(0));
+    let timeout: *const libc::timespec = if timeout_ns.is_some() { &timeout } else { core::ptr::null() };
+    // SAFETY: ppoll on no file descriptors reads the timeout and the mask only.
+    unsafe { libc::syscall(libc::SYS_ppoll, null_mut::<c_void>(), 0_usize, timeout, mask, KERNEL_MASK_BYTES) == 0 }
+}
+
+/// Sends a signal to the calling thread.
+pub fn raise(signal: c_int) {
+    // SAFETY: plain system calls on ourselves.
+    unsafe {
+        libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::syscall(libc::SYS_gettid), c_long::from(signal));
+    }
+}
+
+/// Asks that `signal` be sent to this process whenever `fd` becomes readable, and makes reading from it non-blocking.
+pub fn signal_on_input(fd: c_int, signal: c_int) {
+    // SAFETY: fcntl on an own file descriptor.
+    unsafe {
+        libc::fcntl(fd, libc::F_SETOWN, libc::getpid());
+        libc::fcntl(fd, F_SETSIG, signal);
+        libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK);
+    }
+}
+
+/// From linux/fcntl.h; not in every version of the libc crate.
+const F_SETSIG: c_int = 10;
+
+/// Takes everything that is in a non-blocking `fd` out of it.
+pub fn drain(fd: c_int) {
+    let mut bytes = [0_u8; 64];
+    // SAFETY: the buffer is writable for its length.
+    while unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) } == bytes.len() as isize {}
+}
+
+/// prctl(2) with one argument.
+pub fn prctl(option: c_int, argument: c_uint) {
+    // SAFETY: only options that touch no memory are used.
+    unsafe {
+        libc::prctl(option, libc::c_ulong::from(argument), 0, 0, 0);
+    }
+}
+
+/// Nanoseconds as a `timespec`.
+pub fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
+
+/// A `timespec` as nanoseconds; negative parts count as zero.
+pub fn nanoseconds(time: libc::timespec) -> u64 {
+    (time.tv_sec.max(0) as u64) * 1_000_000_000 + time.tv_nsec.max(0) as u64
+}
+
+/// The handler address in a `sigaction` as a function.
+///
+/// # Safety
+/// `address` must be a handler installed with `SA_SIGINFO`.
+pub unsafe fn handler(address: usize) -> extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) {
+    // SAFETY: the caller vouches for it.
+    unsafe { transmute(address) }
+}

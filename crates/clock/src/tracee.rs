@@ -1,0 +1,221 @@
+//! Duties toward the user processes of the guest, which the kernel runs as traced host processes ("stubs").
+//!
+//! - **Extended CPU state.** The kernel saves and restores it with a buffer of 2,696 bytes (FP_SIZE); a host with AMX
+//!   demands more (PTRACE_SETREGSET wants the full size), and the first user process would panic the kernel. The buffer is
+//!   padded with zeros: the components beyond are in their initial state, and user code has never touched them.
+//! - **Restores that change nothing.** The kernel restores before every return to user code what it saved at the last
+//!   entry. Three of four are the same bytes to the same stopped process: these are left out.
+//! - **No orphans.** A stub whose kernel was killed would run on, with its system calls going to the host. So every
+//!   tracee is killed with its tracer, and every child of the kernel dies with it.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_long, c_uint, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::keeper;
+use crate::page::count;
+use crate::sys;
+
+const NT_X86_XSTATE: usize = 0x202;
+const PTRACE_OLDSETOPTIONS: c_uint = 21;
+
+/// Room for the largest extended state; AMX needs 11,008 bytes.
+const STATE_BYTES_MAX: usize = 16 * 1024;
+
+/// The kernel's own buffer is smaller than this; larger ones are not remembered.
+const SAVED_BYTES_MAX: usize = 4096;
+
+/// Stopped processes whose registers are remembered; more than that only cost restores.
+const SAVED_SLOTS: usize = 64;
+
+type Ptrace = unsafe extern "C" fn(c_uint, c_int, *mut c_void, *mut c_void) -> c_long;
+
+#[repr(C, align(64))]
+struct State([u8; STATE_BYTES_MAX]);
+
+/// Registers as last read from a process that has not run since.
+struct Saved {
+    pid: c_int,
+    length: usize,
+    bytes: [u8; SAVED_BYTES_MAX],
+}
+
+struct Registers {
+    padded: UnsafeCell<State>,
+    saved: UnsafeCell<[Saved; SAVED_SLOTS]>,
+}
+
+// SAFETY: the kernel is one thread, and its signal handlers do not trace processes.
+unsafe impl Sync for Registers {}
+
+static REGISTERS: Registers = Registers {
+    padded: UnsafeCell::new(State([0; STATE_BYTES_MAX])),
+    saved: UnsafeCell::new([const { Saved { pid: 0, length: 0, bytes: [0; SAVED_BYTES_MAX] } }; SAVED_SLOTS]),
+};
+
+/// Size of the extended state that the host demands; 0: not asked yet.
+static FULL_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+fn saved(pid: c_int) -> &'static mut Saved {
+    // SAFETY: see `Registers`; the reference does not outlive the call that asked for it.
+    unsafe { &mut (*REGISTERS.saved.get())[pid as usize % SAVED_SLOTS] }
+}
+
+/// ptrace(2).
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_void, mut data: *mut c_void) -> c_long {
+    // SAFETY: the libc function, which reads four arguments whatever the request.
+    let real: Ptrace = unsafe { sys::PTRACE.get() };
+    match request {
+        libc::PTRACE_GETREGSET if address as usize == NT_X86_XSTATE => {
+            // SAFETY: the kernel's iovec.
+            return unsafe { read_state(real, pid, data.cast()) };
+        }
+        libc::PTRACE_SETREGSET if address as usize == NT_X86_XSTATE => {
+            // SAFETY: the kernel's iovec.
+            return unsafe { write_state(real, pid, data.cast()) };
+        }
+        PTRACE_OLDSETOPTIONS | libc::PTRACE_SETOPTIONS => {
+            data = (data as usize | libc::PTRACE_O_EXITKILL as usize) as *mut c_void;
+        }
+        _ => {}
+    }
+    // Reading registers leaves a process as it is; after anything else it may have run, or be another one.
+    if !matches!(request, libc::PTRACE_GETREGS | libc::PTRACE_GETREGSET | libc::PTRACE_SETREGS) {
+        saved(pid).length = 0;
+    }
+    // SAFETY: passed through.
+    unsafe { real(request, pid, address, data) }
+}
+
+unsafe fn read_state(real: Ptrace, pid: c_int, buffer: *mut libc::iovec) -> c_long {
+    // SAFETY: passed through; the buffer then holds `iov_len` bytes.
+    unsafe {
+        let result = real(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
+        let entry = saved(pid);
+        let length = (*buffer).iov_len;
+        if result == 0 && length <= SAVED_BYTES_MAX {
+            entry.pid = pid;
+            entry.length = length;
+            core::ptr::copy_nonoverlapping((*buffer).iov_base.cast::<u8>(), entry.bytes.as_mut_ptr(), length);
+        } else {
+            entry.length = 0;
+        }
+        result
+    }
+}
+
+unsafe fn write_state(real: Ptrace, pid: c_int, buffer: *mut libc::iovec) -> c_long {
+    let Some(page) = keeper::page() else {
+        // SAFETY: passed through.
+        return unsafe { real(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast()) };
+    };
+    count(&page.register_restores);
+    // SAFETY: the kernel's buffer.
+    let wanted = unsafe { core::slice::from_raw_parts((*buffer).iov_base.cast::<u8>(), (*buffer).iov_len) };
+    let entry = saved(pid);
+    if entry.pid == pid && entry.length == wanted.len() && entry.bytes[..entry.length] == *wanted {
+        count(&page.register_restores_skipped);
+        return 0;
+    }
+    entry.length = 0;
+    let full = full_bytes(real, pid);
+    // SAFETY: either the kernel's buffer, or ours with room for `full` bytes of which only the head is ever written.
+    unsafe {
+        if full <= wanted.len() {
+            (*buffer).iov_len = full;
+            return real(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
+        }
+        let padded = (*REGISTERS.padded.get()).0.as_mut_ptr();
+        core::ptr::copy_nonoverlapping(wanted.as_ptr(), padded, wanted.len());
+        let mut whole = libc::iovec { iov_base: padded.cast(), iov_len: full };
+        real(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast())
+    }
+}
+
+/// The size of the extended state of process `pid`, which is that of every process on this host.
+fn full_bytes(real: Ptrace, pid: c_int) -> usize {
+    let known = FULL_BYTES.load(Relaxed);
+    if known > 0 {
+        return known;
+    }
+    // SAFETY: the buffer is writable for its length; it is cleared again, since it pads later states with zeros.
+    let full = unsafe {
+        let state = REGISTERS.padded.get();
+        let mut whole = libc::iovec { iov_base: state.cast(), iov_len: STATE_BYTES_MAX };
+        let failed = real(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast()) != 0;
+        (*state).0.fill(0);
+        if failed || whole.iov_len == STATE_BYTES_MAX {
+            sys::die(b"dilaton clock: the size of this host's extended CPU state cannot be told\n");
+        }
+        whole.iov_len
+    };
+    FULL_BYTES.store(full, Relaxed);
+    if let Some(page) = keeper::page() {
+        page.extended_state_bytes.store(full as u64, Relaxed);
+    }
+    full
+}
+
+type Entry = extern "C" fn(*mut c_void) -> c_int;
+type Clone =
+    unsafe extern "C" fn(Entry, *mut c_void, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
+
+/// What a child of the kernel is to run. A helper thread shares our memory and may start late, hence a ring of them.
+struct Birth {
+    entry: AtomicUsize,
+    argument: AtomicUsize,
+}
+
+static BIRTHS: [Birth; 64] = [const { Birth { entry: AtomicUsize::new(0), argument: AtomicUsize::new(0) } }; 64];
+static NEXT_BIRTH: AtomicUsize = AtomicUsize::new(0);
+
+/// clone(2) of glibc.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn clone(
+    entry: Entry,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent_tid: *mut c_void,
+    tls: *mut c_void,
+    child_tid: *mut c_void,
+) -> c_int {
+    // SAFETY: the libc function; unused trailing arguments are passed on unread.
+    unsafe {
+        let real: Clone = sys::CLONE.get();
+        if keeper::page().is_none() {
+            return real(entry, stack, flags, argument, parent_tid, tls, child_tid);
+        }
+        let shares_memory = flags & libc::CLONE_VM != 0;
+        let birth = &BIRTHS[NEXT_BIRTH.fetch_add(1, Relaxed) % BIRTHS.len()];
+        birth.entry.store(entry as usize, Relaxed);
+        birth.argument.store(argument as usize, Relaxed);
+        let birth = core::ptr::from_ref(birth).cast_mut().cast();
+        let first: Entry = if shares_memory { born } else { born_apart };
+        real(first, stack, flags, birth, parent_tid, tls, child_tid)
+    }
+}
+
+/// The first function of a child with its own memory, mostly a stub: no business of the kernel's clock.
+extern "C" fn born_apart(birth: *mut c_void) -> c_int {
+    keeper::detach();
+    born(birth)
+}
+
+/// The first function of a child: it dies with its kernel.
+extern "C" fn born(birth: *mut c_void) -> c_int {
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_uint);
+    // SAFETY: `birth` is a slot of the ring, filled by `clone` above with a function of this type.
+    unsafe {
+        let birth = &*birth.cast::<Birth>();
+        let entry: Entry = core::mem::transmute(birth.entry.load(Relaxed));
+        entry(birth.argument.load(Relaxed) as *mut c_void)
+    }
+}

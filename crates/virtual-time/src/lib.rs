@@ -1,0 +1,21 @@
+//! Virtual time as numbers: instants, the time dilation factor, the mapping between host and virtual time, and the
+//! guest's one timer.
+//!
+//! Nothing in here reads a clock, allocates, blocks or depends on `std`; every function takes the instants that it needs.
+//! The clock library feeds it from the host, the tests feed it numbers.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+mod instant;
+mod tdf;
+mod timeline;
+mod timer;
+
+pub use instant::{HostInstant, VirtualDuration, VirtualInstant};
+pub use tdf::{Tdf, TdfError};
+pub use timeline::{Pace, Timeline};
+pub use timer::{Alarm, GuestTimer};

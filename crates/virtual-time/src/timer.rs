@@ -1,0 +1,187 @@
+//! The guest's one timer, and the host timer that stands behind it.
+//!
+//! A User-Mode Linux kernel has a single clock event device: one POSIX timer, set anew for almost every packet and every
+//! tick, nearly always to a *later* instant than before. Passing each setting to the host would be a system call a time.
+//! So the host timer is armed *lazily*: it is left alone while it will fire no later than the guest's deadline, and when
+//! it fires early it is armed again for the rest. An alarm is thus a hint, never the truth; the truth is the deadline
+//! against the timeline. For the same reason it does not matter if two alarms merge into one signal.
+
+use crate::{HostInstant, Timeline, VirtualDuration, VirtualInstant};
+
+/// What an alarm of the host timer means for the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// The deadline is reached: serve the guest's handler. `lateness` is how long ago it was due, in virtual time.
+    Due {
+        /// Virtual time since the deadline.
+        lateness: VirtualDuration,
+    },
+    /// Nothing is due: the host timer fired for a setting that has been replaced since, or virtual time is slower now.
+    NotYet,
+}
+
+/// The guest's timer: its deadline in virtual time, and what is known of the host timer behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GuestTimer {
+    deadline: Option<VirtualInstant>,
+    interval: Option<VirtualDuration>,
+    host_alarm: Option<HostInstant>,
+}
+
+impl GuestTimer {
+    /// A timer that is not set.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { deadline: None, interval: None, host_alarm: None }
+    }
+
+    /// Sets it to expire at `deadline` and then, if given, every `interval`.
+    pub fn set(&mut self, deadline: VirtualInstant, interval: Option<VirtualDuration>) {
+        self.deadline = Some(deadline);
+        self.interval = interval;
+    }
+
+    /// Switches it off. The host timer stays as it is: its alarm will find nothing due.
+    pub fn clear(&mut self) {
+        self.deadline = None;
+        self.interval = None;
+    }
+
+    /// When it expires.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<VirtualInstant> {
+        self.deadline
+    }
+
+    /// The host instant for which the host timer has to be armed now, or `None` if it is armed early enough, nothing is
+    /// set, or virtual time is held.
+    pub fn arm(&mut self, now: HostInstant, line: &Timeline) -> Option<HostInstant> {
+        let due = line.host_at(self.deadline?)?;
+        match self.host_alarm {
+            Some(alarm) if alarm <= due && alarm > now => None,
+            _ => {
+                self.host_alarm = Some(due);
+                Some(due)
+            }
+        }
+    }
+
+    /// Takes an alarm at host instant `now`. When it is [`Alarm::Due`], the timer has moved on to its next expiry.
+    pub fn alarm(&mut self, now: HostInstant, line: &Timeline) -> Alarm {
+        if self.host_alarm.is_some_and(|alarm| alarm <= now) {
+            self.host_alarm = None;
+        }
+        let reached = line.virtual_at(now);
+        match self.deadline {
+            Some(deadline) if deadline <= reached => {
+                self.deadline = self.interval.map(|interval| {
+                    let next = deadline.plus(interval);
+                    // A periodic timer that fell behind skips what it missed, as a POSIX timer's overruns do.
+                    if next <= reached {
+                        reached.plus(interval)
+                    } else {
+                        next
+                    }
+                });
+                Alarm::Due { lateness: reached.since(deadline) }
+            }
+            _ => Alarm::NotYet,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Pace, Tdf};
+
+    fn host(ns: u64) -> HostInstant {
+        HostInstant::from_ns(ns)
+    }
+
+    fn instant(ns: u64) -> VirtualInstant {
+        VirtualInstant::from_ns(ns)
+    }
+
+    fn line(tdf: u64) -> Timeline {
+        Timeline::new(host(0), instant(0), Pace::Running(Tdf::new(tdf, 1).unwrap()))
+    }
+
+    #[test]
+    fn a_later_deadline_leaves_the_host_timer_alone() {
+        let (mut timer, line) = (GuestTimer::new(), line(10));
+        timer.set(instant(100), None);
+        assert_eq!(timer.arm(host(0), &line), Some(host(1000)));
+        timer.set(instant(200), None);
+        assert_eq!(timer.arm(host(0), &line), None);
+        assert_eq!(timer.alarm(host(1000), &line), Alarm::NotYet);
+        assert_eq!(timer.arm(host(1000), &line), Some(host(2000)));
+    }
+
+    #[test]
+    fn an_earlier_deadline_arms_the_host_timer_again() {
+        let (mut timer, line) = (GuestTimer::new(), line(10));
+        timer.set(instant(200), None);
+        assert_eq!(timer.arm(host(0), &line), Some(host(2000)));
+        timer.set(instant(100), None);
+        assert_eq!(timer.arm(host(0), &line), Some(host(1000)));
+    }
+
+    #[test]
+    fn an_alarm_one_nanosecond_early_is_not_yet_due_and_never_lost() {
+        let (mut timer, line) = (GuestTimer::new(), line(10));
+        timer.set(instant(100), None);
+        timer.arm(host(0), &line);
+        assert_eq!(timer.alarm(host(999), &line), Alarm::NotYet);
+        assert_eq!(timer.alarm(host(1000), &line), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
+        assert_eq!(timer.alarm(host(1001), &line), Alarm::NotYet, "a one-shot timer is served once");
+    }
+
+    #[test]
+    fn lateness_is_virtual_time_since_the_deadline() {
+        let (mut timer, line) = (GuestTimer::new(), line(10));
+        timer.set(instant(100), None);
+        assert_eq!(timer.alarm(host(1500), &line), Alarm::Due { lateness: VirtualDuration::from_ns(50) });
+    }
+
+    #[test]
+    fn a_periodic_timer_keeps_its_grid_and_skips_what_it_missed() {
+        let (mut timer, line) = (GuestTimer::new(), line(1));
+        timer.set(instant(100), Some(VirtualDuration::from_ns(100)));
+        timer.alarm(host(130), &line);
+        assert_eq!(timer.deadline(), Some(instant(200)));
+        timer.alarm(host(450), &line);
+        assert_eq!(timer.deadline(), Some(instant(550)));
+    }
+
+    #[test]
+    fn a_held_clock_arms_nothing_and_a_released_one_arms_the_rest() {
+        let running = line(1);
+        let held = running.change(host(40), Pace::Held);
+        let mut timer = GuestTimer::new();
+        timer.set(instant(100), None);
+        assert_eq!(timer.arm(host(50), &held), None);
+        let released = held.change(host(1000), Pace::Running(Tdf::ONE));
+        assert_eq!(timer.arm(host(1000), &released), Some(host(1060)));
+    }
+
+    #[test]
+    fn a_slower_pace_keeps_the_armed_host_timer_and_a_faster_one_arms_it_anew() {
+        let (mut timer, line) = (GuestTimer::new(), line(10));
+        timer.set(instant(100), None);
+        assert_eq!(timer.arm(host(0), &line), Some(host(1000)));
+        let slower = line.change(host(500), Pace::Running(Tdf::new(20, 1).unwrap()));
+        assert_eq!(timer.arm(host(500), &slower), None, "it fires early, and is then armed for the rest");
+        let faster = slower.change(host(500), Pace::Running(Tdf::ONE));
+        assert_eq!(timer.arm(host(500), &faster), Some(host(550)));
+    }
+
+    #[test]
+    fn a_timer_that_is_off_arms_nothing_and_serves_nothing() {
+        let (mut timer, line) = (GuestTimer::new(), line(1));
+        timer.set(instant(100), None);
+        timer.clear();
+        assert_eq!(timer.arm(host(0), &line), None);
+        assert_eq!(timer.alarm(host(200), &line), Alarm::NotYet);
+    }
+}

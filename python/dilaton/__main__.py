@@ -1,0 +1,5 @@
+"""`python -m dilaton`."""
+
+from dilaton.cli.main import main
+
+main()

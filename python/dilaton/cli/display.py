@@ -1,0 +1,91 @@
+"""What a run looks like in the terminal while it goes: a line per event, and a live line below them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from dilaton.cli import numbers
+from dilaton.plan.model import Plan
+from dilaton.run.execute import RunClock
+from dilaton.run.record import State
+
+REFRESH_PER_S = 8
+
+
+class Display:
+    """Shows a run while it goes; an observer of `execute`. Without a terminal it prints a line per event only."""
+
+    def __init__(self, plan: Plan) -> None:
+        """A display for runs of `plan`."""
+        self._console = Console(stderr=True, highlight=False)
+        self._plan = plan
+        self._state: State = "prepare"
+        self._built = ""
+        self._clock: Callable[[], RunClock] | None = None
+        self._live = Live(
+            get_renderable=self._line, console=self._console, refresh_per_second=REFRESH_PER_S, transient=True
+        )
+
+    def __enter__(self) -> Display:
+        """Begins to show."""
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Leaves the terminal as it was."""
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def state(self, state: State) -> None:
+        """See `Observer`."""
+        self._state = state
+        if state in ("collecting", "finished", "failed", "aborted"):
+            self._clock = None
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        """See `Observer`."""
+        self._built = f"{done} of {total} {what}"
+
+    def released(self, clock: Callable[[], RunClock]) -> None:
+        """See `Observer`."""
+        self._clock = clock
+
+    def event(self, event: dict[str, Any]) -> None:
+        """See `Observer`."""
+        self._console.print(_event_line(event))
+
+    def _line(self) -> Text:
+        line = Text(f"{self._plan.lab} ", style="bold")
+        if self._clock is None:
+            return line.append(f"{self._state} {self._built}", style="not bold cyan")
+        clock = self._clock()
+        speed = clock.virtual_ns / clock.host_ns if clock.host_ns else 0.0
+        parts = [
+            f"virtual {clock.virtual_ns / 1e9:8.3f} s",
+            f"host {clock.host_ns / 1e9:7.2f} s",
+            f"speed {numbers.significant(speed)}x",
+            f"TDF {numbers.tdf(clock.tdf)}",
+            f"latest timer {numbers.duration(clock.lateness_ns_max / 1e9)} late",
+        ]
+        return line.append("  ".join(parts), style="not bold")
+
+
+def _event_line(event: dict[str, Any]) -> Text:
+    line = Text(f"{event['t_ns'] / 1e9:12.6f} s  ", style="dim")
+    line.append(f"{event['node']}/{event['process']} ", style="bold")
+    kind, style = event["kind"], "green"
+    detail = event.get("reason", "")
+    if kind == "exited":
+        style = "green" if event["expected"] else "red"
+        ended = f"status {event['status']}" if event.get("status") is not None else f"signal {event.get('signal')}"
+        detail = ended + (" (stopped)" if event.get("stopped") else " (timed out)" if event.get("timed_out") else "")
+    elif kind not in ("started", "ready"):
+        style = "red"
+    return line.append(f"{kind} {detail}".rstrip(), style=style)

@@ -1,0 +1,107 @@
+"""The verbs of `dilaton`.
+
+Each verb's own imports are made when it is used, so that `--help` is there at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dilaton import __version__
+
+BAD_INPUT = 2
+HOST_LACKS = 3
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="dilaton",
+    help="Real Linux kernels and programs on networks that you do not have, in virtual time.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+LabFile = Annotated[Path, typer.Argument(metavar="LAB", help="The lab: a YAML file, or a directory with a lab.yaml.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Run directory [default: runs/<lab>-<UTC>-<n>].")
+]
+TdfOption = Annotated[
+    str | None, typer.Option("--tdf", metavar="N", help="Time dilation factor, instead of the lab's.", rich_help_panel="Time")
+]
+NoJail = Annotated[
+    bool,
+    typer.Option("--no-jail", help="Run guests without a jail: what runs in them can write your files."),
+]
+
+
+@app.command()
+def run(lab: LabFile, out: Out = None, tdf: TdfOption = None, no_jail: NoJail = False) -> None:
+    """Run a lab, and show what was asked and what was measured."""
+    from dilaton.cli.run import run_lab
+
+    raise typer.Exit(run_lab(lab, out, tdf, jailed=not no_jail))
+
+
+@app.command()
+def demo(out: Out = None, no_jail: NoJail = False) -> None:
+    """Run examples/dumbbell: a 10 Gbit/s link, real ping and iperf3, about a minute."""
+    from dilaton.cli.run import run_lab
+    from dilaton.host.files import ROOT
+
+    raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, None, jailed=not no_jail))
+
+
+@app.command()
+def check(labs: Annotated[list[Path], typer.Argument(metavar="LAB...")]) -> None:
+    """Read and plan labs, and say what is wrong with them, without running anything."""
+    from dilaton.cli.check import check_labs
+
+    raise typer.Exit(check_labs(labs))
+
+
+@app.command()
+def plan(lab: LabFile, tdf: TdfOption = None) -> None:
+    """Print what a lab compiles to, as JSON: every address, queue, process and instant."""
+    from dilaton.cli.check import print_plan
+
+    raise typer.Exit(print_plan(lab, tdf))
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine has and lacks, with the fix for each lack."""
+    from dilaton.cli.doctor import doctor as examine
+
+    examine()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"dilaton {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line. Exit status: 0 well, 1 a check or process failed, 2 bad input, 3 the host lacks something,
+    130 interrupted."""
+    from dilaton.host.errors import HostLacksError
+
+    try:
+        app()
+    except HostLacksError as error:
+        print(f"dilaton: {error.what}\n  to fix it: {error.fix}", file=sys.stderr)
+        sys.exit(HOST_LACKS)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

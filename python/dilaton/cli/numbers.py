@@ -1,0 +1,45 @@
+"""Numbers as people read them: with a unit that leaves one to three digits before the point."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+DECIMAL = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
+SECONDS = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """`value` with so many significant digits, never in scientific notation, without trailing zeros."""
+    if value == 0:
+        return "0"
+    exponent = len(str(int(abs(value)))) if abs(value) >= 1 else 1
+    text = f"{value:.{max(0, digits - exponent)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rate(bit_per_s: float) -> str:
+    """A rate in bit/s, as `9.412 Gbit/s`."""
+    scale, prefix = next((step for step in DECIMAL if abs(bit_per_s) >= step[0]), DECIMAL[-1])
+    return f"{significant(bit_per_s / scale)} {prefix}bit/s"
+
+
+def duration(seconds: float) -> str:
+    """A duration in seconds, as `40.02 ms`."""
+    if seconds == 0:
+        return "0 s"
+    scale, unit = next((step for step in SECONDS if abs(seconds) >= step[0]), SECONDS[-1])
+    return f"{significant(seconds / scale, 5)} {unit}"
+
+
+def ratio(value: float) -> str:
+    """A ratio 0..1, as `1.5 %`."""
+    return f"{significant(value * 100)} %"
+
+
+def tdf(value: Fraction | None) -> str:
+    """A time dilation factor, exact; `held` for a clock that stands still."""
+    if value is None:
+        return "held"
+    if value.denominator == 1:
+        return str(value.numerator)
+    return significant(float(value), 6) if float(value) == round(float(value), 6) else str(value)

@@ -1,0 +1,102 @@
+"""The table at the end of a run: what was asked, what was measured, in virtual time."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dilaton.cli import numbers
+from dilaton.measure.expect import quantity
+from dilaton.plan.model import End, Interface, Link, Plan
+from dilaton.run.record import ProcessRecord, Record
+
+LINKS_SHOWN = 8
+PROCESSES_SHOWN = 24
+
+
+def print_result(plan: Plan, record: Record, path: Path) -> None:
+    """Prints the outcome: the reason first if there is one, then the table, then where everything is."""
+    console = Console(highlight=False)
+    if record.reason:
+        console.print(Text(f"{record.state}: ", style="bold red").append(record.reason, style="not bold default"))
+    console.print(_table(plan, record))
+    console.print(Text(f"outputs and record: {path}"), soft_wrap=True)
+    if record.state == "failed":
+        console.print(Text(f"kernel console:     {path / 'guest'}"), soft_wrap=True)
+
+
+def _table(plan: Plan, record: Record) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=f"{plan.lab}: {record.state}", title_style="bold", title_justify="left")
+    table.add_column("")
+    table.add_column("asked")
+    table.add_column("measured, in virtual time")
+    asked_time = f"TDF {numbers.tdf(Fraction(str(record.time.tdf)))}, {record.time.drive} drive"
+    table.add_row("time", asked_time, _times(record))
+    interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
+    for link in plan.links[:LINKS_SHOWN]:
+        table.add_row(f"link {link.name}", _asked(link, interfaces), "")
+    if len(plan.links) > LINKS_SHOWN:
+        table.add_row(f"{len(plan.links) - LINKS_SHOWN} more links", "see plan.json", "")
+    for process in record.processes[:PROCESSES_SHOWN]:
+        table.add_row(f"{process.node}/{process.name}", Text(" ".join(process.argv)), _outcome(process))
+    if len(record.processes) > PROCESSES_SHOWN:
+        table.add_row(f"{len(record.processes) - PROCESSES_SHOWN} more processes", "", "see run.json")
+    for check in record.checks:
+        mark = Text("passed  ", style="green") if check.passed else Text("failed  ", style="bold red")
+        table.add_row("check", Text(check.text), mark.append(quantity(check.text, check.value), style="default"))
+    return table
+
+
+def _times(record: Record) -> str:
+    times = record.time
+    return (
+        f"{numbers.duration(times.virtual_s)} virtual in {numbers.duration(times.host_s)} host"
+        f" (boot {numbers.duration(times.boot_host_s)})"
+    )
+
+
+def _asked(link: Link, interfaces: dict[tuple[str, str], Interface]) -> str:
+    """Rate, delay and loss of a link: once when both directions are alike."""
+    directions = [_direction(interfaces[_key(end)]) for end in link.ends]
+    if directions[0] == directions[1]:
+        return directions[0]
+    first, second = (end.node for end in link.ends)
+    return f"{first} to {second}: {directions[0]}\n{second} to {first}: {directions[1]}"
+
+
+def _key(end: End) -> tuple[str, str]:
+    return end.node, end.interface
+
+
+def _direction(interface: Interface) -> str:
+    rates = [qdisc.rate_bit_per_s for qdisc in interface.qdiscs if qdisc.rate_bit_per_s]
+    delay_ns = sum(qdisc.delay_ns for qdisc in interface.qdiscs)
+    loss = max((qdisc.loss for qdisc in interface.qdiscs), default=0.0)
+    parts = [numbers.rate(min(rates)) if rates else "no rate limit", f"{numbers.duration(delay_ns / 1e9)} one way"]
+    if loss:
+        parts.append(f"loss {numbers.ratio(loss)}")
+    return ", ".join(parts)
+
+
+def _outcome(process: ProcessRecord) -> str:
+    result = process.result or {}
+    if "error" in result:
+        return str(result["error"])
+    if "throughput" in result:
+        text = numbers.rate(result["throughput"])
+        sent = result.get("retransmits")
+        return text if sent is None else f"{text}, {sent} retransmits"
+    if "rtt" in result:
+        loss = f", loss {numbers.ratio(result['loss'])}" if result["loss"] else ""
+        rtt = result["rtt"]
+        if rtt is None:
+            return f"no reply{loss}"
+        return f"RTT {numbers.duration(rtt['avg'])} (min {numbers.duration(rtt['min'])}, max {numbers.duration(rtt['max'])}){loss}"
+    if process.expected and process.exit is not None:
+        return f"exit {process.exit}"
+    return process.outcome if process.exit is None else f"{process.outcome} with {process.exit}"

@@ -1,0 +1,52 @@
+"""`dilaton run`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from dilaton.cli.check import BadInputError, lab_file, read_lab
+from dilaton.cli.display import Display
+from dilaton.cli.result import print_result
+from dilaton.host.doctor import require
+from dilaton.plan.model import Plan
+from dilaton.run.directory import RunDir, RunDirError, default
+from dilaton.run.execute import execute
+from dilaton.run.record import Record
+
+
+def run_lab(path: Path, out: Path | None, tdf: str | None, *, jailed: bool) -> int:
+    """Runs a lab and shows it; returns the exit status.
+
+    Raises:
+        HostLacksError: when this machine cannot run guests.
+    """
+    try:
+        lab, plan = read_lab(path, tdf)
+        require(jailed=jailed)
+        run_dir = RunDir(out or default(lab.name))
+    except (BadInputError, RunDirError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    record = asyncio.run(_execute(plan, lab_file(path).read_text(), run_dir, jailed))
+    print_result(plan, record, run_dir.path)
+    return exit_status(record)
+
+
+def exit_status(record: Record) -> int:
+    """The exit status that a run's record means."""
+    if record.state == "aborted":
+        return 130
+    passed = all(check.passed for check in record.checks)
+    return 0 if record.state == "finished" and passed else 1
+
+
+async def _execute(plan: Plan, lab_text: str, run_dir: RunDir, jailed: bool) -> Record:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    with Display(plan) as display:
+        return await execute(plan, lab_text, run_dir, display, jailed=jailed, stop=stop)

@@ -1,0 +1,1 @@
+"""Run a plan's guests on this machine: jail, kernel, clock page, channel."""

@@ -1,0 +1,212 @@
+"""Judges the facts of this machine: what is there, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from dilaton.host.errors import HostLacksError
+from dilaton.host.facts import Facts, gather
+
+Status = Literal["ok", "warning", "missing"]
+
+MEMORY_BYTES_MIN = 1 << 30
+"""Available memory below which only small labs fit."""
+
+SHARED_MEMORY_BYTES_MIN = 256 << 20
+"""Free space in /dev/shm below which a guest without a jail may die of a bus error."""
+
+KERNEL_XSTATE_BYTES = 2696
+"""Room for extended CPU state in the stock kernel (FP_SIZE in arch/x86/um/user-offsets.c); the clock adds the rest."""
+
+JAIL_FINDINGS = frozenset({"bubblewrap", "jail"})
+"""What a run without a jail does not need."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the diagnosis.
+
+    Attributes:
+        name: what was examined.
+        status: `missing` stops a run, `warning` may spoil it.
+        what: what was found, a sentence without a full stop.
+        fix: what to do about it; empty when all is well.
+        package: the Debian package that brings it, where there is one.
+    """
+
+    name: str
+    status: Status
+    what: str
+    fix: str = ""
+    package: str = ""
+
+
+def diagnose(facts: Facts) -> list[Finding]:
+    """Judges every fact; the parts that a run needs come first."""
+    return [finding for examine in EXAMINATIONS for finding in examine(facts)]
+
+
+def require(*, jailed: bool, facts: Facts | None = None) -> None:
+    """Makes sure that this machine can run guests; `facts` are gathered when they are not given.
+
+    Raises:
+        HostLacksError: naming everything that is missing, with one command for all packages.
+    """
+    findings = diagnose(facts or gather())
+    lacks = [finding for finding in findings if finding.status == "missing"]
+    if not jailed:
+        lacks = [finding for finding in lacks if finding.name not in JAIL_FINDINGS]
+    if lacks:
+        raise HostLacksError("; ".join(f"{lack.name}: {lack.what}" for lack in lacks), combined_fix(lacks))
+
+
+def combined_fix(findings: list[Finding]) -> str:
+    """One line that fixes all of these: a single installation for all packages, then the other fixes."""
+    packages = [finding.package for finding in findings if finding.package]
+    others = [finding.fix for finding in findings if finding.fix and not finding.package]
+    fixes = ([_install(*packages)] if packages else []) + others
+    return "; then ".join(dict.fromkeys(fixes))
+
+
+def _install(*packages: str) -> str:
+    return f"sudo apt-get install {' '.join(dict.fromkeys(packages))}"
+
+
+def _lack(name: str, status: Status, what: str, package: str) -> Finding:
+    return Finding(name, status, what, _install(package), package)
+
+
+def _kernel_image(facts: Facts) -> Iterator[Finding]:
+    if facts.uml is None:
+        yield _lack("guest kernel", "missing", "linux.uml is not installed", "user-mode-linux")
+    elif not facts.uml_version:
+        reinstall = "sudo apt-get install --reinstall user-mode-linux"
+        yield Finding("guest kernel", "missing", f"{facts.uml} does not run", reinstall)
+    else:
+        yield Finding("guest kernel", "ok", f"{facts.uml}, Linux {facts.uml_version}")
+        if facts.modules is None:
+            what = f"the modules of Linux {facts.uml_version} are not installed"
+            yield _lack("guest modules", "missing", what, "user-mode-linux")
+        else:
+            yield Finding("guest modules", "ok", str(facts.modules))
+
+
+def _jail(facts: Facts) -> Iterator[Finding]:
+    if facts.bwrap_version is None:
+        yield _lack("bubblewrap", "missing", "bwrap is not installed", "bubblewrap")
+        return
+    yield Finding("bubblewrap", "ok", facts.bwrap_version)
+    if facts.jail_error:
+        what, fix = explain_jail(facts)
+        yield Finding("jail", "missing", what, f"{fix}; or --no-jail, where the lab may write your files")
+    else:
+        yield Finding("jail", "ok", "can be made")
+
+
+def explain_jail(facts: Facts) -> tuple[str, str]:
+    """Why no jail can be made, and what helps."""
+    policy = facts.namespaces
+    if policy.unprivileged_clone == 0:
+        return (
+            "this machine lets only root make user namespaces (kernel.unprivileged_userns_clone is 0)",
+            "sudo sysctl kernel.unprivileged_userns_clone=1",
+        )
+    if policy.namespaces_max == 0:
+        return (
+            "this machine allows no user namespaces (user.max_user_namespaces is 0)",
+            "sudo sysctl user.max_user_namespaces=15000",
+        )
+    if policy.in_container:
+        return (
+            f"the container that this runs in forbids it ({facts.jail_error})",
+            "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
+            "--security-opt systempaths=unconfined",
+        )
+    if policy.apparmor_restricts == 1:
+        return (
+            "AppArmor keeps ordinary users from using user namespaces "
+            "(kernel.apparmor_restrict_unprivileged_userns is 1)",
+            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        )
+    return f"bwrap says: {facts.jail_error}", "let an administrator allow it"
+
+
+def _tracing(facts: Facts) -> Iterator[Finding]:
+    if facts.trace_error:
+        yield Finding(
+            "tracing",
+            "missing",
+            f"a process may not trace its child ({facts.trace_error})",
+            "sudo sysctl kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE",
+        )
+        return
+    yield Finding("tracing", "ok", "allowed")
+    if facts.xstate_bytes is not None:
+        more = facts.xstate_bytes > KERNEL_XSTATE_BYTES
+        handled = f", {'AMX included: ' if facts.cpu_has_amx else ''}handled by the clock" if more else ""
+        yield Finding("CPU state", "ok", f"{facts.xstate_bytes} bytes{handled}")
+
+
+def _built(facts: Facts) -> Iterator[Finding]:
+    if facts.unbuilt:
+        yield Finding("Dilaton", "missing", f"not built: {', '.join(facts.unbuilt)}", "./dev setup")
+    else:
+        yield Finding("Dilaton", "ok", "clock and agent are built")
+
+
+def _machine(facts: Facts) -> Iterator[Finding]:
+    yield Finding("CPU", "ok", facts.cpu_model)
+    if facts.cores_usable == 1:
+        what = f"1 of {facts.cores} usable: the guest shares it with everything else"
+        yield Finding("cores", "warning", what, "give the machine, or this process, two cores")
+    else:
+        yield Finding("cores", "ok", f"{facts.cores_usable} of {facts.cores} usable")
+    memory = f"{_gibibytes(facts.memory_available_bytes)} available"
+    if facts.memory_available_bytes < MEMORY_BYTES_MIN:
+        yield Finding("memory", "warning", memory, "close other programs; large labs need 1 GiB")
+    else:
+        yield Finding("memory", "ok", memory)
+    yield Finding("host kernel", "ok", f"Linux {facts.kernel}")
+    yield Finding("Python", "ok", facts.python)
+
+
+def _shared_memory(facts: Facts) -> Iterator[Finding]:
+    """A jail brings its own /dev/shm, so that this one matters only to runs without."""
+    shm = facts.shared_memory
+    if shm is None:
+        what, fix = "there is no /dev/shm: runs with --no-jail fail", "sudo mount -t tmpfs tmpfs /dev/shm"
+    elif not shm.exec_allowed:
+        what, fix = "mounted noexec: runs with --no-jail fail", "sudo mount -o remount,exec /dev/shm"
+    elif shm.free_bytes < SHARED_MEMORY_BYTES_MIN:
+        what = f"{shm.free_bytes >> 20} MiB free of {shm.size_bytes >> 20} MiB: runs with --no-jail may fail"
+        fix = "sudo mount -o remount,size=1G /dev/shm; in a container: --shm-size 1g"
+    else:
+        what = f"{_gibibytes(shm.free_bytes)} free of {_gibibytes(shm.size_bytes)}, exec"
+        yield Finding("shared memory", "ok", what)
+        return
+    yield Finding("shared memory", "warning", what, fix)
+
+
+def _tools(facts: Facts) -> Iterator[Finding]:
+    for tool, package in (("iperf3", "iperf3"), ("ping", "iputils-ping")):
+        if tool in facts.tools:
+            yield Finding(tool, "ok", "installed")
+        else:
+            yield _lack(tool, "warning", "not installed; the examples use it", package)
+
+
+def _gibibytes(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 30):.1f} GiB"
+
+
+EXAMINATIONS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
+    _kernel_image,
+    _jail,
+    _tracing,
+    _built,
+    _machine,
+    _shared_memory,
+    _tools,
+)

@@ -1,0 +1,194 @@
+"""What this machine has: facts for `doctor`, gathered without changing anything, in about 30 ms of host time.
+
+Readers are thin; what is read from text is taken apart by pure functions.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from dilaton.host import files, jail
+from dilaton.host.tracing import xstate_bytes
+
+UML_MODULES = Path("/usr/lib/uml/modules")
+"""Where Debian's user-mode-linux puts the modules of its kernel, in a directory per version."""
+
+TOOLS = ("iperf3", "ping")
+"""Programs that the examples run in nodes."""
+
+PROBE_HOST_S_MAX = 5.0
+"""Host seconds after which a probe counts as failed."""
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """The file system at /dev/shm."""
+
+    size_bytes: int
+    free_bytes: int
+    exec_allowed: bool
+
+
+@dataclass(frozen=True)
+class NamespacePolicy:
+    """What decides whether an ordinary user may make user namespaces; None where this kernel has no such switch."""
+
+    unprivileged_clone: int | None
+    namespaces_max: int | None
+    apparmor_restricts: int | None
+    in_container: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """This machine, as far as running guests is concerned."""
+
+    cpu_model: str
+    cpu_has_amx: bool
+    cores: int
+    cores_usable: int
+    """Cores that this process may run on."""
+    kernel: str
+    memory_available_bytes: int
+    shared_memory: SharedMemory | None
+    xstate_bytes: int | None
+    """Size of a process's extended CPU state; None when it could not be traced."""
+    trace_error: str
+    """Why a process of ours cannot be traced; empty when it can."""
+    uml: Path | None
+    uml_version: str
+    modules: Path | None
+    """The modules of that kernel; None when they are not installed."""
+    bwrap_version: str | None
+    jail_error: str
+    """Why no jail can be made; empty when one was made."""
+    namespaces: NamespacePolicy
+    tools: frozenset[str]
+    python: str
+    unbuilt: tuple[str, ...]
+    """Parts of Dilaton that are not built."""
+
+
+def gather() -> Facts:
+    """Examines this machine."""
+    cpuinfo = _read("/proc/cpuinfo")
+    uml = shutil.which("linux.uml")
+    uml_version = _output(uml, "--version") if uml else ""
+    modules = UML_MODULES / uml_version
+    bwrap = shutil.which("bwrap")
+    xstate, trace_error = _trace()
+    return Facts(
+        cpu_model=cpu_model(cpuinfo),
+        cpu_has_amx="amx_tile" in cpu_flags(cpuinfo),
+        cores=os.cpu_count() or 1,
+        cores_usable=len(os.sched_getaffinity(0)),
+        kernel=platform.release(),
+        memory_available_bytes=memory_available_bytes(_read("/proc/meminfo")),
+        shared_memory=_shared_memory(Path("/dev/shm")),  # noqa: S108 - examined, not written
+        xstate_bytes=xstate,
+        trace_error=trace_error,
+        uml=Path(uml) if uml else None,
+        uml_version=uml_version,
+        modules=modules if uml_version and modules.is_dir() else None,
+        bwrap_version=bwrap_version(_output(bwrap, "--version")) if bwrap else None,
+        jail_error=_jail_error(Path(bwrap)) if bwrap else "",
+        namespaces=_namespace_policy(),
+        tools=frozenset(tool for tool in TOOLS if shutil.which(tool)),
+        python=platform.python_version(),
+        unbuilt=tuple(part.name for part in (files.CLOCK_LIBRARY, files.AGENT) if not part.exists()),
+    )
+
+
+def cpu_model(cpuinfo: str) -> str:
+    """The model name in the text of /proc/cpuinfo, or "unknown"."""
+    return _field(cpuinfo, "model name") or "unknown"
+
+
+def cpu_flags(cpuinfo: str) -> frozenset[str]:
+    """The flags of the first CPU in the text of /proc/cpuinfo."""
+    return frozenset(_field(cpuinfo, "flags").split())
+
+
+def memory_available_bytes(meminfo: str) -> int:
+    """Memory that programs can still get, from the text of /proc/meminfo; 0 when it does not say."""
+    kibibytes = _field(meminfo, "MemAvailable").split()
+    return int(kibibytes[0]) * 1024 if kibibytes else 0
+
+
+def bwrap_version(output: str) -> str:
+    """The version in `bubblewrap 0.8.0`."""
+    return output.rpartition(" ")[2]
+
+
+def switch(text: str) -> int | None:
+    """The value of a file below /proc/sys; None for an empty text, as of a file that does not exist."""
+    return int(text) if text.strip() else None
+
+
+def _field(text: str, name: str) -> str:
+    """The value of the first line `name : value`; empty when there is none."""
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon and key.strip() == name:
+            return value.strip()
+    return ""
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def _output(*argv: str) -> str:
+    """What a program prints; empty when it fails."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=PROBE_HOST_S_MAX)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _shared_memory(path: Path) -> SharedMemory | None:
+    try:
+        status = os.statvfs(path)
+    except OSError:
+        return None
+    return SharedMemory(
+        size_bytes=status.f_blocks * status.f_frsize,
+        free_bytes=status.f_bavail * status.f_frsize,
+        exec_allowed=not status.f_flag & os.ST_NOEXEC,
+    )
+
+
+def _trace() -> tuple[int | None, str]:
+    try:
+        return xstate_bytes(), ""
+    except OSError as error:
+        return None, str(error)
+
+
+def _jail_error(bwrap: Path) -> str:
+    """Makes the jail of a run around `true`; says why that failed, or nothing."""
+    true = Path(shutil.which("true") or "/bin/true")
+    argv = [*jail.command(bwrap, run_dir=true.parent, agent=true, clock=true, environment={}), str(true)]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=PROBE_HOST_S_MAX)
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return done.stderr.strip() or f"exit status {done.returncode}" if done.returncode else ""
+
+
+def _namespace_policy() -> NamespacePolicy:
+    return NamespacePolicy(
+        unprivileged_clone=switch(_read("/proc/sys/kernel/unprivileged_userns_clone")),
+        namespaces_max=switch(_read("/proc/sys/user/max_user_namespaces")),
+        apparmor_restricts=switch(_read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")),
+        in_container=Path("/.dockerenv").exists() or Path("/run/.containerenv").exists(),
+    )

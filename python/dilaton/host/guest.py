@@ -1,0 +1,190 @@
+"""A guest on this machine: one dilated kernel in its jail, from start to end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from dilaton.host import cores, files, jail
+from dilaton.host.channel import PROTOCOL, Channel, Message
+from dilaton.host.clock_page import ClockPage
+from dilaton.host.errors import GuestError
+
+BOOT_TDF = Fraction(1, 50)
+"""Pace of a booting guest: the kernel waits for jiffies (a RAID benchmark of 0.85 s, RCU grace periods), so its clock
+runs ahead of the host's until the guest is built."""
+
+BOOT_HOST_S_MAX = 30.0
+"""Host seconds from start to the agent's first word, after which a guest counts as stuck."""
+
+ANSWER_HOST_S_MAX = 10.0
+"""Host seconds within which a live guest answers a command."""
+
+LOOPS_PER_JIFFY = 13_500_000
+"""Given to the kernel so that it does not calibrate its delay loop, which nothing in a guest depends on."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where and how a guest runs: run directory on the host, jailed or not."""
+
+    run_dir: Path
+    jailed: bool
+
+
+class Guest:
+    """A running guest. Make it with `start`; `close` ends it, whatever state it is in."""
+
+    def __init__(self, name: str, placement: Placement, process: asyncio.subprocess.Process) -> None:
+        """Use `start`."""
+        self.name = name
+        self.process = process
+        self.run_dir_inside = jail.RUN_DIR if placement.jailed else placement.run_dir
+        self.kernel = ""
+        self.page: ClockPage
+        self.channel: Channel
+        self._core: cores.Core
+
+    @classmethod
+    async def start(cls, name: str, memory_bytes: int, placement: Placement) -> Guest:
+        """Starts the kernel `name`, its clock at boot pace, and waits for its agent.
+
+        Its console goes to `guest/<name>.log` in the run directory.
+
+        Raises:
+            HostLacksError: when this machine lacks a part.
+            GuestError: when the kernel does not come up.
+        """
+        page = ClockPage(realtime_base_ns=time.time_ns())
+        channel = Channel()
+        core = cores.take()
+        log = placement.run_dir / "guest" / f"{name}.log"
+        try:
+            page.command(BOOT_TDF)
+            process = await _spawn(memory_bytes, placement, page, channel, core, log)
+        except BaseException:
+            page.close()
+            channel.close()
+            core.free()
+            raise
+        finally:
+            os.close(channel.guest_fd)
+            page.close_guest_side()
+        guest = cls(name, placement, process)
+        guest.page, guest.channel, guest._core = page, channel, core
+        try:
+            await guest._greet(log)
+        except BaseException:
+            await guest.close()
+            raise
+        return guest
+
+    async def _greet(self, log: Path) -> None:
+        await self.channel.open()
+        try:
+            hello = await asyncio.wait_for(self.channel.receive(), BOOT_HOST_S_MAX)
+        except TimeoutError:
+            raise GuestError(f"guest {self.name} said nothing for {BOOT_HOST_S_MAX:.0f} s after its start") from None
+        if hello is None:
+            await asyncio.wait_for(self.process.wait(), ANSWER_HOST_S_MAX)
+            raise GuestError(f"guest {self.name} did not boot: {_last_words(log)}")
+        if hello.get("type") != "hello" or hello.get("protocol") != PROTOCOL:
+            raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
+        self.kernel = str(hello["kernel"])
+
+    async def set_pace(self, tdf: Fraction | None) -> None:
+        """Changes the pace of virtual time (None holds it) and waits until the clock has taken it over.
+
+        Raises:
+            GuestError: when the guest does not answer.
+        """
+        sequence = self.page.command(tdf)
+        deadline = time.monotonic() + ANSWER_HOST_S_MAX
+        while not self.page.applied(sequence):
+            if self.process.returncode is not None:
+                raise GuestError(f"guest {self.name} has ended")
+            if time.monotonic() > deadline:
+                raise GuestError(f"the clock of guest {self.name} does not answer")
+            await asyncio.sleep(0.0005)
+
+    def virtual_ns(self) -> int:
+        """The guest's virtual now, nanoseconds since its start."""
+        return self.page.timeline().virtual_at(time.monotonic_ns())
+
+    async def receive(self) -> Message:
+        """The agent's next message.
+
+        Raises:
+            GuestError: when the guest ended, or the agent says that it cannot go on.
+        """
+        message = await self.channel.receive()
+        if message is None:
+            raise GuestError(f"guest {self.name} ended by itself")
+        if message["type"] == "fatal":
+            raise GuestError(f"guest {self.name}: {message['reason']}")
+        return message
+
+    async def halt(self) -> None:
+        """Powers the guest off in good order; use `close` afterwards all the same."""
+        await self.channel.send({"type": "halt"})
+        try:
+            await asyncio.wait_for(self.process.wait(), ANSWER_HOST_S_MAX)
+        except TimeoutError:
+            raise GuestError(f"guest {self.name} does not power off") from None
+
+    async def close(self) -> None:
+        """Ends the guest at once, and everything in its jail with it."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+        self.channel.close()
+        self.page.close()
+        self._core.free()
+
+
+async def _spawn(
+    memory_bytes: int, placement: Placement, page: ClockPage, channel: Channel, core: cores.Core, log: Path
+) -> asyncio.subprocess.Process:
+    """Starts the kernel, pinned to its core, its console going to `log`."""
+    uml = files.program("linux.uml", "user-mode-linux")
+    agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
+    inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if placement.jailed else (agent, clock)
+    argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={memory_bytes // 2**20}M", f"init={inside_agent}"]
+    argv += [f"ssl0=fd:{channel.guest_fd}", "ssl=null", "con0=null,fd:1", "con=null", "quiet", "panic=-1"]
+    argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
+    environment = {
+        "LD_PRELOAD": str(inside_clock),
+        "DILATON_CLOCK": f"{page.fd},{page.wake_fd}",
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/tmp" if placement.jailed else str(log.parent),  # noqa: S108 - the kernel makes ~/.uml
+        "TMPDIR": "/dev/shm",  # noqa: S108 - the guest's memory
+    }
+    if placement.jailed:
+        bwrap = files.program("bwrap", "bubblewrap")
+        argv = [*jail.command(bwrap, placement.run_dir, agent, clock, environment), *argv]
+        environment = {}
+    else:
+        # Without a jail nothing else ends the kernel with us.
+        argv = [str(files.program("setpriv", "util-linux")), "--pdeathsig", "KILL", "--", *argv]
+    log.parent.mkdir(exist_ok=True)
+    with log.open("wb") as console:
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=console,
+            stderr=console,
+            env=environment,
+            pass_fds=(page.fd, page.wake_fd, channel.guest_fd),
+            preexec_fn=lambda: os.sched_setaffinity(0, {core.number}),
+        )
+
+
+def _last_words(log: Path) -> str:
+    """The line of a console that says most about why a kernel did not start."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    telling = [line for line in lines if "panic" in line or line.startswith(("bwrap:", "dilaton clock:"))]
+    return (telling or lines or ["it said nothing"])[-1]

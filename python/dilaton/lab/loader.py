@@ -1,0 +1,138 @@
+"""From a lab file to a `Lab`, with every mistake in it told at once, by line and column."""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dilaton.lab.checks import Finding, check_lab
+from dilaton.lab.document import Document, read_document
+from dilaton.lab.errors import LabError, Path, Problem
+from dilaton.lab.model import Lab
+from dilaton.lab.wording import KEY, message
+
+_SIZE_MAX = 16 * 1024 * 1024
+"""Bytes of a lab file."""
+
+
+def load(path: str | os.PathLike[str]) -> Lab:
+    """Reads a lab file.
+
+    Raises:
+        LabError: the file cannot be read or has mistakes; it names them all.
+    """
+    file = os.fspath(path)
+    try:
+        with open(file, "rb") as stream:
+            raw = stream.read(_SIZE_MAX + 1)
+    except IsADirectoryError as error:
+        inside = FilePath(file) / "lab.yaml"
+        hint = f"; did you mean {inside}?" if inside.is_file() else "; a lab is a YAML file"
+        raise LabError([Problem(file, 0, 0, "", f"is a directory{hint}")]) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise LabError([Problem(file, 0, 0, "", f"cannot be read: {reason}")]) from error
+    if len(raw) > _SIZE_MAX:
+        raise LabError([Problem(file, 0, 0, "", f"is larger than {_SIZE_MAX} bytes; a lab is a small YAML file")])
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        what = f"not UTF-8 text: byte 0x{raw[error.start]:02x}; save the file as UTF-8"
+        raise LabError([Problem(file, line, column, "", what)]) from error
+    return loads(text, file)
+
+
+def loads(text: str, name: str) -> Lab:
+    """Reads a lab from text; `name` stands for the file in messages.
+
+    Raises:
+        LabError: the text has mistakes; it names them all.
+    """
+    document = read_document(text, name)
+    problems = list(document.problems)
+    lab: Lab | None = None
+    try:
+        lab = Lab.model_validate(document.data, by_name=False)
+    except ValidationError as error:
+        details = [detail for detail in error.errors() if not _follows(detail, document)]
+        problems += [_problem(detail, document) for detail in details]
+        lab = _without_mistakes(document.data, details)
+    reported = {_part(problem.field) for problem in problems}
+    for finding in check_lab(lab) if lab else ():
+        problem = _found(finding, document)
+        # What is left of a part with a mistake may look wrong for that reason only.
+        if _part(problem.field) not in reported:
+            problems.append(problem)
+    if problems or lab is None:
+        raise LabError(problems)
+    return lab
+
+
+def _follows(detail: ErrorDetails, document: Document) -> bool:
+    """Whether an error only follows from another one that is told already."""
+    path = detail["loc"]
+    is_empty = any(path[:length] in document.empty for length in range(1, len(path) + 1))
+    return is_empty or detail["type"] == "default_factory_not_called"
+
+
+def _found(finding: Finding, document: Document) -> Problem:
+    return document.problem(finding.path, finding.message, finding.at_key)
+
+
+def _part(field: str) -> str:
+    """The element of a list, or the top-level field, that a field belongs to: `links[3]` for `links[3].rate`."""
+    return field.split(".", maxsplit=1)[0]
+
+
+def _without_mistakes(data: Any, details: list[ErrorDetails]) -> Lab | None:
+    """The lab without the fields in error, so that the rest of it can be checked; None if nothing would be left."""
+    bad_names = any(detail["loc"][:1] == ("nodes",) and detail["loc"][-1] == KEY for detail in details)
+    if bad_names or not isinstance(data, dict):
+        return None
+    rest = {"name": "unnamed"} | copy.deepcopy(data)
+    while details:
+        removed = [_remove(rest, detail["loc"]) for detail in details]
+        if not any(removed):
+            return None
+        if "run" not in rest:
+            rest.pop("expect", None)
+        try:
+            return Lab.model_validate(rest, by_name=False)
+        except ValidationError as error:
+            details = error.errors()
+    return None
+
+
+def _remove(data: Any, path: Path) -> bool:
+    """Removes the innermost mapping entry that is on the way to `path`, since list positions must stay as they are.
+
+    Returns:
+        Whether there was one.
+    """
+    parent: dict[str, Any] | None = None
+    entry = ""
+    for step in path:
+        if isinstance(data, dict) and step in data:
+            parent, entry = data, str(step)
+            data = data[step]
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            break
+    if parent is not None:
+        del parent[entry]
+    return parent is not None
+
+
+def _problem(detail: ErrorDetails, document: Document) -> Problem:
+    path = detail["loc"]
+    if path[-1:] == (KEY,):
+        return document.problem(path[:-1], message(detail), at_key=True)
+    return document.problem(path, message(detail), at_key=detail["type"] == "extra_forbidden")

@@ -1,0 +1,238 @@
+"""What a lab means: the fields that users write, with every value normalised.
+
+A field's validation alias is the name that users write (`rate: 10Gbit`); the attribute carries the unit
+(`rate_bit_per_s`). Text is read by `units` and `syntax`; numbers given from Python are taken as already normalised.
+What one field alone can get wrong is refused here; what takes the whole lab to see is refused by `checks`.
+
+`docs/lab-language.md` is the reference for users.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, model_validator
+
+from dilaton.lab import syntax, units
+from dilaton.lab.expect import Expectation, parse_expectation
+
+READY_TIMEOUT_NS = 30 * 10**9
+
+
+def _count(what: str, minimum: int, maximum: int) -> BeforeValidator:
+    return BeforeValidator(lambda value: units.parse_count(value, what, minimum, maximum))
+
+
+def _duration(what: str, maximum_ns: int = units.DURATION_MAX) -> BeforeValidator:
+    return BeforeValidator(lambda value: units.parse_duration(value, what, maximum_ns))
+
+
+Flag = Annotated[bool, BeforeValidator(syntax.parse_flag)]
+Text = Annotated[str, BeforeValidator(syntax.parse_text)]
+Path = Annotated[str, BeforeValidator(syntax.parse_path)]
+
+
+class Part(BaseModel):
+    """Base of every part of a lab: immutable, and nothing unknown in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_alias=True, validate_by_name=True)
+
+
+class Time(Part):
+    """What drives virtual time, and the time dilation factor (host seconds per virtual second), exact."""
+
+    drive: Annotated[Literal["wall"], BeforeValidator(syntax.parse_drive)] = "wall"
+    tdf: Annotated[InstanceOf[Fraction], BeforeValidator(units.parse_tdf)] = Fraction(1)
+
+
+class Node(Part):
+    """An emulated machine. `sysctls` has keys with slashes, as the plan wants them."""
+
+    image: Annotated[Literal["host"], BeforeValidator(syntax.parse_image)] = "host"
+    sysctls: dict[Annotated[str, BeforeValidator(syntax.parse_sysctl_key)], Text] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_nothing(cls, data: Any) -> Any:
+        return {} if data is None else data
+
+
+class PacketLimit(Part):
+    """A queue that holds this many packets."""
+
+    packets: int = Field(gt=0)
+
+
+class ByteLimit(Part):
+    """A queue that holds this many bytes."""
+
+    bytes: int = Field(gt=0)
+
+
+class BdpLimit(Part):
+    """A queue that holds this many bandwidth-delay products: the direction's rate times `Link.round_trip_ns`."""
+
+    factor: InstanceOf[Fraction]
+
+
+QueueLimit = PacketLimit | ByteLimit | BdpLimit
+
+
+def _parse_limit(value: object) -> QueueLimit:
+    if isinstance(value, PacketLimit | ByteLimit | BdpLimit):
+        return value
+    kind, amount = syntax.parse_queue_limit(value)
+    if kind == "packets":
+        return PacketLimit(packets=int(amount))
+    return ByteLimit(bytes=int(amount)) if kind == "bytes" else BdpLimit(factor=amount)
+
+
+class Queue(Part):
+    """The queue in front of one direction of a link; no limit: the plan chooses."""
+
+    limit: Annotated[QueueLimit, BeforeValidator(_parse_limit)] | None = None
+
+
+class Direction(Part):
+    """What one direction of a link does to packets."""
+
+    rate_bit_per_s: Annotated[int, BeforeValidator(units.parse_link_rate)] | None = Field(
+        default=None, validation_alias="rate"
+    )
+    """None: unlimited."""
+    delay_ns: Annotated[int, _duration("a delay", units.DELAY_MAX)] = Field(default=0, validation_alias="delay")
+    """One way."""
+    loss: Annotated[float, BeforeValidator(units.parse_loss)] = 0.0
+    """Probability that a packet is lost, 0..1."""
+    queue: Queue = Queue()
+
+
+class Endpoint(Part):
+    """One end of a link."""
+
+    node: Text
+    interface: Annotated[str, BeforeValidator(syntax.parse_interface)] = ""
+    """Empty only until it is part of a lab, which gives it the next free of eth0, eth1, … of its node."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        if not isinstance(data, str):
+            return data
+        node, interface = syntax.parse_endpoint(data)
+        return {"node": node, "interface": interface} if interface else {"node": node}
+
+
+class Link(Direction):
+    """A point-to-point link between two nodes, a and b in the order in which they are written."""
+
+    endpoints: Annotated[tuple[Endpoint, Endpoint], BeforeValidator(syntax.split_endpoints)]
+    a_to_b: Direction = Direction()
+    """What differs from the link's own fields in this direction."""
+    b_to_a: Direction = Direction()
+    mtu: Annotated[int, _count("an MTU", 68, 65535)] = 1500
+    offload: Flag = False
+    """Whether interfaces keep segmentation and checksum offloads; with them a queue sees packets beyond the MTU."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_short_form(cls, data: Any) -> Any:
+        return {"endpoints": data} if isinstance(data, str) else data
+
+    def direction(self, which: Literal["a_to_b", "b_to_a"]) -> Direction:
+        """The effective parameters of one direction: the link's own, replaced by those written for the direction."""
+        override: Direction = getattr(self, which)
+        written = {name: getattr(override, name) for name in override.model_fields_set}
+        own = {name: getattr(self, name) for name in Direction.model_fields}
+        return Direction.model_construct(**(own | written))
+
+    @property
+    def round_trip_ns(self) -> int:
+        """Delay there and back: what a bandwidth-delay product is reckoned with."""
+        return self.direction("a_to_b").delay_ns + self.direction("b_to_a").delay_ns
+
+
+def _name_interfaces(links: list[Link]) -> list[Link]:
+    """Gives every endpoint without an interface the next free eth0, eth1, … of its node, in the order of links."""
+    taken = {(end.node, end.interface) for link in links for end in link.endpoints}
+    numbers: dict[str, int] = {}
+
+    def named(end: Endpoint) -> Endpoint:
+        interface = end.interface
+        while not interface:
+            number = numbers.get(end.node, 0)
+            numbers[end.node] = number + 1
+            if (end.node, f"eth{number}") not in taken:
+                interface = f"eth{number}"
+        return end.model_copy(update={"interface": interface})
+
+    return [link.model_copy(update={"endpoints": tuple(named(end) for end in link.endpoints)}) for link in links]
+
+
+class Ready(Part):
+    """When a process counts as ready: exactly one of `tcp`, `output`, `delay_ns`."""
+
+    tcp: Annotated[int, _count("a TCP port", 1, 65535)] | None = None
+    """The node listens on this port."""
+    output: Annotated[str, BeforeValidator(syntax.parse_regex)] | None = None
+    """A line of its output matches this regular expression."""
+    delay_ns: Annotated[int, _duration("a delay")] | None = Field(default=None, validation_alias="delay")
+    """This long after its start."""
+    timeout_ns: Annotated[int, _duration("a timeout")] = Field(default=READY_TIMEOUT_NS, validation_alias="timeout")
+    """The run fails if it is not ready this long after its start."""
+
+    @model_validator(mode="after")
+    def _one_condition(self) -> Ready:
+        given = [name for name in ("tcp", "output", "delay_ns") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError("needs exactly one of tcp, output and delay, such as {tcp: 5201}")
+        return self
+
+
+def _default_name(data: dict[str, Any]) -> str:
+    argv: list[str] = data.get("argv") or [""]
+    return posixpath.basename(argv[0])
+
+
+class Process(Part):
+    """A program to run in a node."""
+
+    on: Text
+    """The node."""
+    argv: Annotated[list[Text], BeforeValidator(syntax.parse_exec)] = Field(validation_alias="exec")
+    name: Text = Field(default_factory=_default_name)
+    """The program's base name unless written."""
+    env: dict[Annotated[str, BeforeValidator(syntax.parse_variable)], Text] = Field(default_factory=dict)
+    cwd: Path = "/"
+    user: Text = "root"
+    """A name or number."""
+    stdin: Path = "/dev/null"
+    after: Annotated[list[Text], BeforeValidator(syntax.parse_names)] = Field(default_factory=list)
+    """Processes that it waits for: their readiness, else (in the background) their start, else their end."""
+    start_ns: Annotated[int, _duration("a start")] = Field(default=0, validation_alias="start")
+    """Earliest instant, in virtual time."""
+    ready: Ready | None = None
+    background: Flag = False
+    """Stopped with the run; the run does not wait for it."""
+    stop_ns: Annotated[int, _duration("a stop")] | None = Field(default=None, validation_alias="stop")
+    """Virtual instant of SIGTERM."""
+    timeout_ns: Annotated[int, _duration("a timeout")] | None = Field(default=None, validation_alias="timeout")
+    """It fails when it runs longer than this."""
+    expect_exit: Annotated[int | None, BeforeValidator(syntax.parse_exit)] = 0
+    """The exit status that counts as success; None: any."""
+
+
+class Lab(Part):
+    """All that a user wrote."""
+
+    name: Annotated[str, BeforeValidator(syntax.parse_lab_name)]
+    seed: Annotated[int, _count("a seed", 0, 2**63 - 1)] = 1
+    time: Time = Time()
+    nodes: dict[Annotated[str, BeforeValidator(syntax.parse_node_name)], Node]
+    links: Annotated[list[Link], AfterValidator(_name_interfaces)] = Field(default_factory=list)
+    run: list[Process] = Field(default_factory=list)
+    stop_after_ns: Annotated[int, _duration("a duration")] | None = Field(default=None, validation_alias="stop_after")
+    """Virtual time at which the run ends, whatever still runs."""
+    expect: list[Annotated[InstanceOf[Expectation], BeforeValidator(parse_expectation)]] = Field(default_factory=list)

@@ -1,0 +1,1 @@
+"""From a run record to results, checks and figures. Pure functions."""

@@ -1,0 +1,89 @@
+"""What iperf3 prints with `-J`, taken from its client.
+
+A test has one direction: from client to server, or with `-R` from server to client. iperf3 calls both `sum`, and
+adds the second direction of `--bidir` with the ending `_bidir_reverse`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+# Short options without a value may be written together, as in -uJ.
+_JSON = re.compile(r"--json|-[146DNRVZdsuv]*J.*")
+_SERVER = re.compile(r"--server|-[146DJNRVZduv]*s.*")
+_REVERSE = "_bidir_reverse"
+
+
+def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
+    """Takes the result out of what an iperf3 client printed.
+
+    Args:
+        arguments: Of iperf3.
+        stdout: Its standard output.
+
+    Returns:
+        - `throughput`: what was received, and `sent_throughput`: what was sent, in bit/s of payload.
+        - `retransmits`: TCP segments sent again; None where the sender could not tell.
+        - UDP only: `loss`: the ratio of datagrams that did not arrive, 0..1; `jitter_s`: as RFC 3550 defines it.
+        - `intervals`: a list of `start_s`, `end_s`, `throughput` (as this end of the test saw it) and `retransmits`;
+          without those that `-O` omits.
+        - `--bidir` only: `reverse`: the same for the direction from server to client.
+
+        `{"error": …}` when iperf3 reported an error or its report is incomplete; None without `-J` and for a server,
+        which knows half of a test only.
+    """
+    if not any(map(_JSON.fullmatch, arguments)) or any(map(_SERVER.fullmatch, arguments)):
+        return None
+    if not stdout.strip():
+        return {"error": "iperf3 was ended before it printed its report"}
+    try:
+        report = json.loads(stdout)
+        if "error" in report:
+            return {"error": str(report["error"])}
+        return _result(report)
+    except json.JSONDecodeError as error:
+        return {"error": f"the report of iperf3 breaks off or is damaged in line {error.lineno}"}
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
+        return {"error": f"the report of iperf3 is not as expected: {type(error).__name__}: {error}"}
+
+
+def _result(report: dict[str, Any]) -> dict[str, Any]:
+    result = _direction(report, "")
+    if f"sum_received{_REVERSE}" in report["end"]:
+        result["reverse"] = _direction(report, _REVERSE)
+    return result
+
+
+def _direction(report: dict[str, Any], ending: str) -> dict[str, Any]:
+    end = report["end"]
+    sent, received = end[f"sum_sent{ending}"], end[f"sum_received{ending}"]
+    sums = [interval[f"sum{ending}"] for interval in report["intervals"]]
+    direction: dict[str, Any] = {
+        "throughput": _number(received["bits_per_second"]),
+        "sent_throughput": _number(sent["bits_per_second"]),
+        "retransmits": sent.get("retransmits"),
+    }
+    if "jitter_ms" in received:
+        packets = received["packets"]
+        direction["loss"] = received["lost_packets"] / packets if packets else None
+        direction["jitter_s"] = received["jitter_ms"] / 1000
+    direction["intervals"] = [_interval(part) for part in sums if not part.get("omitted")]
+    return direction
+
+
+def _interval(part: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "start_s": _number(part["start"]),
+        "end_s": _number(part["end"]),
+        "throughput": _number(part["bits_per_second"]),
+        "retransmits": part.get("retransmits"),
+    }
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return value

@@ -1,0 +1,70 @@
+"""Guests: which kernels a lab needs, with how much memory, which modules and which parameters."""
+
+from __future__ import annotations
+
+from dilaton.lab.model import Lab
+from dilaton.plan.links import ETHERNET_HEADER_BYTES, queue_packets
+from dilaton.plan.model import Guest
+
+GUEST = "guest0"
+"""The one guest that holds all nodes (packed)."""
+
+MIB = 1 << 20
+MEMORY_MIN = 1024 * MIB
+MEMORY_MAX = 16 * 1024 * MIB
+MEMORY_BASE = 512 * MIB
+MEMORY_PER_NODE = 4 * MIB
+MEMORY_PER_QUEUED_BYTE = 2.5
+"""What the kernel keeps for a byte under way: its packet, the packet's descriptor, and the sender's copy."""
+
+MODULES = ("ipv6", "overlay", "veth", "sch_netem")
+"""`ipv6` is for programs that want ::1 or listen on `::`; the others make nodes, links and what links do."""
+
+BACKLOG_PACKETS = 2**31 - 1
+"""A veth hands packets to its peer through the receive backlog, and beyond 1,000 of them, the default, the kernel drops
+what arrives. On a fast link a host that is late for a moment delivers more than that at once; only a queue that the lab
+has asked for may drop."""
+
+TCP_MEMORY_SHARES = (4, 3, 2)
+"""TCP's three marks (at ease, under pressure, refusing) as fractions 1/n of the guest's memory. The defaults are about
+a twentieth, one machine's worth; a guest is many machines, and a receiver out of memory drops what no queue dropped."""
+
+PAGE_BYTES = 4096
+
+BUILT_IN_CONGESTION_CONTROLS = ("cubic", "reno")
+
+
+def guest(lab: Lab) -> Guest:
+    """The guest of a lab."""
+    modules = [*MODULES, *_congestion_controls(lab)]
+    memory = memory_bytes(lab)
+    return Guest(name=GUEST, memory_bytes=memory, modules=modules, sysctls=_sysctls(memory))
+
+
+def _sysctls(memory: int) -> dict[str, str]:
+    """Limits of a single machine that must not show in a guest that holds many, given its memory in bytes."""
+    marks = " ".join(str(memory // PAGE_BYTES // share) for share in TCP_MEMORY_SHARES)
+    return {"net/core/netdev_max_backlog": str(BACKLOG_PACKETS), "net/ipv4/tcp_mem": marks, "net/ipv4/udp_mem": marks}
+
+
+def memory_bytes(lab: Lab) -> int:
+    """The memory that a guest is given, in whole MiB.
+
+    An estimate from above: a base, an amount for each node, and for each direction of a link with a rate what can be
+    under way on it and in its queue. A guest costs the host only the memory that it touches, and 1/64 of the rest for
+    the kernel's own books, so more than enough is cheap; it is bounded all the same.
+    """
+    total = MEMORY_BASE + MEMORY_PER_NODE * len(lab.nodes)
+    for link in lab.links:
+        for direction in (link.direction("a_to_b"), link.direction("b_to_a")):
+            if direction.rate_bit_per_s is not None:
+                on_wire = direction.rate_bit_per_s * direction.delay_ns // (8 * 10**9)
+                queued = queue_packets(direction, link.mtu, link.round_trip_ns) * (link.mtu + ETHERNET_HEADER_BYTES)
+                total += int((on_wire + queued) * MEMORY_PER_QUEUED_BYTE)
+    return -(-min(max(total, MEMORY_MIN), MEMORY_MAX) // MIB) * MIB
+
+
+def _congestion_controls(lab: Lab) -> list[str]:
+    """The modules of the TCP congestion controls that nodes choose."""
+    chosen = {node.sysctls.get("net/ipv4/tcp_congestion_control", "") for node in lab.nodes.values()}
+    return [f"tcp_{name}" for name in sorted(chosen - {"", *BUILT_IN_CONGESTION_CONTROLS})]

@@ -1,0 +1,66 @@
+"""The run directory: what a run leaves on disk, and where in it.
+
+```text
+lab.yaml  plan.json  run.json  events.jsonl
+nodes/<node>/<process>.stdout|.stderr      written by the guest itself
+guest/<guest>.log                          the kernel's console
+```
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+RESERVE_BYTES = 1 << 20
+"""Kept aside at the start of a run, so that a full disk does not keep its record from being written at the end."""
+
+
+class RunDirError(Exception):
+    """The run directory cannot be used; the message names it, what is wrong and what would be right."""
+
+
+def default(lab_name: str, now: datetime | None = None) -> Path:
+    """An unused `runs/<lab>-<UTC>-<n>` below the current directory."""
+    stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    number = 1
+    while (path := Path("runs") / f"{lab_name}-{stamp}-{number}").exists():
+        number += 1
+    return path
+
+
+class RunDir:
+    """An empty directory that has been taken for a run, with its reserve of disk space."""
+
+    def __init__(self, path: Path) -> None:
+        """Takes `path`: makes it if necessary.
+
+        Raises:
+            RunDirError: when it cannot be made, is no directory, or has something in it.
+        """
+        self.path = path.absolute()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if any(self.path.iterdir()):
+                raise RunDirError(f"{path}: the run directory is not empty; --out takes a new or an empty directory")
+            (self.path / "nodes").mkdir()
+            (self.path / "guest").mkdir()
+            self._reserve = self.path / "guest" / ".reserve"
+            with self._reserve.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+        except OSError as error:
+            raise RunDirError(f"{path}: the run directory cannot be made: {error.strerror}") from error
+
+    def is_full(self) -> bool:
+        """Whether the disk has no space left for what the guest writes."""
+        disk = os.statvfs(self.path)
+        return disk.f_bavail * disk.f_frsize < RESERVE_BYTES
+
+    def free_reserve(self) -> None:
+        """Gives the reserve back, before the last record is written."""
+        self._reserve.unlink(missing_ok=True)
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a whole file below the directory."""
+        (self.path / name).write_text(text)

@@ -1,0 +1,238 @@
+"""Execute a plan on this machine.
+
+```text
+prepare ──► boot ──► ready ──► running ──► collecting ──► finished
+   the directory  kernel,   clock held,   clock        clock held,   │ failed    something went wrong, and why
+                  nodes,    schedule      released     outputs read  │ aborted   somebody ended it
+                  links     armed
+```
+
+Every state is written to `run.json` when it begins. Whatever ends a run, an exception included, ends the guest with it:
+`Guest.close` kills the jail, and everything in the jail lives in its process and mount namespaces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol, TextIO, TypeVar
+
+from dilaton.host.errors import GuestError
+from dilaton.host.guest import Guest, Placement
+from dilaton.plan.model import Plan
+from dilaton.run import record as records
+from dilaton.run.directory import RunDir
+from dilaton.run.record import Record, State
+
+Result = TypeVar("Result")
+
+LEAD_NS = 1_000_000
+"""Virtual time from the release of the clock to the run's virtual 0: room for the agent to be back in its loop."""
+
+STOP_HOST_S_MAX = 15.0
+"""Host seconds that an interrupted run has to stop its processes before its guest is ended as it is."""
+
+
+class Observer(Protocol):
+    """Who watches a run; the command line's live display is one."""
+
+    def state(self, state: State) -> None:
+        """The run has entered `state`."""
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        """While building: so many of `what` are up."""
+
+    def released(self, clock: Callable[[], RunClock]) -> None:
+        """The clock is released; `clock` reads it from now on."""
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Something happened, as in `events.jsonl`."""
+
+
+@dataclass(frozen=True)
+class RunClock:
+    """Both clocks of a run, nanoseconds since its virtual 0 (host: since the release)."""
+
+    virtual_ns: int
+    host_ns: int
+    tdf: Fraction | None
+    lateness_ns_max: int
+
+
+@dataclass
+class _Progress:
+    """What has become of a run so far."""
+
+    state: State = "prepare"
+    reason: str | None = None
+    boot_host_s: float = 0.0
+    host_s: float = 0.0
+    virtual_s: float = 0.0
+    guest_kernel: str = ""
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+
+async def execute(
+    plan: Plan, lab_text: str, run_dir: RunDir, observer: Observer, *, jailed: bool, stop: asyncio.Event
+) -> Record:
+    """Runs `plan` and returns its record, which is also in `run.json`.
+
+    Args:
+        plan: what to run.
+        lab_text: the lab as it was given, kept in the run directory.
+        run_dir: where everything goes.
+        observer: told of what happens.
+        jailed: False only when the user has asked for no jail in so many words.
+        stop: set to end the run early, in good order; the run is then `aborted`.
+    """
+    run = _Run(plan, run_dir, observer, jailed, stop)
+    run_dir.write("lab.yaml", lab_text)
+    run_dir.write("plan.json", plan.model_dump_json(indent=1))
+    try:
+        await run.live()
+    except GuestError as error:
+        run.fail(str(error))
+    except OSError as error:
+        run.fail(f"the disk of {run_dir.path} is full" if run_dir.is_full() else str(error))
+    return run.conclude()
+
+
+class _Run:
+    def __init__(self, plan: Plan, run_dir: RunDir, observer: Observer, jailed: bool, stop: asyncio.Event) -> None:
+        self.plan = plan
+        self.run_dir = run_dir
+        self.observer = observer
+        self.jailed = jailed
+        self.stop = stop
+        self.so_far = _Progress()
+        self.tdf = Fraction(plan.time.tdf.numerator, plan.time.tdf.denominator)
+
+    def enter(self, state: State) -> None:
+        self.so_far.state = state
+        self.so_far.reason = f"not over yet; if process {os.getpid()} is gone, it was killed in this state"
+        records.write(self.run_dir.path, self.record())
+        self.observer.state(state)
+
+    def fail(self, reason: str) -> None:
+        self.so_far.state, self.so_far.reason = "failed", reason
+
+    async def live(self) -> None:
+        self.enter("prepare")
+        begin = time.monotonic()
+        self.enter("boot")
+        guest_plan = self.plan.guests[0]
+        placement = Placement(self.run_dir.path, self.jailed)
+        guest = await _unless(self.stop, Guest.start(guest_plan.name, guest_plan.memory_bytes, placement))
+        if guest is None:
+            self.so_far.state, self.so_far.reason = "aborted", "interrupted while booting"
+            return
+        try:
+            self.so_far.guest_kernel = guest.kernel
+            if await _unless(self.stop, self.build(guest)) is None:
+                self.so_far.state, self.so_far.reason = "aborted", "interrupted while building"
+                return
+            self.so_far.boot_host_s = time.monotonic() - begin
+            self.enter("ready")
+            await self.run(guest)
+        finally:
+            await guest.close()
+
+    async def build(self, guest: Guest) -> bool:
+        await guest.channel.send({"type": "build", "run_dir": str(guest.run_dir_inside), "guest": guest.name})
+        while (message := await guest.receive())["type"] != "ready":
+            if message["type"] != "progress":
+                raise GuestError(f"guest {guest.name} said {message['type']} while it was being built")
+            self.observer.progress(message["done"], message["total"], message["what"])
+        return True
+
+    async def run(self, guest: Guest) -> None:
+        await guest.set_pace(None)
+        zero_ns = guest.virtual_ns() + LEAD_NS
+        await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS})
+        if (message := await guest.receive())["type"] != "armed":
+            raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
+        released_ns = time.monotonic_ns()
+        await guest.set_pace(self.tdf)
+        self.enter("running")
+        self.observer.released(lambda: self.clock(guest, zero_ns, released_ns))
+        stopper = asyncio.create_task(self.stop_when_asked(guest))
+        try:
+            with (self.run_dir.path / "events.jsonl").open("w", buffering=1) as log:
+                finished = await self.follow(guest, log)
+        except GuestError as error:
+            now_s = max(0, guest.virtual_ns() - zero_ns) / 1e9
+            raise GuestError(f"{error}, at {now_s:.6f} virtual seconds") from error
+        finally:
+            stopper.cancel()
+            self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
+        await guest.set_pace(None)
+        self.so_far.virtual_s = finished["t_ns"] / 1e9
+        self.enter("collecting")
+        await guest.halt()
+        self.judge(finished)
+
+    def clock(self, guest: Guest, zero_ns: int, released_ns: int) -> RunClock:
+        host_ns = time.monotonic_ns()
+        line = guest.page.timeline()
+        late = guest.page.read("lateness_max_ns")
+        return RunClock(max(0, line.virtual_at(host_ns) - zero_ns), host_ns - released_ns, line.tdf, late)
+
+    async def follow(self, guest: Guest, log: TextIO) -> dict[str, Any]:
+        """Takes the agent's events until it has finished."""
+        while (message := await guest.receive())["type"] != "finished":
+            if message["type"] != "event":
+                raise GuestError(f"guest {guest.name} said {message['type']} while running")
+            event = {name: value for name, value in message.items() if name != "type"}
+            log.write(json.dumps(event) + "\n")
+            self.so_far.events.append(event)
+            self.observer.event(event)
+        return message
+
+    async def stop_when_asked(self, guest: Guest) -> None:
+        """Ends the run in good order when asked, and at once when that takes too long."""
+        await self.stop.wait()
+        await guest.channel.send({"type": "stop", "reason": "interrupted"})
+        await asyncio.sleep(STOP_HOST_S_MAX)
+        guest.process.kill()
+
+    def judge(self, finished: dict[str, Any]) -> None:
+        if self.stop.is_set():
+            self.so_far.state, self.so_far.reason = "aborted", "interrupted"
+        elif self.run_dir.is_full():
+            self.fail(f"the disk of {self.run_dir.path} is full: outputs are incomplete")
+        elif finished["outcome"] == "failed":
+            self.fail(finished["reason"])
+        else:
+            self.so_far.state, self.so_far.reason = "finished", None
+
+    def record(self) -> Record:
+        return records.make(self.plan, self.so_far, self.run_dir.path)
+
+    def conclude(self) -> Record:
+        """Writes the last record, in the place that was kept for it."""
+        if self.stop.is_set() and self.so_far.state == "failed":
+            self.so_far.state, self.so_far.reason = "aborted", "interrupted"
+        self.run_dir.free_reserve()
+        record = self.record()
+        records.write(self.run_dir.path, record)
+        self.observer.state(record.state)
+        return record
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """The result of `work`, or None, with `work` cancelled, if `stop` is set before."""
+    task, asked = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if task.done():
+        return task.result()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    return None

@@ -1,0 +1,45 @@
+"""What a run record says of the machine and of the program."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import dilaton
+from dilaton.host.facts import cpu_model
+from dilaton.host.files import ROOT
+from dilaton.run.model import Dilaton, Host
+
+GIT_HOST_S_MAX = 5.0
+"""Host seconds after which git counts as unable to tell the commit."""
+
+
+@functools.cache
+def program() -> Dilaton:
+    """This program."""
+    return Dilaton(version=dilaton.__version__, commit=_commit())
+
+
+def host(guest_kernel: str) -> Host:
+    """This machine, and the version of the kernel in its guests."""
+    return Host(
+        cpu=cpu_model(Path("/proc/cpuinfo").read_text()),
+        cores=os.cpu_count() or 1,
+        memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        kernel=platform.release(),
+        guest_kernel=guest_kernel,
+    )
+
+
+def _commit() -> str | None:
+    if not (ROOT / ".git").exists():
+        return None
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_HOST_S_MAX)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,119 @@
+"""The parts of a run record: what `run.json` says.
+
+Units are named in the fields; results have those of `dilaton.measure.results`. `docs/run.schema.json` is the same for
+other languages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FORMAT: Literal[1] = 1
+
+State = Literal["prepare", "boot", "ready", "running", "collecting", "finished", "failed", "aborted"]
+"""The states of a run, in their order; it ends in one of the last three."""
+
+FINAL_STATES: frozenset[State] = frozenset({"finished", "failed", "aborted"})
+
+ProcessOutcome = Literal["not-started", "running", "exited", "signalled", "start-failed", "skipped"]
+"""What became of a process; `running` in the record of a run that has ended: it ended with its guest."""
+
+
+class Part(BaseModel):
+    """Base of every part of a record: immutable, and nothing unknown in it."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_serialization_defaults_required=True, use_attribute_docstrings=True
+    )
+
+
+class Dilaton(Part):
+    """The program that made the run."""
+
+    version: str
+    commit: str | None
+    """Of its source, with `-dirty` behind it when there were changes; None when it is not run from a checkout."""
+
+
+class Host(Part):
+    """The machine of the run."""
+
+    cpu: str
+    cores: int
+    memory_bytes: int
+    kernel: str
+    guest_kernel: str
+    """Empty as long as no guest has booted."""
+
+
+class Time(Part):
+    """Both times of a run."""
+
+    drive: str
+    tdf: int | float
+    """Host seconds per virtual second; `plan.json` has the exact ratio."""
+    virtual_s: float
+    """From the run's virtual 0 to its end."""
+    host_s: float
+    """What that took."""
+    boot_host_s: float
+    """From the start to all nodes and links up."""
+
+
+class ProcessRecord(Part):
+    """What became of a process. Instants are virtual time since the run's virtual 0."""
+
+    name: str
+    node: str
+    argv: list[str]
+    start_s: float | None = None
+    end_s: float | None = None
+    exit: int | None = None
+    """Exit status, 0..255."""
+    signal: int | None = None
+    """Number of the signal that ended it."""
+    expected: bool = False
+    """Whether it ended as the lab expects."""
+    outcome: ProcessOutcome = "not-started"
+    reason: str | None = None
+    """Why it is not as expected, where more can be said than exit status and signal."""
+    result: dict[str, Any] | None = None
+    """What was read from its output; `{"error": why}` when that failed; None when nothing is read from it."""
+
+
+class CheckRecord(Part):
+    """An expectation of the lab, and what was measured."""
+
+    text: str
+    passed: bool
+    value: int | float | None
+    """In bit/s, seconds, a ratio or a count; None when there was no such result."""
+
+
+class GuestRecord(Part):
+    """A dilated kernel."""
+
+    name: str
+    memory_bytes: int
+    """What it was given."""
+
+
+class Record(Part):
+    """The whole of it."""
+
+    format: Literal[1] = FORMAT
+    lab: str
+    state: State
+    reason: str | None = None
+    """Why the run failed or was aborted."""
+    seed: int
+    dilaton: Dilaton
+    host: Host
+    time: Time
+    guests: list[GuestRecord]
+    processes: list[ProcessRecord] = Field(default_factory=list)
+    """In the order of the lab."""
+    checks: list[CheckRecord] = Field(default_factory=list)
+    """In the order of the lab; empty as long as the run has not ended, or if it never started."""

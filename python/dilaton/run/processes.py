@@ -1,0 +1,70 @@
+"""From the events of a run to what became of each process. Pure: reading outputs is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dilaton.measure import results
+from dilaton.plan.model import Plan, Process
+from dilaton.run.model import ProcessRecord
+
+ReadOutput = Callable[[str], str]
+"""Reads the file at a path relative to the run directory; what is not there is empty."""
+
+
+def processes_from_events(
+    plan: Plan, events: Iterable[Mapping[str, Any]], read_output: ReadOutput | None = None
+) -> list[ProcessRecord]:
+    """Tells what became of every process of a plan.
+
+    Args:
+        plan: What was run.
+        events: What happened, in order, as `crates/agent/PROTOCOL.md` describes it.
+        read_output: With it, results are read from the standard output of processes that have ended.
+
+    Returns:
+        A record for each process, in the order of the plan.
+
+    Raises:
+        ValueError: an event is of an unknown kind.
+        KeyError: it is of a process that is not in the plan.
+    """
+    found: dict[str, dict[str, Any]] = {process.name: {} for process in plan.processes}
+    for event in events:
+        fields = found[event["process"]]
+        fields.update(_changes(event, fields))
+    return [_record(process, found[process.name], read_output) for process in plan.processes]
+
+
+def _changes(event: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record that an event sets."""
+    match event["kind"]:
+        case "started":
+            return {"outcome": "running", "start_s": event["t_ns"] / 1e9}
+        case "ready":
+            return {}
+        case "start-failed" | "skipped" as kind:
+            return {"outcome": kind, "reason": event["reason"]}
+        case "ready-timeout":
+            return {"reason": f"not ready: {event['reason']}"}
+        case "exited":
+            signal = event.get("signal")
+            changes = {
+                "outcome": "exited" if signal is None else "signalled",
+                "end_s": event["t_ns"] / 1e9,
+                "exit": event.get("status"),
+                "signal": signal,
+                # One that was not ready in time is stopped, and its end by that is no success.
+                "expected": event["expected"] and "reason" not in before,
+            }
+            return changes | ({"reason": "timed out"} if event.get("timed_out") else {})
+        case kind:
+            raise ValueError(f"{kind}: not a kind of event")
+
+
+def _record(process: Process, fields: dict[str, Any], read_output: ReadOutput | None) -> ProcessRecord:
+    result = None
+    if read_output and "end_s" in fields and results.is_parsed(process.argv):
+        result = results.parse(process.argv, read_output(process.stdout))
+    return ProcessRecord(name=process.name, node=process.node, argv=process.argv, result=result, **fields)

@@ -1,0 +1,160 @@
+"""The run record, `run.json`: making it, writing it, reading it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from dilaton.lab.expect import parse_expectation
+from dilaton.measure.expect import evaluate
+from dilaton.plan.model import Plan
+from dilaton.run import machine
+from dilaton.run.model import (
+    FINAL_STATES,
+    FORMAT,
+    CheckRecord,
+    Dilaton,
+    GuestRecord,
+    Host,
+    ProcessRecord,
+    Record,
+    State,
+    Time,
+)
+from dilaton.run.outputs import read_output
+from dilaton.run.processes import processes_from_events
+
+__all__ = ["CheckRecord", "Dilaton", "GuestRecord", "Host", "ProcessRecord", "Record", "RecordError", "State", "Time"]
+
+FILE = "run.json"
+
+
+class RecordError(Exception):
+    """A run record cannot be read; the message names the file, what is wrong and what would be right."""
+
+
+class Progress(Protocol):
+    """What has become of a run so far."""
+
+    @property
+    def state(self) -> State:
+        """Where it is in its life."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it failed or was aborted."""
+
+    @property
+    def boot_host_s(self) -> float:
+        """Host seconds until it was ready."""
+
+    @property
+    def host_s(self) -> float:
+        """Host seconds from the release of the clock to the end."""
+
+    @property
+    def virtual_s(self) -> float:
+        """Virtual time of the end."""
+
+    @property
+    def guest_kernel(self) -> str:
+        """Version of the guests' kernel; empty before one has booted."""
+
+    @property
+    def events(self) -> Sequence[Mapping[str, Any]]:
+        """What happened, as in `events.jsonl`."""
+
+
+def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
+    """The record of a run as it stands; once the run has ended, with results and checks.
+
+    Args:
+        plan: What is run.
+        progress: What has become of it.
+        run_dir: Where the outputs are.
+    """
+    is_over = progress.state in FINAL_STATES
+    reader = (lambda path: read_output(run_dir / path)) if is_over else None
+    processes = processes_from_events(plan, progress.events, reader)
+    tdf = Fraction(plan.time.tdf.numerator, plan.time.tdf.denominator)
+    return Record(
+        lab=plan.lab,
+        state=progress.state,
+        reason=progress.reason,
+        seed=plan.seed,
+        dilaton=machine.program(),
+        host=machine.host(progress.guest_kernel),
+        time=Time(
+            drive=plan.time.drive,
+            tdf=int(tdf) if tdf.denominator == 1 else float(tdf),
+            virtual_s=progress.virtual_s,
+            host_s=progress.host_s,
+            boot_host_s=progress.boot_host_s,
+        ),
+        guests=[GuestRecord(name=guest.name, memory_bytes=guest.memory_bytes) for guest in plan.guests],
+        processes=processes,
+        checks=evaluate_checks(plan, processes) if is_over and progress.events else [],
+    )
+
+
+def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[CheckRecord]:
+    """Evaluates the expectations of a plan on what became of its processes."""
+    by_name = {process.name: process.model_dump() for process in processes}
+    checks = []
+    for check in plan.checks:
+        passed, value = evaluate(parse_expectation(check.text), by_name)
+        checks.append(CheckRecord(text=check.text, passed=passed, value=value))
+    return checks
+
+
+def write(run_dir: Path, record: Record) -> None:
+    """Writes `run.json` so that whatever happens there is the record before or the record after, and whole.
+
+    Raises:
+        OSError: it cannot be written, as on a full disk; the record before is then still there.
+    """
+    part = run_dir / f".{FILE}.part"
+    # Never through what a guest may have put in its place.
+    part.unlink(missing_ok=True)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(record.model_dump_json(indent=1) + "\n")
+        file.flush()
+        os.fsync(descriptor)
+    part.replace(run_dir / FILE)
+
+
+def load(run_dir: Path) -> Record:
+    """Reads the record of a run.
+
+    Raises:
+        RecordError: there is none, it is damaged, or another version of Dilaton wrote it.
+    """
+    path = run_dir / FILE
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise RecordError(f"{run_dir}: not a run directory, since it has no {FILE}") from error
+    except NotADirectoryError as error:
+        raise RecordError(f"{run_dir}: not a directory; a run is named by its run directory") from error
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path}: damaged: not JSON: {error}") from error
+    written = data.get("format") if isinstance(data, dict) else None
+    if not isinstance(written, int):
+        raise RecordError(f"{path}: not a run record of Dilaton, since it names no format")
+    if written != FORMAT:
+        raise RecordError(f"{path}: format {written}; this version of Dilaton reads format {FORMAT}")
+    try:
+        return Record.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise RecordError(f"{path}: damaged: {field}: {first['msg']}") from error

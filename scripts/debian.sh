@@ -1,0 +1,138 @@
+# shellcheck shell=bash
+# Finds Rust and Python, and installs the Debian packages that are missing. Sourced by setup.sh, which sets $state.
+: "${state:?}"
+
+cargo_version_min=1.78
+python_version_min=3.11
+
+# version_at_least VERSION MINIMUM, both MAJOR.MINOR…
+version_at_least() {
+    [[ $(printf '%s\n' "$2" "$1" | sort --version-sort | head -n 1) == "$2" ]]
+}
+
+# home_directory: $HOME, or the user's home where it is unset.
+home_directory() {
+    printf '%s' "${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
+}
+
+# use_cargo: put a new enough cargo first in PATH, or fail. Versioned Debian packages live in /usr/lib/rust-VERSION.
+use_cargo() {
+    local directory version home
+    home=$(home_directory)
+    for directory in '' "$home/.cargo/bin" /usr/bin /usr/lib/rust-*/bin; do
+        version=$(PATH=${directory:+$directory:}$PATH cargo --version 2>/dev/null) || continue
+        [[ $version =~ ^cargo\ ([0-9]+\.[0-9]+) ]] || continue
+        version_at_least "${BASH_REMATCH[1]}" "$cargo_version_min" || continue
+        PATH=${directory:+$directory:}$PATH
+        # An account without a home still has to keep the crates somewhere.
+        if [[ -z ${CARGO_HOME:-} && ! -w $home/.cargo && ! -w $home ]]; then
+            export CARGO_HOME=$state/cargo
+        fi
+        return 0
+    done
+    return 1
+}
+
+# find_python: print the path of a new enough interpreter, the default one first, or fail. The version is part of
+# the path where possible, so that an upgrade of the system does not put another Python below the environment.
+find_python() {
+    local candidate print_interpreter='
+import os, sys
+if sys.version_info < tuple(map(int, sys.argv[1].split("."))):
+    sys.exit(1)
+print(os.path.realpath(sys._base_executable))'
+    for candidate in python3 python3.14 python3.13 python3.12 python3.11 \
+        "$(home_directory)"/.pyenv/versions/*/bin/python3; do
+        "$candidate" -I -c "$print_interpreter" "$python_version_min" 2>/dev/null && return
+    done
+    return 1
+}
+
+has_ensurepip() {
+    "$1" -I -c 'import ensurepip, venv' 2>/dev/null
+}
+
+# has_pip PYTHON: a pip that can install into another environment (22.3 or newer).
+has_pip() {
+    "$1" -I -m pip --python "$1" --version >/dev/null 2>&1
+}
+
+has_static_libc() {
+    [[ $(cc -print-file-name=libc.a 2>/dev/null) == /* ]]
+}
+
+# cargo_package: the Debian package with a new enough cargo. Debian 12 has it as cargo-web, Ubuntu under its version.
+cargo_package() {
+    local name version
+    for name in cargo cargo-web $(apt-cache pkgnames cargo-1. 2>/dev/null | grep -E '^cargo-[0-9.]+$' | sort -rV); do
+        version=$(apt-cache policy "$name" 2>/dev/null | sed -n 's/^ *Candidate: //p')
+        if [[ $version == [0-9]* ]] && version_at_least "$version" "$cargo_version_min"; then
+            printf '%s\n' "$name"
+            return
+        fi
+    done
+    # The package lists are not there yet.
+    if grep -qs '^VERSION_CODENAME=bookworm$' /etc/os-release; then printf 'cargo-web\n'; else printf 'cargo\n'; fi
+}
+
+# missing_for_setup: packages without which nothing can be built.
+missing_for_setup() {
+    local python
+    use_cargo || cargo_package
+    # cargo fetches the crates that it builds from.
+    [[ -e /etc/ssl/certs/ca-certificates.crt ]] || printf 'ca-certificates\n'
+    has_static_libc || printf '%s\n' gcc libc6-dev
+    if python=$(find_python); then
+        has_ensurepip "$python" || has_pip "$python" || printf 'python3-venv\n'
+    else
+        printf '%s\n' python3 python3-venv
+    fi
+}
+
+# missing_for run|dev: packages that are used later.
+missing_for() {
+    local pair
+    for pair in linux.uml:user-mode-linux bwrap:bubblewrap iperf3:iperf3 ping:iputils-ping ip:iproute2 modprobe:kmod; do
+        PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
+    done
+    if [[ $1 == dev ]] && ! command -v shellcheck >/dev/null; then printf 'shellcheck\n'; fi
+}
+
+# as_administrator COMMAND...: as root, by sudo that asks for nothing, or by sudo that can ask on a terminal.
+as_administrator() {
+    if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
+}
+
+can_administrate() {
+    [[ $(id -u) == 0 ]] || sudo -n true 2>/dev/null || { command -v sudo >/dev/null && [[ -t 0 && -t 2 ]]; }
+}
+
+apt_get() {
+    as_administrator env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# apt_install PACKAGE...: never at the price of removing what the user has.
+apt_install() {
+    apt_get update || true
+    apt_get install --yes --no-install-recommends --no-remove "$@"
+}
+
+# install_packages run|dev: install what is missing, or say which command does. Without what only a run uses, setting
+# up goes on: `dilaton run` and `dilaton doctor` say what they lack.
+install_packages() {
+    local needed used missing sudo=''
+    mapfile -t needed < <(missing_for_setup)
+    mapfile -t used < <(missing_for "$1")
+    missing=("${needed[@]}" "${used[@]}")
+    ((${#missing[@]})) || return 0
+    if command -v apt-get >/dev/null && can_administrate; then
+        say "Installing Debian packages: ${missing[*]} …"
+        quietly packages apt_install "${missing[@]}"
+        return
+    fi
+    [[ $(id -u) == 0 ]] || sudo='sudo '
+    say "These Debian packages are missing: ${missing[*]}. Let an administrator run:
+    ${sudo}apt-get update && ${sudo}apt-get install ${missing[*]}"
+    ((${#needed[@]} == 0)) || give_up "nothing can be built without ${needed[*]}"
+    say "Until then ./dilaton can read and check labs, but not run them."
+}

@@ -1,0 +1,91 @@
+"""What goes wrong inside a run is said first, in the record and on the terminal, with the right exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import RunLab
+
+ONE_PROCESS = """
+name: fault
+time: {{tdf: 1}}
+nodes: {{a: {{}}}}
+run:
+  - {{on: a, name: it, {fields}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ("exec: /no/such/program", "No such file or directory"),
+        ("exec: [sh, -c, 'kill -SEGV $$']", "signal 11"),
+        ("exec: [sh, -c, 'exit 3']", "status 3"),
+        ("exec: sleep 100, background: true, ready: {tcp: 99, timeout: 2s}", "ready"),
+        ("exec: sleep 100, timeout: 1s", "timed out"),
+        ("exec: sleep 1, user: nobody-at-all", "nobody-at-all"),
+        ("exec: sleep 1, cwd: /no/such/directory", "/no/such/directory"),
+    ],
+)
+def test_a_failing_process_fails_the_run_and_is_named(run_lab: RunLab, fields: str, reason: str) -> None:
+    outcome = run_lab(ONE_PROCESS.format(fields=fields))
+    assert outcome.status == 1
+    assert outcome.record["state"] == "failed"
+    assert "it" in outcome.record["reason"].split()
+    assert reason in outcome.record["reason"]
+    assert reason in outcome.terminal
+
+
+def test_what_waits_for_a_failed_process_is_skipped(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        """
+name: skipped
+nodes: {a: {}}
+run:
+  - {on: a, name: first, exec: "false"}
+  - {on: a, name: second, exec: "true", after: first}
+  - {on: a, name: third, exec: "true", after: second}
+"""
+    )
+    assert outcome.status == 1
+    assert "first" in outcome.record["reason"]
+    assert [outcome.process(name)["outcome"] for name in ("second", "third")] == ["skipped", "skipped"]
+
+
+def test_a_guest_that_panics_fails_the_run_and_says_where_its_log_is(run_lab: RunLab) -> None:
+    outcome = run_lab(ONE_PROCESS.format(fields="exec: [sh, -c, 'echo c > /proc/sysrq-trigger; sleep 10']"))
+    assert outcome.status == 1
+    assert outcome.record["state"] == "failed"
+    assert "guest0" in outcome.record["reason"]
+    assert "panic" in (outcome.path / "guest" / "guest0.log").read_text()
+    assert str(outcome.path / "guest") in outcome.terminal
+
+
+def test_a_failed_check_is_exit_status_1_though_the_run_finished(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        """
+name: unmet
+nodes: {a: {}, b: {}}
+links: [{endpoints: [a, b], delay: 5ms}]
+run: [{on: a, name: ping, exec: ping -c 2 -i 0.1 b}]
+expect: [ping.rtt.avg < 1ms, ping.loss == 0%]
+"""
+    )
+    assert outcome.status == 1
+    assert outcome.record["state"] == "finished"
+    assert [check["passed"] for check in outcome.record["checks"]] == [False, True]
+    assert outcome.record["checks"][0]["value"] == pytest.approx(0.010, rel=0.05)
+
+
+def test_a_run_directory_with_something_in_it_is_refused_and_left_alone(run_lab: RunLab, tmp_path: Path) -> None:
+    keep = tmp_path / "0-run" / "thesis.tex"
+    keep.parent.mkdir()
+    keep.write_text("years of work")
+    lab = tmp_path / "lab.yaml"
+    lab.write_text(ONE_PROCESS.format(fields="exec: 'true'"))
+    outcome = run_lab(lab, "--out", str(keep.parent))
+    assert outcome.status == 2
+    assert "not empty" in outcome.terminal
+    assert [path.name for path in keep.parent.iterdir()] == ["thesis.tex"]

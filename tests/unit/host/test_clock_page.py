@@ -1,0 +1,61 @@
+"""The host's side of the clock page: layout, commands, and the mapping that it shares with the clock."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dilaton.host.clock_page import ClockPage, Timeline, parse_layout
+
+YEAR_NS = 365 * 24 * 3600 * 10**9
+
+
+def test_a_field_lies_behind_those_before_it() -> None:
+    layout = parse_layout("# words\nversion 7\nfirst\nmany[64]\n\nlast\n")
+    assert layout.version == 7
+    assert layout.offsets == {"first": 0, "many": 1, "last": 65}
+    assert layout.words == 66
+
+
+def test_a_command_is_complete_when_its_sequence_is_even() -> None:
+    page = ClockPage(realtime_base_ns=5)
+    try:
+        assert page.command(Fraction(3, 2)) == 2
+        fields = ("command_running", "command_tdf_numerator", "command_tdf_denominator", "command_sequence")
+        assert [page.read(field) for field in fields] == [1, 3, 2, 2]
+        assert page.command(None) == 4
+        assert page.read("command_running") == 0
+        assert page.read("realtime_base_ns") == 5
+        assert not page.applied(4), "no clock has taken it over"
+    finally:
+        page.close()
+
+
+def test_many_commands_to_a_guest_that_does_not_wake_do_not_block() -> None:
+    page = ClockPage(realtime_base_ns=0)
+    try:
+        for _ in range(5000):
+            page.command(Fraction(1))
+    finally:
+        page.close()
+
+
+@given(
+    tdf=st.fractions(min_value=Fraction(1, 10**6), max_value=10**6),
+    elapsed=st.integers(min_value=0, max_value=100 * YEAR_NS),
+)
+def test_a_line_is_the_exact_quotient(tdf: Fraction, elapsed: int) -> None:
+    line = Timeline(host_ns=7, virtual_ns=11, fraction=0, tdf=tdf)
+    assert line.virtual_at(7 + elapsed) == 11 + elapsed * tdf.denominator // tdf.numerator
+
+
+def test_the_fraction_left_by_a_change_counts() -> None:
+    half = 1 << 63
+    line = Timeline(host_ns=0, virtual_ns=0, fraction=half, tdf=Fraction(2))
+    assert [line.virtual_at(ns) for ns in range(4)] == [0, 1, 1, 2]
+
+
+def test_a_held_line_stands_still() -> None:
+    assert Timeline(host_ns=0, virtual_ns=9, fraction=0, tdf=None).virtual_at(10**18) == 9

@@ -1,0 +1,36 @@
+"""The reference of the lab language: its examples are good labs, and it names every field."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dilaton.lab import loads
+from dilaton.lab.expect import METRICS
+from dilaton.lab.model import Direction, Lab, Link, Node, Part, Process, Queue, Ready, Time
+
+REFERENCE = (Path(__file__).resolve().parents[3] / "docs" / "lab-language.md").read_text()
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", REFERENCE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_every_example_is_a_good_lab(text: str) -> None:
+    head = "".join(
+        line
+        for field, line in (("name", "name: x\n"), ("nodes", "nodes: {a: {}, b: {}}\n"))
+        if f"\n{field}:" not in f"\n{text}"
+    )
+    loads(head + text, "lab.yaml")
+
+
+@pytest.mark.parametrize("part", [Lab, Time, Node, Link, Direction, Queue, Process, Ready])
+def test_every_field_is_documented(part: type[Part]) -> None:
+    names = [str(field.validation_alias or name) for name, field in part.model_fields.items()]
+    assert [name for name in names if f"`{name}" not in REFERENCE] == []
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_is_documented(name: str) -> None:
+    assert f"`{name}`" in REFERENCE

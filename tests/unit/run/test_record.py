@@ -1,0 +1,210 @@
+"""The run record is whole at every moment, says what happened, and is refused where it is not one."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dilaton.lab import loads
+from dilaton.plan.compile import compile as compile_plan
+from dilaton.run import record as records
+from dilaton.run.model import State
+from dilaton.run.outputs import read_output
+from dilaton.run.processes import processes_from_events
+from dilaton.run.schema import schema_text
+
+ROOT = Path(__file__).resolve().parents[3]
+
+PLAN = compile_plan(
+    loads(
+        """
+name: lab
+time: {tdf: 1/3}
+nodes: {a: {}}
+run:
+  - {on: a, exec: ping -c 1 b}
+  - {on: a, name: sh, exec: sh, after: ping}
+expect: [ping.rtt.avg < 1ms, ping.loss == 0%, sh.exit == 0]
+""",
+        "lab.yaml",
+    )
+)
+
+PINGED = """1 packets transmitted, 1 received, 0% packet loss, time 0ms
+rtt min/avg/max/mdev = 40.000/40.000/40.000/0.000 ms
+"""
+
+
+@dataclass
+class Progress:
+    state: State = "finished"
+    reason: str | None = None
+    boot_host_s: float = 1.5
+    host_s: float = 2.0
+    virtual_s: float = 6.0
+    guest_kernel: str = "6.1"
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+
+def event(kind: str, process: str = "ping", t_ns: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"t_ns": t_ns, "kind": kind, "process": process, "node": "a", **fields}
+
+
+def exited(t_ns: int = 2 * 10**9, process: str = "ping", **fields: Any) -> dict[str, Any]:
+    ended = {"status": 0, "expected": True, "timed_out": False, "stopped": False}
+    return event("exited", process, t_ns, **(ended | fields))
+
+
+def finished(tmp_path: Path, **fields: Any) -> records.Record:
+    output = tmp_path / PLAN.processes[0].stdout
+    output.parent.mkdir(parents=True)
+    output.write_text(PINGED)
+    events = [event("started", t_ns=10**9), exited(), event("started", "sh", 2 * 10**9), exited(3 * 10**9, "sh")]
+    return records.make(PLAN, Progress(events=events, **fields), tmp_path)
+
+
+def test_a_finished_run_has_results_and_checks(tmp_path: Path) -> None:
+    record = finished(tmp_path)
+    ping, sh = record.processes
+    assert (ping.start_s, ping.end_s, ping.exit, ping.expected, ping.outcome) == (1.0, 2.0, 0, True, "exited")
+    assert ping.result is not None and ping.result["rtt"]["avg"] == 0.04
+    assert sh.result is None
+    assert [(check.passed, check.value) for check in record.checks] == [(False, 0.04), (True, 0.0), (True, 0)]
+
+
+def test_a_run_that_goes_on_has_neither(tmp_path: Path) -> None:
+    record = finished(tmp_path, state="running")
+    assert record.checks == []
+    assert [process.result for process in record.processes] == [None, None]
+
+
+def test_a_run_that_never_started_has_no_checks(tmp_path: Path) -> None:
+    record = records.make(PLAN, Progress(state="failed", reason="no kernel"), tmp_path)
+    assert record.checks == []
+    assert [process.outcome for process in record.processes] == ["not-started", "not-started"]
+
+
+def test_a_record_survives_writing_and_reading(tmp_path: Path) -> None:
+    record = finished(tmp_path)
+    records.write(tmp_path, record)
+    assert records.load(tmp_path) == record
+
+
+def test_what_is_written_is_as_the_schema_says(tmp_path: Path) -> None:
+    schema = json.loads(schema_text())
+    records.write(tmp_path, finished(tmp_path))
+    written = json.loads((tmp_path / "run.json").read_text())
+    jsonschema.validate(written, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(written | {"state": "resting"}, schema)
+
+
+def test_the_published_schema_is_current() -> None:
+    """To write it anew: `python -m dilaton.run.schema > docs/run.schema.json`."""
+    assert (ROOT / "docs" / "run.schema.json").read_text() == schema_text()
+
+
+def test_a_write_that_fails_leaves_the_record_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records.write(tmp_path, finished(tmp_path))
+    before = (tmp_path / "run.json").read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        records.write(tmp_path, records.make(PLAN, Progress(state="failed"), tmp_path))
+    assert (tmp_path / "run.json").read_bytes() == before
+
+
+def test_writing_never_goes_through_a_link_that_a_guest_left(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    for name in ("run.json", ".run.json.part"):
+        (run_dir / name).symlink_to(outside)
+    records.write(run_dir, records.make(PLAN, Progress(), run_dir))
+    assert outside.read_text() == "mine"
+    assert sorted(path.name for path in run_dir.iterdir()) == ["run.json"]
+    assert not (run_dir / "run.json").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "damaged: not JSON"),
+        ("[" * 100_000, "damaged: not JSON"),
+        ("[]", "not a run record of Dilaton"),
+        ("{}", "not a run record of Dilaton"),
+        ('{"format": 2}', "format 2; this version of Dilaton reads format 1"),
+        ('{"format": 1, "lab": 3}', "damaged: lab:"),
+    ],
+)
+def test_what_is_no_record_is_refused_by_name(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(records.RecordError) as caught:
+        records.load(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path}/run.json: {message}")
+
+
+def test_a_directory_without_a_record_and_a_file_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(records.RecordError, match=r"not a run directory, since it has no run\.json"):
+        records.load(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(records.RecordError, match="not a directory"):
+        records.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([], {"outcome": "not-started", "expected": False}),
+        ([event("started")], {"outcome": "running", "start_s": 0.0, "end_s": None, "expected": False}),
+        (
+            [event("start-failed", reason="exec x: no")],
+            {"outcome": "start-failed", "reason": "exec x: no", "start_s": None},
+        ),
+        ([event("skipped", reason="a failed")], {"outcome": "skipped", "reason": "a failed", "expected": False}),
+        ([event("started"), exited(status=3, expected=False)], {"outcome": "exited", "exit": 3, "expected": False}),
+        (
+            [event("started"), exited(status=None, signal=11, expected=False)],
+            {"outcome": "signalled", "exit": None, "signal": 11, "expected": False},
+        ),
+        (
+            [event("started"), exited(status=None, signal=15, expected=False, timed_out=True)],
+            {"outcome": "signalled", "reason": "timed out", "expected": False},
+        ),
+        (
+            [event("started"), event("ready"), exited(status=None, signal=15, stopped=True)],
+            {"outcome": "signalled", "signal": 15, "expected": True, "reason": None},
+        ),
+        (
+            [event("started"), event("ready-timeout", reason="no listener within 2 s"), exited(stopped=True)],
+            {"outcome": "exited", "expected": False, "reason": "not ready: no listener within 2 s"},
+        ),
+    ],
+)
+def test_events_tell_what_became_of_a_process(events: list[dict[str, Any]], expected: dict[str, Any]) -> None:
+    record = processes_from_events(PLAN, events)[0].model_dump()
+    assert {name: record[name] for name in expected} == expected
+
+
+def test_events_of_an_unknown_kind_are_no_events() -> None:
+    with pytest.raises(ValueError, match="exploded: not a kind of event"):
+        processes_from_events(PLAN, [event("exploded")])
+
+
+def test_outputs_are_read_only_from_plain_files(tmp_path: Path) -> None:
+    plain, link, pipe = (tmp_path / name for name in ("plain", "link", "pipe"))
+    plain.write_bytes(b"ok \xff")
+    link.symlink_to(plain)
+    os.mkfifo(pipe)
+    assert read_output(plain) == "ok \ufffd"
+    assert [read_output(path) for path in (link, pipe, tmp_path, tmp_path / "none")] == ["", "", "", ""]
