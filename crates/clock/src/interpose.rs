@@ -6,8 +6,8 @@ use core::ptr::null_mut;
 
 use virtual_time::VirtualDuration;
 
-use crate::keeper::{self, Adopted};
-use crate::sys;
+use crate::delivery::{self, Adopted};
+use crate::{keeper, sys};
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time, CLOCK_REALTIME virtual time since the run's date.
 ///
@@ -162,7 +162,11 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, o
             Some(wanted) if wanted.sa_flags & libc::SA_SIGINFO != 0 => {
                 let mut ours = *wanted;
                 ours.sa_sigaction = adopted.install(wanted.sa_sigaction);
-                real(signal, &ours, null_mut())
+                let result = real(signal, &ours, null_mut());
+                if signal == libc::SIGALRM {
+                    keeper::listen_to_host();
+                }
+                result
             }
             Some(wanted) => real(signal, wanted, null_mut()),
             None => 0,
@@ -202,7 +206,7 @@ pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
     unsafe {
         match keeper::page() {
             Some(page) if libc::sigismember(mask, libc::SIGALRM) == 0 && keeper::is_kernel() => {
-                keeper::idle(page, mask);
+                delivery::idle(page, mask);
                 -1
             }
             _ => {

@@ -1,4 +1,4 @@
-//! The one clock behind the interposed functions.
+//! The one clock behind the interposed functions: timeline, timer, and the commands of the host.
 //!
 //! The kernel reads the clock and sets its timer from ordinary code and from signal handlers that interrupt it anywhere,
 //! in the middle of these functions too. Two rules keep this simple:
@@ -6,14 +6,7 @@
 //! - The timeline is in one of two slots, chosen by the parity of `GENERATION`. A change writes the idle slot and then
 //!   moves the generation on. A reader that finds the generation moved after its computation starts again: so it never
 //!   uses a torn line, and never returns an instant older than one that a handler has seen meanwhile.
-//! - The timer is set by the kernel with its interrupts off, but a User-Mode Linux kernel only *notes* a signal then; the
-//!   host delivers it all the same. So an alarm that finds the timer being set leaves it alone and is raised again after.
-//!   Everywhere else the timer is touched with SIGALRM blocked: in its handler, in those that mask it, and around idle.
-//!
-//! The same noting is a trap at idle: the kernel enters its idle loop with interrupts off, and a signal that it has noted but
-//! not handled must keep it from sleeping, or it waits for an event that has happened. (The stock code relies on the host
-//! timer being off then, and on the next tick for input.) So a signal since the last idle makes idle return at once: the
-//! kernel enables interrupts, handles what it had noted, and comes back. SIGIO is blocked with SIGALRM while idle looks.
+//! - The timer is touched in a critical section of `delivery` only, which no handler of ours enters.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -24,8 +17,13 @@ use core::sync::atomic::{
 
 use virtual_time::{Alarm, GuestTimer, HostInstant, Pace, Timeline, VirtualDuration, VirtualInstant};
 
+use crate::delivery;
 use crate::page::{count, ClockPage};
 use crate::sys;
+
+/// How late, in host time, the host timer may wake kernel code: it is only the backstop behind the clock readings, of which
+/// a busy kernel makes one a microsecond. User code is preempted on time.
+const KERNEL_SLACK_NS: u64 = 20_000;
 
 static PAGE: AtomicPtr<ClockPage> = AtomicPtr::new(null_mut());
 static WAKE_FD: AtomicI32 = AtomicI32::new(-1);
@@ -37,15 +35,12 @@ static LINES: Shared<[Timeline; 2]> =
 static CHANGING: AtomicBool = AtomicBool::new(false);
 static APPLIED: AtomicU64 = AtomicU64::new(0);
 
-static SETTING: AtomicBool = AtomicBool::new(false);
-static ALARM_WAITS: AtomicBool = AtomicBool::new(false);
 static TIMER: Shared<GuestTimer> = Shared::new(GuestTimer::new());
+/// The timer's deadline, nanoseconds; `OFF` when there is none. For a quick look without entering a critical section.
+static DEADLINE_NS: AtomicU64 = AtomicU64::new(OFF);
 static HOST_TIMER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-static ALARM_HANDLER: AtomicUsize = AtomicUsize::new(0);
-static INPUT_HANDLER: AtomicUsize = AtomicUsize::new(0);
-/// A signal went to the kernel since it idled last.
-static NOTED: AtomicBool = AtomicBool::new(false);
+const OFF: u64 = u64::MAX;
 
 /// State of the single-threaded kernel that its signal handlers share, under the rules at the head of this file.
 struct Shared<T>(UnsafeCell<T>);
@@ -90,14 +85,18 @@ pub fn detach() {
     PAGE.store(null_mut(), Relaxed);
 }
 
-/// Virtual now; `None` when this process has no clock.
+/// Virtual now; `None` when this process has no clock. A deadline that is found reached is served first.
 pub fn now() -> Option<VirtualInstant> {
     let page = page()?;
     if page.command_sequence.load(Relaxed) != APPLIED.load(Relaxed) {
         take_command(page);
     }
     count(&page.reads);
-    Some(read(&|line, host| line.virtual_at(host)))
+    let mut now = read(&|line, host| line.virtual_at(host));
+    if now.as_ns() >= DEADLINE_NS.load(Relaxed) && delivery::deliver_if_due(page) {
+        now = read(&|line, host| line.virtual_at(host));
+    }
+    Some(now)
 }
 
 /// The CLOCK_REALTIME of the guest at virtual instant 0, nanoseconds.
@@ -135,13 +134,26 @@ fn take_command(page: &ClockPage) {
             page.publish(&line);
             APPLIED.store(sequence, Relaxed);
             page.applied_sequence.store(sequence, Relaxed);
-            // What the host timer was armed for holds no longer; raising the alarm has it armed for the new pace.
+            // The host timer was armed for the old pace; its alarm has it armed for the new one.
             if !HOST_TIMER.load(Relaxed).is_null() {
                 sys::raise(libc::SIGALRM);
             }
         }
     }
     CHANGING.store(false, Relaxed);
+}
+
+/// Takes over a command that the host has announced through the wake pipe, if there is one.
+pub fn heed_host(page: &ClockPage) {
+    if page.command_sequence.load(Relaxed) != APPLIED.load(Relaxed) {
+        sys::drain(WAKE_FD.load(Relaxed));
+        take_command(page);
+    }
+}
+
+/// Lets the wake pipe raise SIGALRM; not earlier than its handler is there, for without one it ends the process.
+pub fn listen_to_host() {
+    sys::signal_on_input(WAKE_FD.load(Relaxed), libc::SIGALRM);
 }
 
 /// Remembers the host timer behind the guest's clock event device.
@@ -153,125 +165,51 @@ pub fn adopt_timer(timer: libc::timer_t) {
 pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDuration) {
     count(&page.timers_set);
     let now = now().unwrap_or(VirtualInstant::from_ns(0));
-    SETTING.store(true, Relaxed);
-    compiler_fence(SeqCst);
-    // SAFETY: `SETTING` keeps the alarm away from it.
-    let timer = unsafe { &mut *TIMER.0.get() };
-    if after.as_ns() == 0 {
-        timer.clear();
-    } else {
-        timer.set(now.plus(after), (interval.as_ns() > 0).then_some(interval));
-        arm(page, timer);
-    }
-    compiler_fence(SeqCst);
-    SETTING.store(false, Relaxed);
-    if ALARM_WAITS.swap(false, Relaxed) {
-        sys::raise(libc::SIGALRM);
+    delivery::exclusively(|| {
+        with_timer(|timer| {
+            if after.as_ns() == 0 {
+                timer.clear();
+            } else {
+                timer.set(now.plus(after), (interval.as_ns() > 0).then_some(interval));
+            }
+        });
+        arm(page, KERNEL_SLACK_NS);
+    });
+}
+
+/// Asks the timer whether its deadline is reached; if so, it moves on to its next expiry. In a critical section.
+pub fn take_alarm() -> Alarm {
+    let (line, now) = read(&|line, host| (*line, host));
+    with_timer(|timer| timer.alarm(now, &line))
+}
+
+/// Makes sure that the host timer preempts user code at the deadline.
+pub fn arm_for_user(page: &ClockPage) {
+    if DEADLINE_NS.load(Relaxed) != OFF {
+        delivery::exclusively(|| arm(page, 0));
     }
 }
 
-/// Arms the host timer where that is necessary.
-fn arm(page: &ClockPage, timer: &mut GuestTimer) {
+/// Arms the host timer where that is necessary, to fire at most `slack_ns` of host time late. In a critical section.
+pub fn arm(page: &ClockPage, slack_ns: u64) {
     let (line, now) = read(&|line, host| (*line, host));
-    if let Some(instant) = timer.arm(now, &line) {
+    if let Some(instant) = with_timer(|timer| timer.arm(now, &line, slack_ns)) {
         count(&page.host_timers_armed);
         sys::arm_timer(HOST_TIMER.load(Relaxed), instant);
     }
 }
 
-/// A signal whose handler in the kernel goes behind one of ours.
-pub struct Adopted {
-    kernel: &'static AtomicUsize,
-    ours: usize,
-}
-
-impl Adopted {
-    /// How `signal` is adopted; `None` if it is not.
-    pub fn of(signal: c_int) -> Option<Self> {
-        match signal {
-            libc::SIGALRM => Some(Self { kernel: &ALARM_HANDLER, ours: on_alarm as *const () as usize }),
-            libc::SIGIO => Some(Self { kernel: &INPUT_HANDLER, ours: on_input as *const () as usize }),
-            _ => None,
-        }
-    }
-
-    /// Puts ourselves before the kernel's handler at `address`; returns the address of ours.
-    pub fn install(&self, address: usize) -> usize {
-        self.kernel.store(address, Relaxed);
-        // Only now: before a handler is installed, the signal would end the process.
-        sys::signal_on_input(WAKE_FD.load(Relaxed), libc::SIGALRM);
-        self.ours
-    }
-
-    /// The handler as the kernel knows it: its own where it is ours that is installed.
-    pub fn seen_by_kernel(&self, address: usize) -> usize {
-        if address == self.ours {
-            self.kernel.load(Relaxed)
-        } else {
-            address
-        }
-    }
-}
-
-/// SIGIO: a file descriptor of the kernel's is ready.
-extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    NOTED.store(true, Relaxed);
-    // SAFETY: the address that the kernel installed with SA_SIGINFO.
-    let kernel_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
-    kernel_handler(signal, info, context);
-}
-
-/// SIGALRM: the host timer fired, idle ended, or the host sent a command. Only a deadline that is reached goes on to the
-/// kernel's handler.
-extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let Some(page) = page() else { return };
-    if page.command_sequence.load(Relaxed) != APPLIED.load(Relaxed) {
-        sys::drain(WAKE_FD.load(Relaxed));
-        take_command(page);
-    }
-    if SETTING.load(Relaxed) {
-        ALARM_WAITS.store(true, Relaxed);
-        return;
-    }
-    // SAFETY: SIGALRM is blocked here, and the kernel is not setting it.
+fn with_timer<T>(f: impl FnOnce(&mut GuestTimer) -> T) -> T {
+    // SAFETY: callers are in a critical section of `delivery`, and none of them keeps the reference.
     let timer = unsafe { &mut *TIMER.0.get() };
-    let (line, now) = read(&|line, host| (*line, host));
-    let alarm = timer.alarm(now, &line);
-    arm(page, timer);
-    match alarm {
-        Alarm::NotYet => count(&page.alarms_not_due),
-        Alarm::Due { lateness } => {
-            page.record_lateness(lateness.as_ns());
-            NOTED.store(true, Relaxed);
-            // SAFETY: the address that the kernel installed with SA_SIGINFO.
-            let kernel_handler = unsafe { sys::handler(ALARM_HANDLER.load(Relaxed)) };
-            kernel_handler(signal, info, context);
-        }
-    }
+    let result = f(timer);
+    DEADLINE_NS.store(timer.deadline().map_or(OFF, VirtualInstant::as_ns), Relaxed);
+    result
 }
 
-/// The kernel's idle loop: sleeps under `mask` until the deadline, or until a signal. A held clock has no deadline, nor has
-/// a timer that is off. Returns at once when the kernel may have noted a signal that it has not handled.
-///
-/// # Safety
-/// `mask` must point to a signal mask; SIGALRM and SIGIO must be blocked.
-pub unsafe fn idle(page: &ClockPage, mask: *const libc::sigset_t) {
-    count(&page.idle_waits);
-    if NOTED.swap(false, Relaxed) {
-        return;
-    }
-    now(); // takes over a command
-           // SAFETY: a copy; SIGALRM is blocked.
-    let deadline = unsafe { *TIMER.0.get() }.deadline();
-    let left_ns =
-        read(&|line, host| deadline.and_then(|deadline| line.host_at(deadline)).map(|due| due.ns_since(host)));
-    // SAFETY: the caller's mask.
-    let expired = left_ns == Some(0) || unsafe { sys::sleep(left_ns, mask) };
-    if expired {
-        sys::raise(libc::SIGALRM);
-        // SAFETY: the pending signal is delivered under the kernel's own mask: this returns once its handler has run.
-        unsafe { sys::sleep(None, mask) };
-    }
-    // What came during the sleep is handled as soon as the kernel has returned from it.
-    NOTED.store(false, Relaxed);
+/// Host nanoseconds to the deadline, 0 if it is reached; `None` when there is none, or when the clock is held.
+pub fn host_ns_left() -> Option<u64> {
+    let deadline_ns = DEADLINE_NS.load(Relaxed);
+    let deadline = (deadline_ns != OFF).then_some(VirtualInstant::from_ns(deadline_ns))?;
+    read(&|line, host| line.host_at(deadline).map(|due| due.ns_since(host)))
 }

@@ -129,6 +129,15 @@ pub unsafe fn sleep(timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> boo
     unsafe { libc::syscall(libc::SYS_ppoll, null_mut::<c_void>(), 0_usize, timeout, mask, KERNEL_MASK_BYTES) == 0 }
 }
 
+/// Asks for the signal stack of the calling thread.
+///
+/// # Safety
+/// `stack` must be writable.
+pub unsafe fn signal_stack(stack: *mut libc::stack_t) {
+    // SAFETY: the caller's structure; nothing is changed.
+    unsafe { libc::sigaltstack(null_mut(), stack) };
+}
+
 /// Sends a signal to the calling thread.
 pub fn raise(signal: c_int) {
     // SAFETY: plain system calls on ourselves.

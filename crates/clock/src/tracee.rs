@@ -12,12 +12,16 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::delivery;
 use crate::keeper;
 use crate::page::count;
 use crate::sys;
 
 const NT_X86_XSTATE: usize = 0x202;
 const PTRACE_OLDSETOPTIONS: c_uint = 21;
+/// From linux/ptrace.h (x86); not in every version of the libc crate.
+const PTRACE_SYSEMU: c_uint = 31;
+const PTRACE_SYSEMU_SINGLESTEP: c_uint = 32;
 
 /// Room for the largest extended state; AMX needs 11,008 bytes.
 const STATE_BYTES_MAX: usize = 16 * 1024;
@@ -80,6 +84,15 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         }
         PTRACE_OLDSETOPTIONS | libc::PTRACE_SETOPTIONS => {
             data = (data as usize | libc::PTRACE_O_EXITKILL as usize) as *mut c_void;
+        }
+        libc::PTRACE_CONT
+        | libc::PTRACE_SYSCALL
+        | libc::PTRACE_SINGLESTEP
+        | PTRACE_SYSEMU
+        | PTRACE_SYSEMU_SINGLESTEP => {
+            if let Some(page) = keeper::page() {
+                delivery::before_user(page);
+            }
         }
         _ => {}
     }

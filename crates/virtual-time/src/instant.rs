@@ -25,6 +25,12 @@ impl HostInstant {
         self.0
     }
 
+    /// The instant `ns` nanoseconds later; the end of time if there is none.
+    #[must_use]
+    pub const fn ns_later(self, ns: u64) -> Self {
+        Self(self.0.saturating_add(ns))
+    }
+
     /// Nanoseconds of host time from `earlier` to this instant; 0 if it is not earlier.
     #[must_use]
     pub const fn ns_since(self, earlier: Self) -> u64 {

@@ -54,9 +54,9 @@ impl GuestTimer {
     }
 
     /// The host instant for which the host timer has to be armed now, or `None` if it is armed early enough, nothing is
-    /// set, or virtual time is held.
-    pub fn arm(&mut self, now: HostInstant, line: &Timeline) -> Option<HostInstant> {
-        let due = line.host_at(self.deadline?)?;
+    /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline.
+    pub fn arm(&mut self, now: HostInstant, line: &Timeline, slack_ns: u64) -> Option<HostInstant> {
+        let due = line.host_at(self.deadline?)?.ns_later(slack_ns);
         match self.host_alarm {
             Some(alarm) if alarm <= due && alarm > now => None,
             _ => {
@@ -111,27 +111,27 @@ mod tests {
     fn a_later_deadline_leaves_the_host_timer_alone() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(host(0), &line), Some(host(1000)));
+        assert_eq!(timer.arm(host(0), &line, 0), Some(host(1000)));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(host(0), &line), None);
+        assert_eq!(timer.arm(host(0), &line, 0), None);
         assert_eq!(timer.alarm(host(1000), &line), Alarm::NotYet);
-        assert_eq!(timer.arm(host(1000), &line), Some(host(2000)));
+        assert_eq!(timer.arm(host(1000), &line, 0), Some(host(2000)));
     }
 
     #[test]
     fn an_earlier_deadline_arms_the_host_timer_again() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(host(0), &line), Some(host(2000)));
+        assert_eq!(timer.arm(host(0), &line, 0), Some(host(2000)));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(host(0), &line), Some(host(1000)));
+        assert_eq!(timer.arm(host(0), &line, 0), Some(host(1000)));
     }
 
     #[test]
     fn an_alarm_one_nanosecond_early_is_not_yet_due_and_never_lost() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(100), None);
-        timer.arm(host(0), &line);
+        timer.arm(host(0), &line, 0);
         assert_eq!(timer.alarm(host(999), &line), Alarm::NotYet);
         assert_eq!(timer.alarm(host(1000), &line), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
         assert_eq!(timer.alarm(host(1001), &line), Alarm::NotYet, "a one-shot timer is served once");
@@ -160,20 +160,30 @@ mod tests {
         let held = running.change(host(40), Pace::Held);
         let mut timer = GuestTimer::new();
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(host(50), &held), None);
+        assert_eq!(timer.arm(host(50), &held, 0), None);
         let released = held.change(host(1000), Pace::Running(Tdf::ONE));
-        assert_eq!(timer.arm(host(1000), &released), Some(host(1060)));
+        assert_eq!(timer.arm(host(1000), &released, 0), Some(host(1060)));
     }
 
     #[test]
     fn a_slower_pace_keeps_the_armed_host_timer_and_a_faster_one_arms_it_anew() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(host(0), &line), Some(host(1000)));
+        assert_eq!(timer.arm(host(0), &line, 0), Some(host(1000)));
         let slower = line.change(host(500), Pace::Running(Tdf::new(20, 1).unwrap()));
-        assert_eq!(timer.arm(host(500), &slower), None, "it fires early, and is then armed for the rest");
+        assert_eq!(timer.arm(host(500), &slower, 0), None, "it fires early, and is then armed for the rest");
         let faster = slower.change(host(500), Pace::Running(Tdf::ONE));
-        assert_eq!(timer.arm(host(500), &faster), Some(host(550)));
+        assert_eq!(timer.arm(host(500), &faster, 0), Some(host(550)));
+    }
+
+    #[test]
+    fn slack_keeps_a_host_timer_that_is_late_by_no_more() {
+        let (mut timer, line) = (GuestTimer::new(), line(10));
+        timer.set(instant(100), None);
+        assert_eq!(timer.arm(host(0), &line, 50), Some(host(1050)));
+        timer.set(instant(103), None);
+        assert_eq!(timer.arm(host(0), &line, 20), None);
+        assert_eq!(timer.arm(host(0), &line, 0), Some(host(1030)));
     }
 
     #[test]
@@ -181,7 +191,7 @@ mod tests {
         let (mut timer, line) = (GuestTimer::new(), line(1));
         timer.set(instant(100), None);
         timer.clear();
-        assert_eq!(timer.arm(host(0), &line), None);
+        assert_eq!(timer.arm(host(0), &line, 0), None);
         assert_eq!(timer.alarm(host(200), &line), Alarm::NotYet);
     }
 }

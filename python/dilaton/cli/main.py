@@ -31,7 +31,8 @@ Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Run directory [default: runs/<lab>-<UTC>-<n>].")
 ]
 TdfOption = Annotated[
-    str | None, typer.Option("--tdf", metavar="N", help="Time dilation factor, instead of the lab's.", rich_help_panel="Time")
+    str | None,
+    typer.Option("--tdf", metavar="N", help="Time dilation factor, instead of the lab's.", rich_help_panel="Time"),
 ]
 NoJail = Annotated[
     bool,
@@ -88,7 +89,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     pass
 

@@ -54,10 +54,7 @@ def _table(plan: Plan, record: Record) -> Table:
 
 def _times(record: Record) -> str:
     times = record.time
-    return (
-        f"{numbers.duration(times.virtual_s)} virtual in {numbers.duration(times.host_s)} host"
-        f" (boot {numbers.duration(times.boot_host_s)})"
-    )
+    return f"{times.virtual_s:.3f} s, in {times.host_s:.1f} s of host time"
 
 
 def _asked(link: Link, interfaces: dict[tuple[str, str], Interface]) -> str:
@@ -90,13 +87,16 @@ def _outcome(process: ProcessRecord) -> str:
     if "throughput" in result:
         text = numbers.rate(result["throughput"])
         sent = result.get("retransmits")
-        return text if sent is None else f"{text}, {sent} retransmits"
+        return text if sent is None else f"{text}, {sent} retransmitted"
     if "rtt" in result:
         loss = f", loss {numbers.ratio(result['loss'])}" if result["loss"] else ""
         rtt = result["rtt"]
         if rtt is None:
             return f"no reply{loss}"
-        return f"RTT {numbers.duration(rtt['avg'])} (min {numbers.duration(rtt['min'])}, max {numbers.duration(rtt['max'])}){loss}"
-    if process.expected and process.exit is not None:
-        return f"exit {process.exit}"
+        least, most = numbers.duration(rtt["min"]), numbers.duration(rtt["max"])
+        return f"RTT {numbers.duration(rtt['avg'])} ({least} to {most}){loss}"
+    if process.expected and process.exit == 0:
+        return "done"
+    if process.expected:
+        return "stopped with the run" if process.exit is not None else process.outcome
     return process.outcome if process.exit is None else f"{process.outcome} with {process.exit}"

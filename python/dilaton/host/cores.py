@@ -1,8 +1,8 @@
 """Which host core a guest runs on.
 
-A User-Mode Linux kernel uses one core at a time and is two to three times faster when it and its user processes stay on
-one, since their hand-over is then a local context switch. Runs side by side should not meet on the same core: each holds
-its core by a socket name that the kernel of the host frees with the process, however that ends.
+A User-Mode Linux kernel uses one core at a time and is two to three times faster when it and its user processes stay
+on one, since their hand-over is then a local context switch. Runs side by side should not meet on the same core: each
+holds its core by a socket name that the kernel of the host frees with the process, however that ends.
 """
 
 from __future__ import annotations

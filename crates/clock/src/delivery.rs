@@ -1,0 +1,242 @@
+//! How signals reach the kernel: its alarm, its input, and its sleep when it idles.
+//!
+//! **Cost.** A packet-forwarding kernel takes a timer interrupt for almost every packet. As a host signal each costs a
+//! timer interrupt of the host, a signal frame with the extended CPU state, and sigreturn: two microseconds. But the
+//! kernel also reads its clock a dozen times a packet, so a reached deadline is nearly always *noticed* before a signal
+//! could arrive; and at idle it is we who wait for it. In both cases the kernel's handler is called directly, as the
+//! host would call it: on the signal stack (the kernel finds its interrupt stack by the stack pointer), with the
+//! arguments of a signal, and with no other handler in between. The real signal remains for user code that must be
+//! preempted, and as a backstop.
+//!
+//! **Masks.** The kernel installs its handlers so that SIGALRM and SIGIO mask each other. During a direct call the
+//! masking is done here, without system calls: `BUSY` is set, and a handler of ours that finds it set only notes its
+//! signal, which is raised again afterwards. The same flag guards the timer while it is set.
+//!
+//! **Noted signals.** With its interrupts off the kernel does not block signals, it *notes* them. At idle this is a trap:
+//! the kernel enters its idle loop with interrupts off, and what it has noted but not handled must keep it from
+//! sleeping. (The stock code relies on the host timer being off then, and on the next tick for input.) So a signal
+//! since the last idle makes idle return at once: the kernel enables interrupts, handles what it had noted, and comes
+//! back. SIGIO is blocked with SIGALRM while idle looks (`interpose::sigprocmask`).
+
+use core::arch::asm;
+use core::ffi::{c_int, c_void};
+use core::mem::{zeroed, MaybeUninit};
+use core::sync::atomic::{compiler_fence, AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+
+use virtual_time::Alarm;
+
+use crate::page::{count, ClockPage};
+use crate::{keeper, sys};
+
+/// How long before a deadline, in host time, an idle kernel wakes up to watch for it: a sleeping core takes tens of
+/// microseconds to come back, more in a virtual machine, and that would be the guest's lateness.
+const WATCH_NS: u64 = 100_000;
+
+static ALARM_HANDLER: AtomicUsize = AtomicUsize::new(0);
+static INPUT_HANDLER: AtomicUsize = AtomicUsize::new(0);
+
+/// A critical section: a handler of the kernel's runs, or the timer is being set.
+static BUSY: AtomicBool = AtomicBool::new(false);
+/// Signals that came in a critical section.
+static ALARM_LATER: AtomicBool = AtomicBool::new(false);
+static INPUT_LATER: AtomicBool = AtomicBool::new(false);
+
+/// A signal went to the kernel since it idled last.
+static NOTED: AtomicBool = AtomicBool::new(false);
+
+/// The kernel's signal stack; both zero until it is known.
+static STACK_LOW: AtomicUsize = AtomicUsize::new(0);
+static STACK_HIGH: AtomicUsize = AtomicUsize::new(0);
+
+/// A signal whose handler in the kernel goes behind one of ours.
+pub struct Adopted {
+    kernel: &'static AtomicUsize,
+    ours: usize,
+}
+
+impl Adopted {
+    /// How `signal` is adopted; `None` if it is not.
+    pub fn of(signal: c_int) -> Option<Self> {
+        match signal {
+            libc::SIGALRM => Some(Self { kernel: &ALARM_HANDLER, ours: on_alarm as *const () as usize }),
+            libc::SIGIO => Some(Self { kernel: &INPUT_HANDLER, ours: on_input as *const () as usize }),
+            _ => None,
+        }
+    }
+
+    /// Puts ourselves before the kernel's handler at `address`; returns the address of ours.
+    pub fn install(&self, address: usize) -> usize {
+        self.kernel.store(address, Relaxed);
+        self.ours
+    }
+
+    /// The handler as the kernel knows it: its own where it is ours that is installed.
+    pub fn seen_by_kernel(&self, address: usize) -> usize {
+        if address == self.ours {
+            self.kernel.load(Relaxed)
+        } else {
+            address
+        }
+    }
+}
+
+/// Runs `f` in a critical section, into which sections may be nested. Signals that came meanwhile are raised again.
+pub fn exclusively<T>(f: impl FnOnce() -> T) -> T {
+    let nested = BUSY.swap(true, Relaxed);
+    compiler_fence(SeqCst);
+    let result = f();
+    compiler_fence(SeqCst);
+    if !nested {
+        BUSY.store(false, Relaxed);
+        // In a handler they stay pending until it returns.
+        if ALARM_LATER.swap(false, Relaxed) {
+            sys::raise(libc::SIGALRM);
+        }
+        if INPUT_LATER.swap(false, Relaxed) {
+            sys::raise(libc::SIGIO);
+        }
+    }
+    result
+}
+
+/// SIGIO: a file descriptor of the kernel's is ready.
+extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    if BUSY.load(Relaxed) {
+        INPUT_LATER.store(true, Relaxed);
+        return;
+    }
+    NOTED.store(true, Relaxed);
+    exclusively(|| {
+        // SAFETY: the address that the kernel installed with SA_SIGINFO.
+        let kernel_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
+        kernel_handler(signal, info, context);
+    });
+}
+
+/// SIGALRM: the host timer fired, or the host sent a command. Only a reached deadline goes on to the kernel's handler.
+extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let Some(page) = keeper::page() else { return };
+    if BUSY.load(Relaxed) {
+        ALARM_LATER.store(true, Relaxed);
+        return;
+    }
+    keeper::heed_host(page);
+    exclusively(|| {
+        if is_due(page) {
+            // SAFETY: the address that the kernel installed with SA_SIGINFO.
+            let kernel_handler = unsafe { sys::handler(ALARM_HANDLER.load(Relaxed)) };
+            kernel_handler(signal, info, context);
+        } else {
+            count(&page.alarms_not_due);
+        }
+        // User code may have been interrupted.
+        keeper::arm(page, 0);
+    });
+}
+
+/// Takes a reached deadline into account; false if there is none. In a critical section.
+fn is_due(page: &ClockPage) -> bool {
+    match keeper::take_alarm() {
+        Alarm::NotYet => false,
+        Alarm::Due { lateness } => {
+            page.record_lateness(lateness.as_ns());
+            NOTED.store(true, Relaxed);
+            true
+        }
+    }
+}
+
+/// Calls the kernel's alarm handler if its deadline is reached and it could be interrupted here by a signal; tells whether
+/// it did.
+pub fn deliver_if_due(page: &ClockPage) -> bool {
+    if BUSY.load(Relaxed) || ALARM_HANDLER.load(Relaxed) == 0 {
+        return false;
+    }
+    let Some(top) = free_signal_stack() else { return false };
+    exclusively(|| {
+        let due = is_due(page);
+        if due {
+            // SAFETY: the stack is free, and stays ours in the critical section; the handler takes what a signal's would.
+            unsafe { call_alarm_handler(top) };
+        }
+        due
+    })
+}
+
+/// The top of the kernel's signal stack, unless we are on it or it is not there yet.
+fn free_signal_stack() -> Option<usize> {
+    if STACK_HIGH.load(Relaxed) == 0 {
+        // SAFETY: sigaltstack fills the structure.
+        let stack = unsafe {
+            let mut stack = MaybeUninit::<libc::stack_t>::zeroed();
+            sys::signal_stack(stack.as_mut_ptr());
+            stack.assume_init()
+        };
+        if stack.ss_flags & libc::SS_DISABLE != 0 || stack.ss_size == 0 {
+            return None;
+        }
+        STACK_LOW.store(stack.ss_sp as usize, Relaxed);
+        STACK_HIGH.store(stack.ss_sp as usize + stack.ss_size, Relaxed);
+    }
+    let (low, high) = (STACK_LOW.load(Relaxed), STACK_HIGH.load(Relaxed));
+    let here: usize;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags)) };
+    (here < low || here >= high).then_some(high & !0xF)
+}
+
+/// Calls the kernel's alarm handler on the stack that ends at `top`, which is a multiple of 16.
+///
+/// # Safety
+/// Nothing may be using that stack.
+unsafe fn call_alarm_handler(top: usize) {
+    // SAFETY: for these C structures zeros are a value; the kernel reads the registers of the interrupted code from the
+    // context, only to tell user code from its own.
+    let (mut info, mut context): (libc::siginfo_t, libc::ucontext_t) = unsafe { (zeroed(), zeroed()) };
+    info.si_signo = libc::SIGALRM;
+    // SAFETY: r12 is preserved by the handler, a C function, and so brings our stack back.
+    unsafe {
+        asm!(
+            "mov r12, rsp",
+            "mov rsp, {top}",
+            "call {handler}",
+            "mov rsp, r12",
+            top = in(reg) top,
+            handler = in(reg) ALARM_HANDLER.load(Relaxed),
+            inout("rdi") libc::SIGALRM => _,
+            inout("rsi") &raw mut info => _,
+            inout("rdx") &raw mut context => _,
+            out("r12") _,
+            clobber_abi("C"),
+        );
+    }
+}
+
+/// The kernel is about to let user code run: what is due is delivered before, and what will be due interrupts it.
+pub fn before_user(page: &ClockPage) {
+    deliver_if_due(page);
+    keeper::arm_for_user(page);
+}
+
+/// The kernel's idle loop: sleeps under `mask` until the deadline, or until a signal. A held clock has no deadline, nor has
+/// a timer that is off. Returns at once when the kernel may have noted a signal that it has not handled.
+///
+/// # Safety
+/// `mask` must point to a signal mask; SIGALRM and SIGIO must be blocked.
+pub unsafe fn idle(page: &ClockPage, mask: *const libc::sigset_t) {
+    count(&page.idle_waits);
+    keeper::heed_host(page);
+    if NOTED.swap(false, Relaxed) {
+        return;
+    }
+    let sleep_ns = keeper::host_ns_left().map(|left_ns| left_ns.saturating_sub(WATCH_NS));
+    // SAFETY: the caller's mask.
+    if sleep_ns == Some(0) || unsafe { sys::sleep(sleep_ns, mask) } {
+        while keeper::host_ns_left().is_some_and(|left_ns| left_ns > 0) {
+            core::hint::spin_loop();
+        }
+        deliver_if_due(page);
+    }
+    // What came during the sleep is handled as soon as the kernel has returned from it.
+    NOTED.store(false, Relaxed);
+}
