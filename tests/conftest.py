@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+PYTHON = Path(sys.executable).resolve()
+"""For programs in nodes: not the environment's own, which nodes do not see when it is below /tmp."""
 
 
 @dataclass
@@ -40,6 +44,12 @@ class Outcome:
         found: dict[str, Any] = next(process for process in self.record["processes"] if process["name"] == name)
         return found
 
+    def instant_s(self, kind: str, process: str) -> float:
+        """When something happened to a process, in virtual seconds."""
+        return next(
+            event["t_ns"] / 1e9 for event in self.events if (event["kind"], event["process"]) == (kind, process)
+        )
+
     def stdout(self, node: str, process: str) -> str:
         """The standard output of a process."""
         return (self.path / "nodes" / node / f"{process}.stdout").read_text()
@@ -55,25 +65,53 @@ def command_line(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "dilaton", *map(str, arguments)]
 
 
+def dilaton(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs `dilaton` to its end; options are those of `subprocess.run`."""
+    command = command_line(*arguments)
+    options = {"env": environment()} | options
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    show(command, done)
+    return done
+
+
+def show(command: list[str], done: subprocess.CompletedProcess[str]) -> None:
+    """Prints what was done, with the command that repeats it; pytest shows it when the test fails."""
+    print("$", f"PYTHONPATH={ROOT / 'python'}", shlex.join(command))
+    print(done.stdout, done.stderr, sep="\n")
+
+
+def run_in(directory: Path, lab: str | Path, *arguments: str | Path, wrapper: Sequence[str | Path] = ()) -> Outcome:
+    """Runs a lab, given as text or as a path, with its run directory in `directory`.
+
+    Args:
+        directory: Where the lab, if it is a text, and the run directory are made.
+        lab: What to run.
+        arguments: Further ones of `dilaton run`; a later `--out` counts.
+        wrapper: A command that runs the command line as its argument.
+    """
+    number = len(list(directory.iterdir()))
+    if isinstance(lab, str):
+        path = directory / f"{number}.yaml"
+        path.write_text(lab)
+    else:
+        path = lab
+    out = directory / f"{number}-run"
+    command = [*map(str, wrapper), *command_line("run", path, "--out", out, *arguments)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    show(command, done)
+    return Outcome(done.returncode, done.stdout + done.stderr, out)
+
+
 RunLab = Callable[..., Outcome]
 
 
 @pytest.fixture
 def run_lab(tmp_path: Path) -> RunLab:
-    """Runs a lab given as text or as a path, with further arguments of `dilaton run`."""
+    """Runs a lab in the test's own directory; see `run_in`."""
+    return functools.partial(run_in, tmp_path)
 
-    def run(lab: str | Path, *arguments: str) -> Outcome:
-        number = len(list(tmp_path.iterdir()))
-        if isinstance(lab, str):
-            path = tmp_path / f"{number}.yaml"
-            path.write_text(lab)
-        else:
-            path = lab
-        out = tmp_path / f"{number}-run"
-        command = command_line("run", path, "--out", out, *arguments)
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-        # Shown by pytest when the test fails, with the command that repeats it.
-        print("$", *command, done.stdout, done.stderr, sep="\n")
-        return Outcome(done.returncode, done.stdout + done.stderr, out)
 
-    return run
+@pytest.fixture(scope="module")
+def run_lab_once(tmp_path_factory: pytest.TempPathFactory) -> RunLab:
+    """As `run_lab`, for fixtures whose run all tests of a module look at."""
+    return functools.partial(run_in, tmp_path_factory.mktemp("module"))

@@ -1,5 +1,12 @@
 """`python -m dilaton`."""
 
-from dilaton.cli.main import main
+import sys
 
-main()
+INTERRUPTED = 130
+
+try:
+    from dilaton.cli.main import main
+
+    main()
+except KeyboardInterrupt:  # during the imports too
+    sys.exit(INTERRUPTED)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import random
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,13 +27,23 @@ run:
   - {on: a, name: bulk, exec: iperf3 -c b -t 1000, after: server}
 """
 
-GONE_HOST_S_MAX = 20.0
-ROUNDS = 32
+PATIENCE_HOST_S = 30.0
+ROUNDS = 36
 VICTIMS = ("command line", "bwrap", "kernel", "stub")
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@pytest.fixture(autouse=True, scope="module")
+def orphans_come_to_us() -> Iterator[None]:
+    """Makes this process the parent of all that a killed run leaves, so that none of it can hide."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    yield
+    assert libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) == 0
 
 
 def children(pid: int) -> list[int]:
-    """The live children of a process."""
+    """The children of a process."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -38,7 +51,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """All live processes below `pid`."""
+    """All processes below `pid`, parents first."""
     return [deeper for child in children(pid) for deeper in (child, *descendants(child))]
 
 
@@ -50,87 +63,142 @@ def name_of(pid: int) -> str:
         return ""
 
 
-def alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def remaining() -> list[str]:
+    """What lives below this process; what is dead is buried."""
+    for pid in children(os.getpid()):
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
+    return [f"{pid} {name_of(pid)}" for pid in descendants(os.getpid())]
 
 
-def pick(victim: str, root: int) -> int | None:
-    """The process to kill; None when it does not exist (yet)."""
-    below = descendants(root)
-    if victim == "command line":
-        return root
-    if victim == "bwrap":
-        return next((pid for pid in below if name_of(pid) == "bwrap"), None)
-    kernels = [pid for pid in below if name_of(pid) == "linux.uml"]
-    if not kernels:
-        return None
-    return kernels[0] if victim == "kernel" else kernels[-1]
+def wait_until_nothing_remains() -> None:
+    """Waits for the end of everything below this process."""
+    deadline = time.monotonic() + PATIENCE_HOST_S
+    while left := remaining():
+        assert time.monotonic() < deadline, f"left behind: {left}"
+        time.sleep(0.01)
 
 
-def leftovers() -> set[str]:
-    """What a run could leave on this machine: mounts, shared memory, temporary files."""
-    mounts = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
-    files = {str(path) for place in ("/dev/shm", "/tmp") for path in Path(place).iterdir()}  # noqa: S108
-    homes = {str(path) for path in Path.home().glob(".uml*")}
-    return mounts | files | homes
+class RunToKill:
+    """A run in the background, with a home and temporary directory of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.out = directory / "run"
+        self.private = [directory / "home", directory / "temporary"]
+        self.mounts = self.read_mounts()
+        self.shared = self.read_shared()
+        for path in self.private:
+            path.mkdir()
+        (directory / "lab.yaml").write_text(LAB)
+        self.process = subprocess.Popen(
+            command_line("run", directory / "lab.yaml", "--out", self.out),
+            env=environment() | {"HOME": str(self.private[0]), "TMPDIR": str(self.private[1])},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    @staticmethod
+    def read_mounts() -> set[str]:
+        """The mount points that this process sees."""
+        return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+
+    @staticmethod
+    def read_shared() -> set[str]:
+        """Files in shared places with names that a kernel or Dilaton would give; others come and go all the time."""
+        patterns = ("vm_file*", "*dilaton*", "*uml*", "*bwrap*")
+        return {
+            str(path)
+            for place in ("/dev/shm", "/tmp", "/run")  # noqa: S108
+            for pattern in patterns
+            for path in Path(place).glob(pattern)
+        }
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What run.json says; empty when there is none yet."""
+        path = self.out / "run.json"
+        data: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return data
+
+    def pick(self, victim: str, chance: random.Random) -> int | None:
+        """The process to kill; None when it does not exist (yet)."""
+        if victim == "command line":
+            return self.process.pid
+        if not self.record:
+            return None  # what runs before is no guest but an examination of the machine
+        below = descendants(self.process.pid)
+        if victim == "bwrap":
+            boxes = [pid for pid in below if name_of(pid) == "bwrap"]
+            return chance.choice(boxes) if boxes else None
+        kernel, *stubs = [pid for pid in below if name_of(pid) == "linux.uml"] or [None]
+        if victim == "kernel":
+            return kernel
+        return chance.choice(stubs) if stubs else None
+
+    def end(self) -> str:
+        """Waits for its end and that of everything below it; returns what it printed."""
+        terminal = self.process.communicate(timeout=PATIENCE_HOST_S)[0].decode()
+        wait_until_nothing_remains()
+        assert self.read_mounts() <= self.mounts
+        assert self.read_shared() <= self.shared
+        assert [path for place in self.private for path in place.iterdir()] == []
+        return terminal
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_a_kill_leaves_nothing_and_is_recorded(tmp_path: Path, round_: int) -> None:
     chance = random.Random(round_)
     victim = VICTIMS[round_ % len(VICTIMS)]
-    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
-    lab.write_text(LAB)
-    before = leftovers()
-    run = subprocess.Popen(
-        command_line("run", lab, "--out", out), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    # A random moment of its life; later than that a victim that is not there yet is waited for.
-    time.sleep(chance.uniform(0.2, 2.0))
-    deadline = time.monotonic() + GONE_HOST_S_MAX
-    while (target := pick(victim, run.pid)) is None:
-        assert time.monotonic() < deadline and run.poll() is None, f"no {victim} to kill"
-    everyone = [run.pid, *descendants(run.pid)]
+    run = RunToKill(tmp_path)
+    # A random moment of its life; later than that, a victim that is not there yet is waited for.
+    time.sleep(chance.uniform(0.1, 1.5))
+    deadline = time.monotonic() + PATIENCE_HOST_S
+    while (target := run.pick(victim, chance)) is None:
+        assert time.monotonic() < deadline and run.process.poll() is None, f"no {victim} to kill"
     os.kill(target, signal.SIGKILL)
     if victim == "stub":
-        # The guest survives the loss of some of its processes; the run must still end when it is told to.
+        # A guest may survive the loss of a process, as a machine does; the run then ends when it is told to.
         time.sleep(0.2)
-        if run.poll() is None:
-            run.send_signal(signal.SIGINT)
-    terminal = run.communicate(timeout=GONE_HOST_S_MAX)[0].decode()
-    everyone += [pid for pid in everyone for pid in descendants(pid)]
-    while remaining := [pid for pid in everyone if alive(pid)]:
-        assert time.monotonic() < deadline + GONE_HOST_S_MAX, f"left behind: {[(p, name_of(p)) for p in remaining]}"
-        time.sleep(0.02)
-    assert leftovers() <= before | {str(tmp_path)}
+        if run.process.poll() is None:
+            run.process.send_signal(signal.SIGINT)
+    terminal = run.end()
     if victim == "command line":
-        assert run.returncode == -signal.SIGKILL
-        if (out / "run.json").exists():
-            record = json.loads((out / "run.json").read_text())
-            assert record["state"] in ("prepare", "boot", "ready", "running")
-            assert str(run.pid) in record["reason"]
+        assert run.process.returncode == -signal.SIGKILL
+        if run.record:
+            assert run.record["state"] in ("prepare", "boot", "ready", "running")
+            assert str(run.process.pid) in run.record["reason"]
     else:
-        record = json.loads((out / "run.json").read_text())
-        assert record["state"] in ("failed", "aborted"), terminal
-        assert record["reason"], terminal
-        assert run.returncode in (1, 130)
+        assert run.record["state"] in ("failed", "aborted"), terminal
+        assert run.record["reason"], terminal
+        assert run.record["reason"] in terminal
+        assert run.process.returncode == (1 if run.record["state"] == "failed" else 130)
 
 
-def test_ctrl_c_ends_a_run_in_good_order(tmp_path: Path) -> None:
-    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
-    lab.write_text(LAB)
-    run = subprocess.Popen(command_line("run", lab, "--out", out), env=environment(), stderr=subprocess.PIPE)
-    deadline = time.monotonic() + GONE_HOST_S_MAX
-    while not (out / "events.jsonl").exists() or '"bulk"' not in (out / "events.jsonl").read_text():
-        assert time.monotonic() < deadline and run.poll() is None
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_a_run_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
+    run = RunToKill(tmp_path)
+    deadline = time.monotonic() + PATIENCE_HOST_S
+    while not (run.out / "events.jsonl").exists() or '"bulk"' not in (run.out / "events.jsonl").read_text():
+        assert time.monotonic() < deadline and run.process.poll() is None
         time.sleep(0.02)
-    run.send_signal(signal.SIGINT)
-    run.communicate(timeout=GONE_HOST_S_MAX)
-    assert run.returncode == 130
-    record = json.loads((out / "run.json").read_text())
-    assert (record["state"], record["reason"]) == ("aborted", "interrupted")
-    assert all(process["end_s"] is not None for process in record["processes"]), "every process was ended and seen"
+    # As the terminal does: to every process of the group.
+    os.killpg(run.process.pid, number)
+    run.end()
+    assert run.process.returncode == 130
+    assert (run.record["state"], run.record["reason"]) == ("aborted", "interrupted")
+    assert all(process["end_s"] is not None for process in run.record["processes"]), "each was ended, and seen to"
+
+
+@pytest.mark.parametrize("after_s", [0.05, 0.2, 0.35, 0.5, 0.65])
+def test_ctrl_c_at_an_early_moment_is_an_orderly_end_too(tmp_path: Path, after_s: float) -> None:
+    run = RunToKill(tmp_path)
+    time.sleep(after_s)
+    os.killpg(run.process.pid, signal.SIGINT)
+    terminal = run.end()
+    assert run.process.returncode in (130, -signal.SIGINT), terminal
+    assert "Traceback" not in terminal
+    if run.record:
+        assert (run.record["state"], run.record["reason"].split()[0]) == ("aborted", "interrupted")

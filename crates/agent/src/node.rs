@@ -28,7 +28,7 @@ use nix::errno::Errno;
 use nix::mount::{mount, umount2, MntFlags, MsFlags};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
-use nix::sys::stat::{makedev, mknod, Mode, SFlag};
+use nix::sys::stat::{makedev, mknod, stat, Mode, SFlag};
 use nix::unistd::{chdir, pivot_root, sethostname, Pid};
 
 use crate::error::{Doing, Error, Result};
@@ -147,8 +147,15 @@ fn mount_root(node: &str) -> Result<String> {
     let hostname = format!("{etc}/hostname");
     write(&hostname, format!("{node}\n")).doing(|| format!("write {hostname}"))?;
     let layers = format!("lowerdir={COMMON}:/,upperdir={WORKSHOP}/upper,workdir={WORKSHOP}/work");
-    mount_at("overlay", &root, MsFlags::empty(), &layers)?;
+    mount_at("overlay", &root, flags_of_root()?, &layers)?;
     Ok(root)
+}
+
+/// In the jail of an ordinary user the files of the machine's root user appear as those of nobody. Programs like mount,
+/// with its set-user-ID bit, would then run as nobody, even for root; so there the bit has no effect.
+fn flags_of_root() -> Result<MsFlags> {
+    let machine = stat("/").doing(|| "look at /".to_owned())?;
+    Ok(if machine.st_uid == 0 { MsFlags::empty() } else { MsFlags::MS_NOSUID })
 }
 
 fn bind_own_directories(root: &str) -> Result<()> {

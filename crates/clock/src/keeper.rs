@@ -21,9 +21,13 @@ use crate::delivery;
 use crate::page::{count, ClockPage};
 use crate::sys;
 
-/// How late, in host time, the host timer may wake kernel code: it is only the backstop behind the clock readings, of which
-/// a busy kernel makes one a microsecond. User code is preempted on time.
-const KERNEL_SLACK_NS: u64 = 20_000;
+/// How late, in host time, the host timer may preempt user code. Most programs enter the kernel sooner, which then finds
+/// the deadline by itself; and a preemption by signal costs as much as this.
+pub const USER_SLACK_NS: u64 = 10_000;
+
+/// How late, in host time, the host timer may interrupt kernel code: it is only the backstop behind the clock readings, of
+/// which a busy kernel makes one a microsecond, for code that waits for a tick without reading the clock.
+pub const KERNEL_SLACK_NS: u64 = 200_000;
 
 static PAGE: AtomicPtr<ClockPage> = AtomicPtr::new(null_mut());
 static WAKE_FD: AtomicI32 = AtomicI32::new(-1);
@@ -183,10 +187,10 @@ pub fn take_alarm() -> Alarm {
     with_timer(|timer| timer.alarm(now, &line))
 }
 
-/// Makes sure that the host timer preempts user code at the deadline.
+/// Makes sure that the host timer preempts user code soon after the deadline.
 pub fn arm_for_user(page: &ClockPage) {
     if DEADLINE_NS.load(Relaxed) != OFF {
-        delivery::exclusively(|| arm(page, 0));
+        delivery::exclusively(|| arm(page, USER_SLACK_NS));
     }
 }
 

@@ -15,7 +15,6 @@ from dilaton import __version__
 
 BAD_INPUT = 2
 HOST_LACKS = 3
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="dilaton",
@@ -106,5 +105,3 @@ def main() -> None:
     except HostLacksError as error:
         print(f"dilaton: {error.what}\n  to fix it: {error.fix}", file=sys.stderr)
         sys.exit(HOST_LACKS)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)

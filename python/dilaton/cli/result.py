@@ -23,7 +23,8 @@ def print_result(plan: Plan, record: Record, path: Path) -> None:
     """Prints the outcome: the reason first if there is one, then the table, then where everything is."""
     console = Console(highlight=False)
     if record.reason:
-        console.print(Text(f"{record.state}: ", style="bold red").append(record.reason, style="not bold default"))
+        reason = Text(f"{record.state}: ", style="bold red").append(record.reason, style="not bold default")
+        console.print(reason, soft_wrap=True)
     console.print(_table(plan, record))
     console.print(Text(f"outputs and record: {path}"), soft_wrap=True)
     if record.state == "failed":

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
+from dilaton.host.errors import GuestError
 from dilaton.host.files import CLOCK_PAGE_DEFINITION
 
 MAGIC = int.from_bytes(b"DILATON\0", "little")
@@ -127,7 +128,11 @@ class ClockPage:
         return self.read("applied_sequence") == sequence
 
     def timeline(self) -> Timeline:
-        """The clock's present line."""
+        """The clock's present line.
+
+        Raises:
+            GuestError: the guest died while it wrote it.
+        """
         for _ in range(SEQUENCE_TRIES):
             before = self.read("timeline_sequence")
             tdf = None
@@ -138,7 +143,7 @@ class ClockPage:
             )
             if before % 2 == 0 and self.read("timeline_sequence") == before:
                 return line
-        raise RuntimeError("the clock page stays half-written: its guest died while it changed the pace")
+        raise GuestError("the clock page stays half-written: its guest died while it changed the pace")
 
     def read(self, field: str, index: int = 0) -> int:
         """A field of the page, as `clock-page.def` names it."""

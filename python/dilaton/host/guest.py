@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import time
 from dataclasses import dataclass
 from fractions import Fraction
@@ -179,8 +180,19 @@ async def _spawn(
             stderr=console,
             env=environment,
             pass_fds=(page.fd, page.wake_fd, channel.guest_fd),
-            preexec_fn=lambda: os.sched_setaffinity(0, {core.number}),
+            # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
+            start_new_session=True,
+            preexec_fn=lambda: _settle(core.number),
         )
+
+
+def _settle(core: int) -> None:
+    """Prepares this process, freshly forked, to become a kernel."""
+    os.sched_setaffinity(0, {core})
+    # The guest's file system keeps a host file open for each file and directory in its cache: a walk over a whole
+    # tree, as by find, needs a hundred thousand.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _last_words(log: Path) -> str:

@@ -25,6 +25,12 @@ from dilaton.plan.routes import Topology
 TRANSIT_DEGREE_MIN = 2
 """Nodes with so many links forward packets."""
 
+SYSCTLS = {
+    # Every user may ping. Distributions allow it by a capability of the program's file, which a guest does not see.
+    "net/ipv4/ping_group_range": "0 2147483647",
+}
+"""Of every node."""
+
 
 def compile(lab: Lab) -> Plan:
     """Compiles a lab to its plan: a pure function of the lab.
@@ -76,7 +82,7 @@ class _Network:
         """A node of the plan, complete."""
         name = self.names[number]
         interfaces = [self.interface(number, link) for _, link in self.topology.adjacent[number]]
-        sysctls = {f"net/ipv6/conf/{interface.name}/disable_ipv6": "1" for interface in interfaces}
+        sysctls = SYSCTLS | {f"net/ipv6/conf/{interface.name}/disable_ipv6": "1" for interface in interfaces}
         if len(interfaces) >= TRANSIT_DEGREE_MIN:
             sysctls["net/ipv4/ip_forward"] = "1"
         return Node(

@@ -92,14 +92,12 @@ async def execute(
         stop: set to end the run early, in good order; the run is then `aborted`.
     """
     run = _Run(plan, run_dir, observer, jailed, stop)
-    run_dir.write("lab.yaml", lab_text)
-    run_dir.write("plan.json", plan.model_dump_json(indent=1))
     try:
+        run_dir.write("lab.yaml", lab_text)
+        run_dir.write("plan.json", plan.model_dump_json(indent=1))
         await run.live()
-    except GuestError as error:
+    except (GuestError, OSError) as error:
         run.fail(str(error))
-    except OSError as error:
-        run.fail(f"the disk of {run_dir.path} is full" if run_dir.is_full() else str(error))
     return run.conclude()
 
 
@@ -189,9 +187,9 @@ class _Run:
             if message["type"] != "event":
                 raise GuestError(f"guest {guest.name} said {message['type']} while running")
             event = {name: value for name, value in message.items() if name != "type"}
-            log.write(json.dumps(event) + "\n")
             self.so_far.events.append(event)
             self.observer.event(event)
+            log.write(json.dumps(event) + "\n")
         return message
 
     async def stop_when_asked(self, guest: Guest) -> None:
@@ -204,8 +202,6 @@ class _Run:
     def judge(self, finished: dict[str, Any]) -> None:
         if self.stop.is_set():
             self.so_far.state, self.so_far.reason = "aborted", "interrupted"
-        elif self.run_dir.is_full():
-            self.fail(f"the disk of {self.run_dir.path} is full: outputs are incomplete")
         elif finished["outcome"] == "failed":
             self.fail(finished["reason"])
         else:
@@ -216,8 +212,12 @@ class _Run:
 
     def conclude(self) -> Record:
         """Writes the last record, in the place that was kept for it."""
-        if self.stop.is_set() and self.so_far.state == "failed":
-            self.so_far.state, self.so_far.reason = "aborted", "interrupted"
+        if self.stop.is_set():
+            if self.so_far.state == "failed":
+                self.so_far.state, self.so_far.reason = "aborted", "interrupted"
+        elif self.run_dir.is_full():
+            # Whatever else went wrong, this is why.
+            self.fail(f"the disk of {self.run_dir.path} is full: outputs are incomplete")
         self.run_dir.free_reserve()
         record = self.record()
         records.write(self.run_dir.path, record)

@@ -52,6 +52,7 @@ def test_sysctls_of_the_lab_win() -> None:
     nodes = {"a": {"sysctls": {"net.ipv4.ip_forward": "0", "net.ipv6.conf.eth0.disable_ipv6": "0"}}, "b": {}}
     plan = compile_plan(lab(nodes=nodes, links=["a -- b", "a -- b"]))
     assert plan.nodes[0].sysctls == {
+        "net/ipv4/ping_group_range": "0 2147483647",
         "net/ipv4/ip_forward": "0",
         "net/ipv6/conf/eth0/disable_ipv6": "0",
         "net/ipv6/conf/eth1/disable_ipv6": "1",

@@ -1,0 +1,71 @@
+"""How long a guest takes to be ready, and how much memory it holds: lines of nodes.
+
+    .venv/bin/python benches/build.py [NODES ...]
+
+Ready is from the start of the kernel to all nodes and links up, in host seconds. Memory is the sum of the proportional
+set sizes (PSS) of the kernel and its user processes, each address space counted once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from dilaton.host.guest import Guest, Placement
+from dilaton.lab import loads
+from dilaton.plan.compile import compile as compile_plan
+
+
+def line(nodes: int) -> str:
+    """A lab of `nodes` nodes in a line."""
+    names = [f"n{number}" for number in range(nodes)]
+    links = [f"{a} -- {b}" for a, b in zip(names, names[1:], strict=False)]
+    described = "".join(f"  - {{endpoints: '{link}', rate: 1Gbit, delay: 1ms}}\n" for link in links)
+    return "name: line\nnodes:\n" + "".join(f"  {name}:\n" for name in names) + "links:\n" + described
+
+
+def pss_bytes(root: int) -> int:
+    """The memory of a process and all below it."""
+    total = 0
+    for child in Path(f"/proc/{root}/task/{root}/children").read_text().split():
+        total += pss_bytes(int(child))
+    for row in Path(f"/proc/{root}/smaps_rollup").read_text().splitlines():
+        if row.startswith("Pss:"):
+            total += int(row.split()[1]) * 1024
+    return total
+
+
+async def measure(nodes: int) -> str:
+    """One row of the table."""
+    plan = compile_plan(loads(line(nodes), "line"))
+    with tempfile.TemporaryDirectory() as directory:
+        run_dir = Path(directory)
+        (run_dir / "nodes").mkdir()
+        (run_dir / "plan.json").write_text(plan.model_dump_json())
+        begin = time.monotonic()
+        guest = await Guest.start("guest0", plan.guests[0].memory_bytes, Placement(run_dir, jailed=True))
+        try:
+            booted = time.monotonic()
+            await guest.channel.send({"type": "build", "run_dir": str(guest.run_dir_inside), "guest": "guest0"})
+            while (await guest.receive())["type"] != "ready":
+                pass
+            ready = time.monotonic()
+            memory = pss_bytes(guest.process.pid)
+        finally:
+            await guest.close()
+    return f"| {nodes} | {booted - begin:.2f} | {ready - booted:.2f} | {ready - begin:.2f} | {memory / 2**20:.0f} |"
+
+
+def main() -> None:
+    """Prints the table."""
+    print("| nodes | boot, s | build, s | ready, s | memory, MiB |")
+    print("| --- | --- | --- | --- | --- |")
+    for nodes in [int(text) for text in sys.argv[1:]] or [2, 100, 500]:
+        print(asyncio.run(measure(nodes)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Nodes are machines apart: what one does to itself, the others and the host do not see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Outcome, RunLab
+
+LAB = """
+name: nodes
+nodes: {vandal: {}, witness: {}, lonely: {sysctls: {net.ipv4.ip_default_ttl: "77", kernel.msgmax: "4321"}}}
+links: ["vandal -- witness"]
+run:
+  - {on: witness, name: keeper, exec: sleep 1000, background: true}
+  - on: vandal
+    name: deeds
+    after: keeper
+    exec:
+      - sh
+      - -ec
+      - |
+        for directory in /etc /usr/bin /tmp /run /var/tmp /dev/shm /root /; do
+          echo mark > $directory/vandal-was-here
+        done
+        echo poison >> /etc/passwd
+        rm /usr/share/doc/bash/copyright || true
+        hostname renamed
+        mount -t tmpfs none /mnt
+        ipcmk --shmem 1000
+        sleep 1000 &
+        kill -9 -1 2>/dev/null
+  - on: vandal
+    name: memory
+    after: deeds
+    exec: sh -c 'cat /etc/vandal-was-here /tmp/vandal-was-here; hostname; ps -e -o comm='
+  - on: witness
+    name: sight
+    after: memory
+    exec:
+      - sh
+      - -c
+      - |
+        find / /etc /usr/bin /root -maxdepth 1 -name vandal-was-here
+        find /tmp /run /var/tmp /dev/shm -name vandal-was-here
+        grep poison /etc/passwd
+        grep /mnt /proc/self/mountinfo
+        ipcs --shmems | grep 0x
+        hostname
+        ps -e -o args= | grep 'sleep 1000' | grep -v grep
+  - {on: witness, name: directories, exec: "sh -c 'stat -c %a /tmp /var/tmp /dev/shm; ls -A /tmp /dev/shm'"}
+  - {on: witness, name: devices, exec: "sh -c 'head -c 4 /dev/urandom | wc -c; echo x > /dev/null; : < /dev/zero'"}
+  - {on: lonely, name: interfaces, exec: ls /sys/class/net}
+  - {on: lonely, name: loopback, exec: ping -c 1 -W 1 127.0.0.1}
+  - {on: lonely, name: user-ping, exec: ping -c 1 -W 1 127.0.0.1, user: nobody}
+  - {on: lonely, name: sysctls, exec: cat /proc/sys/net/ipv4/ip_default_ttl /proc/sys/kernel/msgmax}
+  - {on: lonely, name: script, exec: "sh -c 'printf \\"#!/bin/sh\\\\necho ran\\" > /tmp/it; chmod +x /tmp/it; /tmp/it'"}
+"""
+
+
+@pytest.fixture(scope="module")
+def outcome(run_lab_once: RunLab) -> Outcome:
+    """The one run that all tests look at."""
+    outcome = run_lab_once(LAB)
+    assert outcome.process("keeper")["outcome"] == "signalled", "it outlived the vandal's kill of everything"
+    assert outcome.status == 0
+    return outcome
+
+
+def test_a_node_keeps_what_it_writes(outcome: Outcome) -> None:
+    assert outcome.stdout("vandal", "memory").split()[:3] == ["mark", "mark", "renamed"]
+
+
+def test_other_nodes_see_no_files_mounts_memory_names_or_processes_of_it(outcome: Outcome) -> None:
+    assert outcome.stdout("witness", "sight").splitlines() == ["witness", "sleep 1000"]
+
+
+def test_the_host_sees_nothing_of_it(outcome: Outcome) -> None:
+    assert outcome.record["state"] == "finished"
+    for directory in ("/etc", "/usr/bin", "/tmp", "/run", "/var/tmp", "/dev/shm", "/root", "/"):  # noqa: S108
+        assert not (Path(directory) / "vandal-was-here").exists()
+    assert "poison" not in Path("/etc/passwd").read_text()
+
+
+def test_a_node_has_the_directories_and_devices_of_a_machine(outcome: Outcome) -> None:
+    assert outcome.stdout("witness", "directories").split() == ["1777"] * 3 + ["/dev/shm:", "/tmp:"]  # noqa: S108
+    assert outcome.stdout("witness", "devices").split() == ["4"]
+    assert outcome.stdout("lonely", "script") == "ran\n"
+
+
+def test_a_node_without_links_has_a_working_loopback_and_nothing_else(outcome: Outcome) -> None:
+    assert outcome.stdout("lonely", "interfaces").split() == ["lo"]
+    assert outcome.process("loopback")["result"]["received"] == 1
+
+
+def test_every_user_of_a_node_may_ping(outcome: Outcome) -> None:
+    assert outcome.process("user-ping")["result"]["received"] == 1
+
+
+def test_sysctls_are_those_of_the_lab(outcome: Outcome) -> None:
+    assert outcome.stdout("lonely", "sysctls").split() == ["77", "4321"]

@@ -1,0 +1,63 @@
+"""An ordinary user, without any privilege, runs labs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+NOBODY = "65534"
+
+LAB = """
+name: ordinary
+nodes: {a: {}, b: {}}
+links: [{endpoints: a -- b, delay: 5ms}]
+run:
+  - {on: a, name: who, exec: id -un}
+  - {on: a, name: user, exec: id -un, user: daemon}
+  - {on: a, name: write, exec: "sh -c 'echo changed >> /etc/hostname; mount -t tmpfs none /mnt'"}
+  - {on: a, name: ping, exec: ping -c 3 -i 0.01 b}
+expect: [ping.loss == 0%]
+"""
+
+
+def interpreter() -> list[str]:
+    """A Python that an ordinary user can run Dilaton with; skips the test where there is none."""
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    for python in (sys.executable, "/usr/bin/python3"):
+        command = ["env", f"PYTHONPATH={ROOT / 'python'}:{packages}", python]
+        as_nobody = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
+        if not subprocess.run([*as_nobody, *command, "-c", "import dilaton.cli.run"], capture_output=True).returncode:
+            return command
+    pytest.skip("no Python here that an ordinary user may read")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="every other test does this when the tests run as an ordinary user")
+def test_a_lab_runs_as_a_user_without_privileges(open_directory: Path) -> None:
+    lab, out = open_directory / "lab.yaml", open_directory / "run"
+    lab.write_text(LAB)
+    as_nobody = [
+        "setpriv",
+        "--reuid",
+        NOBODY,
+        "--regid",
+        NOBODY,
+        "--clear-groups",
+        "--bounding-set",
+        "-all",
+        "--no-new-privs",
+    ]
+    command = [*as_nobody, *interpreter(), "-m", "dilaton", "run", str(lab), "--out", str(out)]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(open_directory)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr, sep="\n")
+    assert done.returncode == 0
+    assert (out / "nodes/a/who.stdout").read_text() == "root\n"
+    assert (out / "nodes/a/user.stdout").read_text() == "daemon\n"
+    assert {path.stat().st_uid for path in out.rglob("*")} == {int(NOBODY)}
+    assert sorted(path.name for path in open_directory.iterdir()) == ["lab.yaml", "run"]
