@@ -9,6 +9,8 @@ set sizes (PSS) of the kernel and its user processes, each address space counted
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import itertools
 import sys
 import tempfile
 import time
@@ -18,23 +20,39 @@ from dilaton.host.guest import Guest, Placement
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 
+SYS_KCMP, KCMP_VM = 312, 1
+HELPERS_AMONG = 8
+"""The kernel's helpers are among the first processes of a guest; no others share memory."""
+
 
 def line(nodes: int) -> str:
     """A lab of `nodes` nodes in a line."""
     names = [f"n{number}" for number in range(nodes)]
-    links = [f"{a} -- {b}" for a, b in zip(names, names[1:], strict=False)]
+    links = [f"{a} -- {b}" for a, b in itertools.pairwise(names)]
     described = "".join(f"  - {{endpoints: '{link}', rate: 1Gbit, delay: 1ms}}\n" for link in links)
     return "name: line\nnodes:\n" + "".join(f"  {name}:\n" for name in names) + "links:\n" + described
 
 
+def below(root: int) -> list[int]:
+    """A process and all that descend from it."""
+    children = Path(f"/proc/{root}/task/{root}/children").read_text().split()
+    return [root, *(pid for child in children for pid in below(int(child)))]
+
+
+def share_memory(one: int, other: int) -> bool:
+    """Whether two processes are threads of one address space, as helpers of the kernel are (kcmp(2), KCMP_VM)."""
+    return ctypes.CDLL(None).syscall(SYS_KCMP, one, other, KCMP_VM, 0, 0) == 0
+
+
 def pss_bytes(root: int) -> int:
     """The memory of a process and all below it."""
+    counted: list[int] = []
     total = 0
-    for child in Path(f"/proc/{root}/task/{root}/children").read_text().split():
-        total += pss_bytes(int(child))
-    for row in Path(f"/proc/{root}/smaps_rollup").read_text().splitlines():
-        if row.startswith("Pss:"):
-            total += int(row.split()[1]) * 1024
+    for pid in below(root):
+        if not any(share_memory(pid, other) for other in counted[:HELPERS_AMONG]):
+            counted.append(pid)
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            total += next(int(row.split()[1]) for row in rollup.splitlines() if row.startswith("Pss:")) * 1024
     return total
 
 

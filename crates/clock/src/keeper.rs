@@ -129,7 +129,10 @@ fn take_command(page: &ClockPage) {
     }
     if let Some((sequence, pace)) = page.command() {
         if sequence != APPLIED.load(Relaxed) {
-            let line = read(&|line, host| line.change(host, pace));
+            let (before, line) = read(&|line, host| (*line, line.change(host, pace)));
+            if before.pace() == Pace::Held {
+                page.forget_lateness();
+            }
             let generation = GENERATION.load(Relaxed);
             // SAFETY: the idle slot; `CHANGING` keeps a handler from writing it at the same time.
             unsafe { (*LINES.0.get())[(generation + 1) % 2] = line };
