@@ -102,7 +102,7 @@ def test_a_bad_lab_is_exit_status_2_with_one_line_a_mistake(bad_lab: Path, verb:
     assert done.stdout == ""
     assert done.stderr.splitlines() == [
         f"{bad_lab}:4:25: links[0].dealy: unknown field; did you mean delay?",
-        f"{bad_lab}:6:10: run[0].on: unknown node c; there are a, b",
+        f"{bad_lab}:6:10: run[0].on: unknown node c; known: a, b",
     ]
     assert not (bad_lab.parent / "runs").exists()
 

@@ -25,6 +25,10 @@ run:
         ("exec: [sh, -c, 'exit 3']", "status 3"),
         ("exec: sleep 1, ready: {tcp: 99, timeout: 500ms}", "not ready: it did not listen on TCP port 99 within 0.5 s"),
         ("exec: sleep 100, timeout: 1s", "longer than its timeout of 1 s"),
+        ("exec: sleep 1, ready: {output: '^up$', timeout: 500ms}", 'no line of its output matched "^up$" within 0.5 s'),
+        ("exec: sleep 0.1, ready: {tcp: 99}", "ended before it was ready"),
+        ("exec: cat, stdin: /no/such/file", "/no/such/file"),
+        ("exec: /etc/passwd", "/etc/passwd: Permission denied"),
         ("exec: sleep 1, user: nobody-at-all", "nobody-at-all"),
         ("exec: sleep 1, cwd: /no/such/directory", "/no/such/directory"),
     ],
@@ -59,8 +63,35 @@ def test_a_guest_that_panics_fails_the_run_and_says_where_its_log_is(run_lab: Ru
     assert outcome.status == 1
     assert outcome.record["state"] == "failed"
     assert "guest0" in outcome.record["reason"]
+    assert "Kernel panic - not syncing: sysrq triggered crash" in outcome.record["reason"]
     assert "panic" in (outcome.path / "guest" / "guest0.log").read_text()
     assert str(outcome.path / "guest") in outcome.terminal
+
+
+@pytest.mark.parametrize(("key", "value"), [("net.ipv4.no_such_thing", "1"), ("net.ipv4.ip_forward", "perhaps")])
+def test_a_sysctl_that_the_kernel_refuses_fails_the_run_and_names_the_node(
+    run_lab: RunLab, key: str, value: str
+) -> None:
+    outcome = run_lab(f"name: fault\nnodes: {{a: {{sysctls: {{{key}: {value}}}}}}}\n")
+    assert outcome.status == 1
+    assert outcome.record["state"] == "failed"
+    assert "node a" in outcome.record["reason"]
+    assert key.replace(".", "/") in outcome.record["reason"]
+
+
+def test_a_guest_without_memory_kills_the_greedy_process_and_the_run_goes_on(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        """
+name: greedy
+nodes: {a: {}}
+run:
+  - {on: a, name: greedy, exec: tail /dev/zero}
+  - {on: a, name: modest, exec: sleep 0.1}
+"""
+    )
+    assert outcome.status == 1
+    assert outcome.record["reason"] == "process greedy on a was killed by signal 9, expected status 0"
+    assert outcome.process("modest")["exit"] == 0
 
 
 def test_a_failed_check_is_exit_status_1_though_the_run_finished(run_lab: RunLab) -> None:

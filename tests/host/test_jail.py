@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.conftest import RunLab
+import pytest
+
+from dilaton.host import files, jail
+from tests.conftest import RunLab, command_line, environment
+from tests.host.processes import descendants, name_of
 
 ATTEMPT = """
 name: escape
@@ -42,14 +50,90 @@ def test_guest_root_cannot_write_outside_the_run_directory(run_lab: RunLab, tmp_
         assert not target.exists() and not Path(f"{target}.d").exists()
 
 
-NO_NETWORK = """
-name: no-network
+SECRET = "open-in-the-caller"
+
+LAB = """
+name: inside
 nodes: {a: {}}
-run:
-  - {on: a, name: interfaces, exec: ls /sys/class/net}
+run: [{on: a, name: wait, exec: sleep 1000}]
 """
 
 
-def test_a_node_sees_its_own_interfaces_only(run_lab: RunLab) -> None:
-    outcome = run_lab(NO_NETWORK)
-    assert outcome.stdout("a", "interfaces").split() == ["lo"]
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The /proc directory of a guest's kernel whose lab runs."""
+    directory = tmp_path_factory.mktemp("jail")
+    lab, out = directory / "lab.yaml", directory / "run"
+    lab.write_text(LAB)
+    with (directory / SECRET).open("w") as secret:
+        run = subprocess.Popen(
+            command_line("run", lab, "--out", out),
+            env=environment(),
+            stderr=subprocess.PIPE,
+            pass_fds=[secret.fileno()],
+        )
+    assert run.stderr is not None
+    assert b"started" in run.stderr.readline()
+    yield next(Path(f"/proc/{pid}") for pid in descendants(run.pid) if name_of(pid) == "linux.uml")
+    run.send_signal(signal.SIGINT)
+    run.communicate()
+
+
+def status_of(kernel: Path) -> dict[str, str]:
+    """The fields of its /proc status."""
+    lines = (kernel / "status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def test_the_kernel_has_no_capability_and_can_gain_none(kernel: Path) -> None:
+    status = status_of(kernel)
+    assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+    assert status["NoNewPrivs"] == "1"
+
+
+@pytest.mark.parametrize("kind", ["user", "net", "pid", "ipc", "uts", "mnt"])
+def test_the_kernel_shares_no_namespace_with_the_host(kernel: Path, kind: str) -> None:
+    assert os.readlink(kernel / "ns" / kind) != os.readlink(f"/proc/self/ns/{kind}")
+
+
+def test_the_kernel_has_no_network(kernel: Path) -> None:
+    interfaces = [line.split(":")[0].strip() for line in (kernel / "net/dev").read_text().splitlines()[2:]]
+    assert interfaces == ["lo"]
+
+
+def test_the_kernel_can_write_nothing_but_the_run_directory_and_private_memory(kernel: Path) -> None:
+    writable = {}
+    for line in (kernel / "mountinfo").read_text().splitlines():
+        fields, _, source = line.partition(" - ")
+        place, options = fields.split()[4:6]
+        if "rw" in options.split(","):
+            writable[place] = source.split()[0]
+    assert writable.pop("/tmp/dilaton/run")  # noqa: S108
+    # Devices that say nothing and keep nothing; the rest is memory that goes with the jail.
+    devices = {f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty")}
+    assert {place for place in writable if writable[place] not in ("tmpfs", "devpts")} <= devices
+    assert {place for place in writable if writable[place] in ("tmpfs", "devpts")} <= devices | {
+        "/tmp",  # noqa: S108
+        "/run",
+        "/dev",
+        "/dev/shm",  # noqa: S108
+        "/dev/pts",
+    }
+
+
+HANDLES = ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/sys/power")
+"""Files by which who may write them has power over the whole machine."""
+
+
+def test_nothing_in_the_jail_has_power_over_the_machine_even_if_root_started_it(tmp_path: Path) -> None:
+    script = f"for file in {' '.join(HANDLES)}; do test -w $file && echo $file; done; find /run /tmp -type s"
+    bwrap = files.program("bwrap", "bubblewrap")
+    command = jail.command(bwrap, run_dir=tmp_path, agent=files.AGENT, clock=files.CLOCK_LIBRARY, environment={})
+    done = subprocess.run([*command, "/bin/sh", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_the_kernel_inherits_no_descriptor_of_the_caller(kernel: Path) -> None:
+    held = [os.readlink(path) for path in (kernel / "fd").iterdir()]
+    assert any("dilaton-clock" in target for target in held)
+    assert [target for target in held if target.endswith(SECRET)] == []

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import command_line, environment
+from tests.host.processes import children, descendants, name_of
 
 LAB = """
 name: kills
@@ -42,27 +43,6 @@ def orphans_come_to_us() -> Iterator[None]:
     assert libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) == 0
 
 
-def children(pid: int) -> list[int]:
-    """The children of a process."""
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below `pid`, parents first."""
-    return [deeper for child in children(pid) for deeper in (child, *descendants(child))]
-
-
-def name_of(pid: int) -> str:
-    """The program of a process; empty when it is gone."""
-    try:
-        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-    except OSError:
-        return ""
-
-
 def remaining() -> list[str]:
     """What lives below this process; what is dead is buried."""
     for pid in children(os.getpid()):
@@ -84,7 +64,7 @@ def wait_until_nothing_remains() -> None:
 class RunToKill:
     """A run in the background, with a home and temporary directory of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *arguments: str) -> None:
         self.out = directory / "run"
         self.private = [directory / "home", directory / "temporary"]
         self.mounts = self.read_mounts()
@@ -93,7 +73,7 @@ class RunToKill:
             path.mkdir()
         (directory / "lab.yaml").write_text(LAB)
         self.process = subprocess.Popen(
-            command_line("run", directory / "lab.yaml", "--out", self.out),
+            command_line("run", directory / "lab.yaml", "--out", self.out, *arguments),
             env=environment() | {"HOME": str(self.private[0]), "TMPDIR": str(self.private[1])},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -150,9 +130,17 @@ class RunToKill:
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_a_kill_leaves_nothing_and_is_recorded(tmp_path: Path, round_: int) -> None:
-    chance = random.Random(round_)
-    victim = VICTIMS[round_ % len(VICTIMS)]
-    run = RunToKill(tmp_path)
+    kill_and_look(RunToKill(tmp_path), VICTIMS[round_ % len(VICTIMS)], random.Random(round_))
+
+
+@pytest.mark.parametrize("round_", range(9))
+def test_a_kill_leaves_nothing_where_there_is_no_jail_either(tmp_path: Path, round_: int) -> None:
+    victims = ("command line", "kernel", "stub")
+    kill_and_look(RunToKill(tmp_path, "--no-jail"), victims[round_ % len(victims)], random.Random(1000 + round_))
+
+
+def kill_and_look(run: RunToKill, victim: str, chance: random.Random) -> None:
+    """Kills a part of a run at a random moment, and looks at what is left."""
     # A random moment of its life; later than that, a victim that is not there yet is waited for.
     time.sleep(chance.uniform(0.1, 1.5))
     deadline = time.monotonic() + PATIENCE_HOST_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import time
@@ -49,6 +50,7 @@ class Guest:
         self.page: ClockPage
         self.channel: Channel
         self._core: cores.Core
+        self._log: Path
 
     @classmethod
     async def start(cls, name: str, memory_bytes: int, placement: Placement) -> Guest:
@@ -76,23 +78,24 @@ class Guest:
             os.close(channel.guest_fd)
             page.close_guest_side()
         guest = cls(name, placement, process)
-        guest.page, guest.channel, guest._core = page, channel, core
+        guest.page, guest.channel, guest._core, guest._log = page, channel, core, log
         try:
-            await guest._greet(log)
+            await guest._greet()
         except BaseException:
             await guest.close()
             raise
         return guest
 
-    async def _greet(self, log: Path) -> None:
+    async def _greet(self) -> None:
         await self.channel.open()
         try:
             hello = await asyncio.wait_for(self.channel.receive(), BOOT_HOST_S_MAX)
         except TimeoutError:
             raise GuestError(f"guest {self.name} said nothing for {BOOT_HOST_S_MAX:.0f} s after its start") from None
         if hello is None:
-            await asyncio.wait_for(self.process.wait(), ANSWER_HOST_S_MAX)
-            raise GuestError(f"guest {self.name} did not boot: {_last_words(log)}")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.process.wait(), ANSWER_HOST_S_MAX)
+            raise GuestError(f"guest {self.name} did not boot: {_last_words(self._log)}")
         if hello.get("type") != "hello" or hello.get("protocol") != PROTOCOL:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
         self.kernel = str(hello["kernel"])
@@ -124,7 +127,8 @@ class Guest:
         """
         message = await self.channel.receive()
         if message is None:
-            raise GuestError(f"guest {self.name} ended by itself")
+            panic = _panic(self._log)
+            raise GuestError(f"guest {self.name} ended by itself" + (f": {panic}" if panic else ""))
         if message["type"] == "fatal":
             raise GuestError(f"guest {self.name}: {message['reason']}")
         return message
@@ -197,6 +201,15 @@ def _settle(core: int) -> None:
 
 def _last_words(log: Path) -> str:
     """The line of a console that says most about why a kernel did not start."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    telling = [line for line in lines if "panic" in line or line.startswith(("bwrap:", "dilaton clock:"))]
-    return (telling or lines or ["it said nothing"])[-1]
+    lines = _lines(log)
+    telling = [line for line in lines if line.startswith(("bwrap:", "dilaton clock:"))]
+    return _panic(log) or (telling or lines or ["it said nothing"])[-1]
+
+
+def _panic(log: Path) -> str:
+    """The line of a console in which the kernel says why it panicked; empty when it did not."""
+    return next((line for line in _lines(log) if "Kernel panic" in line), "")
+
+
+def _lines(log: Path) -> list[str]:
+    return [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]

@@ -2,9 +2,10 @@
 
 A guest's root user can do in its kernel what it likes, mount the host's file system again included, for all of it ends
 in the system calls of one process. So this process is put where they cannot do harm: the machine's file tree is there
-read-only; private are /tmp, /dev/shm (the guest's memory) and /dev; writable is the run directory alone; there is no
-network, no process of the host is visible, and no capability is left. Everything in the jail dies with it, and it dies
-with Dilaton.
+read-only; private are /tmp, /dev, /dev/shm (the guest's memory) and /run, where the sockets are of services that would
+act on request; /proc is read-only too, since root may set parameters of the whole machine there without any capability;
+writable is the run directory alone; there is no network, no process of the host is visible, and no capability is left.
+Everything in the jail dies with it, and it dies with Dilaton.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ def command(bwrap: Path, run_dir: Path, agent: Path, clock: Path, environment: d
     """The bubblewrap command line, to be followed by the command that runs in the jail."""
     argv = [str(bwrap), "--unshare-user", "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     argv += ["--uid", "0", "--gid", "0", "--cap-drop", "ALL", "--die-with-parent", "--new-session"]
-    argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    argv += ["--tmpfs", "/dev/shm", "--tmpfs", "/tmp"]  # noqa: S108
+    argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
+    argv += ["--tmpfs", "/dev/shm", "--tmpfs", "/tmp", "--tmpfs", "/run"]  # noqa: S108
     argv += ["--bind", str(run_dir), str(RUN_DIR)]
     argv += ["--ro-bind", str(agent), str(AGENT), "--ro-bind", str(clock), str(CLOCK)]
     argv += ["--chdir", "/", "--clearenv"]

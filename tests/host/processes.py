@@ -1,0 +1,27 @@
+"""The processes of this machine, as the tests of this folder look at them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below `pid`, parents first."""
+    return [deeper for child in children(pid) for deeper in (child, *descendants(child))]
+
+
+def name_of(pid: int) -> str:
+    """The program of a process; empty when it is gone."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return ""
