@@ -26,7 +26,7 @@ use core::sync::atomic::{compiler_fence, AtomicBool, AtomicUsize, Ordering::Rela
 use virtual_time::Alarm;
 
 use crate::page::{count, ClockPage};
-use crate::{keeper, sys};
+use crate::{drive, keeper, sys};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
@@ -224,16 +224,19 @@ unsafe fn call_alarm_handler(top: usize) {
     }
 }
 
-/// The kernel is about to let user code run: what is due is delivered before, and what will be due interrupts it.
-pub fn before_user(page: &ClockPage) {
+/// The kernel is about to let the stub `pid` run: what is due is delivered before, and what will be due interrupts it.
+pub fn before_user(page: &ClockPage, pid: c_int) {
     deliver_if_due(page);
+    drive::stub_runs(pid);
     IN_USER.store(true, Relaxed);
     keeper::arm_for_user(page);
 }
 
 /// The kernel has turned to a stub that stopped.
 pub fn after_user() {
-    IN_USER.store(false, Relaxed);
+    if IN_USER.swap(false, Relaxed) {
+        drive::stub_stopped();
+    }
 }
 
 /// The kernel's idle loop: sleeps under `mask` until the deadline, or until a signal. A held clock has no deadline, nor has
@@ -247,10 +250,15 @@ pub unsafe fn idle(page: &ClockPage, mask: *const libc::sigset_t) {
     if NOTED.swap(false, Relaxed) {
         return;
     }
-    let sleep_ns = keeper::host_ns_left().map(|left_ns| left_ns.saturating_sub(WATCH_NS));
+    if keeper::jump_over_idle(page) {
+        deliver_if_due(page);
+        NOTED.store(false, Relaxed);
+        return;
+    }
+    let sleep_ns = keeper::ns_left().map(|left_ns| left_ns.saturating_sub(WATCH_NS));
     // SAFETY: the caller's mask.
     if sleep_ns == Some(0) || unsafe { sys::sleep(sleep_ns, mask) } {
-        while keeper::host_ns_left().is_some_and(|left_ns| left_ns > 0) {
+        while keeper::ns_left().is_some_and(|left_ns| left_ns > 0) {
             core::hint::spin_loop();
         }
         deliver_if_due(page);

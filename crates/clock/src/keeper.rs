@@ -15,9 +15,10 @@ use core::sync::atomic::{
     compiler_fence, AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
 };
 
-use virtual_time::{Alarm, GuestTimer, HostInstant, Pace, Timeline, VirtualDuration, VirtualInstant};
+use virtual_time::{Alarm, DriveInstant, GuestTimer, Now, Pace, Timeline, VirtualDuration, VirtualInstant};
 
 use crate::delivery;
+use crate::drive::{self, Drive};
 use crate::page::{count, ClockPage};
 use crate::sys;
 
@@ -34,8 +35,7 @@ static WAKE_FD: AtomicI32 = AtomicI32::new(-1);
 static KERNEL_PID: AtomicI32 = AtomicI32::new(0);
 
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
-static LINES: Shared<[Timeline; 2]> =
-    Shared::new([Timeline::new(HostInstant::from_ns(0), VirtualInstant::from_ns(0), Pace::Held); 2]);
+static LINES: Shared<[Line; 2]> = Shared::new([Line::HELD_AT_ZERO; 2]);
 static CHANGING: AtomicBool = AtomicBool::new(false);
 static APPLIED: AtomicU64 = AtomicU64::new(0);
 
@@ -45,6 +45,24 @@ static DEADLINE_NS: AtomicU64 = AtomicU64::new(OFF);
 static HOST_TIMER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 const OFF: u64 = u64::MAX;
+
+/// The timeline, and what drives it.
+#[derive(Clone, Copy)]
+struct Line {
+    drive: Drive,
+    time: Timeline,
+}
+
+impl Line {
+    const HELD_AT_ZERO: Self = Self {
+        drive: Drive::Wall,
+        time: Timeline::new(DriveInstant::from_ns(0), VirtualInstant::from_ns(0), Pace::Held),
+    };
+
+    fn virtual_now(&self) -> VirtualInstant {
+        self.time.virtual_at(drive::now(self.drive))
+    }
+}
 
 /// State of the single-threaded kernel that its signal handlers share, under the rules at the head of this file.
 struct Shared<T>(UnsafeCell<T>);
@@ -66,9 +84,7 @@ pub fn start(page: &'static ClockPage, wake_fd: c_int) {
     KERNEL_PID.store(unsafe { libc::getpid() }, Relaxed);
     // The default slack of 50 us would make every idle period that much too long.
     sys::prctl(libc::PR_SET_TIMERSLACK, 1);
-    let line = Timeline::new(sys::host_now(), VirtualInstant::from_ns(0), Pace::Held);
-    // SAFETY: nothing else runs yet.
-    unsafe { *LINES.0.get() = [line; 2] };
+    drive::start();
     take_command(page);
 }
 
@@ -87,6 +103,7 @@ pub fn is_kernel() -> bool {
 /// Leaves this process without a clock: a child of the kernel, with a copy of its memory.
 pub fn detach() {
     PAGE.store(null_mut(), Relaxed);
+    drive::detach();
 }
 
 /// Virtual now; `None` when this process has no clock. A deadline that is found reached is served first.
@@ -96,10 +113,11 @@ pub fn now() -> Option<VirtualInstant> {
         take_command(page);
     }
     count(&page.reads);
-    let mut now = read(&|line, host| line.virtual_at(host));
+    let mut now = read(&Line::virtual_now);
     if now.as_ns() >= DEADLINE_NS.load(Relaxed) && delivery::deliver_if_due(page) {
-        now = read(&|line, host| line.virtual_at(host));
+        now = read(&Line::virtual_now);
     }
+    page.virtual_now_ns.store(now.as_ns(), Relaxed);
     Some(now)
 }
 
@@ -108,13 +126,13 @@ pub fn realtime_base_ns() -> u64 {
     page().map_or(0, |page| page.realtime_base_ns.load(Relaxed))
 }
 
-/// Applies `f` to the present line and the host's now, consistently.
-fn read<T>(f: &dyn Fn(&Timeline, HostInstant) -> T) -> T {
+/// What `f` makes of the present line.
+fn read<T>(f: &dyn Fn(&Line) -> T) -> T {
     loop {
         let generation = GENERATION.load(Relaxed);
         // SAFETY: in bounds; a slot is rewritten only after the generation has moved on, which is checked below.
         let line = unsafe { (*LINES.0.get())[generation % 2] };
-        let result = f(&line, sys::host_now());
+        let result = f(&line);
         compiler_fence(SeqCst);
         if GENERATION.load(Relaxed) == generation {
             return result;
@@ -122,32 +140,69 @@ fn read<T>(f: &dyn Fn(&Timeline, HostInstant) -> T) -> T {
     }
 }
 
+/// The present line and the present moment.
+fn present() -> (Timeline, Now) {
+    read(&|line| (line.time, drive::both(line.drive)))
+}
+
+/// Puts another line in place of the present one, unless that is being done already.
+fn change(page: &ClockPage, f: &dyn Fn(&Line) -> Line) {
+    if CHANGING.swap(true, Relaxed) {
+        return;
+    }
+    let line = read(f);
+    let generation = GENERATION.load(Relaxed);
+    // SAFETY: the idle slot; `CHANGING` keeps a handler from writing it at the same time.
+    unsafe { (*LINES.0.get())[(generation + 1) % 2] = line };
+    compiler_fence(SeqCst);
+    GENERATION.store(generation.wrapping_add(1), Relaxed);
+    page.publish(line.drive, &line.time);
+    CHANGING.store(false, Relaxed);
+}
+
 /// Takes over a command of the host: time goes on from the present instant at the new pace.
 fn take_command(page: &ClockPage) {
-    if CHANGING.swap(true, Relaxed) {
-        return; // we interrupted ourselves; the change under way reads the command
+    let Some(command) = page.command().filter(|command| command.sequence != APPLIED.load(Relaxed)) else { return };
+    if CHANGING.load(Relaxed) {
+        return; // a handler, in the middle of a change: the next reading takes the command over
     }
-    if let Some((sequence, pace)) = page.command() {
-        if sequence != APPLIED.load(Relaxed) {
-            let (before, line) = read(&|line, host| (*line, line.change(host, pace)));
-            if before.pace() == Pace::Held {
-                page.forget_lateness();
-            }
-            let generation = GENERATION.load(Relaxed);
-            // SAFETY: the idle slot; `CHANGING` keeps a handler from writing it at the same time.
-            unsafe { (*LINES.0.get())[(generation + 1) % 2] = line };
-            compiler_fence(SeqCst);
-            GENERATION.store(generation.wrapping_add(1), Relaxed);
-            page.publish(&line);
-            APPLIED.store(sequence, Relaxed);
-            page.applied_sequence.store(sequence, Relaxed);
-            // The host timer was armed for the old pace; its alarm has it armed for the new one.
-            if !HOST_TIMER.load(Relaxed).is_null() {
-                sys::raise(libc::SIGALRM);
-            }
+    if command.drive == Drive::Work {
+        drive::meter_work();
+    }
+    change(page, &|line| {
+        let (now, pace) = (drive::now(line.drive), command.pace);
+        if line.time.pace() == Pace::Held {
+            page.forget_lateness();
         }
+        let time = if line.drive == command.drive {
+            line.time.change(now, pace)
+        } else {
+            Timeline::new(drive::now(command.drive), line.time.virtual_at(now), pace)
+        };
+        Line { drive: command.drive, time }
+    });
+    APPLIED.store(command.sequence, Relaxed);
+    page.applied_sequence.store(command.sequence, Relaxed);
+    // The host timer was armed for the old pace; its alarm has it armed for the new one.
+    if !HOST_TIMER.load(Relaxed).is_null() {
+        sys::raise(libc::SIGALRM);
     }
-    CHANGING.store(false, Relaxed);
+}
+
+/// On the work drive an idle kernel does not wait: virtual time jumps to its deadline. False where it has to wait, for a
+/// deadline on the wall drive, or for a signal.
+pub fn jump_over_idle(page: &ClockPage) -> bool {
+    let deadline_ns = DEADLINE_NS.load(Relaxed);
+    let runs = read(&|line| line.drive == Drive::Work && line.time.pace() != Pace::Held);
+    if !runs || deadline_ns == OFF {
+        return false;
+    }
+    let deadline = VirtualInstant::from_ns(deadline_ns);
+    let idle = deadline.since(read(&Line::virtual_now));
+    change(page, &|line| Line { time: line.time.jump(drive::now(line.drive), deadline), ..*line });
+    count(&page.idle_jumps);
+    page.idle_jumped_ns.fetch_add(idle.as_ns(), Relaxed);
+    true
 }
 
 /// Takes over a command that the host has announced through the wake pipe, if there is one.
@@ -186,7 +241,7 @@ pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDura
 
 /// Asks the timer whether its deadline is reached; if so, it moves on to its next expiry. In a critical section.
 pub fn take_alarm() -> Alarm {
-    let (line, now) = read(&|line, host| (*line, host));
+    let (line, now) = present();
     with_timer(|timer| timer.alarm(now, &line))
 }
 
@@ -199,7 +254,7 @@ pub fn arm_for_user(page: &ClockPage) {
 
 /// Arms the host timer where that is necessary, to fire at most `slack_ns` of host time late. In a critical section.
 pub fn arm(page: &ClockPage, slack_ns: u64) {
-    let (line, now) = read(&|line, host| (*line, host));
+    let (line, now) = present();
     if let Some(instant) = with_timer(|timer| timer.arm(now, &line, slack_ns)) {
         count(&page.host_timers_armed);
         sys::arm_timer(HOST_TIMER.load(Relaxed), instant);
@@ -214,9 +269,10 @@ fn with_timer<T>(f: impl FnOnce(&mut GuestTimer) -> T) -> T {
     result
 }
 
-/// Host nanoseconds to the deadline, 0 if it is reached; `None` when there is none, or when the clock is held.
-pub fn host_ns_left() -> Option<u64> {
+/// Nanoseconds of the drive to the deadline, 0 if it is reached; `None` when there is none, or when the clock is held.
+pub fn ns_left() -> Option<u64> {
     let deadline_ns = DEADLINE_NS.load(Relaxed);
     let deadline = (deadline_ns != OFF).then_some(VirtualInstant::from_ns(deadline_ns))?;
-    read(&|line, host| line.host_at(deadline).map(|due| due.ns_since(host)))
+    let (line, now) = present();
+    line.drive_at(deadline).map(|due| due.ns_since(now.drive))
 }

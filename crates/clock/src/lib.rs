@@ -8,6 +8,7 @@
 //! interpose.rs   the libc functions that the kernel calls, in virtual time
 //! keeper.rs      the one clock behind them: timeline, timer, commands of the host
 //! delivery.rs    how alarm and input reach the kernel, and how it sleeps
+//! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
 //! page.rs        shared memory with the host: commands in, timeline and counters out
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
 //! sys.rs         system calls and the real libc functions
@@ -21,6 +22,7 @@
 #![no_std]
 
 mod delivery;
+mod drive;
 mod interpose;
 mod keeper;
 mod page;

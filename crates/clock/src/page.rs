@@ -5,6 +5,7 @@ use core::sync::atomic::{fence, AtomicU64, Ordering};
 
 use virtual_time::{Pace, Tdf, Timeline};
 
+use crate::drive::Drive;
 use crate::sys;
 
 include!(concat!(env!("OUT_DIR"), "/clock_page.rs"));
@@ -66,10 +67,21 @@ pub fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
+/// A command of the host.
+pub struct Command {
+    /// Its number.
+    pub sequence: u64,
+    /// What is to drive virtual time.
+    pub drive: Drive,
+    /// How virtual time is to move.
+    pub pace: Pace,
+}
+
 impl ClockPage {
-    /// The pace that the host asks for and the command's sequence number, or `None` while it is being written.
-    pub fn command(&self) -> Option<(u64, Pace)> {
+    /// What the host asks for, or `None` while it is being written.
+    pub fn command(&self) -> Option<Command> {
         let sequence = self.command_sequence.load(Ordering::Acquire);
+        let drive = if self.command_drive.load(Ordering::Relaxed) == 0 { Drive::Wall } else { Drive::Work };
         let running = self.command_running.load(Ordering::Relaxed);
         let numerator = self.command_tdf_numerator.load(Ordering::Relaxed);
         let denominator = self.command_tdf_denominator.load(Ordering::Relaxed);
@@ -78,17 +90,17 @@ impl ClockPage {
             return None;
         }
         if running == 0 {
-            return Some((sequence, Pace::Held));
+            return Some(Command { sequence, drive, pace: Pace::Held });
         }
         match Tdf::new(numerator, denominator) {
-            Ok(tdf) => Some((sequence, Pace::Running(tdf))),
+            Ok(tdf) => Some(Command { sequence, drive, pace: Pace::Running(tdf) }),
             Err(_) => sys::die(b"dilaton clock: the host commanded an impossible time dilation factor\n"),
         }
     }
 
     /// Publishes the present line for the host.
-    pub fn publish(&self, line: &Timeline) {
-        let (host, instant, fraction) = line.anchor();
+    pub fn publish(&self, drive: Drive, line: &Timeline) {
+        let (begin, instant, fraction) = line.anchor();
         let (running, tdf) = match line.pace() {
             Pace::Held => (0, Tdf::ONE),
             Pace::Running(tdf) => (1, tdf),
@@ -96,7 +108,8 @@ impl ClockPage {
         let sequence = self.timeline_sequence.load(Ordering::Relaxed);
         self.timeline_sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
-        self.timeline_host_ns.store(host.as_ns(), Ordering::Relaxed);
+        self.timeline_work.store(u64::from(drive == Drive::Work), Ordering::Relaxed);
+        self.timeline_drive_ns.store(begin.as_ns(), Ordering::Relaxed);
         self.timeline_virtual_ns.store(instant.as_ns(), Ordering::Relaxed);
         self.timeline_fraction.store(fraction, Ordering::Relaxed);
         self.timeline_running.store(running, Ordering::Relaxed);

@@ -102,6 +102,24 @@ pub fn host_now() -> HostInstant {
     HostInstant::from_ns(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// A CPU clock; `None` if there is none of that number.
+pub fn cpu_ns(clock: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the system call fills the structure.
+    let failed = unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut time) != 0 };
+    (!failed).then_some(nanoseconds(time))
+}
+
+/// Registers or unregisters a restartable sequence of the calling thread, 32 bytes at `area`.
+///
+/// # Safety
+/// The area must stay while it is registered.
+pub unsafe fn rseq(area: *mut c_void, unregister: bool, signature: u32) {
+    const AREA_BYTES: u32 = 32;
+    // SAFETY: the caller vouches for the area. Where the host has no rseq, nothing ever writes to it.
+    unsafe { libc::syscall(libc::SYS_rseq, area, AREA_BYTES, c_int::from(unregister), signature) };
+}
+
 /// Arms the host timer `timer` to fire once at `instant`.
 pub fn arm_timer(timer: libc::timer_t, instant: HostInstant) {
     let setting = libc::itimerspec {

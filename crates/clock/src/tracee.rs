@@ -92,7 +92,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         | PTRACE_SYSEMU
         | PTRACE_SYSEMU_SINGLESTEP => {
             if let Some(page) = keeper::page() {
-                delivery::before_user(page);
+                delivery::before_user(page, pid);
             }
         }
         _ => {}

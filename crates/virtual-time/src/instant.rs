@@ -1,4 +1,10 @@
-//! Two clocks, two types: a host instant can never be mistaken for a virtual one.
+//! Three clocks, three types: what drives virtual time, virtual time, and the host's own clock are never mistaken for each
+//! other.
+
+/// An instant of what drives a guest's virtual time, in nanoseconds: on the wall drive the host's monotonic clock, on the
+/// work drive the CPU time that the guest has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DriveInstant(u64);
 
 /// An instant of the host's monotonic clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +17,26 @@ pub struct VirtualInstant(u64);
 /// A span of virtual time, in nanoseconds; never negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VirtualDuration(u64);
+
+impl DriveInstant {
+    /// The instant `ns` nanoseconds after the drive's zero.
+    #[must_use]
+    pub const fn from_ns(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    /// Nanoseconds since the drive's zero.
+    #[must_use]
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// Nanoseconds from `earlier` to this instant; 0 if it is not earlier.
+    #[must_use]
+    pub const fn ns_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
 
 impl HostInstant {
     /// The instant `ns` nanoseconds after the host clock's zero.
@@ -29,12 +55,6 @@ impl HostInstant {
     #[must_use]
     pub const fn ns_later(self, ns: u64) -> Self {
         Self(self.0.saturating_add(ns))
-    }
-
-    /// Nanoseconds of host time from `earlier` to this instant; 0 if it is not earlier.
-    #[must_use]
-    pub const fn ns_since(self, earlier: Self) -> u64 {
-        self.0.saturating_sub(earlier.0)
     }
 }
 

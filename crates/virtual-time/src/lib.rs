@@ -15,7 +15,7 @@ mod tdf;
 mod timeline;
 mod timer;
 
-pub use instant::{HostInstant, VirtualDuration, VirtualInstant};
+pub use instant::{DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 pub use tdf::{Tdf, TdfError};
 pub use timeline::{Pace, Timeline};
-pub use timer::{Alarm, GuestTimer};
+pub use timer::{Alarm, GuestTimer, Now};

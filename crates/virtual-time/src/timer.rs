@@ -6,7 +6,16 @@
 //! it fires early it is armed again for the rest. An alarm is thus a hint, never the truth; the truth is the deadline
 //! against the timeline. For the same reason it does not matter if two alarms merge into one signal.
 
-use crate::{HostInstant, Timeline, VirtualDuration, VirtualInstant};
+use crate::{DriveInstant, HostInstant, Timeline, VirtualDuration, VirtualInstant};
+
+/// One moment, by the two clocks that the timer needs. On the wall drive they are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// The host's monotonic clock.
+    pub host: HostInstant,
+    /// What drives virtual time.
+    pub drive: DriveInstant,
+}
 
 /// What an alarm of the host timer means for the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +63,13 @@ impl GuestTimer {
     }
 
     /// The host instant for which the host timer has to be armed now, or `None` if it is armed early enough, nothing is
-    /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline.
-    pub fn arm(&mut self, now: HostInstant, line: &Timeline, slack_ns: u64) -> Option<HostInstant> {
-        let due = line.host_at(self.deadline?)?.ns_later(slack_ns);
+    /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline. The drive never advances
+    /// faster than the host's clock, so an alarm may come too early, but not too late.
+    pub fn arm(&mut self, now: Now, line: &Timeline, slack_ns: u64) -> Option<HostInstant> {
+        let left_ns = line.drive_at(self.deadline?)?.ns_since(now.drive);
+        let due = now.host.ns_later(left_ns.saturating_add(slack_ns));
         match self.host_alarm {
-            Some(alarm) if alarm <= due && alarm > now => None,
+            Some(alarm) if alarm <= due && alarm > now.host => None,
             _ => {
                 self.host_alarm = Some(due);
                 Some(due)
@@ -66,12 +77,12 @@ impl GuestTimer {
         }
     }
 
-    /// Takes an alarm at host instant `now`. When it is [`Alarm::Due`], the timer has moved on to its next expiry.
-    pub fn alarm(&mut self, now: HostInstant, line: &Timeline) -> Alarm {
-        if self.host_alarm.is_some_and(|alarm| alarm <= now) {
+    /// Takes an alarm. When it is [`Alarm::Due`], the timer has moved on to its next expiry.
+    pub fn alarm(&mut self, now: Now, line: &Timeline) -> Alarm {
+        if self.host_alarm.is_some_and(|alarm| alarm <= now.host) {
             self.host_alarm = None;
         }
-        let reached = line.virtual_at(now);
+        let reached = line.virtual_at(now.drive);
         match self.deadline {
             Some(deadline) if deadline <= reached => {
                 self.deadline = self.interval.map(|interval| {
@@ -99,91 +110,111 @@ mod tests {
         HostInstant::from_ns(ns)
     }
 
+    fn drive(ns: u64) -> DriveInstant {
+        DriveInstant::from_ns(ns)
+    }
+
+    /// A moment of the wall drive.
+    fn now(ns: u64) -> Now {
+        Now { host: host(ns), drive: drive(ns) }
+    }
+
     fn instant(ns: u64) -> VirtualInstant {
         VirtualInstant::from_ns(ns)
     }
 
     fn line(tdf: u64) -> Timeline {
-        Timeline::new(host(0), instant(0), Pace::Running(Tdf::new(tdf, 1).unwrap()))
+        Timeline::new(drive(0), instant(0), Pace::Running(Tdf::new(tdf, 1).unwrap()))
     }
 
     #[test]
     fn a_later_deadline_leaves_the_host_timer_alone() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(host(0), &line, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &line, 0), Some(host(1000)));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(host(0), &line, 0), None);
-        assert_eq!(timer.alarm(host(1000), &line), Alarm::NotYet);
-        assert_eq!(timer.arm(host(1000), &line, 0), Some(host(2000)));
+        assert_eq!(timer.arm(now(0), &line, 0), None);
+        assert_eq!(timer.alarm(now(1000), &line), Alarm::NotYet);
+        assert_eq!(timer.arm(now(1000), &line, 0), Some(host(2000)));
     }
 
     #[test]
     fn an_earlier_deadline_arms_the_host_timer_again() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(host(0), &line, 0), Some(host(2000)));
+        assert_eq!(timer.arm(now(0), &line, 0), Some(host(2000)));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(host(0), &line, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &line, 0), Some(host(1000)));
     }
 
     #[test]
     fn an_alarm_one_nanosecond_early_is_not_yet_due_and_never_lost() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(100), None);
-        timer.arm(host(0), &line, 0);
-        assert_eq!(timer.alarm(host(999), &line), Alarm::NotYet);
-        assert_eq!(timer.alarm(host(1000), &line), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
-        assert_eq!(timer.alarm(host(1001), &line), Alarm::NotYet, "a one-shot timer is served once");
+        timer.arm(now(0), &line, 0);
+        assert_eq!(timer.alarm(now(999), &line), Alarm::NotYet);
+        assert_eq!(timer.alarm(now(1000), &line), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
+        assert_eq!(timer.alarm(now(1001), &line), Alarm::NotYet, "a one-shot timer is served once");
     }
 
     #[test]
     fn lateness_is_virtual_time_since_the_deadline() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.alarm(host(1500), &line), Alarm::Due { lateness: VirtualDuration::from_ns(50) });
+        assert_eq!(timer.alarm(now(1500), &line), Alarm::Due { lateness: VirtualDuration::from_ns(50) });
     }
 
     #[test]
     fn a_periodic_timer_keeps_its_grid_and_skips_what_it_missed() {
         let (mut timer, line) = (GuestTimer::new(), line(1));
         timer.set(instant(100), Some(VirtualDuration::from_ns(100)));
-        timer.alarm(host(130), &line);
+        timer.alarm(now(130), &line);
         assert_eq!(timer.deadline(), Some(instant(200)));
-        timer.alarm(host(450), &line);
+        timer.alarm(now(450), &line);
         assert_eq!(timer.deadline(), Some(instant(550)));
     }
 
     #[test]
     fn a_held_clock_arms_nothing_and_a_released_one_arms_the_rest() {
         let running = line(1);
-        let held = running.change(host(40), Pace::Held);
+        let held = running.change(drive(40), Pace::Held);
         let mut timer = GuestTimer::new();
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(host(50), &held, 0), None);
-        let released = held.change(host(1000), Pace::Running(Tdf::ONE));
-        assert_eq!(timer.arm(host(1000), &released, 0), Some(host(1060)));
+        assert_eq!(timer.arm(now(50), &held, 0), None);
+        let released = held.change(drive(1000), Pace::Running(Tdf::ONE));
+        assert_eq!(timer.arm(now(1000), &released, 0), Some(host(1060)));
     }
 
     #[test]
     fn a_slower_pace_keeps_the_armed_host_timer_and_a_faster_one_arms_it_anew() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(host(0), &line, 0), Some(host(1000)));
-        let slower = line.change(host(500), Pace::Running(Tdf::new(20, 1).unwrap()));
-        assert_eq!(timer.arm(host(500), &slower, 0), None, "it fires early, and is then armed for the rest");
-        let faster = slower.change(host(500), Pace::Running(Tdf::ONE));
-        assert_eq!(timer.arm(host(500), &faster, 0), Some(host(550)));
+        assert_eq!(timer.arm(now(0), &line, 0), Some(host(1000)));
+        let slower = line.change(drive(500), Pace::Running(Tdf::new(20, 1).unwrap()));
+        assert_eq!(timer.arm(now(500), &slower, 0), None, "it fires early, and is then armed for the rest");
+        let faster = slower.change(drive(500), Pace::Running(Tdf::ONE));
+        assert_eq!(timer.arm(now(500), &faster, 0), Some(host(550)));
     }
 
     #[test]
     fn slack_keeps_a_host_timer_that_is_late_by_no_more() {
         let (mut timer, line) = (GuestTimer::new(), line(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(host(0), &line, 50), Some(host(1050)));
+        assert_eq!(timer.arm(now(0), &line, 50), Some(host(1050)));
         timer.set(instant(103), None);
-        assert_eq!(timer.arm(host(0), &line, 20), None);
-        assert_eq!(timer.arm(host(0), &line, 0), Some(host(1030)));
+        assert_eq!(timer.arm(now(0), &line, 20), None);
+        assert_eq!(timer.arm(now(0), &line, 0), Some(host(1030)));
+    }
+
+    #[test]
+    fn on_the_work_drive_the_host_timer_fires_early_rather_than_late() {
+        let (mut timer, line) = (GuestTimer::new(), line(10));
+        timer.set(instant(100), None);
+        let begin = Now { host: host(5000), drive: drive(200) };
+        assert_eq!(timer.arm(begin, &line, 0), Some(host(5800)));
+        let disturbed = Now { host: host(5800), drive: drive(700) };
+        assert_eq!(timer.alarm(disturbed, &line), Alarm::NotYet, "the guest was off the CPU meanwhile");
+        assert_eq!(timer.arm(disturbed, &line, 0), Some(host(6100)));
     }
 
     #[test]
@@ -191,7 +222,7 @@ mod tests {
         let (mut timer, line) = (GuestTimer::new(), line(1));
         timer.set(instant(100), None);
         timer.clear();
-        assert_eq!(timer.arm(host(0), &line, 0), None);
-        assert_eq!(timer.alarm(host(200), &line), Alarm::NotYet);
+        assert_eq!(timer.arm(now(0), &line, 0), None);
+        assert_eq!(timer.alarm(now(200), &line), Alarm::NotYet);
     }
 }

@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import Literal, get_args
 
 from dilaton.host.errors import GuestError
 from dilaton.host.files import CLOCK_PAGE_DEFINITION
@@ -19,6 +20,10 @@ from dilaton.host.files import CLOCK_PAGE_DEFINITION
 MAGIC = int.from_bytes(b"DILATON\0", "little")
 WORD = struct.Struct("=Q")
 SEQUENCE_TRIES = 1000
+
+Drive = Literal["wall", "work"]
+DRIVES: tuple[Drive, ...] = get_args(Drive)
+"""By their numbers in the page."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +58,22 @@ def layout() -> Layout:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A straight piece of the mapping from host to virtual time; `crates/virtual-time/src/timeline.rs` explains it.
+    """A straight piece of the mapping from drive to virtual time; `crates/virtual-time/src/timeline.rs` explains it.
 
     `tdf` is None while the clock is held. Instants in nanoseconds; `fraction` in 2^-64 ns.
     """
 
-    host_ns: int
+    drive: Drive
+    drive_ns: int
     virtual_ns: int
     fraction: int
     tdf: Fraction | None
 
-    def virtual_at(self, host_ns: int) -> int:
-        """The virtual instant at `host_ns` of the host's monotonic clock."""
+    def virtual_at(self, drive_ns: int) -> int:
+        """The virtual instant at `drive_ns`; on the wall drive that is the host's monotonic clock."""
         if self.tdf is None:
             return self.virtual_ns
-        elapsed = max(0, host_ns - self.host_ns)
+        elapsed = max(0, drive_ns - self.drive_ns)
         numerator, denominator = self.tdf.as_integer_ratio()
         exact = ((elapsed * denominator) << 64) // numerator + self.fraction
         return self.virtual_ns + (exact >> 64)
@@ -104,10 +110,11 @@ class ClockPage:
                 os.close(fd)
                 setattr(self, name, -1)
 
-    def command(self, tdf: Fraction | None) -> int:
-        """Commands a pace, None to hold; returns the command's sequence number."""
+    def command(self, tdf: Fraction | None, drive: Drive = "wall") -> int:
+        """Commands a pace, None to hold, and what drives it; returns the command's sequence number."""
         sequence = self.read("command_sequence")
         self._write("command_sequence", sequence + 1)
+        self._write("command_drive", DRIVES.index(drive))
         if tdf is None:
             self._write("command_running", 0)
         else:
@@ -139,11 +146,21 @@ class ClockPage:
             if self.read("timeline_running"):
                 tdf = Fraction(self.read("timeline_tdf_numerator"), self.read("timeline_tdf_denominator") or 1)
             line = Timeline(
-                self.read("timeline_host_ns"), self.read("timeline_virtual_ns"), self.read("timeline_fraction"), tdf
+                DRIVES[self.read("timeline_work")],
+                self.read("timeline_drive_ns"),
+                self.read("timeline_virtual_ns"),
+                self.read("timeline_fraction"),
+                tdf,
             )
             if before % 2 == 0 and self.read("timeline_sequence") == before:
                 return line
         raise GuestError("the clock page stays half-written: its guest died while it changed the pace")
+
+    def virtual_ns(self, host_ns: int) -> int:
+        """The virtual instant at `host_ns` of the host's monotonic clock; on the work drive, that of the latest reading."""
+        line = self.timeline()
+        latest = self.read("virtual_now_ns")
+        return max(latest, line.virtual_at(host_ns)) if line.drive == "wall" else max(latest, line.virtual_ns)
 
     def read(self, field: str, index: int = 0) -> int:
         """A field of the page, as `clock-page.def` names it."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dilaton.host import cores, files, jail
 from dilaton.host.channel import PROTOCOL, Channel, Message
-from dilaton.host.clock_page import ClockPage
+from dilaton.host.clock_page import ClockPage, Drive
 from dilaton.host.errors import GuestError
 
 BOOT_TDF = Fraction(1, 50)
@@ -100,13 +100,13 @@ class Guest:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
         self.kernel = str(hello["kernel"])
 
-    async def set_pace(self, tdf: Fraction | None) -> None:
-        """Changes the pace of virtual time (None holds it) and waits until the clock has taken it over.
+    async def set_pace(self, tdf: Fraction | None, drive: Drive = "wall") -> None:
+        """Changes the pace of virtual time (None holds it), and what drives it, and waits until the clock has done so.
 
         Raises:
             GuestError: when the guest does not answer.
         """
-        sequence = self.page.command(tdf)
+        sequence = self.page.command(tdf, drive)
         deadline = time.monotonic() + ANSWER_HOST_S_MAX
         while not self.page.applied(sequence):
             if self.process.returncode is not None:
@@ -117,7 +117,7 @@ class Guest:
 
     def virtual_ns(self) -> int:
         """The guest's virtual now, nanoseconds since its start."""
-        return self.page.timeline().virtual_at(time.monotonic_ns())
+        return self.page.virtual_ns(time.monotonic_ns())
 
     async def receive(self) -> Message:
         """The agent's next message.
@@ -164,6 +164,8 @@ async def _spawn(
     environment = {
         "LD_PRELOAD": str(inside_clock),
         "DILATON_CLOCK": f"{page.fd},{page.wake_fd}",
+        # The clock registers a restartable sequence of its own, and a process has one.
+        "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/tmp" if placement.jailed else str(log.parent),  # noqa: S108 - the kernel makes ~/.uml
         "TMPDIR": "/dev/shm",  # noqa: S108 - the guest's memory

@@ -43,7 +43,7 @@ class Part(BaseModel):
 class Time(Part):
     """What drives virtual time, and the time dilation factor (host seconds per virtual second), exact."""
 
-    drive: Annotated[Literal["wall"], BeforeValidator(syntax.parse_drive)] = "wall"
+    drive: Annotated[Literal["wall", "work"], BeforeValidator(syntax.parse_drive)] = "wall"
     tdf: Annotated[InstanceOf[Fraction], BeforeValidator(units.parse_tdf)] = Fraction(1)
 
 

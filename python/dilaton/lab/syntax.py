@@ -67,10 +67,10 @@ def parse_flag(value: object) -> bool:
 
 def parse_drive(value: object) -> object:
     """Reads what drives virtual time."""
-    if value in ("work", "event"):
-        raise ValueError(f"{value}: this drive is not there yet; use wall")
-    if value != "wall":
-        raise ValueError(f"{units.shown(value)}: not a drive; use wall")
+    if value == "event":
+        raise ValueError("event: this drive is not there yet; use wall or work")
+    if value not in ("wall", "work"):
+        raise ValueError(f"{units.shown(value)}: not a drive; use wall or work")
     return value
 
 

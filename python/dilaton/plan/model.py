@@ -33,7 +33,7 @@ class Tdf(Part):
 class Time(Part):
     """What drives virtual time, and how fast."""
 
-    drive: Literal["wall"]
+    drive: Literal["wall", "work"]
     tdf: Tdf
 
 

@@ -156,7 +156,7 @@ class _Run:
         if (message := await guest.receive())["type"] != "armed":
             raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
         released_ns = time.monotonic_ns()
-        await guest.set_pace(self.tdf)
+        await guest.set_pace(self.tdf, self.plan.time.drive)
         self.enter("running")
         self.observer.released(lambda: self.clock(guest, zero_ns, released_ns))
         stopper = asyncio.create_task(self.stop_when_asked(guest))
@@ -177,9 +177,9 @@ class _Run:
 
     def clock(self, guest: Guest, zero_ns: int, released_ns: int) -> RunClock:
         host_ns = time.monotonic_ns()
-        line = guest.page.timeline()
         late = guest.page.read("lateness_max_ns")
-        return RunClock(max(0, line.virtual_at(host_ns) - zero_ns), host_ns - released_ns, line.tdf, late)
+        virtual_ns = max(0, guest.page.virtual_ns(host_ns) - zero_ns)
+        return RunClock(virtual_ns, host_ns - released_ns, guest.page.timeline().tdf, late)
 
     async def follow(self, guest: Guest, log: TextIO) -> dict[str, Any]:
         """Takes the agent's events until it has finished."""

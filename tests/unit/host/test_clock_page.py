@@ -33,6 +33,23 @@ def test_a_command_is_complete_when_its_sequence_is_even() -> None:
         page.close()
 
 
+def test_on_the_work_drive_the_host_knows_virtual_time_up_to_the_latest_reading() -> None:
+    page = ClockPage(realtime_base_ns=0)
+    try:
+        page.command(Fraction(10), "work")
+        assert page.read("command_drive") == 1
+        page._write("timeline_work", 1)
+        page._write("timeline_running", 1)
+        page._write("timeline_tdf_numerator", 10)
+        page._write("timeline_tdf_denominator", 1)
+        page._write("virtual_now_ns", 7)
+        assert page.virtual_ns(host_ns=10**18) == 7
+        page._write("timeline_virtual_ns", 9)
+        assert page.virtual_ns(host_ns=10**18) == 9, "a jump counts before anybody reads the clock"
+    finally:
+        page.close()
+
+
 def test_many_commands_to_a_guest_that_does_not_wake_do_not_block() -> None:
     page = ClockPage(realtime_base_ns=0)
     try:
@@ -47,15 +64,15 @@ def test_many_commands_to_a_guest_that_does_not_wake_do_not_block() -> None:
     elapsed=st.integers(min_value=0, max_value=100 * YEAR_NS),
 )
 def test_a_line_is_the_exact_quotient(tdf: Fraction, elapsed: int) -> None:
-    line = Timeline(host_ns=7, virtual_ns=11, fraction=0, tdf=tdf)
+    line = Timeline("wall", drive_ns=7, virtual_ns=11, fraction=0, tdf=tdf)
     assert line.virtual_at(7 + elapsed) == 11 + elapsed * tdf.denominator // tdf.numerator
 
 
 def test_the_fraction_left_by_a_change_counts() -> None:
     half = 1 << 63
-    line = Timeline(host_ns=0, virtual_ns=0, fraction=half, tdf=Fraction(2))
+    line = Timeline("wall", drive_ns=0, virtual_ns=0, fraction=half, tdf=Fraction(2))
     assert [line.virtual_at(ns) for ns in range(4)] == [0, 1, 1, 2]
 
 
 def test_a_held_line_stands_still() -> None:
-    assert Timeline(host_ns=0, virtual_ns=9, fraction=0, tdf=None).virtual_at(10**18) == 9
+    assert Timeline("wall", drive_ns=0, virtual_ns=9, fraction=0, tdf=None).virtual_at(10**18) == 9

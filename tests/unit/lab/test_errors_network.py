@@ -12,10 +12,10 @@ HEAD = "name: x\nnodes: {a: {}, b: {}}\n"
 TIME = [
     (
         "a drive of a later version",
-        HEAD + "time: {drive: work}\n",
-        "lab.yaml:3:15: time.drive: work: this drive is not there yet; use wall",
+        HEAD + "time: {drive: event}\n",
+        "lab.yaml:3:15: time.drive: event: this drive is not there yet; use wall or work",
     ),
-    ("an unknown drive", HEAD + "time: {drive: fast}\n", "lab.yaml:3:15: time.drive: fast: not a drive; use wall"),
+    ("an unknown drive", HEAD + "time: {drive: fast}\n", "lab.yaml:3:15: time.drive: fast: not a drive; use wall or work"),
     (
         "a time dilation factor of zero",
         HEAD + "time: {tdf: 0}\n",

@@ -1,0 +1,266 @@
+//! What drives virtual time: the host's monotonic clock, or the work that the guest does.
+//!
+//! *Work* is CPU time: that of the kernel's process and of its stubs, the processes in which user code runs, one at a
+//! time. It does not advance while the guest waits for a core of the host, so other load does not disturb the guest.
+//!
+//! **Cost.** The kernel reads its clock a dozen times a packet, and reading a CPU clock takes a system call. So between
+//! such readings ("resyncs") the time-stamp counter is read instead, which is right as long as the process stays on its
+//! core. Whether it has is told by a *restartable sequence* (rseq(2)): the host kernel clears the sequence's pointer
+//! whenever it takes the process off the CPU, or interrupts it with a signal. The sequence itself is never entered; its
+//! pointer is all that is needed. So a reading is one counter, one load, and a multiplication.
+//!
+//! **Error.** The counter goes on in interrupts of the host and while a hypervisor has taken the core away, and the CPU
+//! clock may not count these. A resync at the latest every [`TRUST_TICKS`] bounds the error, and never takes time back:
+//! the clock then stands still until the CPU clock has caught up. Where the host has no rseq every reading is a resync.
+//!
+//! **Stubs.** Exactly one process of a guest runs at a time. A stub's CPU clock is read when it has stopped, and in a
+//! handler that interrupts its run.
+//!
+//! Handlers interrupt everything here. All state is single words; a reader that was interrupted finds `RESYNCS` moved and
+//! starts again, and an interrupted resync finds the same and lets the next reader resync once more.
+
+use core::arch::x86_64::_rdtsc;
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+use core::ptr::addr_of_mut;
+use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+use virtual_time::{DriveInstant, Now};
+
+use crate::keeper;
+use crate::page::count;
+use crate::sys;
+
+/// What drives virtual time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drive {
+    /// The host's monotonic clock.
+    Wall,
+    /// The CPU time that the guest uses.
+    Work,
+}
+
+/// Counter ticks after which a resync is due: about 1 ms of any processor.
+const TRUST_TICKS: u64 = 3_000_000;
+
+/// Stubs whose CPU time is remembered while they do not run; others are read once more.
+const STUB_SLOTS: usize = 64;
+
+/// Work at counter zero: work is this plus the counter in nanoseconds, wrapping.
+static OFFSET_NS: AtomicU64 = AtomicU64::new(0);
+static RESYNC_TICKS: AtomicU64 = AtomicU64::new(0);
+static RESYNCS: AtomicU64 = AtomicU64::new(0);
+/// The latest reading, which no later one falls below.
+static LATEST_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Nanoseconds per counter tick, in units of 2^-32.
+static NS_PER_TICK: AtomicU64 = AtomicU64::new(0);
+/// Whether work is metered: it costs two system calls for every entry into the kernel.
+static METERED: AtomicBool = AtomicBool::new(false);
+static BEGIN_TICKS: AtomicU64 = AtomicU64::new(0);
+static BEGIN_HOST_NS: AtomicU64 = AtomicU64::new(0);
+
+/// CPU time of all stubs up to where it was read last.
+static STUBS_NS: AtomicU64 = AtomicU64::new(0);
+/// The stub that runs, or 0, and its CPU time as read last.
+static RUNNING: AtomicI32 = AtomicI32::new(0);
+static RUNNING_NS: AtomicU64 = AtomicU64::new(0);
+static STOPPED: [StoppedStub; STUB_SLOTS] =
+    [const { StoppedStub { pid: AtomicI32::new(0), cpu_ns: AtomicU64::new(0) } }; STUB_SLOTS];
+
+struct StoppedStub {
+    pid: AtomicI32,
+    cpu_ns: AtomicU64,
+}
+
+/// struct rseq of the host kernel (include/uapi/linux/rseq.h), in its first size.
+#[repr(C, align(32))]
+struct Rseq {
+    cpu_id_start: u32,
+    cpu_id: u32,
+    sequence: u64,
+    rest: [u32; 4],
+}
+
+/// struct rseq_cs: a sequence of no instructions that we run, with the signature that the host checks before its end.
+#[repr(C, align(32))]
+struct Sequence {
+    version: u32,
+    flags: u32,
+    start: u64,
+    length: u64,
+    abort: u64,
+}
+
+struct Shared<T>(UnsafeCell<T>);
+// SAFETY: written at start by the only thread, and then by the host kernel on its behalf.
+unsafe impl<T> Sync for Shared<T> {}
+
+const SIGNATURE: u32 = 0x5305_3053;
+static SIGNED: [u32; 2] = [SIGNATURE, 0];
+static RSEQ: Shared<Rseq> = Shared(UnsafeCell::new(Rseq { cpu_id_start: 0, cpu_id: 0, sequence: 0, rest: [0; 4] }));
+static SEQUENCE: Shared<Sequence> =
+    Shared(UnsafeCell::new(Sequence { version: 0, flags: 0, start: 0, length: 1, abort: 0 }));
+
+/// Prepares both drives; the counter is measured against the host's clock from here on.
+pub fn start() {
+    BEGIN_TICKS.store(ticks(), Relaxed);
+    BEGIN_HOST_NS.store(sys::host_now().as_ns(), Relaxed);
+    // SAFETY: the structures are static; nothing else uses them yet.
+    unsafe {
+        let sequence = SEQUENCE.0.get();
+        (*sequence).start = sequence as u64;
+        (*sequence).abort = (&raw const SIGNED[1]) as u64;
+        sys::rseq(RSEQ.0.get().cast(), false, SIGNATURE);
+    }
+}
+
+/// In a new child of the kernel: its memory will not have the structure that the host kernel writes to.
+pub fn detach() {
+    // SAFETY: what was registered, if it was.
+    unsafe { sys::rseq(RSEQ.0.get().cast(), true, SIGNATURE) };
+}
+
+/// Begins to meter work, if that is not being done yet.
+pub fn meter_work() {
+    if METERED.swap(true, Relaxed) {
+        return;
+    }
+    let elapsed_ns = sys::host_now().as_ns() - BEGIN_HOST_NS.load(Relaxed);
+    let elapsed_ticks = ticks() - BEGIN_TICKS.load(Relaxed);
+    NS_PER_TICK.store(((u128::from(elapsed_ns) << 32) / u128::from(elapsed_ticks.max(1))) as u64, Relaxed);
+}
+
+/// The present instant of a drive.
+pub fn now(drive: Drive) -> DriveInstant {
+    DriveInstant::from_ns(match drive {
+        Drive::Wall => sys::host_now().as_ns(),
+        Drive::Work => work_ns(),
+    })
+}
+
+/// The present moment by the host's clock and by a drive.
+pub fn both(drive: Drive) -> Now {
+    let host = sys::host_now();
+    match drive {
+        Drive::Wall => Now { host, drive: DriveInstant::from_ns(host.as_ns()) },
+        Drive::Work => Now { host, drive: DriveInstant::from_ns(work_ns()) },
+    }
+}
+
+/// CPU time that the guest has used.
+fn work_ns() -> u64 {
+    loop {
+        let resyncs = RESYNCS.load(Relaxed);
+        let offset_ns = OFFSET_NS.load(Relaxed);
+        let now = ticks();
+        compiler_fence(SeqCst);
+        if !undisturbed() || now.wrapping_sub(RESYNC_TICKS.load(Relaxed)) > TRUST_TICKS {
+            let work_ns = resync();
+            if RESYNCS.load(Relaxed) == resyncs + 1 {
+                return work_ns;
+            }
+            continue;
+        }
+        if RESYNCS.load(Relaxed) == resyncs {
+            let work_ns = offset_ns.wrapping_add(in_ns(now));
+            LATEST_NS.store(work_ns, Relaxed);
+            return work_ns;
+        }
+    }
+}
+
+/// Reads the CPU clocks, and goes on from them.
+fn resync() -> u64 {
+    let resyncs = RESYNCS.load(Relaxed);
+    watch(true);
+    compiler_fence(SeqCst);
+    let running = RUNNING.load(Relaxed);
+    if running != 0 {
+        charge(running);
+    }
+    let cpu_ns = sys::cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
+    let now = ticks();
+    let work_ns = (cpu_ns + STUBS_NS.load(Relaxed)).max(LATEST_NS.load(Relaxed));
+    OFFSET_NS.store(work_ns.wrapping_sub(in_ns(now)), Relaxed);
+    RESYNC_TICKS.store(now, Relaxed);
+    LATEST_NS.store(work_ns, Relaxed);
+    compiler_fence(SeqCst);
+    if RESYNCS.load(Relaxed) == resyncs {
+        RESYNCS.store(resyncs + 1, Relaxed);
+    } else {
+        // A handler resynced in the middle of this, and what was stored since is older than that.
+        watch(false);
+    }
+    if let Some(page) = keeper::page() {
+        count(&page.work_resyncs);
+    }
+    work_ns
+}
+
+/// The kernel lets stub `pid` run.
+pub fn stub_runs(pid: c_int) {
+    if !METERED.load(Relaxed) {
+        return;
+    }
+    let slot = &STOPPED[pid as usize % STUB_SLOTS];
+    let cpu_ns = if slot.pid.load(Relaxed) == pid {
+        slot.cpu_ns.load(Relaxed)
+    } else {
+        sys::cpu_ns(process_clock(pid)).unwrap_or(0)
+    };
+    RUNNING_NS.store(cpu_ns, Relaxed);
+    RUNNING.store(pid, Relaxed);
+}
+
+/// The stub that ran has stopped.
+pub fn stub_stopped() {
+    let pid = RUNNING.swap(0, Relaxed);
+    if pid != 0 {
+        charge(pid);
+        let slot = &STOPPED[pid as usize % STUB_SLOTS];
+        slot.pid.store(pid, Relaxed);
+        slot.cpu_ns.store(RUNNING_NS.load(Relaxed), Relaxed);
+        watch(false);
+    }
+}
+
+/// Adds what the stub `pid` has used since it was read last.
+fn charge(pid: c_int) {
+    // A stub that has ended has no clock any more.
+    if let Some(cpu_ns) = sys::cpu_ns(process_clock(pid)) {
+        let before_ns = RUNNING_NS.load(Relaxed);
+        // Less than before: another process of the same number.
+        let used_ns = cpu_ns.checked_sub(before_ns).unwrap_or(cpu_ns);
+        RUNNING_NS.store(cpu_ns, Relaxed);
+        STUBS_NS.store(STUBS_NS.load(Relaxed) + used_ns, Relaxed);
+    }
+}
+
+/// The clock id of a process's CPU time (clock_getcpuclockid(3)).
+fn process_clock(pid: c_int) -> libc::clockid_t {
+    const CPUCLOCK_SCHED: libc::clockid_t = 2;
+    (!pid << 3) | CPUCLOCK_SCHED
+}
+
+/// Whether the process has been on its core, without a signal, since [`watch`].
+fn undisturbed() -> bool {
+    // SAFETY: the structure is static; the host kernel writes it while we do not run.
+    unsafe { addr_of_mut!((*RSEQ.0.get()).sequence).read_volatile() != 0 }
+}
+
+/// Begins to watch for disturbances, or forces a resync.
+fn watch(begin: bool) {
+    let sequence = if begin { SEQUENCE.0.get() as u64 } else { 0 };
+    // SAFETY: as in `undisturbed`.
+    unsafe { addr_of_mut!((*RSEQ.0.get()).sequence).write_volatile(sequence) };
+}
+
+fn ticks() -> u64 {
+    // SAFETY: every x86-64 processor has it.
+    unsafe { _rdtsc() }
+}
+
+fn in_ns(ticks: u64) -> u64 {
+    ((u128::from(ticks) * u128::from(NS_PER_TICK.load(Relaxed))) >> 32) as u64
+}

@@ -1,0 +1,97 @@
+"""The work drive: idle time is jumped over, and virtual time is CPU time divided by the TDF."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.conftest import RunLab
+
+
+def test_an_idle_hour_takes_next_to_nothing_and_is_an_hour(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        """
+name: hour
+time: {drive: work}
+nodes: {a: {}}
+run: [{on: a, name: sleep, exec: sleep 3600}]
+"""
+    )
+    process = outcome.process("sleep")
+    assert process["end_s"] - process["start_s"] == pytest.approx(3600, abs=0.1)
+    times = outcome.record["time"]
+    # Waiting for it would give a ratio of 1: jumping gives one in the thousands on any machine.
+    assert times["virtual_s"] / times["host_s"] > 100
+
+
+COMPUTE = """
+name: compute
+time: {{drive: work, tdf: {tdf}}}
+nodes: {{a: {{}}}}
+run:
+  - on: a
+    name: loop
+    exec: [sh, -c, "i=0; while [ $i -lt 1000000 ]; do i=$((i + 1)); done"]
+"""
+
+
+def test_the_same_computation_takes_a_tenth_of_the_virtual_time_at_tdf_10(run_lab: RunLab) -> None:
+    took = []
+    for tdf in (1, 10):
+        process = run_lab(COMPUTE.format(tdf=tdf)).process("loop")
+        took.append(process["end_s"] - process["start_s"])
+    assert took[0] / took[1] == pytest.approx(10, rel=0.3)
+
+
+LINK = """
+name: link
+time: {{drive: work, tdf: {tdf}}}
+nodes: {{a: {{}}, b: {{}}}}
+links: [{{endpoints: [a, b], rate: 50Mbit, delay: 20ms}}]
+run:
+  - {{on: a, name: ping, exec: ping -c 50 -i 0.1 b}}
+  - {{on: b, name: server, exec: iperf3 -s, background: true, ready: {{tcp: 5201}}}}
+  - {{on: a, name: bulk, exec: iperf3 -c b -t 3 -O 1 -J, after: [server, ping]}}
+"""
+
+
+@contextmanager
+def busy_host() -> Iterator[None]:
+    """Keeps every core of the host busy, twice."""
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))
+    ]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def measure(run_lab: RunLab, tdf: int) -> tuple[float, float]:
+    """Mean RTT in seconds and goodput in bit/s."""
+    outcome = run_lab(LINK.format(tdf=tdf))
+    assert outcome.status == 0
+    return outcome.process("ping")["result"]["rtt"]["avg"], outcome.process("bulk")["result"]["throughput"]
+
+
+@pytest.mark.parametrize("tdf", [1, 10])
+def test_a_link_is_as_configured(run_lab: RunLab, tdf: int) -> None:
+    rtt, throughput = measure(run_lab, tdf)
+    # 31 us of the RTT are the serialisation of two packets, the rest is the hosts' own work.
+    assert 0.040031 <= rtt <= 0.0402
+    assert 0.94 * 50e6 <= throughput <= 50e6
+
+
+def test_load_on_the_host_does_not_change_the_results(run_lab: RunLab) -> None:
+    rtt, throughput = measure(run_lab, 1)
+    with busy_host():
+        loaded_rtt, loaded_throughput = measure(run_lab, 1)
+    assert loaded_rtt == pytest.approx(rtt, rel=0.005)
+    assert loaded_throughput == pytest.approx(throughput, rel=0.01)
