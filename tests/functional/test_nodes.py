@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_other_nodes_see_no_files_mounts_memory_names_or_processes_of_it(outcome
 def test_the_host_sees_nothing_of_it(outcome: Outcome) -> None:
     assert outcome.record["state"] == "finished"
     for directory in ("/etc", "/usr/bin", "/tmp", "/run", "/var/tmp", "/dev/shm", "/root", "/"):  # noqa: S108
-        assert not (Path(directory) / "vandal-was-here").exists()
+        assert not os.path.exists(f"{directory}/vandal-was-here")
     assert "poison" not in Path("/etc/passwd").read_text()
 
 

@@ -35,8 +35,8 @@ def machine_without(directory: Path, *names: str) -> dict[str, str]:
     """
     programs = directory / "bin"
     programs.mkdir()
-    for place in os.environ["PATH"].split(":"):
-        for path in Path(place).iterdir() if Path(place).is_dir() else ():
+    for place in filter(os.path.isdir, os.environ["PATH"].split(":")):
+        for path in Path(place).iterdir():
             if path.name not in names and not (programs / path.name).is_symlink():
                 (programs / path.name).symlink_to(path)
     return environment() | {"PATH": str(programs)}

@@ -147,19 +147,21 @@ fn mount_root(node: &str) -> Result<String> {
     let hostname = format!("{etc}/hostname");
     write(&hostname, format!("{node}\n")).doing(|| format!("write {hostname}"))?;
     let layers = format!("lowerdir={COMMON}:/,upperdir={WORKSHOP}/upper,workdir={WORKSHOP}/work");
-    mount_at("overlay", &root, flags_of_root()?, &layers)?;
+    let flags = if is_of_root()? { MsFlags::empty() } else { MsFlags::MS_NOSUID };
+    mount_at("overlay", &root, flags, &layers)?;
     Ok(root)
 }
 
-/// In the jail of an ordinary user the files of the machine's root user appear as those of nobody. Programs like mount,
-/// with its set-user-ID bit, would then run as nobody, even for root; so there the bit has no effect.
-fn flags_of_root() -> Result<MsFlags> {
-    let machine = stat("/").doing(|| "look at /".to_owned())?;
-    Ok(if machine.st_uid == 0 { MsFlags::empty() } else { MsFlags::MS_NOSUID })
+/// Whether the files of the machine's root user are root's here too. In the jail of an ordinary user they appear as those
+/// of nobody: programs like mount, with its set-user-ID bit, would run as nobody even for root, so there the bit has no
+/// effect; and root's home cannot be read, so there root has one of its own.
+fn is_of_root() -> Result<bool> {
+    Ok(stat("/").doing(|| "look at /".to_owned())?.st_uid == 0)
 }
 
 fn bind_own_directories(root: &str) -> Result<()> {
-    for (name, mode) in OWN_DIRECTORIES {
+    let home = (!is_of_root()?).then_some(("root", 0o700));
+    for (name, mode) in OWN_DIRECTORIES.into_iter().chain(home) {
         let own = format!("{WORKSHOP}/own/{name}");
         make_directory(&own)?;
         set_mode(&own, mode)?;

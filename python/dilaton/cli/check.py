@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import sys
-from fractions import Fraction
+from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.lab import units
+from dilaton.lab import syntax, units
 from dilaton.lab.errors import LabError
 from dilaton.lab.loader import load
 from dilaton.lab.model import Lab
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says instead of the lab; None: what the lab says."""
+
+    tdf: str | None = None
+    drive: str | None = None
 
 
 class BadInputError(Exception):
@@ -23,27 +31,31 @@ def lab_file(path: Path) -> Path:
     return path / "lab.yaml" if path.is_dir() else path
 
 
-def read_lab(path: Path, tdf: str | None) -> tuple[Lab, Plan]:
-    """Reads and plans the lab at `path`, with the TDF of the command line if there is one.
+def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
+    """Reads and plans the lab at `path`, with what the command line says instead.
 
     Raises:
         BadInputError: with a line for every problem.
     """
     try:
         lab = load(lab_file(path))
-        if tdf is not None:
-            time = lab.time.model_copy(update={"tdf": _tdf(tdf)})
-            lab = lab.model_copy(update={"time": time})
+        lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
         return lab, compile_plan(lab)
     except LabError as error:
         raise BadInputError(str(error)) from error
 
 
-def _tdf(text: str) -> Fraction:
-    try:
-        return units.parse_tdf(text)
-    except ValueError as error:
-        raise BadInputError(f"--tdf: {error}") from error
+def _times(overrides: Overrides) -> dict[str, object]:
+    """The fields of a lab's `time` that the command line gives."""
+    readers = {"tdf": units.parse_tdf, "drive": syntax.parse_drive}
+    given = {name: getattr(overrides, name) for name in readers if getattr(overrides, name) is not None}
+    fields: dict[str, object] = {}
+    for name, text in given.items():
+        try:
+            fields[name] = readers[name](text)
+        except ValueError as error:
+            raise BadInputError(f"--{name}: {error}") from error
+    return fields
 
 
 def check_labs(paths: list[Path]) -> int:
@@ -51,7 +63,7 @@ def check_labs(paths: list[Path]) -> int:
     bad = 0
     for path in paths:
         try:
-            lab, plan = read_lab(path, None)
+            lab, plan = read_lab(path, Overrides())
         except BadInputError as error:
             print(error, file=sys.stderr)
             bad = 2
@@ -61,10 +73,10 @@ def check_labs(paths: list[Path]) -> int:
     return bad
 
 
-def print_plan(path: Path, tdf: str | None) -> int:
+def print_plan(path: Path, overrides: Overrides) -> int:
     """Prints the plan of a lab; returns the exit status."""
     try:
-        _, plan = read_lab(path, tdf)
+        _, plan = read_lab(path, overrides)
     except BadInputError as error:
         print(error, file=sys.stderr)
         return 2

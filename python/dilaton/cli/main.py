@@ -30,8 +30,10 @@ Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Run directory [default: runs/<lab>-<UTC>-<n>].")
 ]
 TdfOption = Annotated[
-    str | None,
-    typer.Option("--tdf", metavar="N", help="Time dilation factor, instead of the lab's.", rich_help_panel="Time"),
+    str | None, typer.Option("--tdf", metavar="N", help="Time dilation factor, instead of the lab's.")
+]
+DriveOption = Annotated[
+    str | None, typer.Option("--drive", metavar="wall|work", help="What drives virtual time, instead of the lab's.")
 ]
 NoJail = Annotated[
     bool,
@@ -40,20 +42,24 @@ NoJail = Annotated[
 
 
 @app.command()
-def run(lab: LabFile, out: Out = None, tdf: TdfOption = None, no_jail: NoJail = False) -> None:
+def run(
+    lab: LabFile, out: Out = None, tdf: TdfOption = None, drive: DriveOption = None, no_jail: NoJail = False
+) -> None:
     """Run a lab, and show what was asked and what was measured."""
+    from dilaton.cli.check import Overrides
     from dilaton.cli.run import run_lab
 
-    raise typer.Exit(run_lab(lab, out, tdf, jailed=not no_jail))
+    raise typer.Exit(run_lab(lab, out, Overrides(tdf, drive), jailed=not no_jail))
 
 
 @app.command()
 def demo(out: Out = None, no_jail: NoJail = False) -> None:
     """Run examples/dumbbell: a 10 Gbit/s link, real ping and iperf3, about a minute."""
+    from dilaton.cli.check import Overrides
     from dilaton.cli.run import run_lab
     from dilaton.host.files import ROOT
 
-    raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, None, jailed=not no_jail))
+    raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, Overrides(), jailed=not no_jail))
 
 
 @app.command()
@@ -65,11 +71,11 @@ def check(labs: Annotated[list[Path], typer.Argument(metavar="LAB...")]) -> None
 
 
 @app.command()
-def plan(lab: LabFile, tdf: TdfOption = None) -> None:
+def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None) -> None:
     """Print what a lab compiles to, as JSON: every address, queue, process and instant."""
-    from dilaton.cli.check import print_plan
+    from dilaton.cli.check import Overrides, print_plan
 
-    raise typer.Exit(print_plan(lab, tdf))
+    raise typer.Exit(print_plan(lab, Overrides(tdf, drive)))
 
 
 @app.command()

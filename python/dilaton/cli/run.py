@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from dilaton.cli.check import BadInputError, lab_file, read_lab
+from dilaton.cli.check import BadInputError, Overrides, lab_file, read_lab
 from dilaton.cli.display import Display
 from dilaton.cli.result import print_result
 from dilaton.host.doctor import require
@@ -17,14 +17,14 @@ from dilaton.run.execute import execute
 from dilaton.run.record import Record
 
 
-def run_lab(path: Path, out: Path | None, tdf: str | None, *, jailed: bool) -> int:
+def run_lab(path: Path, out: Path | None, overrides: Overrides, *, jailed: bool) -> int:
     """Runs a lab and shows it; returns the exit status.
 
     Raises:
         HostLacksError: when this machine cannot run guests.
     """
     try:
-        lab, plan = read_lab(path, tdf)
+        lab, plan = read_lab(path, overrides)
         require(jailed=jailed)
         run_dir = RunDir(out or default(lab.name))
     except (BadInputError, RunDirError) as error:

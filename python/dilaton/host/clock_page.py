@@ -157,7 +157,7 @@ class ClockPage:
         raise GuestError("the clock page stays half-written: its guest died while it changed the pace")
 
     def virtual_ns(self, host_ns: int) -> int:
-        """The virtual instant at `host_ns` of the host's monotonic clock; on the work drive, that of the latest reading."""
+        """The virtual instant at `host_ns` of the host's monotonic clock; on the work drive, the latest known."""
         line = self.timeline()
         latest = self.read("virtual_now_ns")
         return max(latest, line.virtual_at(host_ns)) if line.drive == "wall" else max(latest, line.virtual_ns)

@@ -15,7 +15,11 @@ TIME = [
         HEAD + "time: {drive: event}\n",
         "lab.yaml:3:15: time.drive: event: this drive is not there yet; use wall or work",
     ),
-    ("an unknown drive", HEAD + "time: {drive: fast}\n", "lab.yaml:3:15: time.drive: fast: not a drive; use wall or work"),
+    (
+        "an unknown drive",
+        HEAD + "time: {drive: fast}\n",
+        "lab.yaml:3:15: time.drive: fast: not a drive; use wall or work",
+    ),
     (
         "a time dilation factor of zero",
         HEAD + "time: {tdf: 0}\n",
