@@ -18,10 +18,15 @@ from dilaton.run.record import ProcessRecord, Record
 LINKS_SHOWN = 8
 PROCESSES_SHOWN = 24
 
+PLAIN_COLUMNS = 120
+"""Width of the table where there is no terminal to ask."""
+
 
 def print_result(plan: Plan, record: Record, path: Path) -> None:
     """Prints the outcome: the reason first if there is one, then the table, then where everything is."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_COLUMNS
     if record.reason:
         reason = Text(f"{record.state}: ", style="bold red").append(record.reason, style="not bold default")
         console.print(reason, soft_wrap=True)
