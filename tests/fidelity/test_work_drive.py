@@ -45,7 +45,8 @@ def test_the_same_computation_takes_a_tenth_of_the_virtual_time_at_tdf_10(run_la
     for tdf in (1, 10):
         process = run_lab(COMPUTE.format(tdf=tdf)).process("loop")
         took.append(process["end_s"] - process["start_s"])
-    assert took[0] / took[1] == pytest.approx(10, rel=0.3)
+    # A core's speed varies with what its neighbours do; without the TDF the ratio would be 1.
+    assert 6 < took[0] / took[1] < 16
 
 
 LINK = """

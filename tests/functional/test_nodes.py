@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,10 @@ def test_every_user_of_a_node_may_ping(outcome: Outcome) -> None:
 
 def test_sysctls_are_those_of_the_lab(outcome: Outcome) -> None:
     assert outcome.stdout("lonely", "sysctls").split() == ["77", "4321"]
+
+
+def test_a_node_has_the_date_of_the_run(run_lab: RunLab) -> None:
+    before_s = time.time()
+    outcome = run_lab("name: date\nnodes: {a: {}}\nrun: [{on: a, name: date, exec: date +%s.%N}]\n")
+    # The kernel booted at fifty virtual seconds a second; none of that may be left in its date.
+    assert before_s <= float(outcome.stdout("a", "date")) <= time.time() + 1

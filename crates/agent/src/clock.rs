@@ -1,6 +1,9 @@
-//! The one place where the agent reads a clock: the guest's CLOCK_MONOTONIC, which is virtual time.
+//! The one place where the agent touches clocks: the guest's CLOCK_MONOTONIC, which is virtual time, and its date.
 
-use nix::time::{clock_gettime, ClockId};
+use nix::sys::time::TimeSpec;
+use nix::time::{clock_gettime, clock_settime, ClockId};
+
+use crate::error::{Doing, Result};
 
 /// Nanoseconds in a second.
 pub const SECOND_NS: i64 = 1_000_000_000;
@@ -9,4 +12,13 @@ pub const SECOND_NS: i64 = 1_000_000_000;
 pub fn monotonic_ns() -> i64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every kernel has CLOCK_MONOTONIC");
     now.tv_sec() * SECOND_NS + now.tv_nsec()
+}
+
+/// Sets the guest's CLOCK_REALTIME, in nanoseconds since 1970.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn set_date_ns(ns: i64) -> Result<()> {
+    clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::new(ns / SECOND_NS, ns % SECOND_NS))
+        .doing(|| "set the date".to_owned())
 }

@@ -37,7 +37,7 @@ use std::time::Duration;
 use nix::sys::utsname::uname;
 
 use crate::channel::Channel;
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, set_date_ns};
 use crate::error::{Doing, Error, Result};
 use crate::modules::Modules;
 use crate::protocol::{FromAgent, FromHost, Outcome, PROTOCOL};
@@ -85,7 +85,8 @@ fn live() -> Result<std::convert::Infallible> {
                 std::thread::sleep(SETTLE);
                 channel.send(&FromAgent::Ready {})?;
             }
-            (FromHost::Arm { lead_ns }, Some(guest)) => {
+            (FromHost::Arm { lead_ns, date_ns }, Some(guest)) => {
+                set_date_ns(date_ns - lead_ns)?;
                 Run::new(guest, &mut channel, monotonic_ns() + lead_ns)?.execute()?;
             }
             (FromHost::Stop { reason }, _) => {

@@ -20,6 +20,8 @@ pub enum FromHost {
     Arm {
         /// Virtual time from now to virtual 0.
         lead_ns: i64,
+        /// The guest's CLOCK_REALTIME at virtual 0.
+        date_ns: i64,
     },
     /// End the run early.
     Stop {
@@ -171,6 +173,6 @@ mod tests {
     fn an_unknown_type_or_field_from_the_host_is_an_error() {
         assert!(serde_json::from_str::<FromHost>(r#"{"type":"dance"}"#).is_err());
         assert!(serde_json::from_str::<FromHost>(r#"{"type":"halt","now":true}"#).is_err());
-        assert!(serde_json::from_str::<FromHost>(r#"{"type":"arm","lead_ns":1,"extra":2}"#).is_err());
+        assert!(serde_json::from_str::<FromHost>(r#"{"type":"arm","lead_ns":1,"date_ns":3,"extra":2}"#).is_err());
     }
 }

@@ -152,7 +152,7 @@ class _Run:
     async def run(self, guest: Guest) -> None:
         await guest.set_pace(None)
         zero_ns = guest.virtual_ns() + LEAD_NS
-        await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS})
+        await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS, "date_ns": time.time_ns()})
         if (message := await guest.receive())["type"] != "armed":
             raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
         released_ns = time.monotonic_ns()
