@@ -25,7 +25,7 @@ use core::ffi::c_int;
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
-use virtual_time::{DriveInstant, Now};
+use virtual_time::{DriveInstant, Now, VirtualInstant};
 
 use crate::keeper;
 use crate::page::count;
@@ -123,12 +123,26 @@ pub fn detach() {
 
 /// Begins to meter work, if that is not being done yet.
 pub fn meter_work() {
-    if METERED.swap(true, Relaxed) {
-        return;
+    if !METERED.swap(true, Relaxed) {
+        // Readings so far were of a counter that had not been measured.
+        measure_counter();
+        watch(false);
     }
-    let elapsed_ns = sys::host_now().as_ns() - BEGIN_HOST_NS.load(Relaxed);
-    let elapsed_ticks = ticks() - BEGIN_TICKS.load(Relaxed);
-    NS_PER_TICK.store(((u128::from(elapsed_ns) << 32) / u128::from(elapsed_ticks.max(1))) as u64, Relaxed);
+}
+
+/// Measures the counter against the host's clock, once.
+fn measure_counter() {
+    if NS_PER_TICK.load(Relaxed) == 0 {
+        let elapsed_ns = sys::host_now().as_ns() - BEGIN_HOST_NS.load(Relaxed);
+        let elapsed_ticks = ticks() - BEGIN_TICKS.load(Relaxed);
+        NS_PER_TICK.store(((u128::from(elapsed_ns) << 32) / u128::from(elapsed_ticks.max(1))) as u64, Relaxed);
+    }
+}
+
+/// A virtual instant as ticks of a counter that runs with virtual time, at the frequency of this host's.
+pub fn ticks_of(instant: VirtualInstant) -> u64 {
+    measure_counter();
+    ((u128::from(instant.as_ns()) << 32) / u128::from(NS_PER_TICK.load(Relaxed))) as u64
 }
 
 /// The present instant of a drive.

@@ -11,6 +11,7 @@
 //! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
 //! page.rs        shared memory with the host: commands in, timeline and counters out
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
+//! counter.rs     the time-stamp counter as user code reads it
 //! sys.rs         system calls and the real libc functions
 //! ```
 //!
@@ -21,6 +22,7 @@
 
 #![no_std]
 
+mod counter;
 mod delivery;
 mod drive;
 mod interpose;

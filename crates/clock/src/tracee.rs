@@ -5,13 +5,16 @@
 //!   padded with zeros: the components beyond are in their initial state, and user code has never touched them.
 //! - **Restores that change nothing.** The kernel restores before every return to user code what it saved at the last
 //!   entry. Three of four are the same bytes to the same stopped process: these are left out.
+//! - **The time-stamp counter.** Reading it is carried out here, in virtual time (`counter.rs`).
 //! - **No orphans.** A stub whose kernel was killed would run on, with its system calls going to the host. So every
 //!   tracee is killed with its tracer, and every child of the kernel dies with it.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_long, c_uint, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
+use crate::counter;
 use crate::delivery;
 use crate::keeper;
 use crate::page::count;
@@ -57,6 +60,9 @@ static REGISTERS: Registers = Registers {
     saved: UnsafeCell::new([const { Saved { pid: 0, length: 0, bytes: [0; SAVED_BYTES_MAX] } }; SAVED_SLOTS]),
 };
 
+/// How the kernel resumed a process last.
+static LAST_RESUME: AtomicU32 = AtomicU32::new(0);
+
 /// Size of the extended state that the host demands; 0: not asked yet.
 static FULL_BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -91,6 +97,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         | libc::PTRACE_SINGLESTEP
         | PTRACE_SYSEMU
         | PTRACE_SYSEMU_SINGLESTEP => {
+            LAST_RESUME.store(request, Relaxed);
             if let Some(page) = keeper::page() {
                 delivery::before_user(page, pid);
             }
@@ -174,6 +181,36 @@ fn full_bytes(real: Ptrace, pid: c_int) -> usize {
     full
 }
 
+/// waitpid(2): a stub that stopped because it read the time-stamp counter goes on with virtual time; the kernel does not
+/// hear of it.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int {
+    loop {
+        let mut stopped = 0;
+        // SAFETY: the libc function; and resuming a process that it has just reported as stopped.
+        unsafe {
+            let real: unsafe extern "C" fn(c_int, *mut c_int, c_int) -> c_int = sys::WAITPID.get();
+            let found = real(pid, &mut stopped, options);
+            if found > 0
+                && libc::WIFSTOPPED(stopped)
+                && libc::WSTOPSIG(stopped) == libc::SIGSEGV
+                && keeper::page().is_some()
+                && counter::emulate(found)
+                && ptrace(LAST_RESUME.load(Relaxed), found, null_mut(), null_mut()) == 0
+            {
+                continue;
+            }
+            if !status.is_null() {
+                *status = stopped;
+            }
+            return found;
+        }
+    }
+}
+
 type Entry = extern "C" fn(*mut c_void) -> c_int;
 type Clone =
     unsafe extern "C" fn(Entry, *mut c_void, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
@@ -220,6 +257,7 @@ pub unsafe extern "C" fn clone(
 /// The first function of a child with its own memory, mostly a stub: no business of the kernel's clock.
 extern "C" fn born_apart(birth: *mut c_void) -> c_int {
     keeper::detach();
+    counter::disable();
     born(birth)
 }
 

@@ -1,0 +1,71 @@
+"""The time-stamp counter, which user code reads without asking the kernel, runs with virtual time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests.conftest import RunLab
+
+# Prints the ticks per second by RDTSC and RDTSCP: in the main thread, in another one, and in a forked child.
+PROGRAM = """
+import ctypes, json, mmap, os, threading, time
+rates = []
+def measure(instruction):
+    code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(instruction + bytes.fromhex("48c1e2204809d0c3"))
+    read = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+    begin, ticks = time.monotonic(), read()
+    time.sleep(0.4)
+    rates.append((read() - ticks) / (time.monotonic() - begin))
+RDTSC, RDTSCP = bytes.fromhex("0f31"), bytes.fromhex("0f01f9")
+measure(RDTSC)
+measure(RDTSCP)
+thread = threading.Thread(target=measure, args=[RDTSC])
+thread.start()
+thread.join()
+reader, writer = os.pipe()
+if os.fork() == 0:
+    measure(RDTSCP)
+    os.write(writer, json.dumps(rates).encode())
+    os._exit(0)
+print(os.read(reader, 1000).decode())
+"""
+
+LAB = """
+name: counter
+time: {{drive: {drive}, tdf: {tdf}}}
+nodes: {{a: {{}}}}
+run:
+  - on: a
+    name: counter
+    exec:
+      - python3
+      - -c
+      - |
+{program}
+"""
+
+
+@pytest.mark.parametrize(("drive", "tdf"), [("wall", "4"), ("wall", "1/4"), ("work", "10")])
+def test_the_counter_has_the_host_s_frequency_in_virtual_time(run_lab: RunLab, drive: str, tdf: str) -> None:
+    native = json.loads(subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True).stdout)
+    outcome = run_lab(LAB.format(drive=drive, tdf=tdf, program=textwrap.indent(PROGRAM, " " * 8)))
+    dilated = json.loads(outcome.stdout("a", "counter"))
+    # An untouched counter would be off by the TDF.
+    assert dilated == pytest.approx(native, rel=0.03)
+
+
+def test_a_real_fault_is_still_one(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        """
+name: fault
+nodes: {a: {}}
+run: [{on: a, name: fault, exec: [python3, -c, "import ctypes; ctypes.string_at(8)"]}]
+"""
+    )
+    assert outcome.process("fault")["signal"] == 11
