@@ -100,6 +100,12 @@ pub fn is_kernel() -> bool {
     unsafe { libc::getpid() == KERNEL_PID.load(Relaxed) }
 }
 
+/// Whether the caller's parent is the kernel, which is therefore alive.
+pub fn is_child_of_kernel() -> bool {
+    // SAFETY: plain system call.
+    unsafe { libc::getppid() == KERNEL_PID.load(Relaxed) }
+}
+
 /// Leaves this process without a clock: a child of the kernel, with a copy of its memory.
 pub fn detach() {
     PAGE.store(null_mut(), Relaxed);

@@ -264,6 +264,10 @@ extern "C" fn born_apart(birth: *mut c_void) -> c_int {
 /// The first function of a child: it dies with its kernel.
 extern "C" fn born(birth: *mut c_void) -> c_int {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_uint);
+    if !keeper::is_child_of_kernel() {
+        // It died before the line above, whose signal will therefore never come.
+        sys::die(b"");
+    }
     // SAFETY: `birth` is a slot of the ring, filled by `clone` above with a function of this type.
     unsafe {
         let birth = &*birth.cast::<Birth>();

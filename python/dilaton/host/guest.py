@@ -158,7 +158,7 @@ async def _spawn(
     uml = files.program("linux.uml", "user-mode-linux")
     agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
     inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if placement.jailed else (agent, clock)
-    argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={memory_bytes // 2**20}M", f"init={inside_agent}"]
+    argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={memory_bytes // 2**20}M", f'init="{inside_agent}"']
     argv += [f"ssl0=fd:{channel.guest_fd}", "ssl=null", "con0=null,fd:1", "con=null", "quiet", "panic=-1"]
     argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
     environment = {
