@@ -13,6 +13,7 @@ from rich.text import Text
 from dilaton.cli import numbers
 from dilaton.measure.expect import quantity
 from dilaton.plan.model import End, Interface, Link, Plan
+from dilaton.run.model import Fidelity
 from dilaton.run.record import ProcessRecord, Record
 
 LINKS_SHOWN = 8
@@ -43,6 +44,8 @@ def _table(plan: Plan, record: Record) -> Table:
     table.add_column("measured, in virtual time")
     asked_time = f"TDF {numbers.tdf(Fraction(str(record.time.tdf)))}, {record.time.drive} drive"
     table.add_row("time", asked_time, _times(record))
+    if record.fidelity and record.fidelity.timers:
+        table.add_row("timers", f"{record.fidelity.timers}", _lateness(record.fidelity))
     interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
     for link in plan.links[:LINKS_SHOWN]:
         table.add_row(f"link {link.name}", _asked(link, interfaces), "")
@@ -61,6 +64,11 @@ def _table(plan: Plan, record: Record) -> Table:
 def _times(record: Record) -> str:
     times = record.time
     return f"{times.virtual_s:.3f} s, in {times.host_s:.1f} s of host time"
+
+
+def _lateness(fidelity: Fidelity) -> str:
+    late = fidelity.lateness_us
+    return f"99 % at most {numbers.duration(late.p99 / 1e6)} late, all at most {numbers.duration(late.max / 1e6)}"
 
 
 def _asked(link: Link, interfaces: dict[tuple[str, str], Interface]) -> str:

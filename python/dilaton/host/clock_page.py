@@ -20,6 +20,7 @@ from dilaton.host.files import CLOCK_PAGE_DEFINITION
 MAGIC = int.from_bytes(b"DILATON\0", "little")
 WORD = struct.Struct("=Q")
 SEQUENCE_TRIES = 1000
+LATENESS_BINS = 64
 
 Drive = Literal["wall", "work"]
 DRIVES: tuple[Drive, ...] = get_args(Drive)
@@ -161,6 +162,10 @@ class ClockPage:
         line = self.timeline()
         latest = self.read("virtual_now_ns")
         return max(latest, line.virtual_at(host_ns)) if line.drive == "wall" else max(latest, line.virtual_ns)
+
+    def lateness_counts(self) -> list[int]:
+        """Timers served since the last release, by lateness: the histogram that `clock-page.def` describes."""
+        return [self.read("lateness_ns_log2", number) for number in range(LATENESS_BINS)]
 
     def read(self, field: str, index: int = 0) -> int:
         """A field of the page, as `clock-page.def` names it."""

@@ -23,11 +23,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TextIO, TypeVar
 
+from dilaton.host.clock_page import ClockPage
 from dilaton.host.errors import GuestError
 from dilaton.host.guest import Guest, Placement
+from dilaton.measure.lateness import summarise
 from dilaton.plan.model import Plan
 from dilaton.run import record as records
 from dilaton.run.directory import RunDir
+from dilaton.run.model import Fidelity, LatenessRecord
 from dilaton.run.record import Record, State
 
 Result = TypeVar("Result")
@@ -75,6 +78,7 @@ class _Progress:
     host_s: float = 0.0
     virtual_s: float = 0.0
     guest_kernel: str = ""
+    fidelity: Fidelity | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -155,6 +159,7 @@ class _Run:
         await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS, "date_ns": time.time_ns()})
         if (message := await guest.receive())["type"] != "armed":
             raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
+        reads_before = guest.page.read("reads")
         released_ns = time.monotonic_ns()
         await guest.set_pace(self.tdf, self.plan.time.drive)
         self.enter("running")
@@ -171,6 +176,7 @@ class _Run:
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
         await guest.set_pace(None)
         self.so_far.virtual_s = finished["t_ns"] / 1e9
+        self.so_far.fidelity = _fidelity(guest.page, reads_before)
         self.enter("collecting")
         await guest.halt()
         self.judge(finished)
@@ -223,6 +229,18 @@ class _Run:
         records.write(self.run_dir.path, record)
         self.observer.state(record.state)
         return record
+
+
+def _fidelity(page: ClockPage, reads_before: int) -> Fidelity:
+    """What the clock has seen since its release, when it had been read `reads_before` times."""
+    late = summarise(page.lateness_counts(), page.read("lateness_max_ns"))
+    return Fidelity(
+        lateness_us=LatenessRecord(
+            p50=late.p50_ns / 1e3, p99=late.p99_ns / 1e3, p999=late.p999_ns / 1e3, max=late.max_ns / 1e3
+        ),
+        timers=late.timers,
+        reads=page.read("reads") - reads_before,
+    )
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:

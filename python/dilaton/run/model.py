@@ -92,6 +92,25 @@ class CheckRecord(Part):
     """In bit/s, seconds, a ratio or a count; None when there was no such result."""
 
 
+class LatenessRecord(Part):
+    """Percentiles of how late timers were served, in virtual microseconds; each at most twice too large."""
+
+    p50: float
+    p99: float
+    p999: float
+    max: float
+
+
+class Fidelity(Part):
+    """How well virtual time was kept."""
+
+    lateness_us: LatenessRecord
+    timers: int
+    """Served, all guests together."""
+    reads: int
+    """Of the clock, by the kernels."""
+
+
 class GuestRecord(Part):
     """A dilated kernel."""
 
@@ -113,6 +132,8 @@ class Record(Part):
     host: Host
     time: Time
     guests: list[GuestRecord]
+    fidelity: Fidelity | None = None
+    """None as long as the run has not ended by itself."""
     processes: list[ProcessRecord] = Field(default_factory=list)
     """In the order of the lab."""
     checks: list[CheckRecord] = Field(default_factory=list)

@@ -20,6 +20,7 @@ from dilaton.run.model import (
     FORMAT,
     CheckRecord,
     Dilaton,
+    Fidelity,
     GuestRecord,
     Host,
     ProcessRecord,
@@ -67,6 +68,10 @@ class Progress(Protocol):
         """Version of the guests' kernel; empty before one has booted."""
 
     @property
+    def fidelity(self) -> Fidelity | None:
+        """How well virtual time was kept; None as long as it is not over."""
+
+    @property
     def events(self) -> Sequence[Mapping[str, Any]]:
         """What happened, as in `events.jsonl`."""
 
@@ -97,6 +102,7 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
             host_s=progress.host_s,
             boot_host_s=progress.boot_host_s,
         ),
+        fidelity=progress.fidelity,
         guests=[GuestRecord(name=guest.name, memory_bytes=guest.memory_bytes) for guest in plan.guests],
         processes=processes,
         checks=evaluate_checks(plan, processes) if is_over and progress.events else [],
