@@ -157,7 +157,10 @@ async def _spawn(
     """Starts the kernel, pinned to its core, its console going to `log`."""
     uml = files.program("linux.uml", "user-mode-linux")
     agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
-    inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if placement.jailed else (agent, clock)
+    # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
+    clock_fd = os.open(clock, os.O_RDONLY)
+    own_clock = Path(f"/proc/self/fd/{clock_fd}")
+    inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if placement.jailed else (agent, own_clock)
     argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={memory_bytes // 2**20}M", f'init="{inside_agent}"']
     argv += [f"ssl0=fd:{channel.guest_fd}", "ssl=null", "con0=null,fd:1", "con=null", "quiet", "panic=-1"]
     argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
@@ -178,14 +181,14 @@ async def _spawn(
         # Without a jail nothing else ends the kernel with us.
         argv = [str(files.program("setpriv", "util-linux")), "--pdeathsig", "KILL", "--", *argv]
     log.parent.mkdir(exist_ok=True)
-    with log.open("wb") as console:
+    with log.open("wb") as console, os.fdopen(clock_fd):
         return await asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=console,
             stderr=console,
             env=environment,
-            pass_fds=(page.fd, page.wake_fd, channel.guest_fd),
+            pass_fds=(page.fd, page.wake_fd, channel.guest_fd, clock_fd),
             # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
             start_new_session=True,
             preexec_fn=lambda: _settle(core.number),
