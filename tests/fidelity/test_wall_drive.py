@@ -27,7 +27,8 @@ def test_two_virtual_seconds_of_sleep_take_two_times_tdf_host_seconds(run_lab: R
     assert times["host_s"] / times["virtual_s"] == pytest.approx(factor, rel=0.02)
 
 
-RTT_S = 0.040
+RTT_S = 0.040031
+"""Twice the delay, and 31 us that two packets of 98 bytes need at 50 Mbit/s."""
 
 PING = """
 name: ping
