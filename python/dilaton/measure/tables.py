@@ -1,0 +1,142 @@
+"""The tables of a run: what its samplers wrote, with columns that tell rates. Pure: text in, tables out.
+
+Samples are counters that only go up, taken at exact virtual instants. What people look at is mostly how fast they went,
+so a column of differences is added for each that has a rate: `tx_bytes` gives `tx_bit_per_s`, over the interval that
+ends at its row. The first row of each interface, flow or node has none.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+
+class TableError(Exception):
+    """A table cannot be read; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """An added column: the differences of the column `counter`, `scale` of them per second of virtual time."""
+
+    name: str
+    counter: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a table of samples has.
+
+    Attributes:
+        key: The columns that say whose sample a row is; with `t_ns` they tell rows apart.
+        text: Further columns that are no numbers.
+        numbers: All others that a sampler of this version writes. A run may lack some; they are then missing values.
+        rates: The columns that are added.
+    """
+
+    key: tuple[str, ...]
+    numbers: tuple[str, ...]
+    text: tuple[str, ...] = ()
+    rates: tuple[Rate, ...] = ()
+
+
+INTERFACES = Layout(
+    key=("node", "interface"),
+    numbers=(
+        *("rx_bytes", "rx_packets", "rx_dropped", "tx_bytes", "tx_packets", "tx_dropped"),
+        *("queue_bytes", "queue_packets", "queue_drops", "queue_overlimits", "queue_requeues"),
+    ),
+    rates=(
+        Rate("rx_bit_per_s", "rx_bytes", 8),
+        Rate("tx_bit_per_s", "tx_bytes", 8),
+        Rate("rx_packet_per_s", "rx_packets"),
+        Rate("tx_packet_per_s", "tx_packets"),
+        Rate("queue_drop_per_s", "queue_drops"),
+    ),
+)
+
+TCP = Layout(
+    key=("node", "source", "source_port", "destination", "destination_port"),
+    text=("state",),
+    numbers=(
+        *("cwnd_packets", "ssthresh_packets", "mss_bytes", "rtt_us", "rttvar_us", "min_rtt_us", "bytes_acked"),
+        *("bytes_received", "retransmits_total", "unacked", "lost", "delivery_rate_bps", "pacing_rate_bps"),
+        *("rcv_space", "snd_wnd", "notsent_bytes"),
+    ),
+    rates=(Rate("goodput_bit_per_s", "bytes_acked", 8), Rate("retransmit_per_s", "retransmits_total")),
+)
+
+NODES = Layout(
+    key=("node",),
+    numbers=("cpu_ns", "memory_bytes", "processes", "io_read_bytes", "io_write_bytes"),
+    rates=(
+        Rate("cpu_share", "cpu_ns", 1e-9),
+        Rate("io_read_byte_per_s", "io_read_bytes"),
+        Rate("io_write_byte_per_s", "io_write_bytes"),
+    ),
+)
+
+LAYOUTS = {"interfaces": INTERFACES, "tcp": TCP, "nodes": NODES}
+"""By the base name of the sampler's file."""
+
+
+def read_samples(layout: Layout, texts: list[str]) -> pd.DataFrame:
+    """Reads what the samplers of all guests wrote about one thing.
+
+    Args:
+        layout: What it is.
+        texts: CSV, each with its header line. A last line without its end, as a killed run leaves it, is left out.
+
+    Returns:
+        A row for each sample, in the order of `t_ns` within each key: `t_ns`, `t_s`, the key, numbers and rates.
+
+    Raises:
+        TableError: a text is not such a table.
+    """
+    frames = [_read(layout, text) for text in texts]
+    frames = [frame for frame in frames if len(frame)] or frames[:1]
+    table = pd.concat(frames, ignore_index=True) if frames else _empty(layout)
+    for column in layout.numbers:
+        if column not in table:
+            table[column] = float("nan")
+    table = table.sort_values([*layout.key, "t_ns"], kind="stable", ignore_index=True)
+    table.insert(1, "t_s", table["t_ns"] / 1e9)
+    return _with_rates(layout, table)
+
+
+def _read(layout: Layout, text: str) -> pd.DataFrame:
+    whole = text[: text.rfind("\n") + 1]
+    if not whole:
+        return _empty(layout)
+    words = {name: "str" for name in (*layout.key, *layout.text) if not name.endswith("_port")}
+    try:
+        table = pd.read_csv(io.StringIO(whole), dtype={"t_ns": "int64", **words}, keep_default_na=False, na_values=[""])
+    except (ValueError, TypeError, OverflowError) as error:
+        raise TableError(str(error)) from error
+    if lacking := [name for name in ("t_ns", *layout.key) if name not in table]:
+        raise TableError(f"it has no column {lacking[0]}")
+    for column in layout.numbers:
+        if column in table and not pd.api.types.is_numeric_dtype(table[column]):
+            raise TableError(f"column {column} has something that is no number")
+    return table
+
+
+def _empty(layout: Layout) -> pd.DataFrame:
+    types = {"t_ns": "int64"} | {name: "int64" if name.endswith("_port") else "str" for name in layout.key}
+    types |= dict.fromkeys(layout.text, "str") | dict.fromkeys(layout.numbers, "float64")
+    return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
+
+
+def _with_rates(layout: Layout, table: pd.DataFrame) -> pd.DataFrame:
+    groups = table.groupby(list(layout.key), observed=True, sort=False)
+    elapsed_s = groups["t_ns"].diff() / 1e9
+    added: dict[str, Any] = {
+        rate.name: groups[rate.counter].diff() * rate.scale / elapsed_s
+        for rate in layout.rates
+        if rate.counter in table
+    }
+    return table.assign(**added)

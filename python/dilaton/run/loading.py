@@ -1,0 +1,230 @@
+"""`dilaton.load`: a run directory as tables.
+
+What is in a run directory was partly written by programs in guests, so nothing there is believed: files are opened as
+plain files inside the directory, and what is damaged is told, not guessed. A run that failed or was killed gives what
+there is; `Run.missing` says what is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
+
+from pydantic import ValidationError
+
+from dilaton.plan.model import Plan
+from dilaton.run import record as records
+from dilaton.run.model import FINAL_STATES, Record
+from dilaton.run.outputs import read_output
+from dilaton.run.record import RecordError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dilaton.measure.packets.table import Packets
+
+Result = TypeVar("Result")
+
+
+def load(path: str | Path) -> Run:
+    """Loads a run.
+
+    Args:
+        path: Its run directory.
+
+    Raises:
+        RecordError: it is no run directory, its record or plan is damaged, or another version wrote it.
+    """
+    return Run(Path(path))
+
+
+class Run:
+    """A run that has been, or still is: its record, and its tables as pandas DataFrames, read when they are first used.
+
+    Every table has `t_ns` and `t_s`, or is of instants in virtual time since the run's virtual 0; `docs/python.md` has
+    all columns with their units.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Reads record and plan; see `load`."""
+        self.path = path
+        self.record: Record = records.load(path)
+        self.missing: list[str] = []
+        """What this run does not have though it should, a sentence each; tables add to it as they are read."""
+        if self.record.state not in FINAL_STATES:
+            self.missing.append(f"the run is not over, or was killed: its record says {self.record.state}")
+        elif self.record.state != "finished":
+            self.missing.append(f"the run {self.record.state}: {self.record.reason}")
+        self._captures: dict[str, Packets] = {}
+
+    def __repr__(self) -> str:
+        """As `<run dumbbell: finished, 5.743 s>`."""
+        return f"<run {self.record.lab}: {self.record.state}, {self.record.time.virtual_s:.3f} s>"
+
+    @cached_property
+    def plan(self) -> Plan | None:
+        """The plan of the run; None, with a word in `missing`, when it was never written.
+
+        Raises:
+            RecordError: it is damaged.
+        """
+        text = read_output(self.path / "plan.json")
+        if not text:
+            self.missing.append("plan.json: the run ended before it was written")
+            return None
+        try:
+            return Plan.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"])
+            raise RecordError(f"{self.path / 'plan.json'}: damaged: {field}: {first['msg']}") from error
+
+    @cached_property
+    def interfaces(self) -> pd.DataFrame:
+        """Counters, queues and rates of interfaces, a row a sample."""
+        return self._samples("interfaces")
+
+    @cached_property
+    def tcp(self) -> pd.DataFrame:
+        """The inside of TCP connections, a row a sample."""
+        return self._samples("tcp")
+
+    @cached_property
+    def nodes(self) -> pd.DataFrame:
+        """CPU, memory and disk of nodes, a row a sample."""
+        return self._samples("nodes")
+
+    @cached_property
+    def processes(self) -> pd.DataFrame:
+        """What became of each process, a row each, in the order of the lab."""
+        import pandas as pd
+
+        from dilaton.run.model import ProcessRecord
+
+        rows = [process.model_dump() for process in self.record.processes]
+        return pd.DataFrame(rows, columns=list(ProcessRecord.model_fields))
+
+    @cached_property
+    def checks(self) -> pd.DataFrame:
+        """The expectations of the lab: `text`, `passed`, `value`."""
+        import pandas as pd
+
+        from dilaton.run.model import CheckRecord
+
+        return pd.DataFrame(
+            [check.model_dump() for check in self.record.checks], columns=list(CheckRecord.model_fields)
+        )
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """What happened, as in `events.jsonl`: `t_ns`, `t_s`, `kind`, `node`, `process`, what belongs to the kind."""
+        import pandas as pd
+
+        lines = read_output(self.path / "events.jsonl").splitlines(keepends=True)
+        rows = []
+        for number, line in enumerate(lines, 1):
+            if not line.endswith("\n"):
+                self.missing.append("events.jsonl: its last line breaks off")
+                break
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise RecordError(f"{self.path / 'events.jsonl'}:{number}: damaged: {error}") from error
+        table = pd.DataFrame(rows, columns=None if rows else ["t_ns", "kind", "node", "process"])
+        table.insert(1, "t_s", table["t_ns"] / 1e9)
+        return table
+
+    @property
+    def captures(self) -> list[str]:
+        """The interfaces with a capture, as `node:interface`."""
+        names = [path.name.removesuffix(".pcapng") for path in (self.path / "captures").glob("*.pcapng")]
+        return sorted(":".join(name.rsplit(".", 1)) for name in names)
+
+    def packets(self, interface: str) -> pd.DataFrame:
+        """The packets that were captured on an interface, a row each.
+
+        Args:
+            interface: As `a:eth0`.
+
+        Raises:
+            RecordError: there is no such capture, or it is damaged.
+        """
+        return self.capture(interface).table
+
+    def capture(self, interface: str) -> Packets:
+        """As `packets`, with selective acknowledgements and what the capturer counted."""
+        if interface not in self._captures:
+            self._captures[interface] = self._read_capture(interface)
+        return self._captures[interface]
+
+    @cached_property
+    def flows(self) -> pd.DataFrame:
+        """The flows in all captures, with the column names of ns-3's FlowMonitor."""
+        from dilaton.measure.packets.flows import monitor_flows
+
+        nodes = self.plan.nodes if self.plan else []
+        owners = {
+            address.partition("/")[0]: node.name
+            for node in nodes
+            for interface in node.interfaces
+            for address in interface.addresses
+        }
+        return monitor_flows(((name.partition(":")[0], self.packets(name)) for name in self.captures), owners)
+
+    def output(self, process: str, stream: str = "stdout") -> str:
+        """What a process wrote to `stdout` or `stderr`."""
+        node = next((each.node for each in self.record.processes if each.name == process), None)
+        if node is None:
+            known = ", ".join(each.name for each in self.record.processes) or "none"
+            raise KeyError(f"{process}: no such process in this run; there is {known}")
+        return read_output(self.path / "nodes" / node / f"{process}.{stream}")
+
+    def _samples(self, name: str) -> pd.DataFrame:
+        from dilaton.measure.tables import LAYOUTS, TableError, read_samples
+
+        texts = []
+        for path in sorted(self.path.glob(f"measure/*/{name}.csv")):
+            texts.append(self._open(path, lambda file: file.read().decode(errors="replace")))
+            if texts[-1] and not texts[-1].endswith("\n"):
+                self.missing.append(f"{path.relative_to(self.path)}: its last line breaks off")
+        try:
+            return read_samples(LAYOUTS[name], texts)
+        except TableError as error:
+            raise RecordError(f"{self.path}: measure/*/{name}.csv: damaged: {error}") from error
+
+    def _read_capture(self, interface: str) -> Packets:
+        from dilaton.measure.packets.pcapng import CaptureError
+        from dilaton.measure.packets.table import read_packets
+
+        path = self.path / "captures" / f"{interface.replace(':', '.')}.pcapng"
+        try:
+            packets = self._open(path, read_packets)
+        except FileNotFoundError as error:
+            there = ", ".join(self.captures) or "none"
+            raise RecordError(f"{interface}: no capture in {self.path}; there is {there}") from error
+        except CaptureError as error:
+            raise RecordError(f"{path}: {error}") from error
+        if not packets.is_whole:
+            self.missing.append(f"captures/{path.name}: it breaks off behind {len(packets.table)} packets")
+        return packets
+
+    def _open(self, path: Path, read: Callable[[BinaryIO], Result]) -> Result:
+        """Reads a plain file inside the run directory."""
+        inside = self.path.resolve()
+        if not path.parent.resolve().is_relative_to(inside):
+            raise RecordError(f"{path}: leads out of the run directory")
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise RecordError(f"{path}: not a plain file")
+            return read(file)
