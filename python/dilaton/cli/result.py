@@ -13,11 +13,13 @@ from rich.text import Text
 from dilaton.cli import numbers
 from dilaton.measure.expect import quantity
 from dilaton.plan.model import End, Interface, Link, Plan
-from dilaton.run.model import Fidelity
+from dilaton.run.model import Fidelity, VerdictRecord
 from dilaton.run.record import ProcessRecord, Record
 
 LINKS_SHOWN = 8
 PROCESSES_SHOWN = 24
+
+VERDICT_STYLES = {"valid": "green", "suspect": "bold yellow", "invalid": "bold red"}
 
 PLAIN_COLUMNS = 120
 """Width of the table where there is no terminal to ask."""
@@ -46,6 +48,8 @@ def _table(plan: Plan, record: Record) -> Table:
     table.add_row("time", asked_time, _times(record))
     if record.fidelity and record.fidelity.timers:
         table.add_row("timers", f"{record.fidelity.timers}", _lateness(record.fidelity))
+    if record.verdict:
+        table.add_row("verdict", "", _verdict(record.verdict))
     interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
     for link in plan.links[:LINKS_SHOWN]:
         table.add_row(f"link {link.name}", _asked(link, interfaces), "")
@@ -69,6 +73,13 @@ def _times(record: Record) -> str:
 def _lateness(fidelity: Fidelity) -> str:
     late = fidelity.lateness_us
     return f"99 % at most {numbers.duration(late.p99 / 1e6)} late, all at most {numbers.duration(late.max / 1e6)}"
+
+
+def _verdict(verdict: VerdictRecord) -> Text:
+    text = Text(verdict.level, style=VERDICT_STYLES[verdict.level])
+    for reason in verdict.reasons:
+        text.append(f"\n{reason.what}; {reason.advice}", style="not bold default")
+    return text
 
 
 def _asked(link: Link, interfaces: dict[tuple[str, str], Interface]) -> str:

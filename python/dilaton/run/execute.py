@@ -159,7 +159,7 @@ class _Run:
         await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS, "date_ns": time.time_ns()})
         if (message := await guest.receive())["type"] != "armed":
             raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
-        reads_before = guest.page.read("reads")
+        before = _Counters.of(guest.page)
         released_ns = time.monotonic_ns()
         await guest.set_pace(self.tdf, self.plan.time.drive)
         self.enter("running")
@@ -176,7 +176,7 @@ class _Run:
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
         await guest.set_pace(None)
         self.so_far.virtual_s = finished["t_ns"] / 1e9
-        self.so_far.fidelity = _fidelity(guest.page, reads_before)
+        self.so_far.fidelity = _fidelity(guest.page, before, self.plan.time.drive, finished["t_ns"])
         self.enter("collecting")
         await guest.halt()
         self.judge(finished)
@@ -231,15 +231,36 @@ class _Run:
         return record
 
 
-def _fidelity(page: ClockPage, reads_before: int) -> Fidelity:
-    """What the clock has seen since its release, when it had been read `reads_before` times."""
-    late = summarise(page.lateness_counts(), page.read("lateness_max_ns"))
+@dataclass(frozen=True)
+class _Counters:
+    """Counters of the clock page at some moment."""
+
+    reads: int
+    virtual_ns: int
+    idle_jumped_ns: int
+
+    @classmethod
+    def of(cls, page: ClockPage) -> _Counters:
+        return cls(page.read("reads"), page.read("virtual_now_ns"), page.read("idle_jumped_ns"))
+
+
+def _fidelity(page: ClockPage, before: _Counters, drive: str, virtual_ns: int) -> Fidelity:
+    """What the clock has seen since its release, when its counters were as in `before`; the run took `virtual_ns`."""
+    now = _Counters.of(page)
+    counts = page.lateness_counts()
+    late = summarise(counts, page.read("lateness_max_ns"))
+    # On the work drive a guest that does not work jumps, also from its end until it is held; on the wall drive its
+    # waiting is not metered.
+    worked_ns = (now.virtual_ns - before.virtual_ns) - (now.idle_jumped_ns - before.idle_jumped_ns)
+    busy = min(1.0, max(0.0, worked_ns / virtual_ns)) if drive == "work" and virtual_ns else None
     return Fidelity(
         lateness_us=LatenessRecord(
             p50=late.p50_ns / 1e3, p99=late.p99_ns / 1e3, p999=late.p999_ns / 1e3, max=late.max_ns / 1e3
         ),
         timers=late.timers,
-        reads=page.read("reads") - reads_before,
+        reads=now.reads - before.reads,
+        lateness_ns_counts=counts,
+        busy=busy,
     )
 
 

@@ -109,6 +109,32 @@ class Fidelity(Part):
     """Served, all guests together."""
     reads: int
     """Of the clock, by the kernels."""
+    lateness_ns_counts: list[int] = Field(default_factory=list)
+    """Timers by lateness: bin 0 those on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds."""
+    busy: float | None = None
+    """The share of virtual time in which guests worked and did not idle, 0..1; None where the drive does not tell."""
+
+
+class ReasonRecord(Part):
+    """A bound that the run exceeded."""
+
+    level: Literal["suspect", "invalid"]
+    what: str
+    """What was seen."""
+    value: float
+    bound: float
+    unit: str
+    """Of value and bound."""
+    advice: str
+    """What to do."""
+
+
+class VerdictRecord(Part):
+    """Whether the results can be trusted; `docs/fidelity.md` explains it."""
+
+    level: Literal["valid", "suspect", "invalid"]
+    reasons: list[ReasonRecord]
+    """The worst first; none when valid."""
 
 
 class GuestRecord(Part):
@@ -134,6 +160,8 @@ class Record(Part):
     guests: list[GuestRecord]
     fidelity: Fidelity | None = None
     """None as long as the run has not ended by itself."""
+    verdict: VerdictRecord | None = None
+    """None when there is no `fidelity`."""
     processes: list[ProcessRecord] = Field(default_factory=list)
     """In the order of the lab."""
     checks: list[CheckRecord] = Field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from dilaton.lab.expect import parse_expectation
 from dilaton.measure.expect import evaluate
+from dilaton.measure.verdict import Observation, judge, network_of
 from dilaton.plan.model import Plan
 from dilaton.run import machine
 from dilaton.run.model import (
@@ -24,9 +26,11 @@ from dilaton.run.model import (
     GuestRecord,
     Host,
     ProcessRecord,
+    ReasonRecord,
     Record,
     State,
     Time,
+    VerdictRecord,
 )
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
@@ -88,6 +92,7 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
     reader = (lambda path: read_output(run_dir / path)) if is_over else None
     processes = processes_from_events(plan, progress.events, reader)
     tdf = Fraction(plan.time.tdf.numerator, plan.time.tdf.denominator)
+    fidelity = progress.fidelity
     return Record(
         lab=plan.lab,
         state=progress.state,
@@ -102,7 +107,8 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
             host_s=progress.host_s,
             boot_host_s=progress.boot_host_s,
         ),
-        fidelity=progress.fidelity,
+        fidelity=fidelity,
+        verdict=judge_fidelity(plan, fidelity) if fidelity else None,
         guests=[GuestRecord(name=guest.name, memory_bytes=guest.memory_bytes) for guest in plan.guests],
         processes=processes,
         checks=evaluate_checks(plan, processes) if is_over and progress.events else [],
@@ -117,6 +123,20 @@ def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Chec
         passed, value = evaluate(parse_expectation(check.text), by_name)
         checks.append(CheckRecord(text=check.text, passed=passed, value=value))
     return checks
+
+
+def judge_fidelity(plan: Plan, fidelity: Fidelity) -> VerdictRecord:
+    """The verdict on a run of a plan."""
+    seen = Observation(
+        drive=plan.time.drive,
+        tdf=plan.time.tdf.numerator / plan.time.tdf.denominator,
+        lateness_counts=fidelity.lateness_ns_counts,
+        lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
+        busy=fidelity.busy,
+    )
+    verdict = judge(network_of(plan), seen)
+    reasons = [ReasonRecord(**asdict(reason)) for reason in verdict.reasons]
+    return VerdictRecord(level=verdict.level, reasons=reasons)
 
 
 def write(run_dir: Path, record: Record) -> None:

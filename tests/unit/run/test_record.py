@@ -14,7 +14,7 @@ import pytest
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run import record as records
-from dilaton.run.model import Fidelity, State
+from dilaton.run.model import Fidelity, LatenessRecord, State
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 from dilaton.run.schema import schema_text
@@ -209,3 +209,16 @@ def test_outputs_are_read_only_from_plain_files(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     assert read_output(plain) == "ok \ufffd"
     assert [read_output(path) for path in (link, pipe, tmp_path, tmp_path / "none")] == ["", "", "", ""]
+
+
+def test_a_run_that_kept_time_badly_has_a_verdict_with_reasons(tmp_path: Path) -> None:
+    late = LatenessRecord(p50=0, p99=1.0, p999=1.0, max=50_000.0)
+    fidelity = Fidelity(lateness_us=late, timers=100, reads=1, lateness_ns_counts=[100], busy=0.95)
+    verdict = finished(tmp_path, fidelity=fidelity).verdict
+    assert verdict is not None
+    assert verdict.level == "suspect"
+    assert [reason.unit for reason in verdict.reasons] == ["us", "ratio"]
+
+
+def test_a_run_without_fidelity_has_no_verdict(tmp_path: Path) -> None:
+    assert finished(tmp_path).verdict is None

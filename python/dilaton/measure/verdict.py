@@ -1,0 +1,265 @@
+"""Whether the results of a run can be trusted.
+
+**Problem.** An emulator that is too slow for its network does not stop: it goes on and gives wrong numbers. What a run
+can be blamed for is *lateness*: every packet that leaves a queue or a wire does so by a timer of the guest's kernel,
+and what a timer is late, the packet is. So the histogram of lateness is the histogram of the errors of packets' times,
+and the plan says which error matters:
+
+- **Delay.** A packet that is late by 1 % of a link's delay makes the round trip over it wrong by less than 1 %. So at
+  most one timer in a hundred may be later than 1 % of the smallest delay of the lab; if one in a hundred is later than
+  10 % of it, round trips are not those of the lab.
+- **Serialisation.** When a timer is later than a full frame takes on a link, the next frame is due as well, and both
+  leave back to back: the gaps between packets, and what the queue behind sees, are no longer the link's. So at most one
+  timer in a hundred may be later than a full frame takes on the fastest link. If half of all are later than ten frames
+  take, the link sends bursts.
+- **Stalls.** A single long lateness is the host's, not the lab's. TCP takes no harm from what is shorter than a round
+  trip, as its probes wait for two of them (RFC 8985, section 7.2), nor programs from less than a tick of the kernel.
+- **Capacity.** A guest has one CPU. What waits for it waits, as in every queue, in the mean rho / (1 - rho) times as
+  long as its service takes: at a busy fraction of 0.9 nine times. Beyond, the CPU is the bottleneck, not the network.
+- **Observation.** Packets that a capture dropped, and samples that were not taken or not in time, are not in the
+  results.
+
+Lateness is virtual, and the host takes as long to serve a timer whatever the TDF. So lateness goes down as the TDF goes
+up, and with it the busy fraction: this is what the advice is reckoned from.
+
+`docs/fidelity.md` is the same for users.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dilaton.plan.model import Plan
+
+Level = Literal["valid", "suspect", "invalid"]
+
+LATE_SHARE_MAX = 0.01
+"""Of timers, that may be later than a bound."""
+
+DELAY_SHARE_MAX = 0.01
+DELAY_SHARE_INVALID = 0.1
+FRAMES_MAX = 1.0
+FRAMES_INVALID = 10.0
+LATE_SHARE_INVALID = 0.5
+"""Of timers, that may be later than `FRAMES_INVALID` frames take."""
+
+STALL_NS_MIN = 10_000_000
+"""A tick of a guest's kernel (HZ = 100): a shorter stall is nothing to a program."""
+
+BUSY_MAX = 0.9
+BUSY_WANTED = 0.5
+"""What the advice aims at."""
+
+ETHERNET_HEADER_BYTES = 14
+
+
+@dataclass(frozen=True)
+class Network:
+    """What the plan asks for that lateness can spoil; None where the lab has no such link.
+
+    Attributes:
+        delay_ns_min: The smallest delay of a direction of a link, with `delay_link`, which has it.
+        frame_ns_min: What a full frame takes on the fastest link with a rate, with `frame_link`.
+    """
+
+    delay_ns_min: int | None = None
+    delay_link: str = ""
+    frame_ns_min: float | None = None
+    frame_link: str = ""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a run was seen to do.
+
+    Attributes:
+        drive: `wall`, `work` or `event`.
+        tdf: Host seconds per virtual second.
+        lateness_counts: Timers by lateness: bin 0 on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds.
+        lateness_max_ns: The largest.
+        busy: The share of virtual time in which the guest's CPU worked, 0..1; None when it is not known.
+        packets_dropped: By captures, by the name of the interface.
+        samples_lost: Samples that should have been taken, and were not.
+        captures_ended: Captures that ended before the run did, with the reason.
+    """
+
+    drive: str
+    tdf: float
+    lateness_counts: Sequence[int]
+    lateness_max_ns: int
+    busy: float | None = None
+    packets_dropped: tuple[tuple[str, int], ...] = ()
+    samples_lost: int = 0
+    captures_ended: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A bound that was exceeded.
+
+    Attributes:
+        level: `suspect` or `invalid`.
+        what: What was seen, as a sentence with its numbers.
+        value, bound: What was seen and what it may be, in `unit`.
+        advice: What to do.
+    """
+
+    level: Level
+    what: str
+    value: float
+    bound: float
+    unit: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`valid`: nothing exceeded a bound. `suspect`, `invalid`: see `reasons`, the worst first."""
+
+    level: Level
+    reasons: tuple[Reason, ...] = ()
+
+
+def network_of(plan: Plan) -> Network:
+    """What lateness can spoil in a plan."""
+    delays, frames = [], []
+    for node in plan.nodes:
+        for interface in node.interfaces:
+            name = f"{node.name}:{interface.name}"
+            for qdisc in interface.qdiscs:
+                if qdisc.delay_ns:
+                    delays.append((qdisc.delay_ns, name))
+                if qdisc.rate_bit_per_s:
+                    bits = (interface.mtu + ETHERNET_HEADER_BYTES) * 8
+                    frames.append((bits * 1e9 / qdisc.rate_bit_per_s, name))
+    delay, frame = min(delays, default=(None, "")), min(frames, default=(None, ""))
+    return Network(delay[0], delay[1], frame[0], frame[1])
+
+
+def judge(network: Network, seen: Observation) -> Verdict:
+    """The verdict on a run."""
+    found = [
+        _delay(network, seen),
+        _serialisation(network, seen),
+        _stall(network, seen),
+        _busy(seen),
+        *(_dropped(name, count) for name, count in seen.packets_dropped if count),
+        *(_ended(name, why) for name, why in seen.captures_ended),
+        _samples(seen),
+    ]
+    reasons = sorted((reason for reason in found if reason), key=lambda reason: reason.level != "invalid")
+    return Verdict(reasons[0].level if reasons else "valid", tuple(reasons))
+
+
+def share_later(counts: Sequence[int], bound_ns: float) -> float:
+    """The share of timers that were later than a bound; within a bin, they are taken as spread evenly.
+
+    Args:
+        counts: As in `Observation`.
+        bound_ns: In virtual nanoseconds.
+    """
+    total = sum(counts)
+    later = 0.0
+    for number, count in enumerate(counts[1:], 1):
+        low, high = 2.0 ** (number - 1), 2.0**number
+        later += count * min(1.0, max(0.0, (high - bound_ns) / (high - low)))
+    return later / total if total else 0.0
+
+
+def lateness_of_share(counts: Sequence[int], share: float) -> float:
+    """The lateness, in virtual nanoseconds, that `share` of the timers exceed: the inverse of `share_later`."""
+    low, high = 0.0, 2.0 ** len(counts)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if share_later(counts, middle) > share else (low, middle)
+    return high
+
+
+def _delay(network: Network, seen: Observation) -> Reason | None:
+    if network.delay_ns_min is None:
+        return None
+    bound_ns = network.delay_ns_min * DELAY_SHARE_MAX
+    if share_later(seen.lateness_counts, bound_ns) <= LATE_SHARE_MAX:
+        return None
+    late_ns = lateness_of_share(seen.lateness_counts, LATE_SHARE_MAX)
+    level: Level = "invalid" if late_ns > network.delay_ns_min * DELAY_SHARE_INVALID else "suspect"
+    what = (
+        f"1 % of timers were later than {_us(late_ns)}, {_percent(late_ns / network.delay_ns_min)} of the delay of "
+        f"{network.delay_link}: round trips are wrong by as much"
+    )
+    return Reason(level, what, late_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, late_ns / bound_ns))
+
+
+def _serialisation(network: Network, seen: Observation) -> Reason | None:
+    if network.frame_ns_min is None:
+        return None
+    bound_ns = network.frame_ns_min * FRAMES_MAX
+    if share_later(seen.lateness_counts, bound_ns) <= LATE_SHARE_MAX:
+        return None
+    late_ns = lateness_of_share(seen.lateness_counts, LATE_SHARE_MAX)
+    is_bursty = share_later(seen.lateness_counts, network.frame_ns_min * FRAMES_INVALID) > LATE_SHARE_INVALID
+    what = (
+        f"1 % of timers were later than {_us(late_ns)}; a full frame takes {_us(network.frame_ns_min)} on "
+        f"{network.frame_link}: packets left in bursts, not at the link's pace"
+    )
+    level: Level = "invalid" if is_bursty else "suspect"
+    return Reason(level, what, late_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, late_ns / bound_ns))
+
+
+def _stall(network: Network, seen: Observation) -> Reason | None:
+    bound_ns = max(STALL_NS_MIN, 2 * (network.delay_ns_min or 0))
+    if seen.lateness_max_ns <= bound_ns:
+        return None
+    what = f"a timer was late by {seen.lateness_max_ns / 1e6:.4g} ms: for that long nothing moved in the guest"
+    factor = seen.lateness_max_ns / bound_ns
+    return Reason("suspect", what, seen.lateness_max_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, factor))
+
+
+def _busy(seen: Observation) -> Reason | None:
+    if seen.busy is None or seen.busy <= BUSY_MAX:
+        return None
+    what = f"the guest's CPU was busy {_percent(seen.busy)} of the time: what it forwards and computes waits for it"
+    factor = seen.busy / BUSY_WANTED
+    advice = f"raise tdf to {_tdf(seen.tdf * factor)}, or do less in the lab"
+    return Reason("suspect", what, seen.busy, BUSY_MAX, "ratio", advice)
+
+
+def _dropped(name: str, count: int) -> Reason:
+    what = f"the capture of {name} dropped {count} packets: what is read from it is incomplete"
+    return Reason("suspect", what, count, 0, "packets", "raise tdf, or capture less: a filter, a smaller snaplen")
+
+
+def _ended(name: str, why: str) -> Reason:
+    what = f"the capture of {name} ended before the run: {why}"
+    return Reason("suspect", what, 1, 0, "captures", "make room on the disk, or capture less")
+
+
+def _samples(seen: Observation) -> Reason | None:
+    if not seen.samples_lost:
+        return None
+    what = f"{seen.samples_lost} samples could not be taken"
+    return Reason("suspect", what, seen.samples_lost, 0, "samples", "raise tdf, or sample less often")
+
+
+def _raise(seen: Observation, factor: float) -> str:
+    """What to do about lateness that is `factor` times what it may be."""
+    advice = f"raise tdf to {_tdf(seen.tdf * factor)}"
+    return f"{advice}, or use the work drive" if seen.drive == "wall" else advice
+
+
+def _tdf(wanted: float) -> str:
+    """The next larger of 1, 2, 5, 10, 20, …; for less than one, of 0.1, 0.2, 0.5."""
+    power = 10.0 ** math.floor(math.log10(wanted))
+    step = next((step for step in (1, 2, 5) if wanted <= step * power * 1.0001), 10)
+    return f"{step * power:g}" if step * power < 1e6 else f"{step * power:.0f}"
+
+
+def _us(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e3:.3g} us"
+
+
+def _percent(ratio: float) -> str:
+    return f"{ratio * 100:.3g} %"

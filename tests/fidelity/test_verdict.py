@@ -1,0 +1,43 @@
+"""The verdict is right: a chain of links that the machine cannot carry in real time is not valid, dilated it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import RunLab
+
+NODES = 8
+"""Seven links of 5 Gbit/s: every packet is handled sixteen times, which takes this guest about 50 us of CPU time, while
+the links bring one every 2.4 us."""
+
+BUFFERS = "{net.ipv4.tcp_rmem: 4096 131072 67108864, net.ipv4.tcp_wmem: 4096 1048576 67108864}"
+
+
+def chain(data: str) -> str:
+    """The lab: one TCP flow over the whole chain."""
+    nodes = "".join(f"  n{number}: {{sysctls: {BUFFERS}}}\n" for number in range(NODES))
+    links = "".join(
+        f"  - {{endpoints: [n{number}, n{number + 1}], rate: 5Gbit, delay: 1ms}}\n" for number in range(NODES - 1)
+    )
+    last = f"n{NODES - 1}"
+    return (
+        f"name: chain\nnodes:\n{nodes}links:\n{links}run:\n"
+        f"  - {{on: {last}, name: server, exec: iperf3 -s, ready: {{tcp: 5201}}, background: true}}\n"
+        f"  - {{on: n0, name: bulk, exec: iperf3 -c {last} -n {data} -J, after: server}}\n"
+    )
+
+
+def test_a_chain_over_capacity_in_real_time_is_not_valid(run_lab: RunLab) -> None:
+    outcome = run_lab(chain("60M"), "--drive", "wall", "--tdf", "1")
+    verdict = outcome.record["verdict"]
+    assert verdict["level"] != "valid"
+    # 18 us against 2.4 us, and no quieter host makes up for a factor of seven.
+    assert any("a full frame takes 2.42 us" in reason["what"] for reason in verdict["reasons"])
+    assert verdict["level"] in outcome.terminal
+
+
+@pytest.mark.parametrize(("drive", "tdf"), [("wall", "40"), ("work", "30")])
+def test_the_same_chain_with_enough_dilation_is_valid(run_lab: RunLab, drive: str, tdf: str) -> None:
+    outcome = run_lab(chain("5M"), "--drive", drive, "--tdf", tdf)
+    assert outcome.status == 0
+    assert outcome.record["verdict"] == {"level": "valid", "reasons": []}

@@ -1,0 +1,113 @@
+"""The verdict names every bound that was exceeded, with its number and what to do, and only those."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dilaton.measure.verdict import Network, Observation, judge, lateness_of_share, network_of, share_later
+from tests.unit.measure.made import plan
+
+GIGABIT = Network(delay_ns_min=1_000_000, delay_link="a:eth0", frame_ns_min=12_112.0, frame_link="b:eth0")
+QUIET = Observation("wall", 1.0, [900, *[0] * 9, 100], 1000)
+"""A tenth of the timers between 512 and 1024 ns late, all others on time."""
+
+
+def histogram(**share_of_bin: int) -> list[int]:
+    """Timers by bin, given as `b14=30`."""
+    bins = [0] * 64
+    for name, count in share_of_bin.items():
+        bins[int(name[1:])] = count
+    return bins
+
+
+def test_a_run_that_was_in_time_is_valid() -> None:
+    assert judge(GIGABIT, QUIET).level == "valid"
+    assert judge(GIGABIT, QUIET).reasons == ()
+
+
+def test_a_lab_without_links_has_nothing_to_be_late_for() -> None:
+    late = replace(QUIET, lateness_counts=histogram(b20=100), lateness_max_ns=900_000)
+    assert judge(Network(), late).level == "valid"
+
+
+def test_the_bounds_are_read_from_the_plan() -> None:
+    network = network_of(
+        plan(
+            "name: x\nnodes: {a: , b: , c: }\nlinks:\n"
+            "  - {endpoints: [a, b], rate: 1Gbit, delay: 5ms, b_to_a: {delay: 2ms}}\n"
+            "  - {endpoints: [b, c], rate: 10Gbit, mtu: 9000}\n"
+        )
+    )
+    assert (network.delay_ns_min, network.delay_link) == (2_000_000, "b:eth0")
+    assert (network.frame_ns_min, network.frame_link) == (9014 * 8 / 10, "b:eth1")
+
+
+def test_lateness_beyond_a_hundredth_of_the_delay_is_suspect_and_beyond_a_tenth_invalid() -> None:
+    slow = replace(GIGABIT, frame_ns_min=None)
+    suspect = judge(slow, replace(QUIET, lateness_counts=histogram(b0=95, b15=5)))
+    assert [reason.level for reason in suspect.reasons] == ["suspect"]
+    assert "of the delay of a:eth0" in suspect.reasons[0].what
+    assert suspect.reasons[0].bound == 10.0
+    assert suspect.reasons[0].advice == "raise tdf to 5, or use the work drive"
+    assert judge(slow, replace(QUIET, lateness_counts=histogram(b0=95, b18=5))).level == "invalid"
+    rare = judge(slow, replace(QUIET, lateness_counts=histogram(b0=9950, b18=50)))
+    assert rare.level == "valid", "half a percent is less than one"
+
+
+def test_lateness_beyond_a_frame_is_suspect_and_of_most_beyond_ten_invalid() -> None:
+    fast = Network(frame_ns_min=2422.0, frame_link="n0:eth0")
+    few = judge(fast, replace(QUIET, drive="work", lateness_counts=histogram(b0=90, b14=10)))
+    assert few.level == "suspect"
+    assert "2.42 us on n0:eth0" in few.reasons[0].what
+    assert few.reasons[0].advice == "raise tdf to 10"
+    assert judge(fast, replace(QUIET, lateness_counts=histogram(b0=40, b16=60))).level == "invalid"
+
+
+def test_a_stall_is_told_when_it_is_longer_than_a_round_trip_and_a_tick() -> None:
+    assert judge(GIGABIT, replace(QUIET, lateness_max_ns=9_000_000)).level == "valid"
+    assert judge(GIGABIT, replace(QUIET, lateness_max_ns=30_000_000)).level == "suspect"
+    far = replace(GIGABIT, delay_ns_min=20_000_000)
+    assert judge(far, replace(QUIET, lateness_max_ns=30_000_000)).level == "valid"
+
+
+def test_a_busy_guest_is_suspect_and_the_advice_halves_its_load() -> None:
+    verdict = judge(GIGABIT, replace(QUIET, drive="work", tdf=3.0, busy=0.97))
+    assert verdict.level == "suspect"
+    assert (verdict.reasons[0].value, verdict.reasons[0].bound) == (0.97, 0.9)
+    assert verdict.reasons[0].advice.startswith("raise tdf to 10,")
+    assert judge(GIGABIT, replace(QUIET, busy=0.9)).level == "valid"
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ({"packets_dropped": (("a:eth0", 0), ("b:eth0", 7))}, "the capture of b:eth0 dropped 7 packets"),
+        (
+            {"captures_ended": (("a:eth0", "no space left"),)},
+            "the capture of a:eth0 ended before the run: no space left",
+        ),
+        ({"samples_lost": 3}, "3 samples could not be taken"),
+    ],
+)
+def test_what_was_not_observed_makes_a_run_suspect(seen: dict[str, object], said: str) -> None:
+    verdict = judge(GIGABIT, replace(QUIET, **seen))
+    assert verdict.level == "suspect"
+    assert said in verdict.reasons[0].what
+
+
+def test_the_worst_reason_comes_first_and_gives_the_level() -> None:
+    verdict = judge(GIGABIT, replace(QUIET, lateness_counts=histogram(b20=100), busy=0.99))
+    assert verdict.level == "invalid"
+    assert [reason.level for reason in verdict.reasons] == ["invalid", "invalid", "suspect"]
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=40), st.floats(0.001, 0.999))
+def test_the_share_and_the_lateness_are_each_others_inverse(counts: list[int], share: float) -> None:
+    late_ns = lateness_of_share(counts, share)
+    assert share_later(counts, late_ns) <= share + 1e-9
+    if late_ns > 1e-6:
+        assert share_later(counts, late_ns * (1 - 1e-6)) >= share - 1e-3
