@@ -150,6 +150,10 @@ impl Wiring<'_> {
                 send(socket, &Order::SetInterfaceSysctls, &[])?;
                 node::wait_done(socket, &node.name)?;
             }
+            network.add_loopback_addresses(&node.loopback)?;
+            if let Some(bridge) = &node.bridge {
+                network.create_bridge(bridge, &node.interfaces)?;
+            }
             for port in Port::all(&node.interfaces) {
                 network.configure(&port)?;
             }
@@ -160,11 +164,7 @@ impl Wiring<'_> {
                 network.add_neighbours(&port)?;
             }
             for route in &node.routes {
-                let port = Port::all(&node.interfaces).find(|port| port.interface.name == route.interface);
-                let port = port.ok_or_else(|| {
-                    Error::new(format!("route to {} on {}: no interface {}", route.to, node.name, route.interface))
-                })?;
-                network.add_route(route, port.index)?;
+                network.add_route(route, &node.interfaces)?;
             }
         }
         Ok(())

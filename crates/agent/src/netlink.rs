@@ -35,6 +35,11 @@ impl Request {
         Self(Vec::new())
     }
 
+    /// How many bytes it has so far.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Appends a piece that was built apart.
     #[must_use]
     pub fn append(self, piece: &Self) -> Self {

@@ -12,10 +12,14 @@ use nix::sched::{unshare, CloneFlags};
 
 use crate::error::{Doing, Error, Result};
 use crate::netlink::{Request, Socket};
-use crate::plan::{Interface, Qdisc, Route};
+use crate::plan::{Bridge, Interface, Qdisc, Route};
 use crate::tc;
 
 const LOOPBACK_INDEX: u32 = 1;
+/// The size of `struct rtnexthop` of `linux/rtnetlink.h`.
+const RTNEXTHOP_BYTES: usize = 8;
+/// `IFLA_BR_STP_STATE` of `linux/if_link.h`.
+const IFLA_BR_STP_STATE: u16 = 5;
 /// `VETH_INFO_PEER` of `linux/veth.h`.
 const VETH_INFO_PEER: u16 = 1;
 
@@ -90,19 +94,64 @@ impl Network {
         Ok(())
     }
 
-    /// Adds a route through interface number `index`.
+    /// Gives the loopback addresses of its own.
     ///
     /// # Errors
-    /// The kernel refuses it, or an address is malformed.
-    pub fn add_route(&self, route: &Route, index: u32) -> Result<()> {
-        let via = parse_address(&route.via)?;
+    /// The kernel refuses one of them, or it is malformed.
+    pub fn add_loopback_addresses(&self, addresses: &[String]) -> Result<()> {
+        addresses.iter().try_for_each(|address| {
+            let (ip, prefix) = parse_prefix(address)?;
+            let request = address_request(LOOPBACK_INDEX, ip, prefix);
+            self.socket.request(request, || format!("address {address} on {}:lo", self.node))
+        })
+    }
+
+    /// Makes a bridge of all these interfaces of the node, which are there already, and sets it up.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn create_bridge(&self, bridge: &Bridge, interfaces: &[Interface]) -> Result<()> {
+        let index = LOOPBACK_INDEX + 1 + interfaces.len() as u32;
+        let request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+            .structure(&interface_header(index, 0))
+            .text(libc::IFLA_IFNAME, &bridge.name)
+            .nested(libc::IFLA_LINKINFO, |request| {
+                request.text(libc::IFLA_INFO_KIND, "bridge").nested(libc::IFLA_INFO_DATA, |request| {
+                    request.attribute(IFLA_BR_STP_STATE, &u32::from(bridge.stp).to_ne_bytes())
+                })
+            });
+        self.socket.request(request, || format!("bridge {} on {}", bridge.name, self.node))?;
+        for port in Port::all(interfaces) {
+            let request = Request::new(libc::RTM_NEWLINK, 0)
+                .structure(&interface_header(port.index, 0))
+                .attribute(libc::IFLA_MASTER, &index.to_ne_bytes());
+            let name = &port.interface.name;
+            self.socket.request(request, || format!("put {}:{name} into {}", self.node, bridge.name))?;
+        }
+        self.set_up(index, &bridge.name)
+    }
+
+    /// Adds a route of the node, whose interfaces these are.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or it is malformed.
+    pub fn add_route(&self, route: &Route, interfaces: &[Interface]) -> Result<()> {
+        let what = || format!("route to {} on {}", route.to, self.node);
+        let hops = route.hops.iter().map(|hop| {
+            let port = Port::all(interfaces).find(|port| port.interface.name == hop.interface);
+            let index = port.ok_or_else(|| Error::new(format!("{}: no interface {}", what(), hop.interface)))?.index;
+            Ok(Gateway { index, via: parse_address(&hop.via)? })
+        });
+        let hops = hops.collect::<Result<Vec<_>>>()?;
         let destination = match route.to.as_str() {
             "default" => None,
             to => Some(parse_prefix(to)?),
         };
-        self.socket.request(route_request(index, via, destination), || {
-            format!("route to {} via {} on {}:{}", route.to, route.via, self.node, route.interface)
-        })
+        let shares = route.shares.iter().map(|&share| hops.get(share).copied()).collect::<Option<Vec<_>>>();
+        let shares = shares.ok_or_else(|| Error::new(format!("{}: a share of no hop", what())))?;
+        let hops = if shares.is_empty() { hops } else { shares };
+        let request = route_request(&hops, destination).ok_or_else(|| Error::new(format!("{}: no hop", what())))?;
+        self.socket.request(request, what)
     }
 
     fn set_up(&self, index: u32, interface: &str) -> Result<()> {
@@ -179,7 +228,16 @@ fn neighbour_request(index: u32, ip: IpAddr, mac: [u8; 6]) -> Request {
         .attribute(libc::NDA_LLADDR, &mac)
 }
 
-fn route_request(index: u32, via: IpAddr, destination: Option<(IpAddr, u8)>) -> Request {
+/// A next hop of a route: interface number and address.
+#[derive(Clone, Copy)]
+struct Gateway {
+    index: u32,
+    via: IpAddr,
+}
+
+/// The request for a route by these hops, among which the kernel divides flows equally; `None` without any.
+fn route_request(hops: &[Gateway], destination: Option<(IpAddr, u8)>) -> Option<Request> {
+    let via = hops.first()?.via;
     let mut header = [0; 12]; // struct rtmsg
     header[0] = family(via);
     header[1] = destination.map_or(0, |(_, prefix)| prefix);
@@ -191,7 +249,23 @@ fn route_request(index: u32, via: IpAddr, destination: Option<(IpAddr, u8)>) -> 
     if let Some((ip, _)) = destination {
         request = request.attribute(libc::RTA_DST, &octets(ip));
     }
-    request.attribute(libc::RTA_GATEWAY, &octets(via)).attribute(libc::RTA_OIF, &index.to_ne_bytes())
+    if let [Gateway { index, via }] = hops {
+        return Some(
+            request.attribute(libc::RTA_GATEWAY, &octets(*via)).attribute(libc::RTA_OIF, &index.to_ne_bytes()),
+        );
+    }
+    Some(request.nested(libc::RTA_MULTIPATH, |request| {
+        hops.iter().fold(request, |request, hop| request.append(&multipath_hop(*hop)))
+    }))
+}
+
+/// One hop of a multipath route: `struct rtnexthop`, whose length counts its attributes too.
+fn multipath_hop(hop: Gateway) -> Request {
+    let gateway = Request::empty().attribute(libc::RTA_GATEWAY, &octets(hop.via));
+    let mut header = [0; RTNEXTHOP_BYTES];
+    header[0..2].copy_from_slice(&((RTNEXTHOP_BYTES + gateway.len()) as u16).to_ne_bytes());
+    header[4..8].copy_from_slice(&hop.index.to_ne_bytes());
+    Request::empty().structure(&header).append(&gateway)
 }
 
 fn family(ip: IpAddr) -> u8 {

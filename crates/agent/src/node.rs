@@ -273,7 +273,7 @@ mod tests {
         });
         let node: Node = serde_json::from_value(serde_json::json!({
             "name": "a", "guest": "guest0", "image": {"kind": "host"},
-            "interfaces": [interface], "routes": [], "sysctls": {}
+            "interfaces": [interface], "bridge": null, "loopback": [], "routes": [], "sysctls": {}
         }))
         .unwrap();
         assert!(is_of_interface(&node, "net/ipv6/conf/eth0/disable_ipv6"));

@@ -65,6 +65,10 @@ pub struct Node {
     _image: Image,
     /// Its network interfaces.
     pub interfaces: Vec<Interface>,
+    /// The bridge over all its interfaces, if it is a switch.
+    pub bridge: Option<Bridge>,
+    /// Addresses of its loopback, with prefix length.
+    pub loopback: Vec<String>,
     /// Its static routes.
     pub routes: Vec<Route>,
     /// Values to write below /proc/sys.
@@ -126,15 +130,35 @@ pub enum Qdisc {
     },
 }
 
+/// A kernel bridge.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bridge {
+    /// Its name.
+    pub name: String,
+    /// Whether it runs the spanning tree protocol.
+    pub stp: bool,
+}
+
 /// A static route.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     /// Destination with prefix length, or `default`.
     pub to: String,
-    /// The next hop.
+    /// The next hops, all equally good.
+    pub hops: Vec<Hop>,
+    /// The hop, by number, of each of so many equal shares of the flows; empty: as the kernel divides them.
+    pub shares: Vec<usize>,
+}
+
+/// The next node on the way.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hop {
+    /// Its address.
     pub via: String,
-    /// The interface.
+    /// The interface towards it.
     pub interface: String,
 }
 

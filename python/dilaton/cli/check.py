@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dilaton.lab import syntax, units
 from dilaton.lab.errors import LabError
-from dilaton.lab.loader import load
+from dilaton.lab.loader import load, locate
 from dilaton.lab.model import Lab
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
@@ -39,10 +39,13 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
     """
     try:
         lab = load(lab_file(path))
-        lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
-        return lab, compile_plan(lab)
     except LabError as error:
         raise BadInputError(str(error)) from error
+    lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
+    try:
+        return lab, compile_plan(lab)
+    except LabError as error:
+        raise BadInputError(str(locate(error, lab_file(path)))) from error
 
 
 def _times(overrides: Overrides) -> dict[str, object]:

@@ -5,5 +5,6 @@ from __future__ import annotations
 from dilaton.lab.errors import LabError, Problem
 from dilaton.lab.loader import load, loads
 from dilaton.lab.model import Lab
+from dilaton.lab.topology import Topology
 
-__all__ = ["Lab", "LabError", "Problem", "load", "loads"]
+__all__ = ["Lab", "LabError", "Problem", "Topology", "load", "loads"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from dilaton.lab import syntax, units
-from dilaton.lab.errors import Path
+from dilaton.lab.checks_network import check_network
+from dilaton.lab.errors import Finding, Path
 from dilaton.lab.expect import Expectation
 from dilaton.lab.model import BdpLimit, Lab, Link, Process
 
@@ -17,19 +17,11 @@ PARSED_PROGRAMS = frozenset({"ping", "iperf3"})
 """Programs whose output becomes a result."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Something wrong, at a path of the lab file: at its value, or at its key."""
-
-    path: Path
-    message: str
-    at_key: bool = False
-
-
 def check_lab(lab: Lab) -> Iterator[Finding]:
     """Yields everything that is wrong with a lab whose fields are right one by one."""
     yield from _check_nodes(lab)
     yield from _check_links(lab)
+    yield from check_network(lab)
     yield from _check_processes(lab)
     yield from _check_cycles(lab)
     yield from _check_expectations(lab)
@@ -58,10 +50,17 @@ def _check_links(lab: Lab) -> Iterator[Finding]:
             other = used.setdefault((end.node, end.interface), number)
             if other != number:
                 yield Finding(here, f"{end.node}:{end.interface} is already in use by links[{other}]")
-        a, b = link.endpoints
-        if a.node == b.node:
-            yield Finding((*path, "endpoints"), f"a link joins two nodes, and both ends of this are {a.node}")
+        yield from _check_ends(link, path)
         yield from _check_queues(link, path)
+
+
+def _check_ends(link: Link, path: Path) -> Iterator[Finding]:
+    a, b, *others = (end.node for end in link.endpoints)
+    if not others and a == b:
+        yield Finding((*path, "endpoints"), f"a link joins two nodes, and both ends of this are {a}")
+    elif others and len({a, b, *others}) != len(link.endpoints):
+        twice = next(name for name in (a, b, *others) if [a, b, *others].count(name) > 1)
+        yield Finding((*path, "endpoints"), f"{twice} is twice on this segment, which would be a loop")
 
 
 def _check_queues(link: Link, path: Path) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,15 @@ _LENGTH_MAX = 500
 
 Path = tuple[str | int, ...]
 """The way to a part of the lab file: field names, keys and list positions, as `("links", 0, "rate")`."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong, at a path of the lab file: at its value, or at its key."""
+
+    path: Path
+    message: str
+    at_key: bool = False
 
 
 @dataclass(frozen=True, order=True)
@@ -40,6 +50,12 @@ def field_name(path: Path) -> str:
     """A path as users read it: `links[0].endpoints[1]`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
+
+
+def path_of(field: str) -> Path:
+    """The path that `field_name` wrote."""
+    steps = re.findall(r"[^.\[\]]+", field)
+    return tuple(int(step) if step.isdecimal() else step for step in steps)
 
 
 def _one_line(text: str) -> str:

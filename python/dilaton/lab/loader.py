@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dilaton.lab.checks import Finding, check_lab
+from dilaton.lab.checks import check_lab
 from dilaton.lab.document import Document, read_document
-from dilaton.lab.errors import LabError, Path, Problem
+from dilaton.lab.errors import Finding, LabError, Path, Problem, path_of
 from dilaton.lab.model import Lab
 from dilaton.lab.wording import KEY, message
 
@@ -59,20 +59,25 @@ def loads(text: str, name: str) -> Lab:
     problems = list(document.problems)
     lab: Lab | None = None
     try:
-        lab = Lab.model_validate(document.data, by_name=False)
+        lab = _validate(document.data, name)
     except ValidationError as error:
         details = [detail for detail in error.errors() if not _follows(detail, document)]
         problems += [_problem(detail, document) for detail in details]
-        lab = _without_mistakes(document.data, details)
+        lab = _without_mistakes(document.data, details, name)
     reported = {_part(problem.field) for problem in problems}
-    for finding in check_lab(lab) if lab else ():
-        problem = _found(finding, document)
-        # What is left of a part with a mistake may look wrong for that reason only.
-        if _part(problem.field) not in reported:
-            problems.append(problem)
+    found = [_found(finding, lab, document) for finding in check_lab(lab)] if lab else []
+    # What is left of a part with a mistake may look wrong for that reason only.
+    problems += [problem for problem in found if _part(problem.field) not in reported]
     if problems or lab is None:
         raise LabError(problems)
     return lab
+
+
+def locate(error: LabError, path: str | os.PathLike[str]) -> LabError:
+    """What planning found wrong with a lab, at its place in the lab's file."""
+    file = os.fspath(path)
+    document = read_document(FilePath(file).read_text(encoding="utf-8-sig"), file)
+    return LabError([document.problem(path_of(problem.field), problem.message) for problem in error.problems])
 
 
 def _follows(detail: ErrorDetails, document: Document) -> bool:
@@ -82,7 +87,22 @@ def _follows(detail: ErrorDetails, document: Document) -> bool:
     return is_empty or detail["type"] == "default_factory_not_called"
 
 
-def _found(finding: Finding, document: Document) -> Problem:
+def _validate(data: Any, file: str) -> Lab:
+    """Makes a lab of data; paths in it start at the directory of the lab's file."""
+    return Lab.model_validate(data, by_name=False, context={"directory": os.path.dirname(file) or "."})
+
+
+def _found(finding: Finding, lab: Lab, document: Document) -> Problem:
+    """A finding, at its place in the file: links of the topology come first in a lab, and are not in its file."""
+    match finding.path:
+        case ("links", int(number), *rest) if lab.topology:
+            written = number - len(lab.topology.links)
+            if written < 0:
+                ends = " -- ".join(end.node for end in lab.links[number].endpoints)
+                return document.problem(("topology",), f"link {ends}: {finding.message}")
+            return document.problem(("links", written, *rest), finding.message, finding.at_key)
+        case ("nodes", str(name), *_) if lab.topology and name not in (document.data.get("nodes") or {}):
+            return document.problem(("topology",), f"node {name}: {finding.message}")
     return document.problem(finding.path, finding.message, finding.at_key)
 
 
@@ -91,9 +111,11 @@ def _part(field: str) -> str:
     return field.split(".", maxsplit=1)[0]
 
 
-def _without_mistakes(data: Any, details: list[ErrorDetails]) -> Lab | None:
+def _without_mistakes(data: Any, details: list[ErrorDetails], file: str) -> Lab | None:
     """The lab without the fields in error, so that the rest of it can be checked; None if nothing would be left."""
     bad_names = any(detail["loc"][:1] == ("nodes",) and detail["loc"][-1] == KEY for detail in details)
+    # Without its topology a lab lacks most nodes.
+    bad_names |= any(detail["loc"][:1] == ("topology",) for detail in details)
     if bad_names or not isinstance(data, dict):
         return None
     rest = {"name": "unnamed"} | copy.deepcopy(data)
@@ -104,7 +126,7 @@ def _without_mistakes(data: Any, details: list[ErrorDetails]) -> Lab | None:
         if "run" not in rest:
             rest.pop("expect", None)
         try:
-            return Lab.model_validate(rest, by_name=False)
+            return _validate(rest, file)
         except ValidationError as error:
             details = error.errors()
     return None

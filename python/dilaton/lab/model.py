@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import posixpath
 from fractions import Fraction
+from ipaddress import IPv4Interface, IPv6Interface
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, ValidationInfo, model_validator
 
 from dilaton.lab import syntax, units
+from dilaton.lab.addressing import Addressing, parse_address, parse_addresses
 from dilaton.lab.expect import Expectation, parse_expectation
+from dilaton.lab.inheritance import inherit
+from dilaton.lab.part import Part
+from dilaton.lab.routing import Routing
+from dilaton.lab.topology import Topology, parse_topology
 
 READY_TIMEOUT_NS = 30 * 10**9
 
@@ -34,12 +40,6 @@ Text = Annotated[str, BeforeValidator(syntax.parse_text)]
 Path = Annotated[str, BeforeValidator(syntax.parse_path)]
 
 
-class Part(BaseModel):
-    """Base of every part of a lab: immutable, and nothing unknown in it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_alias=True, validate_by_name=True)
-
-
 class Time(Part):
     """What drives virtual time, and the time dilation factor (host seconds per virtual second), exact."""
 
@@ -50,6 +50,13 @@ class Time(Part):
 class Node(Part):
     """An emulated machine. `sysctls` has keys with slashes, as the plan wants them."""
 
+    kind: Annotated[str | None, BeforeValidator(syntax.parse_kind_name)] = None
+    """In a lab that was read: None, or one of `KINDS` unless the lab is wrong. None: a host, which forwards packets if
+    it has two links or more."""
+    group: Text | None = None
+    """Whose settings it inherits."""
+    stp: Flag = False
+    """Of a switch: whether it runs the spanning tree protocol."""
     image: Annotated[Literal["host"], BeforeValidator(syntax.parse_image)] = "host"
     sysctls: dict[Annotated[str, BeforeValidator(syntax.parse_sysctl_key)], Text] = Field(default_factory=dict)
 
@@ -115,6 +122,11 @@ class Endpoint(Part):
     node: Text
     interface: Annotated[str, BeforeValidator(syntax.parse_interface)] = ""
     """Empty only until it is part of a lab, which gives it the next free of eth0, eth1, … of its node."""
+    addresses: Annotated[
+        list[Annotated[InstanceOf[IPv4Interface] | InstanceOf[IPv6Interface], BeforeValidator(parse_address)]],
+        BeforeValidator(parse_addresses),
+    ] = Field(default_factory=list, validation_alias="address")
+    """Empty: planned."""
 
     @model_validator(mode="before")
     @classmethod
@@ -126,15 +138,21 @@ class Endpoint(Part):
 
 
 class Link(Direction):
-    """A point-to-point link between two nodes, a and b in the order in which they are written."""
+    """A link between two nodes, a and b in the order in which they are written; or a segment of more than two.
 
-    endpoints: Annotated[tuple[Endpoint, Endpoint], BeforeValidator(syntax.split_endpoints)]
+    Each node of a segment has a port of its own with the rate and queue of the link; delay, loss and all else happens
+    once, to what it sends.
+    """
+
+    endpoints: Annotated[tuple[Endpoint, ...], BeforeValidator(syntax.split_endpoints)]
     a_to_b: Direction = Direction()
     """What differs from the link's own fields in this direction."""
     b_to_a: Direction = Direction()
     mtu: Annotated[int, _count("an MTU", 68, 65535)] = 1500
     offload: Flag = False
     """Whether interfaces keep segmentation and checksum offloads; with them a queue sees packets beyond the MTU."""
+    cost: Annotated[int, _count("a cost", 1, 65535)] = 1
+    """What a path over the link costs; the shortest path is the cheapest."""
 
     @model_validator(mode="before")
     @classmethod
@@ -224,14 +242,49 @@ class Process(Part):
     """The exit status that counts as success; None: any."""
 
 
+NodeName = Annotated[str, BeforeValidator(syntax.parse_node_name)]
+
+
+def _make_topology(value: object, info: ValidationInfo) -> Topology:
+    """The context says which directory the paths in a lab start at; without one it is the present directory."""
+    return parse_topology(value, info.data.get("seed", 1), (info.context or {}).get("directory", "."))
+
+
+def _complete_nodes(written: dict[str, Node], info: ValidationInfo) -> dict[str, Node]:
+    """The nodes of the topology and those that are written, each with what it inherits."""
+    topology: Topology | None = info.data.get("topology")
+    made = topology.nodes if topology else {}
+    layers = [info.data.get(name, empty) for name, empty in (("defaults", Node()), ("kinds", {}), ("groups", {}))]
+    names = dict.fromkeys([*made, *written])
+    return {name: inherit(written.get(name, Node()), made.get(name), *layers) for name in names}
+
+
+def _complete_links(written: list[Link], info: ValidationInfo) -> list[Link]:
+    topology: Topology | None = info.data.get("topology")
+    return [*(topology.links if topology else ()), *written]
+
+
 class Lab(Part):
     """All that a user wrote."""
 
     name: Annotated[str, BeforeValidator(syntax.parse_lab_name)]
     seed: Annotated[int, _count("a seed", 0, 2**63 - 1)] = 1
     time: Time = Time()
-    nodes: dict[Annotated[str, BeforeValidator(syntax.parse_node_name)], Node]
-    links: Annotated[list[Link], AfterValidator(_name_interfaces)] = Field(default_factory=list)
+    topology: Annotated[InstanceOf[Topology], BeforeValidator(_make_topology)] | None = None
+    """What `nodes` and `links` begin with."""
+    defaults: Node = Node()
+    kinds: dict[Text, Node] = Field(default_factory=dict)
+    groups: dict[Text, Node] = Field(default_factory=dict)
+    nodes: Annotated[dict[NodeName, Node], AfterValidator(_complete_nodes), Field(validate_default=True)] = Field(
+        default_factory=dict
+    )
+    """All nodes, with all that they inherit."""
+    links: Annotated[
+        list[Link], AfterValidator(_complete_links), AfterValidator(_name_interfaces), Field(validate_default=True)
+    ] = Field(default_factory=list)
+    """All links: those of the topology, then those that are written."""
+    routing: Routing = Routing()
+    addressing: Addressing = Addressing()
     run: list[Process] = Field(default_factory=list)
     stop_after_ns: Annotated[int, _duration("a duration")] | None = Field(default=None, validation_alias="stop_after")
     """Virtual time at which the run ends, whatever still runs."""

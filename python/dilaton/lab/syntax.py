@@ -10,7 +10,7 @@ import difflib
 import re
 import shlex
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from dilaton.lab import units
@@ -65,6 +65,15 @@ def parse_flag(value: object) -> bool:
     raise ValueError(f"{units.shown(value)}: must be true or false")
 
 
+def parse_choice(value: object, what: str, choices: Sequence[str]) -> str:
+    """Reads one of some words; `what` is what they are, as in `a drive`."""
+    text = units.shown(value)
+    if text not in choices:
+        hint = did_you_mean(text, choices) or f"; use {', '.join(choices[:-1])} or {choices[-1]}"
+        raise ValueError(f"{text}: not {what}{hint}")
+    return text
+
+
 def parse_drive(value: object) -> object:
     """Reads what drives virtual time."""
     if value == "event":
@@ -72,6 +81,11 @@ def parse_drive(value: object) -> object:
     if value not in ("wall", "work"):
         raise ValueError(f"{units.shown(value)}: not a drive; use wall or work")
     return value
+
+
+def parse_kind_name(value: object) -> str | None:
+    """Reads the kind of a node: a built-in one, or one that the lab defines."""
+    return None if value is None else parse_text(value)
 
 
 def parse_image(value: object) -> object:
@@ -116,10 +130,10 @@ def parse_node_name(value: object) -> str:
 
 
 def split_endpoints(value: object) -> object:
-    """Splits the short form of a link, `a -- b` or `a:eth0 -- b:eth1`, and requires two endpoints."""
+    """Splits the short form of a link, `a -- b` or `a:eth0 -- b:eth1`, and requires two endpoints or more."""
     ends = _SHORT_LINK.split(value.strip()) if isinstance(value, str) else value
-    if not isinstance(ends, list | tuple) or len(ends) != 2:
-        raise ValueError('a link has two endpoints: write ["a:eth0", "b:eth0"] or a -- b')
+    if not isinstance(ends, list | tuple) or len(ends) < 2:
+        raise ValueError('a link has two endpoints or more: write ["a:eth0", "b:eth0"] or a -- b')
     return tuple(ends)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dilaton.lab.model import Lab
 from dilaton.plan.links import ETHERNET_HEADER_BYTES, queue_packets
 from dilaton.plan.model import Guest
@@ -29,14 +31,17 @@ TCP_MEMORY_SHARES = (4, 3, 2)
 """TCP's three marks (at ease, under pressure, refusing) as fractions 1/n of the guest's memory. The defaults are about
 a twentieth, one machine's worth; a guest is many machines, and a receiver out of memory drops what no queue dropped."""
 
+NEIGHBOURS_MAX = 1 << 20
+"""Resolved neighbours of all nodes together, whose table the kernel keeps as one; the default is 1,024."""
+
 PAGE_BYTES = 4096
 
 BUILT_IN_CONGESTION_CONTROLS = ("cubic", "reno")
 
 
-def guest(lab: Lab) -> Guest:
-    """The guest of a lab."""
-    modules = [*MODULES, *_congestion_controls(lab)]
+def guest(lab: Lab, kind_modules: Iterable[str]) -> Guest:
+    """The guest of a lab, whose kinds of nodes need these modules."""
+    modules = [*MODULES, *kind_modules, *_congestion_controls(lab)]
     memory = memory_bytes(lab)
     return Guest(name=GUEST, memory_bytes=memory, modules=modules, sysctls=_sysctls(memory))
 
@@ -44,7 +49,12 @@ def guest(lab: Lab) -> Guest:
 def _sysctls(memory: int) -> dict[str, str]:
     """Limits of a single machine that must not show in a guest that holds many, given its memory in bytes."""
     marks = " ".join(str(memory // PAGE_BYTES // share) for share in TCP_MEMORY_SHARES)
-    return {"net/core/netdev_max_backlog": str(BACKLOG_PACKETS), "net/ipv4/tcp_mem": marks, "net/ipv4/udp_mem": marks}
+    return {
+        "net/core/netdev_max_backlog": str(BACKLOG_PACKETS),
+        "net/ipv4/tcp_mem": marks,
+        "net/ipv4/udp_mem": marks,
+        "net/ipv4/neigh/default/gc_thresh3": str(NEIGHBOURS_MAX),
+    }
 
 
 def memory_bytes(lab: Lab) -> int:

@@ -70,12 +70,29 @@ class Interface(Part):
     qdiscs: list[Netem]
 
 
-class Route(Part):
-    """A static route of a node."""
+class Hop(Part):
+    """The next node on the way."""
 
-    to: str
     via: str
     interface: str
+
+
+class Route(Part):
+    """A static route of a node, by one hop or by several that are equally good."""
+
+    to: str
+    """A prefix, or `default`; then the hops say whether of IPv4 or IPv6."""
+    hops: list[Hop] = Field(min_length=1)
+    shares: list[int]
+    """Which hop (by its number) each of so many equal shares of the flows takes; empty: as the kernel divides them."""
+
+
+class Bridge(Part):
+    """A kernel bridge over all interfaces of a node."""
+
+    name: str
+    stp: bool
+    """Whether it runs the spanning tree protocol (IEEE 802.1D)."""
 
 
 class Image(Part):
@@ -91,6 +108,9 @@ class Node(Part):
     guest: str
     image: Image
     interfaces: list[Interface]
+    bridge: Bridge | None
+    loopback: list[str]
+    """Addresses of the interface `lo` besides 127.0.0.1 and ::1, with prefix length."""
     routes: list[Route]
     sysctls: dict[str, str]
     """Written below /proc/sys in the node, keys with slashes, e.g. `net/ipv4/ip_forward`."""

@@ -1,104 +1,252 @@
-"""Static routes: shortest paths by hop count, in few lines.
+"""Static routes by cheapest paths, in few lines.
 
-Every address of the lab is a position in 10.0.0.0/8 (see `addresses`), and for one node each of them has a next hop.
-Consecutive positions with the same next hop make a run, and a run is a few prefixes. Links that are written one after
-another tend to lie in the same direction, so a node in a line of n has O(log n) routes instead of O(n).
+Every address of the lab belongs to a unit: one address of a point-to-point link (or the half of its prefix in which it
+lies), the prefix of a segment, a loopback. For one node each unit has its next hops. Adjacent units with the same hops
+make a run, and a run is a few prefixes. Links that are written one after another tend to lie in the same direction, so
+a node in a line of n has O(log n) routes instead of O(n).
 
-The addresses of a node's own links need no route, since the connected /31 is more specific than any prefix that a run
-makes: they fit into whatever run surrounds them.
+The units of a node's own links need no route, since the connected prefix is more specific than any that a run makes:
+they fit into whatever run surrounds them.
 
-Between paths of the same length, the link that comes first in the lab wins. Each hop brings a packet nearer to the
-address's node, so no choice can make a loop.
+Between paths of the same cost, `shortest-path` takes the one whose first link comes first in the lab; `ecmp` takes all
+of them. Each hop brings a packet nearer to the address's node, so no choice can make a loop. What leads to a link
+between two nodes of kind router, where traffic passes but does not end, may be any of these paths: such a unit is
+loose, and joins a run that any of its hops suits.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from random import Random
 
-_OWN = -1
-"""Stands for the next hop to an address of a node's own link."""
+from dilaton.lab.kinds import ROUTER
+from dilaton.lab.model import Lab
+from dilaton.lab.segments import Segment
+from dilaton.plan.addresses import BITS, AddressPlan, Prefix, Version, ip
+from dilaton.plan.model import Hop as PlannedHop
+from dilaton.plan.model import Route
+from dilaton.plan.paths import Hop, Paths, Vertex
 
-_NETWORK_SIZE = 1 << 24
+SHARES_PER_HOP = 16
+"""How finely flows are divided; see `Spread`."""
+
+Hops = int
+"""A set of the hops of a node: bit i stands for the hop number i, in the order of links."""
+
+Need = tuple[Hops, bool] | None
+"""The hops that a node has to a unit, and whether the unit is loose; None: it needs no route."""
 
 
 @dataclass(frozen=True)
-class Prefix:
-    """Positions in 10.0.0.0/8 that share a next hop: `size` of them, a power of two, from `start`."""
+class Unit:
+    """Addresses that lie next to each other and are reached alike: from `start` to before `end`."""
 
     start: int
-    size: int
-    link: int
-    """The link to the next hop."""
-
-    @property
-    def length(self) -> int:
-        """The prefix length."""
-        return 33 - self.size.bit_length()
+    end: int
+    target: Vertex
+    segment: int | None
+    """The segment that they are of; None: they are of `target` or of hosts that hang on it alone."""
+    is_loose: bool
+    """Whether any of the cheapest paths will do."""
 
 
-class Topology:
-    """The graph of a lab: nodes and links by their positions."""
+class Spread:
+    """How a node divides flows among hops of the same cost.
 
-    def __init__(self, nodes: int, links: Sequence[tuple[int, int]]) -> None:
-        """A graph of `nodes` nodes; each link is the positions of its nodes a and b."""
-        self.links = links
-        self.owners = [node for ends in links for node in ends]
-        """The node that has each address, by its position."""
-        self.adjacent: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
-        """For each node, its neighbours with the links to them, in the order of links."""
-        for number, (a, b) in enumerate(links):
-            self.adjacent[a].append((b, number))
-            self.adjacent[b].append((a, number))
+    The kernel divides the range of its hash in order, with one key for all nodes: with two hops at every node, all
+    flows that the first node sends by its first hop would be sent by the first hop at the second node too, and half of
+    the paths would never be used. So the range is cut into many shares, and each node deals them to its hops in an
+    order of its own, which the seed decides.
+    """
 
-    def first_links(self, source: int) -> list[int | None]:
-        """For each node, the first link of the shortest path to it; None for `source` and where no path leads."""
-        first: list[int | None] = [None] * len(self.adjacent)
-        seen = [False] * len(self.adjacent)
-        seen[source] = True
-        waiting = deque([source])
-        while waiting:
-            node = waiting.popleft()
-            for neighbour, link in self.adjacent[node]:
-                if not seen[neighbour]:
-                    seen[neighbour] = True
-                    first[neighbour] = link if node == source else first[node]
-                    waiting.append(neighbour)
-        return first
+    def __init__(self, seed: int, node: str) -> None:
+        self._random = Random(f"{seed} {node}")
+        self._shares: dict[int, list[int]] = {}
 
-    def prefixes(self, source: int) -> Iterator[Prefix]:
-        """The routes of a node to the addresses of all nodes that it can reach."""
-        first = self.first_links(source)
-        hops = [first[owner] for owner in self.owners]
-        for _, link in self.adjacent[source]:
-            hops[2 * link] = hops[2 * link + 1] = _OWN
-        for start, end, hop in _runs(hops):
-            for position, size in _split(start, end):
-                if any(inner != _OWN for inner in hops[position : position + size]):
-                    yield Prefix(position, size, hop)
+    def shares(self, hops: int) -> list[int]:
+        """The hop of each share, each of them the same number of times; nothing for a single hop."""
+        if hops == 1:
+            return []
+        if hops not in self._shares:
+            dealt = [hop for hop in range(hops) for _ in range(SHARES_PER_HOP)]
+            self._random.shuffle(dealt)
+            self._shares[hops] = dealt
+        return self._shares[hops]
 
 
-def _runs(hops: Sequence[int | None]) -> Iterator[tuple[int, int, int]]:
-    """Ranges with the same next hop, each from and to an address that needs it, with own addresses in between."""
-    start = end = 0
-    current: int | None = None
-    for position, hop in enumerate(hops):
-        if hop == _OWN:
+class Routes:
+    """The routes of all nodes of a lab."""
+
+    def __init__(self, lab: Lab, segments: Sequence[Segment], paths: Paths, plan: AddressPlan) -> None:
+        """Computes the next hops of every node to every unit."""
+        self._lab, self._paths, self._plan = lab, paths, plan
+        self._is_ecmp = lab.routing.policy == "ecmp"
+        self._units: dict[Version, list[Unit]] = {4: [], 6: []}
+        for number, segment in enumerate(segments):
+            for prefix in plan.prefixes[number].values():
+                self._units[prefix.version] += self._units_of(number, segment, prefix)
+        for node, addresses in plan.loopbacks.items():
+            for version, value in addresses.items():
+                self._units[version].append(Unit(value, value + 1, paths.target(node), None, is_loose=False))
+        for version, units in self._units.items():
+            self._units[version] = _joined(sorted(units, key=lambda unit: unit.start))
+        targets = {unit.target for units in self._units.values() for unit in units}
+        self._ways = {name: paths.ways(name) for name in lab.nodes}
+        """The hops of each node, by number."""
+        numbers = {name: {hop: number for number, hop in enumerate(ways)} for name, ways in self._ways.items()}
+        self._hops: dict[str, dict[Vertex, Hops]] = {name: {} for name in lab.nodes}
+        if lab.routing.policy != "none":
+            for target in sorted(targets, key=str):
+                for node, hops in paths.hops(target).items():
+                    self._hops[node][target] = sum(1 << numbers[node][hop] for hop in hops)
+
+    def of(self, node: str) -> list[Route]:
+        """The routes of a node: one to everything where there is only one way."""
+        if self._lab.routing.policy == "none" or not self._paths.ports[node]:
+            return []
+        spread = Spread(self._lab.seed, node)
+        routes = []
+        for version in [version for version, units in self._units.items() if units]:
+            if self._paths.is_stub(node):
+                found = [("default", self._chosen((1 << len(self._ways[node])) - 1))]
+            else:
+                found = [
+                    (f"{ip(version, start)}/{BITS[version] - size.bit_length() + 1}", hops)
+                    for start, size, hops in self._prefixes(node, version)
+                ]
+            found = [(to, hops) for to, hops in found if self._has_addresses(node, hops, version)]
+            planned = {hops: self._plan_hops(node, hops, version) for hops in {hops for _, hops in found}}
+            # The kernel takes a hop of an IPv6 route only once, so there it divides the flows itself.
+            routes += [
+                Route(to=to, hops=planned[hops], shares=spread.shares(len(planned[hops])) if version == 4 else [])
+                for to, hops in found
+            ]
+        return routes
+
+    def _chosen(self, hops: Hops) -> Hops:
+        return hops if self._is_ecmp else hops & -hops
+
+    def _members(self, node: str, hops: Hops) -> list[Hop]:
+        return [hop for number, hop in enumerate(self._ways[node]) if hops >> number & 1]
+
+    def _has_addresses(self, node: str, hops: Hops, version: Version) -> bool:
+        members = self._members(node, hops)
+        return bool(members) and all(version in self._plan.addresses[hop.other] for hop in members)
+
+    def _plan_hops(self, node: str, hops: Hops, version: Version) -> list[PlannedHop]:
+        return [
+            PlannedHop(
+                via=ip(version, self._plan.addresses[hop.other][version]),
+                interface=self._lab.links[hop.own.link].endpoints[hop.own.side].interface,
+            )
+            for hop in self._members(node, hops)
+        ]
+
+    def _units_of(self, number: int, segment: Segment, prefix: Prefix) -> Iterator[Unit]:
+        """A pair of addresses is a unit each, or a half each of the four of a /30; a larger prefix is one unit."""
+        start, size = prefix.start, prefix.size
+        nodes = [port.node for port in segment.ports]
+        is_loose = not segment.switches and all(self._lab.nodes[name].kind == ROUTER for name in nodes)
+        if segment.switches or len(nodes) != 2:
+            yield Unit(start, start + size, number, number, is_loose)
+            return
+        own = None if any(self._paths.is_stub(name) for name in nodes) else number
+        if size > 4:
+            yield Unit(start, start + size, self._paths.target(nodes[0]), own, is_loose)
+            return
+        for port in segment.ports:
+            half = start + (self._plan.addresses[port][prefix.version] - start) // (size // 2) * (size // 2)
+            yield Unit(half, half + size // 2, self._paths.target(port.node), own, is_loose)
+
+    def _prefixes(self, node: str, version: Version) -> Iterator[tuple[int, int, Hops]]:
+        own = {number for _, number in self._paths.ports[node]}
+        table = self._hops[node]
+        units = self._units[version]
+        needs: list[Need] = []
+        for unit in units:
+            if unit.segment in own or unit.target == node:
+                needs.append(None)
+            else:
+                hops = table.get(unit.target, 0)
+                needs.append((hops if unit.is_loose else self._chosen(hops), unit.is_loose))
+        for first, last, hops in runs(units, needs):
+            place = first
+            for start, size in _split(units[first].start, units[last - 1].end):
+                is_needed = False
+                while place < last and units[place].start < start + size:
+                    is_needed |= needs[place] is not None
+                    if units[place].end > start + size:
+                        break
+                    place += 1
+                if is_needed:
+                    yield start, size, self._chosen(hops)
+
+
+def _joined(units: Iterable[Unit]) -> list[Unit]:
+    """The same units, with those in one that lie together and are the same to every node, as the hosts of a router."""
+    joined: list[Unit] = []
+    for unit in units:
+        last = joined[-1] if joined else None
+        if (
+            last
+            and last.segment is None
+            and unit.segment is None
+            and last.end == unit.start
+            and last.target == unit.target
+        ):
+            joined[-1] = Unit(last.start, unit.end, unit.target, None, last.is_loose and unit.is_loose)
+        else:
+            joined.append(unit)
+    return joined
+
+
+def runs(units: Sequence[Unit], needs: Sequence[Need]) -> Iterator[tuple[int, int, Hops]]:
+    """Ranges of adjacent units that some hops suit, each from and to a unit that needs them, with own ones in between.
+
+    Units without a path (no hops at all) end a run, as a gap between the addresses does.
+
+    Yields:
+        The first unit, the one after the last, and the hops.
+    """
+    first = last = 0
+    current: Hops = 0
+    is_loose = False
+    end: int | None = None
+    for place, (unit, need) in enumerate(zip(units, needs, strict=True)):
+        if current and unit.start != end:
+            yield first, last, current
+            current = 0
+        end = unit.end
+        if need is None:
             continue
-        if hop != current:
-            if current is not None:
-                yield start, end, current
-            start, current = position, hop
-        end = position + 1
-    if current is not None:
-        yield start, end, current
+        common = _common(current, need[0], is_loose, need[1]) if current else 0
+        if common:
+            current, is_loose = common, is_loose and need[1]
+        else:
+            if current:
+                yield first, last, current
+            first, (current, is_loose) = place, need
+        last = place + 1
+    if current:
+        yield first, last, current
+
+
+def _common(run: Hops, unit: Hops, run_is_loose: bool, unit_is_loose: bool) -> Hops:
+    """The hops that suit both a run and a unit: a loose one is content with any of its own."""
+    if run_is_loose and unit_is_loose:
+        return run & unit
+    if unit_is_loose:
+        return run if not run & ~unit else 0
+    if run_is_loose:
+        return unit if not unit & ~run else 0
+    return run if run == unit else 0
 
 
 def _split(start: int, end: int) -> Iterator[tuple[int, int]]:
     """The largest aligned blocks that make up a range, as start and size."""
     while start < end:
-        size = start & -start or _NETWORK_SIZE
+        size = start & -start or 1 << (end - 1).bit_length()
         while start + size > end:
             size //= 2
         yield start, size

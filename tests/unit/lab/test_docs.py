@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from dilaton.lab import loads
+from dilaton.lab.addressing import Addressing, PointToPointPool
 from dilaton.lab.expect import METRICS
 from dilaton.lab.model import Direction, Lab, Link, Node, Part, Process, Queue, Ready, Time
+from dilaton.lab.routing import Routing
 
 REFERENCE = (Path(__file__).resolve().parents[3] / "docs" / "lab-language.md").read_text()
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", REFERENCE, re.MULTILINE | re.DOTALL)
@@ -25,7 +27,9 @@ def test_every_example_is_a_good_lab(text: str) -> None:
     loads(head + text, "lab.yaml")
 
 
-@pytest.mark.parametrize("part", [Lab, Time, Node, Link, Direction, Queue, Process, Ready])
+@pytest.mark.parametrize(
+    "part", [Lab, Time, Node, Link, Direction, Queue, Process, Ready, Routing, Addressing, PointToPointPool]
+)
 def test_every_field_is_documented(part: type[Part]) -> None:
     names = [str(field.validation_alias or name) for name, field in part.model_fields.items()]
     assert [name for name in names if f"`{name}" not in REFERENCE] == []

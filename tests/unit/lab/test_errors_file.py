@@ -44,7 +44,7 @@ YAML = [
 
 FIELDS = [
     ("a missing name", "nodes: {a: {}}\n", "lab.yaml:1:1: name: missing; write for example name: dumbbell"),
-    ("a missing list of nodes", "name: x\n", "lab.yaml:1:1: nodes: missing; write for example nodes: {a: {}, b: {}}"),
+    ("a missing list of nodes", "name: x\n", "lab.yaml:1:1: nodes: no nodes; write at least one, as in nodes: {a: {}}"),
     ("no nodes", "name: x\nnodes: {}\n", "lab.yaml:2:8: nodes: no nodes; write at least one, as in nodes: {a: {}}"),
     ("a typo in a top-level field", HEAD + "sede: 3\n", "lab.yaml:3:1: sede: unknown field; did you mean seed?"),
     (

@@ -97,9 +97,14 @@ LINKS = [
         "lab.yaml:3:9: links[0].endpoints: a link joins two nodes, and both ends of this are a",
     ),
     (
-        "a link with three endpoints",
+        "a link with one endpoint",
+        HEAD + "links: [{endpoints: [a]}]\n",
+        'lab.yaml:3:21: links[0].endpoints: a link has two endpoints or more: write ["a:eth0", "b:eth0"] or a -- b',
+    ),
+    (
+        "a segment that a node is on twice",
         HEAD + "links: [{endpoints: [a, b, a]}]\n",
-        'lab.yaml:3:21: links[0].endpoints: a link has two endpoints: write ["a:eth0", "b:eth0"] or a -- b',
+        "lab.yaml:3:21: links[0].endpoints: a is twice on this segment, which would be a loop",
     ),
     (
         "an endpoint without an interface after its colon",

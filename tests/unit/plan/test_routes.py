@@ -46,7 +46,8 @@ class Forwarding:
             (ip_interface(address).network, None) for i in node.interfaces for address in i.addresses
         ]
         for route in node.routes:
-            self.table.append((ip_network("0.0.0.0/0" if route.to == "default" else route.to), ip_address(route.via)))
+            [hop] = route.hops
+            self.table.append((ip_network("0.0.0.0/0" if route.to == "default" else route.to), ip_address(hop.via)))
         self.table.sort(key=lambda entry: -entry[0].prefixlen)
 
     def next_hop(self, to: object) -> object:
@@ -112,7 +113,7 @@ def test_routes_are_usable_and_do_not_overlap(graph: tuple[int, Edges]) -> None:
         assert not any(a.overlaps(b) for a in networks for b in networks if a is not b)
         assert not set(networks) & set(connected.values())
         for route in node.routes:
-            assert ip_address(route.via) in connected[route.interface]
+            assert all(ip_address(hop.via) in connected[hop.interface] for hop in route.hops)
         if len(node.interfaces) == 1:
             assert [route.to for route in node.routes] == ["default"]
 

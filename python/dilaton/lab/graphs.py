@@ -1,0 +1,80 @@
+"""Topologies as networkx graphs, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import networkx
+from pydantic import ValidationError
+
+from dilaton.lab import syntax
+from dilaton.lab.model import Link, Node
+from dilaton.lab.topology import Topology
+
+AnyPart = TypeVar("AnyPart", Node, Link)
+
+
+def from_networkx(graph: networkx.Graph[Any]) -> Topology:
+    """See `Topology.from_networkx`."""
+    names = {node: node_name(node) for node in graph}
+    owners: dict[str, Any] = {}
+    for node, name in names.items():
+        if owners.setdefault(name, node) != node:
+            raise ValueError(f"nodes {owners[name]!r} and {node!r}: both would be called {name}")
+    nodes, positions = {}, {}
+    for node, attributes in graph.nodes(data=True):
+        fields = dict(attributes)
+        if (position := fields.pop("pos", None)) is not None:
+            positions[names[node]] = (float(position[0]), float(position[1]))
+        nodes[names[node]] = _part(Node, fields, f"node {node!r}")
+    links = [
+        _part(Link, {"endpoints": [names[a], names[b]], **attributes}, f"edge {a!r} -- {b!r}")
+        for a, b, attributes in graph.edges(data=True)
+    ]
+    return Topology(nodes, links, positions)
+
+
+def to_networkx(topology: Topology) -> networkx.MultiGraph[str]:
+    """See `Topology.to_networkx`."""
+    graph: networkx.MultiGraph[str] = networkx.MultiGraph()
+    for name, node in topology.nodes.items():
+        graph.add_node(name, **written(node))
+        if name in topology.positions:
+            graph.nodes[name]["pos"] = topology.positions[name]
+    for number, link in enumerate(topology.links):
+        a, b, *others = (end.node for end in link.endpoints)
+        attributes = {key: value for key, value in written(link).items() if key != "endpoints"}
+        if not others:
+            graph.add_edge(a, b, **attributes)
+            continue
+        segment = f"segment {number}"
+        graph.add_node(segment, group="segment")
+        graph.add_edges_from((segment, end, attributes) for end in (a, b, *others))
+    return graph
+
+
+def written(part: Node | Link) -> Mapping[str, Any]:
+    """What is said of a part, by the names that users write."""
+    return part.model_dump(by_alias=True, exclude_unset=True)
+
+
+def node_name(node: object) -> str:
+    """The name that a node of a graph has in a lab: its text; a number gets an n before it.
+
+    Raises:
+        ValueError: it cannot be a host name.
+    """
+    text = str(node)
+    return syntax.parse_node_name(f"n{text}" if text.isdecimal() else text)
+
+
+def _part(model: type[AnyPart], fields: dict[str, Any], subject: str) -> AnyPart:
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        place = ".".join(str(step) for step in detail["loc"])
+        raise ValueError(
+            f"{subject}: {place}: {detail['ctx']['error'] if 'ctx' in detail else detail['msg']}"
+        ) from error

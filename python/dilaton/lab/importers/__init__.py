@@ -1,0 +1,1 @@
+"""Readers of files that describe networks, one a format."""

@@ -1,0 +1,20 @@
+"""`full-mesh`: every node linked with every other."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import networkx
+
+from dilaton.lab.topologies._generator import GraphGenerator, count, on_circle
+from dilaton.lab.topology import Topology
+
+
+class Source(GraphGenerator):
+    """`nodes` nodes and a link between any two of them."""
+
+    nodes: Annotated[int, count("a number of nodes", 2, 1000)]
+
+    def make(self, seed: int) -> Topology:
+        """The network; nothing in it is drawn by chance."""
+        return self.of_graph(networkx.complete_graph(self.nodes), on_circle(self.nodes))

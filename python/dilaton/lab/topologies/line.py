@@ -1,0 +1,20 @@
+"""`line`: nodes in a row."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import networkx
+
+from dilaton.lab.topologies._generator import GraphGenerator, count
+from dilaton.lab.topology import Topology
+
+
+class Source(GraphGenerator):
+    """`nodes` nodes, each linked with the next."""
+
+    nodes: Annotated[int, count("a number of nodes", 2)]
+
+    def make(self, seed: int) -> Topology:
+        """The network; nothing in it is drawn by chance."""
+        return self.of_graph(networkx.path_graph(self.nodes), lambda number: (float(number), 0.0))

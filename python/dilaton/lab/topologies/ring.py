@@ -1,0 +1,20 @@
+"""`ring`: nodes in a circle."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import networkx
+
+from dilaton.lab.topologies._generator import GraphGenerator, count, on_circle
+from dilaton.lab.topology import Topology
+
+
+class Source(GraphGenerator):
+    """`nodes` nodes, each linked with the next, and the last with the first."""
+
+    nodes: Annotated[int, count("a number of nodes", 3)]
+
+    def make(self, seed: int) -> Topology:
+        """The network; nothing in it is drawn by chance."""
+        return self.of_graph(networkx.cycle_graph(self.nodes), on_circle(self.nodes))

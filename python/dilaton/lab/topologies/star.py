@@ -1,0 +1,23 @@
+"""`star`: nodes around a hub."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import networkx
+
+from dilaton.lab.topologies._generator import GraphGenerator, count, on_circle
+from dilaton.lab.topology import Topology
+
+
+class Source(GraphGenerator):
+    """A hub `n0` with `leaves` nodes around it."""
+
+    leaves: Annotated[int, count("a number of leaves", 1)]
+
+    def make(self, seed: int) -> Topology:
+        """The network; nothing in it is drawn by chance."""
+        around = on_circle(self.leaves)
+        return self.of_graph(
+            networkx.star_graph(self.leaves), lambda number: around(number - 1) if number else (0.0, 0.0)
+        )

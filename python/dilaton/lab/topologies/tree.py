@@ -1,0 +1,34 @@
+"""`tree`: a balanced tree of switching nodes with hosts as its leaves, as Mininet's."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated
+
+from dilaton.lab.kinds import HOST, ROUTER
+from dilaton.lab.model import Node
+from dilaton.lab.topologies._generator import NODES_MAX, Generator, count, in_layers
+from dilaton.lab.topology import Topology
+
+
+class Source(Generator):
+    """Routers `r1`, `r2`, … in `depth` layers, each with `fanout` below it, and hosts `h1`, `h2`, … below the last."""
+
+    depth: Annotated[int, count("a depth", 1, 16)] = 1
+    fanout: Annotated[int, count("a fan-out", 1, 1024)] = 2
+
+    def make(self, seed: int) -> Topology:
+        """The network; nothing in it is drawn by chance."""
+        total = sum(self.fanout**level for level in range(self.depth + 1))
+        if total > NODES_MAX:
+            raise ValueError(f"depth {self.depth} with fan-out {self.fanout}: {total} nodes; at most {NODES_MAX}")
+        sizes = [self.fanout**level for level in range(self.depth)]
+        layers = [[f"r{sum(sizes[:level]) + number + 1}" for number in range(size)] for level, size in enumerate(sizes)]
+        layers.append([f"h{number + 1}" for number in range(self.fanout**self.depth)])
+        *routers, hosts = layers
+        nodes = {name: Node(kind=ROUTER, group="fabric") for layer in routers for name in layer}
+        nodes |= {name: Node(kind=HOST, group="host") for name in hosts}
+        links = [self.host_link(host, routers[-1][place // self.fanout]) for place, host in enumerate(hosts)]
+        for upper, lower in pairwise(routers):
+            links += [self.fabric_link(upper[place // self.fanout], name) for place, name in enumerate(lower)]
+        return Topology(nodes, links, in_layers(*layers))

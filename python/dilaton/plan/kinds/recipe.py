@@ -1,0 +1,55 @@
+"""What the recipes of all kinds have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dilaton.lab.model import Node
+from dilaton.plan.model import Bridge
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a recipe is applied.
+
+    Attributes:
+        name: The node's name.
+        node: The node as the lab has it, with all that it inherits.
+        interfaces: The names of its interfaces, in the order of links.
+        has_ipv6: Whether it has IPv6 addresses.
+        hash_policy: What a flow is to a router with several equal paths: net.ipv4.fib_multipath_hash_policy.
+    """
+
+    name: str
+    node: Node
+    interfaces: list[str]
+    has_ipv6: bool
+    hash_policy: int
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a recipe gives its node."""
+
+    sysctls: dict[str, str] = field(default_factory=dict)
+    bridge: Bridge | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A kind of node.
+
+    Attributes:
+        forwards: Whether it forwards packets by IP addresses, given the number of its interfaces.
+        modules: Kernel modules that it needs.
+        make: What it gives its node.
+    """
+
+    forwards: Callable[[int], bool]
+    make: Callable[[Site], Parts]
+    modules: tuple[str, ...] = ()
+
+
+FORWARDING = {"net/ipv4/ip_forward": "1"}
+FORWARDING_IPV6 = {"net/ipv6/conf/all/forwarding": "1"}

@@ -1,0 +1,154 @@
+"""The nodes, links and names of a plan: where segments, addresses, routes and kinds come together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dilaton.lab.model import Lab
+from dilaton.lab.segments import Port, segments
+from dilaton.plan import addresses, guests, kinds
+from dilaton.plan.addresses import NamedAddress, ip, plan_addresses
+from dilaton.plan.links import qdiscs
+from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbour, Node
+from dilaton.plan.paths import Paths
+from dilaton.plan.routes import Routes
+
+TRANSIT_DEGREE_MIN = 2
+"""Nodes of no kind with so many links are routers."""
+
+HASH_POLICIES = {"l3": 0, "l4": 1}
+"""net.ipv4.fib_multipath_hash_policy."""
+
+SYSCTLS = {
+    # Every user may ping. Distributions allow it by a capability of the program's file, which a guest does not see.
+    "net/ipv4/ping_group_range": "0 2147483647",
+}
+"""Of every node."""
+
+
+class Network:
+    """The network of a lab whose links have two ends."""
+
+    def __init__(self, lab: Lab) -> None:
+        """Plans addresses and routes.
+
+        Raises:
+            LabError: a pool is too small, or there is too much of something.
+        """
+        self.lab = lab
+        self._numbers = {name: number for number, name in enumerate(lab.nodes)}
+        self._ports: dict[str, list[Port]] = {name: [] for name in lab.nodes}
+        """All interfaces of each node, in the order of links."""
+        for number, link in enumerate(lab.links):
+            for side, end in enumerate(link.endpoints):
+                self._ports[end.node].append(Port(end.node, number, side))
+        degrees = {name: len(ports) for name, ports in self._ports.items()}
+        addresses.check_counts(len(lab.nodes), max(degrees.values(), default=0))
+        self._kinds = {
+            name: "router" if node.kind is None and degrees[name] >= TRANSIT_DEGREE_MIN else node.kind
+            for name, node in lab.nodes.items()
+        }
+        self._recipes = {name: kinds.recipe(kind) for name, kind in self._kinds.items()}
+        self._segments = segments(lab)
+        forwarding = frozenset(name for name, recipe in self._recipes.items() if recipe.forwards(degrees[name]))
+        has_loopbacks = lab.addressing.loopback is not None
+        routers = [name for name in lab.nodes if has_loopbacks and name in forwarding]
+        self.addresses = plan_addresses(lab, self._segments, routers)
+        paths = Paths(lab, self._segments, forwarding)
+        self._routes = Routes(lab, self._segments, paths, self.addresses)
+        self._peers = {
+            port: other
+            for segment in self._segments
+            if not segment.switches and len(segment.ports) == 2
+            for port, other in (segment.ports, reversed(segment.ports))
+        }
+        """The other end, of interfaces of point-to-point links."""
+        self._macs = {
+            port: addresses.mac(self._numbers[name], number)
+            for name, ports in self._ports.items()
+            for number, port in enumerate(ports)
+        }
+        self._prefixes = {
+            port: self.addresses.prefixes[number]
+            for number, segment in enumerate(self._segments)
+            for port in segment.ports
+        }
+
+    @property
+    def modules(self) -> list[str]:
+        """Kernel modules that the kinds of nodes need."""
+        return list(dict.fromkeys(module for recipe in self._recipes.values() for module in recipe.modules))
+
+    def nodes(self) -> list[Node]:
+        """The nodes of the plan."""
+        return [self._node(name) for name in self.lab.nodes]
+
+    def _node(self, name: str) -> Node:
+        written = self.lab.nodes[name]
+        ports = self._ports[name]
+        interfaces = [self._interface(port) for port in ports]
+        has_ipv6 = any(6 in self.addresses.addresses.get(port, {}) for port in ports)
+        hash_policy = HASH_POLICIES[self.lab.routing.hash] if self.lab.routing.policy == "ecmp" else 0
+        site = kinds.Site(name, written, [one.name for one in interfaces], has_ipv6, hash_policy)
+        parts = self._recipes[name].make(site)
+        sysctls = SYSCTLS | {
+            f"net/ipv6/conf/{interface.name}/disable_ipv6": "1"
+            for interface, port in zip(interfaces, ports, strict=True)
+            if 6 not in self.addresses.addresses.get(port, {})
+        }
+        return Node(
+            name=name,
+            guest=guests.GUEST,
+            image=Image(kind=written.image),
+            interfaces=interfaces,
+            bridge=parts.bridge,
+            loopback=[
+                f"{ip(version, value)}/{addresses.BITS[version]}"
+                for version, value in self.addresses.loopbacks.get(name, {}).items()
+            ],
+            routes=self._routes.of(name),
+            sysctls=sysctls | parts.sysctls | written.sysctls,
+        )
+
+    def _interface(self, port: Port) -> Interface:
+        link = self.lab.links[port.link]
+        own = self.addresses.addresses.get(port, {})
+        other = self._peers.get(port)
+        neighbours = self.addresses.addresses.get(other, {}) if other else {}
+        return Interface(
+            name=link.endpoints[port.side].interface,
+            mac=self._macs[port],
+            mtu=link.mtu,
+            offload=link.offload,
+            addresses=[
+                f"{ip(version, value)}/{self._prefixes[port][version].length}" for version, value in own.items()
+            ],
+            neighbours=[
+                Neighbour(address=ip(version, value), mac=self._macs[other])
+                for version, value in neighbours.items()
+                if other
+            ],
+            qdiscs=qdiscs(link.direction("b_to_a" if port.side else "a_to_b"), link.mtu, link.round_trip_ns),
+        )
+
+    def links(self) -> list[Link]:
+        """The links of the plan."""
+        found = []
+        for link in self.lab.links:
+            a, b = (End(node=end.node, interface=end.interface) for end in link.endpoints)
+            found.append(Link(name=f"{a.node}:{a.interface}--{b.node}:{b.interface}", ends=(a, b)))
+        return found
+
+    def hosts(self) -> list[HostsEntry]:
+        """The names of all addresses, node by node."""
+        return addresses.hosts(self.lab.nodes, self.named())
+
+    def named(self) -> Iterator[NamedAddress]:
+        """All addresses, node by node: its own first, then those of its interfaces."""
+        for name, ports in self._ports.items():
+            for version, value in self.addresses.loopbacks.get(name, {}).items():
+                yield NamedAddress(name, "", version, ip(version, value))
+            for port in ports:
+                interface = self.lab.links[port.link].endpoints[port.side].interface
+                for version, value in self.addresses.addresses.get(port, {}).items():
+                    yield NamedAddress(name, interface, version, ip(version, value))

@@ -1,0 +1,168 @@
+"""Cheapest paths: which next hops lead from each node to a target.
+
+The graph is that of OSPF (RFC 2328, section 2.1): forwarding nodes, and for each segment with switches a vertex of its
+own, which it costs nothing to leave. A path costs what the interfaces cost by which it leaves nodes. Distances are
+computed from the target backwards, once for each target, with the graph reversed; then a hop is one of the cheapest if
+the interface's cost and the distance from its other end make up the node's own distance.
+
+Hosts with one interface are no vertices: whoever leads to their segment leads to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import networkx
+
+from dilaton.lab.model import Lab
+from dilaton.lab.segments import Port, Segment
+
+Vertex = str | int
+"""A node by its name, or a segment with switches by its position."""
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A way out of a node: its own interface, and the interface of the next node."""
+
+    own: Port
+    other: Port
+
+
+@dataclass(frozen=True)
+class _Way:
+    """An interface of a node: what it costs, the vertex behind it, and the nodes there.
+
+    `segment` is the position of its segment if that has switches, else None.
+    """
+
+    cost: int
+    vertex: Vertex
+    segment: int | None
+    hops: list[Hop]
+
+
+class Paths:
+    """The graph of a lab."""
+
+    def __init__(self, lab: Lab, segments: Sequence[Segment], forwarding: frozenset[str]) -> None:
+        """The paths over these segments, through these nodes."""
+        self._costs = [link.cost for link in lab.links]
+        self._segments = segments
+        self._forwarding = forwarding
+        self.ports: dict[str, list[tuple[Port, int]]] = {name: [] for name in lab.nodes}
+        """For each node its interfaces with the positions of their segments, in the order of links."""
+        for number, segment in enumerate(segments):
+            for port in segment.ports:
+                self.ports[port.node].append((port, number))
+        for ports in self.ports.values():
+            ports.sort(key=lambda entry: entry[0].link)
+        self._reversed = self._reverse()
+        self._ways = {name: self._ways_of(name) for name in lab.nodes if len(self.ports[name]) > 1}
+
+    def is_stub(self, node: str) -> bool:
+        """Whether a node has one interface only."""
+        return len(self.ports[node]) == 1
+
+    def ways(self, node: str) -> list[Hop]:
+        """All hops that a node has, in the order of links: to who forwards, or is alone at the other end of a link."""
+        return [hop for way in self._ways_of(node) for hop in way.hops]
+
+    def target(self, node: str) -> Vertex:
+        """The vertex to which paths to a node lead: itself, or for a stub that which its segment is reached by."""
+        if node in self._forwarding or not self.is_stub(node):
+            return node
+        [(own, number)] = self.ports[node]
+        segment = self._segments[number]
+        return next(port.node for port in segment.ports if port != own) if _is_direct(segment) else number
+
+    def hops(self, target: Vertex) -> dict[str, list[Hop]]:
+        """For each node with two interfaces or more, the first hops of its cheapest paths, in the order of links."""
+        found: dict[str, list[Hop]] = {}
+        if target not in self._reversed:
+            # A link between two hosts, to which nothing leads.
+            return found
+        distances = self._distances(target)
+        for node, ways in self._ways.items():
+            if node == target or any(way.segment == target for way in ways):
+                continue
+            best: int | None = None
+            hops: list[Hop] = []
+            for way in ways:
+                rest = distances.get(way.vertex)
+                if rest is None or (best is not None and way.cost + rest > best):
+                    continue
+                nearest = [
+                    hop
+                    for hop in way.hops
+                    if (hop.other.node in self._forwarding or hop.other.node == target)
+                    and distances.get(hop.other.node) == rest
+                ]
+                if nearest and (best is None or way.cost + rest < best):
+                    best, hops = way.cost + rest, []
+                hops += nearest
+            if hops:
+                found[node] = hops
+        return found
+
+    def _distances(self, target: Vertex) -> dict[Vertex, int]:
+        if isinstance(target, str) and target not in self._forwarding:
+            # It forwards nothing, so no path leads through it; but here all paths begin at it.
+            edges = list(self._edges_from(target))
+            self._reversed.add_weighted_edges_from(edges)
+            distances = self._dijkstra(target)
+            self._reversed.remove_edges_from((a, b) for a, b, _ in edges)
+            return distances
+        return self._dijkstra(target)
+
+    def _dijkstra(self, target: Vertex) -> dict[Vertex, int]:
+        found = networkx.single_source_dijkstra_path_length(self._reversed, target)
+        return {vertex: round(distance) for vertex, distance in found.items()}
+
+    def _reverse(self) -> networkx.DiGraph[Any]:
+        graph: networkx.DiGraph[Any] = networkx.DiGraph()
+        graph.add_nodes_from(name for name in self.ports if self._is_vertex(name))
+        graph.add_nodes_from(number for number, segment in enumerate(self._segments) if not _is_direct(segment))
+        for name in self._forwarding:
+            graph.add_weighted_edges_from(self._edges_from(name))
+        for number, segment in enumerate(self._segments):
+            if not _is_direct(segment):
+                graph.add_weighted_edges_from(
+                    (number, port.node, self._costs[port.link]) for port in segment.ports if port.node in graph
+                )
+        return graph
+
+    def _ways_of(self, node: str) -> list[_Way]:
+        ways = []
+        for own, number in self.ports[node]:
+            segment = self._segments[number]
+            hops = [Hop(own, port) for port in segment.ports if port != own]
+            if _is_direct(segment):
+                ways.append(_Way(self._costs[own.link], hops[0].other.node, None, hops))
+            else:
+                passable = [hop for hop in hops if self._is_vertex(hop.other.node)]
+                ways.append(_Way(self._costs[own.link], number, number, passable))
+        return ways
+
+    def _is_vertex(self, node: str) -> bool:
+        return node in self._forwarding or not self.is_stub(node)
+
+    def _edges_from(self, node: str) -> list[tuple[Vertex, Vertex, int]]:
+        """The reversed edges from a node: who can send to it directly, and at what cost."""
+        edges: dict[Vertex, int] = {}
+        for own, number in self.ports[node]:
+            segment = self._segments[number]
+            if not _is_direct(segment):
+                edges[number] = 0
+                continue
+            other = segment.ports[0] if segment.ports[1] == own else segment.ports[1]
+            if self._is_vertex(other.node):
+                edges[other.node] = min(self._costs[other.link], edges.get(other.node, self._costs[other.link]))
+        return [(node, other, cost) for other, cost in edges.items()]
+
+
+def _is_direct(segment: Segment) -> bool:
+    """Whether a segment is a link between two nodes."""
+    return not segment.switches and len(segment.ports) == 2
