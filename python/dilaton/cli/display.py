@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from dilaton.cli import numbers
+from dilaton.measure import numbers
 from dilaton.plan.model import Plan
 from dilaton.run.execute import RunClock
 from dilaton.run.record import State

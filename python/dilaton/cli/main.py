@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 
 LabFile = Annotated[Path, typer.Argument(metavar="LAB", help="The lab: a YAML file, or a directory with a lab.yaml.")]
+RunDirectory = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Run directory [default: runs/<lab>-<UTC>-<n>].")
 ]
@@ -76,6 +77,21 @@ def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None) -> None
     from dilaton.cli.check import Overrides, print_plan
 
     raise typer.Exit(print_plan(lab, Overrides(tdf, drive)))
+
+
+@app.command()
+def report(
+    run_dir: RunDirectory,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="svg|pdf|png|csv|parquet", help="Write figures and tables as files instead."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where [default: RUN/report].")] = None,
+) -> None:
+    """Write report.html of a run: one page with its figures and tables; or these as files."""
+    from dilaton.cli.report import report as write
+
+    raise typer.Exit(write(run_dir, formats or [], out))
 
 
 @app.command()

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dilaton.cli import numbers
+from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
 from dilaton.plan.model import End, Interface, Link, Plan
 from dilaton.run.model import Fidelity, VerdictRecord
-from dilaton.run.record import ProcessRecord, Record
+from dilaton.run.record import Record
+from dilaton.run.words import outcome
 
 LINKS_SHOWN = 8
 PROCESSES_SHOWN = 24
@@ -56,7 +57,7 @@ def _table(plan: Plan, record: Record) -> Table:
     if len(plan.links) > LINKS_SHOWN:
         table.add_row(f"{len(plan.links) - LINKS_SHOWN} more links", "see plan.json", "")
     for process in record.processes[:PROCESSES_SHOWN]:
-        table.add_row(f"{process.node}/{process.name}", Text(" ".join(process.argv)), _outcome(process))
+        table.add_row(f"{process.node}/{process.name}", Text(" ".join(process.argv)), outcome(process))
     if len(record.processes) > PROCESSES_SHOWN:
         table.add_row(f"{len(record.processes) - PROCESSES_SHOWN} more processes", "", "see run.json")
     for check in record.checks:
@@ -103,25 +104,3 @@ def _direction(interface: Interface) -> str:
     if loss:
         parts.append(f"loss {numbers.ratio(loss)}")
     return ", ".join(parts)
-
-
-def _outcome(process: ProcessRecord) -> str:
-    result = process.result or {}
-    if "error" in result:
-        return str(result["error"])
-    if "throughput" in result:
-        text = numbers.rate(result["throughput"])
-        sent = result.get("retransmits")
-        return text if sent is None else f"{text}, {sent} retransmitted"
-    if "rtt" in result:
-        loss = f", loss {numbers.ratio(result['loss'])}" if result["loss"] else ""
-        rtt = result["rtt"]
-        if rtt is None:
-            return f"no reply{loss}"
-        least, most = numbers.duration(rtt["min"]), numbers.duration(rtt["max"])
-        return f"RTT {numbers.duration(rtt['avg'])} ({least} to {most}){loss}"
-    if process.expected and process.exit == 0:
-        return "done"
-    if process.expected:
-        return "stopped with the run" if process.exit is not None else process.outcome
-    return process.outcome if process.exit is None else f"{process.outcome} with {process.exit}"

@@ -14,7 +14,7 @@ from dilaton.host.doctor import require
 from dilaton.plan.model import Plan
 from dilaton.run.directory import RunDir, RunDirError, default
 from dilaton.run.execute import execute
-from dilaton.run.record import Record
+from dilaton.run.record import Record, RecordError
 
 
 def run_lab(path: Path, out: Path | None, overrides: Overrides, *, jailed: bool) -> int:
@@ -32,7 +32,24 @@ def run_lab(path: Path, out: Path | None, overrides: Overrides, *, jailed: bool)
         return 2
     record = asyncio.run(_execute(plan, lab_file(path).read_text(), run_dir, jailed))
     print_result(plan, record, run_dir.path)
+    if any(run_dir.path.glob("measure/*/*.csv")) or any(run_dir.path.glob("captures/*")):
+        _report(run_dir.path)
     return exit_status(record)
+
+
+def _report(path: Path) -> None:
+    """Writes the report of a run that measured something.
+
+    Of others `dilaton report` makes one when it is wanted: to import what draws takes a second, as long as many runs,
+    and the table says what the page would.
+    """
+    from dilaton.report.page import write_report
+    from dilaton.run.loading import load
+
+    try:
+        print(f"report:             {write_report(load(path))}")
+    except (RecordError, OSError) as error:
+        print(f"there is no report: {error}", file=sys.stderr)
 
 
 def exit_status(record: Record) -> int:

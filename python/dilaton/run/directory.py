@@ -1,7 +1,7 @@
 """The run directory: what a run leaves on disk, and where in it.
 
 ```text
-lab.yaml  plan.json  run.json  events.jsonl
+lab.yaml  plan.json  run.json  events.jsonl  clock.csv
 nodes/<node>/<process>.stdout|.stderr      written by the guest itself
 guest/<guest>.log                          the kernel's console
 ```
@@ -64,3 +64,20 @@ class RunDir:
     def write(self, name: str, text: str) -> None:
         """Writes a whole file below the directory."""
         (self.path / name).write_text(text)
+
+
+def replace_file(path: Path, contents: bytes) -> None:
+    """Writes a file of a run directory so that, whatever happens, there is the file before or the one after, and whole.
+
+    Raises:
+        OSError: it cannot be written, as on a full disk; the file before is then still there.
+    """
+    part = path.with_name(f".{path.name}.part")
+    # Never through what a guest may have put in its place.
+    part.unlink(missing_ok=True)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    with open(descriptor, "wb") as file:
+        file.write(contents)
+        file.flush()
+        os.fsync(descriptor)
+    part.replace(path)

@@ -29,6 +29,7 @@ from dilaton.host.guest import Guest, Placement
 from dilaton.measure.lateness import summarise
 from dilaton.plan.model import Plan
 from dilaton.run import record as records
+from dilaton.run.clock_log import log_clock
 from dilaton.run.directory import RunDir
 from dilaton.run.model import Fidelity, LatenessRecord
 from dilaton.run.record import Record, State
@@ -165,6 +166,9 @@ class _Run:
         self.enter("running")
         self.observer.released(lambda: self.clock(guest, zero_ns, released_ns))
         stopper = asyncio.create_task(self.stop_when_asked(guest))
+        logger = asyncio.create_task(
+            log_clock(self.run_dir.path / "clock.csv", lambda: self.clock(guest, zero_ns, released_ns))
+        )
         try:
             with (self.run_dir.path / "events.jsonl").open("w", buffering=1) as log:
                 finished = await self.follow(guest, log)
@@ -173,6 +177,7 @@ class _Run:
             raise GuestError(f"{error}, at {now_s:.6f} virtual seconds") from error
         finally:
             stopper.cancel()
+            logger.cancel()
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
         await guest.set_pace(None)
         self.so_far.virtual_s = finished["t_ns"] / 1e9

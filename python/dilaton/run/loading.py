@@ -7,6 +7,7 @@ there is; `Run.missing` says what is not.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -139,6 +140,18 @@ class Run:
         table.insert(1, "t_s", table["t_ns"] / 1e9)
         return table
 
+    @cached_property
+    def clock(self) -> pd.DataFrame:
+        """Both clocks, a row every 0.1 s of host time: `host_s` since the release, `virtual_s`, `tdf`."""
+        import pandas as pd
+
+        text = self._open(path, _text) if (path := self.path / "clock.csv").exists() else ""
+        whole = text[: text.rfind("\n") + 1] or "host_s,virtual_s,tdf\n"
+        try:
+            return pd.read_csv(io.StringIO(whole), dtype="float64")
+        except ValueError as error:
+            raise RecordError(f"{path}: damaged: {error}") from error
+
     @property
     def captures(self) -> list[str]:
         """The interfaces with a capture, as `node:interface`."""
@@ -161,6 +174,10 @@ class Run:
         if interface not in self._captures:
             self._captures[interface] = self._read_capture(interface)
         return self._captures[interface]
+
+    def forget_packets(self) -> None:
+        """Gives up the captures that have been read, of which each may be half a gigabyte."""
+        self._captures.clear()
 
     @cached_property
     def flows(self) -> pd.DataFrame:
@@ -189,7 +206,7 @@ class Run:
 
         texts = []
         for path in sorted(self.path.glob(f"measure/*/{name}.csv")):
-            texts.append(self._open(path, lambda file: file.read().decode(errors="replace")))
+            texts.append(self._open(path, _text))
             if texts[-1] and not texts[-1].endswith("\n"):
                 self.missing.append(f"{path.relative_to(self.path)}: its last line breaks off")
         try:
@@ -228,3 +245,7 @@ class Run:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise RecordError(f"{path}: not a plain file")
             return read(file)
+
+
+def _text(file: BinaryIO) -> str:
+    return file.read().decode(errors="replace")

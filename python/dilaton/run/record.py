@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -17,6 +16,7 @@ from dilaton.measure.expect import evaluate
 from dilaton.measure.verdict import Observation, judge, network_of
 from dilaton.plan.model import Plan
 from dilaton.run import machine
+from dilaton.run.directory import replace_file
 from dilaton.run.model import (
     FINAL_STATES,
     FORMAT,
@@ -145,15 +145,7 @@ def write(run_dir: Path, record: Record) -> None:
     Raises:
         OSError: it cannot be written, as on a full disk; the record before is then still there.
     """
-    part = run_dir / f".{FILE}.part"
-    # Never through what a guest may have put in its place.
-    part.unlink(missing_ok=True)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(record.model_dump_json(indent=1) + "\n")
-        file.flush()
-        os.fsync(descriptor)
-    part.replace(run_dir / FILE)
+    replace_file(run_dir / FILE, (record.model_dump_json(indent=1) + "\n").encode())
 
 
 def load(run_dir: Path) -> Record:

@@ -76,7 +76,7 @@ class Headers:
     tcp_flags: npt.NDArray[np.uint8]
     window: npt.NDArray[np.uint16]
     payload: npt.NDArray[np.int32]
-    sack: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 3), dtype=np.int64))
+    sack: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty((0, 3), dtype=np.uint32))
 
 
 def read_headers(octets: Bytes, begin: Offsets, captured: Offsets, link_type: int, addresses: Addresses) -> Headers:
@@ -151,7 +151,7 @@ def _read_tcp(octets: Bytes, rows: Offsets, transport: Offsets, behind: Offsets,
     into.sack = _read_sack(octets, rows[whole], at[whole] + 20, at[whole] + header[whole])
 
 
-def _read_sack(octets: Bytes, rows: Offsets, position: Offsets, end: Offsets) -> npt.NDArray[np.int64]:
+def _read_sack(octets: Bytes, rows: Offsets, position: Offsets, end: Offsets) -> npt.NDArray[np.uint32]:
     """Walks the options of all packets in step: as many steps as the packet with most options has."""
     found = []
     for _ in range(_TCP_OPTIONS_MAX):
@@ -164,13 +164,14 @@ def _read_sack(octets: Bytes, rows: Offsets, position: Offsets, end: Offsets) ->
         for block in range(4):
             has = is_sack & (length >= 2 + 8 * (block + 1))
             at = position[has] + 2 + 8 * block
-            found.append(np.column_stack([rows[has], _u32(octets, at), _u32(octets, at + 4)]))
+            blocks = [rows[has], _u32(octets, at), _u32(octets, at + 4)]
+            found.append(np.column_stack(blocks).astype(np.uint32))
         step = np.where(kind == _OPTION_NOTHING, 1, np.maximum(length, 2))
         position = np.where(kind == _OPTION_END, end, position + step)
     if not found:
-        return np.empty((0, 3), dtype=np.int64)
-    blocks = np.concatenate(found)
-    return blocks[np.argsort(blocks[:, 0], kind="stable")]
+        return np.empty((0, 3), dtype=np.uint32)
+    whole = np.concatenate(found)
+    return whole[np.argsort(whole[:, 0], kind="stable")]
 
 
 def _network_layer(octets: Bytes, begin: Offsets, link_type: int) -> tuple[Offsets, Offsets]:

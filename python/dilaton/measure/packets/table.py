@@ -51,7 +51,7 @@ def read_packets(stream: BinaryIO, zero_ns: int = 0, piece_bytes: int = PIECE_BY
         headers = read_headers(piece.octets, piece.begin, piece.captured, link_type, addresses)
         for name, values in _columns(piece, headers, zero_ns).items():
             columns.setdefault(name, []).append(values)
-        sacks.append(headers.sack + np.array([rows, 0, 0]))
+        sacks.append(headers.sack + np.array([rows, 0, 0], np.uint32))
         rows += len(piece.begin)
     if not columns:
         empty = np.empty(0, np.int64)

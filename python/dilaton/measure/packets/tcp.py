@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 FLOW = ["source", "source_port", "destination", "destination_port"]
-SYN, FIN = 2, 1
+SYN, ACK = 2, 16
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ def flow_names(packets: pd.DataFrame) -> pd.Series[Any]:
 def tcp_flows(packets: pd.DataFrame) -> pd.DataFrame:
     """The TCP flows of a capture that carry data: `FLOW`, `packets`, `payload_bytes`, `t_first_s` and `t_last_s`; those
     with most data first."""
-    data = packets[(packets.protocol == "tcp") & (packets.payload_bytes > 0)]
+    is_data = (packets.protocol == "tcp") & (packets.payload_bytes > 0)
+    data = packets.loc[is_data, [*FLOW, "payload_bytes", "t_s"]]
     groups = data.groupby(FLOW, observed=True, sort=False)
     flows = groups.agg(
         packets=("payload_bytes", "size"),
@@ -64,16 +65,15 @@ def flow_packets(packets: pd.DataFrame, sack: pd.DataFrame, flow: Any) -> FlowPa
     is_tcp = (packets.protocol == "tcp").to_numpy()
     forth = is_tcp & _between(packets, source, source_port, destination, destination_port)
     back = is_tcp & _between(packets, destination, destination_port, source, source_port)
-    sent = packets[forth]
+    sent = packets.loc[forth, ["t_s", "sequence", "payload_bytes", "tcp_flags"]]
     data = sent[sent.payload_bytes > 0]
-    # A capture may hold a packet twice, on its way in and out of a node; ends of connections carry a number as well.
     base = int(sent.sequence.iloc[0]) if len(sent) else 0
     if len(sent) and int(sent.tcp_flags.iloc[0]) & SYN:
         base += 1
     begin = unwrap(data.sequence.to_numpy(), base)
     end = begin + data.payload_bytes.to_numpy()
     highest = np.maximum.accumulate(np.concatenate([[-1], end]))[:-1] if len(end) else end
-    answers = packets[back & ((packets.tcp_flags & 16) != 0).to_numpy()]
+    answers = packets.loc[back & ((packets.tcp_flags & ACK) != 0).to_numpy(), ["t_s", "acknowledgement"]]
     acknowledged = unwrap(answers.acknowledgement.to_numpy(), base)
     return FlowPackets(
         name=f"{source}:{source_port} > {destination}:{destination_port}",
@@ -86,22 +86,21 @@ def flow_packets(packets: pd.DataFrame, sack: pd.DataFrame, flow: Any) -> FlowPa
 def round_trips(flow: FlowPackets) -> pd.DataFrame:
     """Round-trip times as the sender's capture shows them: `t_s` of the acknowledgement, `rtt_s`.
 
-    From a segment to the first acknowledgement of just its end. Segments that were sent again, and all that were
-    acknowledged after one had been and before all was well again, give none (Karn's rule).
+    From a segment to the first acknowledgement of just its end. A segment gives none when something was sent again
+    between the two, since it is not known then which one was answered (Karn's rule).
     """
-    first = flow.data[~flow.data.again].drop_duplicates("end")
-    acks = flow.acks.drop_duplicates("acknowledged")
-    met = acks.merge(first, left_on="acknowledged", right_on="end", suffixes=("", "_sent"))
-    again = flow.data[flow.data.again]
-    is_clear = np.ones(len(met), dtype=bool)
-    if len(again):
-        # Ambiguous from the first loss on until what was sent before the repetition is acknowledged.
-        repeated = np.sort(again.t_s.to_numpy())
-        before = np.searchsorted(repeated, met.t_s.to_numpy())
-        after_sending = np.searchsorted(repeated, met.t_s_sent.to_numpy())
-        is_clear = before == after_sending
-    clear = met[is_clear]
-    return pd.DataFrame({"t_s": clear.t_s.to_numpy(), "rtt_s": (clear.t_s - clear.t_s_sent).to_numpy()})
+    first = ~flow.data.again.to_numpy()
+    # Strictly increasing, since all data of these is new.
+    ends, sent_s = flow.data.end.to_numpy()[first], flow.data.t_s.to_numpy()[first]
+    acknowledged, t_s = flow.acks.acknowledged.to_numpy(), flow.acks.t_s.to_numpy()
+    is_news = acknowledged > np.maximum.accumulate(np.concatenate([[0], acknowledged]))[:-1]
+    acknowledged, t_s = acknowledged[is_news], t_s[is_news]
+    at = np.minimum(np.searchsorted(ends, acknowledged), max(0, len(ends) - 1))
+    is_met = ends[at] == acknowledged if len(ends) else np.zeros(len(acknowledged), dtype=bool)
+    t_s, sent_s = t_s[is_met], sent_s[at[is_met]]
+    repeated = np.sort(flow.data.t_s.to_numpy()[~first])
+    is_clear = np.searchsorted(repeated, t_s) == np.searchsorted(repeated, sent_s)
+    return pd.DataFrame({"t_s": t_s[is_clear], "rtt_s": (t_s - sent_s)[is_clear]})
 
 
 def times_between_packets(flow: FlowPackets) -> Any:
@@ -131,5 +130,5 @@ def _between(packets: pd.DataFrame, source: str, source_port: int, destination: 
 def _sack(packets: pd.DataFrame, sack: pd.DataFrame, back: Any, base: int) -> pd.DataFrame:
     mine = sack[back[sack.packet.to_numpy()]]
     left = unwrap(mine.left.to_numpy(), base)
-    width = (mine.right.to_numpy() - mine.left.to_numpy()) % 2**32
+    width = (mine.right.to_numpy().astype(np.int64) - mine.left.to_numpy()) % 2**32
     return pd.DataFrame({"t_s": packets.t_s.to_numpy()[mine.packet.to_numpy()], "left": left, "right": left + width})

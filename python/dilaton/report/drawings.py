@@ -1,0 +1,98 @@
+"""All figures of a run. What cannot be drawn, since it is damaged, is told; what was not measured is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dilaton.measure.packets.tcp import flow_packets, round_trips, tcp_flows, times_between_packets
+from dilaton.measure.verdict import network_of
+from dilaton.report.figures.bands import Band, bands_of
+from dilaton.report.figures.clocks import draw_clocks
+from dilaton.report.figures.distributions import draw_lateness, ecdfs
+from dilaton.report.figures.sequence import draw_flow
+from dilaton.report.figures.series import draw_interfaces, draw_nodes, draw_tcp
+from dilaton.report.figures.topology import draw_topology
+from dilaton.report.style import Drawing
+from dilaton.run.loading import Run
+from dilaton.run.record import RecordError
+
+FLOWS_MAX = 3
+"""Of each capture, that are drawn: those with most data."""
+
+
+def draw(run: Run) -> tuple[list[Drawing], list[str]]:
+    """Draws everything that a run has.
+
+    Returns:
+        The figures, and what is missing: `Run.missing` and what was damaged.
+    """
+    drawings: list[Drawing] = []
+    damaged: list[str] = []
+    for part in (_network, _samples, _captures, _processes, _clock):
+        try:
+            drawings.extend(part(run))
+        except RecordError as error:
+            damaged.append(str(error))
+    return drawings, run.missing + damaged
+
+
+def _network(run: Run) -> Iterator[Drawing]:
+    if run.plan and run.plan.nodes:
+        try:
+            interfaces = run.interfaces
+        except RecordError:
+            # Told where samples are drawn.
+            interfaces = None
+        yield draw_topology(run.plan, interfaces)
+
+
+def _samples(run: Run) -> Iterator[Drawing]:
+    bands = _bands(run)
+    yield from draw_interfaces(run.interfaces, bands)
+    yield from draw_tcp(run.tcp, bands)
+    yield from draw_nodes(run.nodes, bands)
+
+
+def _bands(run: Run) -> list[Band]:
+    return bands_of(run.processes, run.events, run.record.time.virtual_s)
+
+
+def _captures(run: Run) -> Iterator[Drawing]:
+    for capture in run.captures:
+        packets = run.capture(capture)
+        trips: dict[str, Any] = {}
+        gaps: dict[str, Any] = {}
+        for number, row in enumerate(tcp_flows(packets.table).head(FLOWS_MAX).to_dict("records"), 1):
+            flow = flow_packets(packets.table, packets.sack, row)
+            yield draw_flow(flow, capture, number)
+            trips[flow.name] = round_trips(flow).rtt_s.to_numpy()
+            gaps[flow.name] = times_between_packets(flow)
+        del packets
+        run.forget_packets()
+        name = capture.replace(":", "-").lower()
+        if any(map(len, trips.values())):
+            caption = f"Times from segments to their acknowledgements, of the largest flows captured on {capture}."
+            yield ecdfs(f"rtt-{name}", f"Round trips, {capture}", caption, trips, "round-trip time", "s")
+        if any(map(len, gaps.values())):
+            caption = f"Time from each segment with data to the next, of the largest flows captured on {capture}."
+            yield ecdfs(f"gaps-{name}", f"Time between packets, {capture}", caption, gaps, "time between packets", "s")
+
+
+def _processes(run: Run) -> Iterator[Drawing]:
+    samples = {
+        process.name: process.result["samples"]
+        for process in run.record.processes
+        if process.result and process.result.get("samples")
+    }
+    if samples:
+        caption = "Round-trip times that ping printed."
+        yield ecdfs("ping", "Round trips of ping", caption, samples, "round-trip time", "s")
+
+
+def _clock(run: Run) -> Iterator[Drawing]:
+    fidelity = run.record.fidelity
+    if fidelity and sum(fidelity.lateness_ns_counts) and run.plan:
+        yield draw_lateness(fidelity.lateness_ns_counts, network_of(run.plan))
+    if len(run.clock) > 1:
+        yield draw_clocks(run.clock)

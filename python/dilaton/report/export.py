@@ -1,0 +1,74 @@
+"""Figures and tables of a run as files, for papers and for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dilaton.report.drawings import draw
+from dilaton.report.style import applied
+from dilaton.run.loading import Run
+
+FIGURE_FORMATS = ("svg", "pdf", "png")
+TABLE_FORMATS = ("csv", "parquet")
+TABLES = ("interfaces", "tcp", "nodes", "processes", "events", "checks", "flows")
+PNG_DOTS_PER_INCH = 200
+
+
+def export(run: Run, formats: Sequence[str], directory: Path) -> list[Path]:
+    """Writes every figure and every table of a run in the formats that are asked for; returns the files.
+
+    Args:
+        run: What is written.
+        formats: Of `FIGURE_FORMATS` and `TABLE_FORMATS`.
+        directory: Where; made if it is not there.
+
+    Raises:
+        OSError: something cannot be written.
+        RecordError: a table is damaged.
+    """
+    if directory.is_symlink():
+        # A guest may have left it, to have us write elsewhere.
+        raise OSError(f"{directory}: a symbolic link; give another directory with --out")
+    directory.mkdir(parents=True, exist_ok=True)
+    return _figures(run, [each for each in formats if each in FIGURE_FORMATS], directory) + _tables(
+        run, [each for each in formats if each in TABLE_FORMATS], directory
+    )
+
+
+def _figures(run: Run, formats: Sequence[str], directory: Path) -> list[Path]:
+    if not formats:
+        return []
+    written = []
+    with applied():
+        for drawing in draw(run)[0]:
+            for each in formats:
+                path = _new(directory / f"{drawing.name}.{each}")
+                metadata = {"Date": None} if each == "svg" else {"CreationDate": None} if each == "pdf" else None
+                drawing.figure.savefig(path, format=each, dpi=PNG_DOTS_PER_INCH, metadata=metadata)
+                written.append(path)
+    return written
+
+
+def _tables(run: Run, formats: Sequence[str], directory: Path) -> list[Path]:
+    if not formats:
+        return []
+    tables = {name: getattr(run, name) for name in TABLES}
+    tables |= {f"packets-{name.replace(':', '-')}": run.packets(name) for name in run.captures}
+    written = []
+    for name, table in tables.items():
+        # What is nested, such as results of programs, is text in a file.
+        flat = table.assign(**{each: table[each].astype(str) for each in ("result", "argv") if each in table})
+        for each in formats:
+            path = _new(directory / f"{name}.{each}")
+            if each == "csv":
+                flat.to_csv(path, index=False)
+            else:
+                flat.to_parquet(path, index=False)
+            written.append(path)
+    return written
+
+
+def _new(path: Path) -> Path:
+    path.unlink(missing_ok=True)
+    return path

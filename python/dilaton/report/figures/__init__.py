@@ -1,0 +1,1 @@
+"""The figures of a run, a file for each kind. Pure: tables in, figures out."""

@@ -1,0 +1,100 @@
+"""Time series from samples: what links carry, what queues hold, how TCP fares, what nodes use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from dilaton.report.figures.bands import Band, draw_bands
+from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, time_axis, unit
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A series of a figure: a column, what it is, its unit, and whether it is drawn as steps."""
+
+    column: str
+    label: str
+    unit: str
+    scale: float = 1.0
+    is_stepped: bool = False
+
+
+INTERFACES = [
+    Panel("tx_bit_per_s", "sent", "bit/s", is_stepped=True),
+    Panel("queue_packets", "queue (packets)", ""),
+    Panel("queue_drop_per_s", "drops (1/s)", "", is_stepped=True),
+]
+TCP = [
+    Panel("goodput_bit_per_s", "goodput", "bit/s", is_stepped=True),
+    Panel("cwnd_packets", "cwnd (packets)", ""),
+    Panel("rtt_us", "smoothed RTT", "s", scale=1e-6),
+]
+NODES = [
+    Panel("cpu_share", "CPU (share of the guest)", ""),
+    Panel("memory_bytes", "memory", "B"),
+]
+
+
+def draw_interfaces(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
+    """Throughput, queue and drops of the busiest interfaces."""
+    table = table.assign(series=table.node + ":" + table.interface)
+    caption = "What interfaces sent, how many packets their queues held, and how many they dropped"
+    yield from _draw("interfaces", "Links", caption, table, INTERFACES, "tx_bytes", "interfaces", bands)
+
+
+def draw_tcp(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
+    """The inside of the largest TCP connections."""
+    ends = [f"{name}_port" for name in ("source", "destination")]
+    names = (
+        table.source + ":" + table[ends[0]].astype(str) + " > " + table.destination + ":" + table[ends[1]].astype(str)
+    )
+    caption = "What the sender's kernel knew of each TCP connection: rate of acknowledged data, window, smoothed RTT"
+    yield from _draw(
+        "tcp", "TCP connections", caption, table.assign(series=names), TCP, "bytes_acked", "connections", bands
+    )
+
+
+def draw_nodes(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
+    """CPU and memory of the nodes that used most CPU."""
+    caption = "CPU time that nodes used, as a share of their guest's CPU, and the memory of their processes"
+    yield from _draw("nodes", "Nodes", caption, table.assign(series=table.node), NODES, "cpu_ns", "nodes", bands)
+
+
+def _draw(
+    name: str,
+    title: str,
+    caption: str,
+    table: pd.DataFrame,
+    panels: Sequence[Panel],
+    size: str,
+    things: str,
+    bands: Sequence[Band],
+) -> Iterator[Drawing]:
+    """A figure with a panel for each column that has something to show."""
+    shown = [panel for panel in panels if table[panel.column].abs().max() > 0]
+    if not shown:
+        return
+    largest = table.groupby("series")[size].max().sort_values(ascending=False, kind="stable")
+    largest = largest[largest > 0] if (largest > 0).any() else largest
+    figure, made = axes(len(shown), 1.7, sharex=True)
+    for panel, where in zip(shown, made, strict=True):
+        _draw_panel(where, table, list(largest.index[:LINES_MAX]), panel)
+        draw_bands(where, bands if where is made[0] else [Band("", band.begin_s, band.end_s) for band in bands])
+    legend(made[0])
+    time_axis(made[-1])
+    more = f"; the {LINES_MAX} with most of {len(largest)} {things}" if len(largest) > LINES_MAX else ""
+    yield Drawing(name, title, f"{caption}{more}. Bands: processes and events.", figure)
+
+
+def _draw_panel(where: Axes, table: pd.DataFrame, names: Sequence[str], panel: Panel) -> None:
+    for name in names:
+        rows = table[table.series == name]
+        style = "steps-pre" if panel.is_stepped else "default"
+        where.plot(rows.t_s, rows[panel.column] * panel.scale, label=name, drawstyle=style)
+    where.set_ylabel(panel.label)
+    from_zero(where)
+    unit(where.yaxis, panel.unit)

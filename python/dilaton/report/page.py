@@ -1,0 +1,115 @@
+"""The report: one page that needs no network and no other file, for people who were not there.
+
+Figures are in the page as SVG with their text as text, so that it can be searched; outputs of processes are linked, as
+they may be large, relative to the run directory in which the page is.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from dilaton.measure import numbers
+from dilaton.measure.expect import quantity
+from dilaton.report.drawings import draw
+from dilaton.report.style import LEVELS, Drawing, applied
+from dilaton.run.directory import replace_file
+from dilaton.run.loading import Run
+from dilaton.run.record import RecordError
+from dilaton.run.words import outcome
+
+FILE = "report.html"
+EVENTS_MAX = 500
+"""More events are in `events.jsonl`."""
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_report(run: Run) -> Path:
+    """Writes the report of a run into its directory; returns its path.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with applied():
+        drawings, missing = draw(run)
+        page = render(run, drawings, missing)
+    path = run.path / FILE
+    replace_file(path, page.encode())
+    return path
+
+
+def render(run: Run, drawings: Sequence[Drawing], missing: Sequence[str]) -> str:
+    """The page as HTML.
+
+    Args:
+        run: What it is about.
+        drawings: Its figures, in their order.
+        missing: What the run should have and does not have, a sentence each.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"duration": numbers.duration, "significant": numbers.significant}
+    record = run.record
+    return environment.get_template("report.html.j2").render(
+        record=record,
+        verdict=record.verdict,
+        verdict_colour=LEVELS[record.verdict.level] if record.verdict else "#777777",
+        speed=record.time.virtual_s / record.time.host_s if record.time.host_s else 0.0,
+        checks=[(check, quantity(check.text, check.value)) for check in record.checks],
+        processes=[(process, outcome(process), _outputs(run, process)) for process in record.processes],
+        events=_events(run),
+        missing=missing,
+        figures=[(drawing, svg(drawing)) for drawing in drawings],
+    )
+
+
+def svg(drawing: Drawing) -> str:
+    """A figure as an SVG element."""
+    file = io.StringIO()
+    # Without a date, so that the same run gives the same page; ids are made from the salt, so that figures of one page
+    # have different ones.
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": drawing.name, "svg.id": drawing.name}):
+        drawing.figure.savefig(file, format="svg", metadata={"Date": None, "Title": drawing.title})
+    text = file.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _outputs(run: Run, process: Any) -> list[tuple[str, str]]:
+    """The outputs of a process that are not empty: what they are called, and where they are."""
+    found = []
+    for stream in ("stdout", "stderr"):
+        relative = f"nodes/{process.node}/{process.name}.{stream}"
+        path = run.path / relative
+        if path.is_file() and not path.is_symlink() and path.stat().st_size:
+            found.append((stream, relative))
+    return found
+
+
+def _events(run: Run) -> list[tuple[float, str, str]]:
+    """The first events: when, whose, what."""
+    try:
+        table = run.events
+    except RecordError:
+        # Told among what is missing, since the bands of figures need them too.
+        return []
+    rows = []
+    for row in table.head(EVENTS_MAX).to_dict("records"):
+        known = {name: value for name, value in row.items() if isinstance(value, str) or value == value}
+        whose = "/".join(str(known.pop(name)) for name in ("node", "process") if name in known)
+        what = [str(known.pop("kind", ""))]
+        rest = {name: value for name, value in known.items() if name not in ("t_ns", "t_s") and value is not False}
+        what += [f"{name} {_plain(value)}" for name, value in rest.items() if value is not None]
+        rows.append((float(row["t_s"]), whose, ", ".join(what)))
+    return rows
+
+
+def _plain(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,0 +1,113 @@
+"""How figures look: one place for colours, sizes and units.
+
+Colours are those of Okabe and Ito (2008), which all people can tell apart, in an order that also differs in lightness.
+Figures are as wide as a page's text, so that they go into papers as they are; text in them has 8 points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, NullFormatter
+
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
+    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000"),
+)
+COLOURS = [BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, "#999999"]
+LINES_MAX = len(COLOURS)
+"""So many series are told apart in one figure; what shows more shows the largest, and says so."""
+
+LEVELS = {"valid": "#00674b", "suspect": "#8f5600", "invalid": "#b33000"}
+"""Colours of verdicts, dark enough for white text on them."""
+
+WIDTH_IN, HEIGHT_IN = 7.2, 2.5
+
+LEGEND_CHARACTERS, LEGEND_SAMPLE_CHARACTERS = 130, 8
+"""That fit beside each other below a figure, and the room of a line's sample."""
+
+RC: Any = {
+    "font.family": "sans-serif",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.prop_cycle": matplotlib.cycler(color=COLOURS),  # type: ignore[attr-defined]
+    "grid.linewidth": 0.4,
+    "grid.color": "#dddddd",
+    "lines.linewidth": 1.0,
+    "legend.frameon": False,
+    "legend.fontsize": 7,
+    "figure.constrained_layout.use": True,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "dilaton",
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its words.
+
+    Attributes:
+        name: Of files with it: lower-case letters, digits and dashes.
+        title: A few words.
+        caption: What is shown, in full sentences.
+        figure: Of matplotlib.
+    """
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+
+
+@contextmanager
+def applied() -> Iterator[None]:
+    """While figures are made and written, they look like this."""
+    with matplotlib.rc_context(RC):
+        yield
+
+
+def axes(rows: int = 1, height_in: float = HEIGHT_IN, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with axes above each other."""
+    figure = Figure(figsize=(WIDTH_IN, height_in * rows))
+    made = figure.subplots(rows, 1, squeeze=False, **options)
+    return figure, [row[0] for row in made]
+
+
+def unit(axis: Any, symbol: str) -> None:
+    """Has an axis written with prefixes: 10 Mbit/s, 20 ms; one without a unit, as it is."""
+    if symbol:
+        axis.set_major_formatter(EngFormatter(unit=symbol))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def legend(where: Axes) -> None:
+    """A legend below all axes of the figure, where it hides nothing; none where no series has a name."""
+    handles, labels = where.get_legend_handles_labels()
+    if handles:
+        longest = max(map(len, labels))
+        columns = max(1, min(len(labels), LEGEND_CHARACTERS // (longest + LEGEND_SAMPLE_CHARACTERS)))
+        where.figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def from_zero(where: Axes) -> None:
+    """Begins the vertical axis at zero, with room above the largest value."""
+    top = where.dataLim.y1
+    where.set_ylim(0, top * 1.08 if 0 < top < float("inf") else 1)
+
+
+def time_axis(where: Axes) -> None:
+    """The horizontal axis of a time series."""
+    where.set_xlabel("virtual time (s)")
+    where.margins(x=0.01)

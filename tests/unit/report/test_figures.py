@@ -1,0 +1,111 @@
+"""Figures show what is in the tables; all look alike, and each can be written in every format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dilaton
+from dilaton.cli.report import report
+from dilaton.report.drawings import draw
+from dilaton.report.figures.bands import bands_of
+from dilaton.report.figures.sequence import thin
+from dilaton.report.figures.series import draw_interfaces
+from dilaton.report.figures.topology import place, utilisation
+from dilaton.report.style import COLOURS, Drawing, applied
+from tests.unit.measure import made
+
+
+def drawings(path: Path) -> list[Drawing]:
+    with applied():
+        return draw(dilaton.load(path))[0]
+
+
+def test_every_figure_has_a_title_a_caption_and_labelled_axes(tmp_path: Path) -> None:
+    for drawing in drawings(made.run_dir(tmp_path)):
+        assert drawing.title and drawing.caption.endswith(".")
+        for axes in drawing.figure.axes:
+            if axes.axison and axes.get_label() != "<colorbar>":
+                assert axes.get_ylabel(), drawing.name
+        if drawing.name != "topology":
+            assert drawing.figure.axes[-1].get_xlabel(), drawing.name
+
+
+def test_all_colours_differ() -> None:
+    assert len(set(COLOURS)) == len(COLOURS)
+
+
+def test_the_series_show_the_samples(tmp_path: Path) -> None:
+    run = dilaton.load(made.run_dir(tmp_path))
+    (drawing,) = draw_interfaces(run.interfaces, [])
+    sent = drawing.figure.axes[0].get_lines()[0]
+    assert np.nanmax(np.asarray(sent.get_ydata(), float)) == pytest.approx(10e6)
+    assert len(sent.get_xdata()) == 21
+
+
+def test_of_many_interfaces_the_busiest_are_drawn_and_the_caption_says_so() -> None:
+    rows = [[n * 10**8, f"n{k:02}", "eth0", 0, 0, 0, n * k, 1, 0, 0, 0, 0, 0, 0] for k in range(30) for n in range(3)]
+    from dilaton.measure.tables import INTERFACES, read_samples
+
+    (drawing,) = draw_interfaces(read_samples(INTERFACES, [made.csv(made.INTERFACES, rows)]), [])
+    labels = [line.get_label() for line in drawing.figure.axes[0].get_lines()]
+    assert labels == [f"n{k}:eth0" for k in range(29, 21, -1)]
+    assert "the 8 with most of 29 interfaces" in drawing.caption
+
+
+def test_bands_are_the_processes_that_did_not_run_all_the_time(tmp_path: Path) -> None:
+    run = dilaton.load(made.run_dir(tmp_path))
+    assert [(band.name, band.begin_s, band.end_s) for band in bands_of(run.processes, run.events, 2.0)] == [
+        ("ping", 0.01, 1.5)
+    ]
+    fault = pd.DataFrame([{"t_s": 1.0, "kind": "link-down"}])
+    assert [band.name for band in bands_of(run.processes, fault, 2.0)] == ["ping", "link-down"]
+
+
+def test_utilisation_is_the_mean_rate_in_the_busier_direction(tmp_path: Path) -> None:
+    run = dilaton.load(made.run_dir(tmp_path))
+    assert run.plan is not None
+    assert utilisation(run.plan, run.interfaces) == {"a:eth0--b:eth0": pytest.approx(0.1)}
+
+
+def test_nodes_are_placed_as_far_apart_as_they_are_in_the_graph() -> None:
+    line = place(6, [(n, n + 1) for n in range(5)])
+    assert np.ptp(line[:, 1]) < 0.1 * np.ptp(line[:, 0])
+    steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
+    assert steps.max() < 1.3 * steps.min()
+    apart = place(4, [(0, 1), (2, 3)])
+    assert np.isfinite(apart).all()
+    assert place(1, []).shape == (1, 2)
+
+
+def test_thinning_keeps_one_mark_for_each_place() -> None:
+    t = np.repeat(np.linspace(0, 1, 100), 1000)
+    assert len(thin(t, t)) == 100
+    assert thin(np.array([]), np.array([])).tolist() == []
+
+
+def test_every_figure_and_table_is_written_in_every_format(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path)
+    assert report(path, ["svg,pdf", "png", "csv", "parquet"], None) == 0
+    files = {file.name: file for file in (path / "report").iterdir()}
+    assert {f"topology.{each}" for each in ("svg", "pdf", "png")} <= set(files)
+    assert files["tcp.pdf"].read_bytes().startswith(b"%PDF")
+    interfaces = pd.read_parquet(files["interfaces.parquet"])
+    pd.testing.assert_frame_equal(interfaces, dilaton.load(path).interfaces, check_dtype=False)
+    assert len(pd.read_csv(files["packets-a-eth0.csv"])) == 605
+
+
+def test_unknown_formats_and_foreign_directories_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made.run_dir(tmp_path / "run")
+    assert report(path, ["gif"], None) == 2
+    assert "gif: not a format; write some of svg, pdf, png, csv, parquet" in capsys.readouterr().err
+    assert report(tmp_path, [], None) == 2
+    assert "not a run directory" in capsys.readouterr().err
+    (path / "report").symlink_to(tmp_path)
+    assert report(path, ["csv"], None) == 2
+    assert "symbolic link" in capsys.readouterr().err

@@ -1,0 +1,148 @@
+"""The report is one page that needs nothing else, is the same each time, and believes nothing that a guest wrote."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import dilaton
+from dilaton.report.page import write_report
+from dilaton.run.model import Fidelity, LatenessRecord
+from tests.unit.measure import made
+
+LATE = Fidelity(
+    lateness_us=LatenessRecord(p50=0.1, p99=900.0, p999=900.0, max=900.0),
+    timers=1100,
+    reads=1,
+    lateness_ns_counts=[1000, *[0] * 19, 100],
+    busy=0.4,
+)
+
+
+class Page(HTMLParser):
+    """What is in a page: its tags with their attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page_of(path: Path) -> Page:
+    return Page(write_report(dilaton.load(path)).read_text())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a run that has everything."""
+    return write_report(dilaton.load(made.run_dir(tmp_path_factory.mktemp("whole"), fidelity=LATE)))
+
+
+def test_the_page_has_summary_checks_verdict_figures_processes_and_events(whole: Path) -> None:
+    page = Page(whole.read_text())
+    figures = [attributes["id"] for tag, attributes in page.tags if tag == "figure"]
+    assert figures == [
+        "figure-topology",
+        "figure-interfaces",
+        "figure-tcp",
+        "figure-nodes",
+        "figure-sequence-a-eth0-1",
+        "figure-rtt-a-eth0",
+        "figure-gaps-a-eth0",
+        "figure-ping",
+        "figure-lateness",
+    ]
+    for expected in ("ping.rtt.avg within 1% of 20ms", "20.2ms", "Suspect:", "raise tdf to", "3 of them sent again"):
+        assert expected in page.text
+    links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
+    assert "nodes/a/ping.stdout" in links
+    assert all((whole.parent / str(link)).is_file() for link in links)
+
+
+def test_the_page_needs_no_network_and_no_script(whole: Path) -> None:
+    page = Page(whole.read_text())
+    fetched = [
+        value
+        for tag, attributes in page.tags
+        for name, value in attributes.items()
+        if name in {"src", "href", "xlink:href", "data"}
+        and tag not in {"a"}
+        and value
+        and not value.startswith(("#", "data:"))
+    ]
+    assert fetched == []
+    assert not [tag for tag, _ in page.tags if tag == "script"]
+    assert not re.search(r"url\((?!#)|@import", whole.read_text())
+
+
+def test_every_id_is_there_once_and_every_figure_is_whole(whole: Path) -> None:
+    text = whole.read_text()
+    pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(pictures) == 9
+    for picture in pictures:
+        ET.fromstring(picture)
+    clips = re.findall(r'<clipPath id="([^"]+)"', text)
+    assert len(clips) == len(set(clips))
+
+
+def test_the_same_run_gives_the_same_page(whole: Path) -> None:
+    before = whole.read_text()
+    assert write_report(dilaton.load(whole.parent)).read_text() == before
+
+
+def test_what_a_program_printed_is_text_and_no_markup(tmp_path: Path) -> None:
+    lab = made.LAB.replace("name: made", "name: made\nstop_after: 2s").replace(
+        "exec: ping -c 3 b", "name: ping, exec: [ping, '<script>alert(1)</script>', b]"
+    )
+    page = page_of(made.run_dir(tmp_path, lab, state="failed", reason="<img src=x onerror=alert(1)>"))
+    assert not [tag for tag, _ in page.tags if tag in {"script", "img"}]
+    assert "<script>alert(1)</script>" in page.text
+
+
+def test_a_run_that_failed_has_a_page_of_what_there_is(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path, state="failed", reason="the guest died")
+    (path / "measure/g0/interfaces.csv").write_text("not,a,table\n1,2,3\n")
+    (path / "captures/a.eth0.pcapng").write_bytes(b"no")
+    page = page_of(path)
+    for expected in ("the guest died", "There is no verdict", "interfaces.csv: damaged", "a.eth0.pcapng: not a pcapng"):
+        assert expected in page.text
+    assert "figure-topology" in [attributes.get("id") for _, attributes in page.tags]
+
+
+def test_a_run_that_never_booted_has_a_page(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path, state="failed", reason="no memory", events=[], virtual_s=0.0, host_s=0.0)
+    for file in [*path.glob("measure/*/*"), *path.glob("captures/*"), path / "events.jsonl", path / "plan.json"]:
+        file.unlink()
+    page = page_of(path)
+    assert "no memory" in page.text
+    assert "plan.json: the run ended before it was written" in page.text
+
+
+def test_the_page_is_not_written_through_a_link_that_a_guest_left(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path / "run")
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (path / "report.html").symlink_to(victim)
+    (path / ".report.html.part").symlink_to(victim)
+    for file in path.glob("captures/*"):
+        file.unlink()
+    write_report(dilaton.load(path))
+    assert victim.read_text() == "mine"
+    assert not (path / "report.html").is_symlink()
+
+
+def test_only_outputs_that_are_there_are_linked(whole: Path) -> None:
+    links = [str(attributes["href"]) for tag, attributes in Page(whole.read_text()).tags if tag == "a"]
+    assert [link for link in links if link.startswith("nodes/")] == ["nodes/a/ping.stdout"]
