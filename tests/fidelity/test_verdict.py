@@ -10,7 +10,7 @@ NODES = 8
 """Seven links of 5 Gbit/s: every packet is handled sixteen times, which takes this guest about 50 us of CPU time, while
 the links bring one every 2.4 us."""
 
-BUFFERS = "{net.ipv4.tcp_rmem: 4096 131072 67108864, net.ipv4.tcp_wmem: 4096 1048576 67108864}"
+BUFFERS = "{net.ipv4.tcp_rmem: 4096 1048576 67108864, net.ipv4.tcp_wmem: 4096 1048576 67108864}"
 
 
 def chain(data: str) -> str:
