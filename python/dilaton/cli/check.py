@@ -10,6 +10,7 @@ from dilaton.lab import syntax, units
 from dilaton.lab.errors import LabError
 from dilaton.lab.loader import load, locate
 from dilaton.lab.model import Lab
+from dilaton.lab.settings import parse_setting
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
 
@@ -20,6 +21,8 @@ class Overrides:
 
     tdf: str | None = None
     drive: str | None = None
+    settings: tuple[str, ...] = ()
+    """Of any field, as PATH=VALUE."""
 
 
 class BadInputError(Exception):
@@ -38,8 +41,8 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
         BadInputError: with a line for every problem.
     """
     try:
-        lab = load(lab_file(path))
-    except LabError as error:
+        lab = load(lab_file(path), [parse_setting(text) for text in overrides.settings])
+    except (LabError, ValueError) as error:
         raise BadInputError(str(error)) from error
     lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
     try:

@@ -36,6 +36,10 @@ TdfOption = Annotated[
 DriveOption = Annotated[
     str | None, typer.Option("--drive", metavar="wall|work", help="What drives virtual time, instead of the lab's.")
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Any field instead of the lab's: links.0.rate=1Gbit. Repeatable."),
+]
 NoJail = Annotated[
     bool,
     typer.Option("--no-jail", help="Run guests without a jail: what runs in them can write your files."),
@@ -44,13 +48,18 @@ NoJail = Annotated[
 
 @app.command()
 def run(
-    lab: LabFile, out: Out = None, tdf: TdfOption = None, drive: DriveOption = None, no_jail: NoJail = False
+    lab: LabFile,
+    out: Out = None,
+    tdf: TdfOption = None,
+    drive: DriveOption = None,
+    settings: SetOption = None,
+    no_jail: NoJail = False,
 ) -> None:
     """Run a lab, and show what was asked and what was measured."""
     from dilaton.cli.check import Overrides
     from dilaton.cli.run import run_lab
 
-    raise typer.Exit(run_lab(lab, out, Overrides(tdf, drive), jailed=not no_jail))
+    raise typer.Exit(run_lab(lab, out, Overrides(tdf, drive, tuple(settings or ())), jailed=not no_jail))
 
 
 @app.command()
@@ -72,11 +81,11 @@ def check(labs: Annotated[list[Path], typer.Argument(metavar="LAB...")]) -> None
 
 
 @app.command()
-def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None) -> None:
+def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None, settings: SetOption = None) -> None:
     """Print what a lab compiles to, as JSON: every address, queue, process and instant."""
     from dilaton.cli.check import Overrides, print_plan
 
-    raise typer.Exit(print_plan(lab, Overrides(tdf, drive)))
+    raise typer.Exit(print_plan(lab, Overrides(tdf, drive, tuple(settings or ()))))
 
 
 @app.command()
@@ -92,6 +101,39 @@ def report(
     from dilaton.cli.report import report as write
 
     raise typer.Exit(write(run_dir, formats or [], out))
+
+
+@app.command()
+def compare(
+    run_dirs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN...", help="Run directories; the first is the reference.")
+    ],
+    tolerance: Annotated[str, typer.Option(metavar="%", help="Relative difference that does not matter.")] = "5%",
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw both, to an .svg, .pdf or .png file.")
+    ] = None,
+) -> None:
+    """Say whether runs measured the same: status 0 indistinguishable, 1 different."""
+    from dilaton.cli.compare import compare_runs
+
+    raise typer.Exit(compare_runs(run_dirs, tolerance, figure))
+
+
+@app.command()
+def sweep(
+    lab: LabFile,
+    settings: Annotated[
+        list[str],
+        typer.Option("--set", metavar="PATH=A,B,C", help="A field and its values, such as time.tdf=1,10,100."),
+    ],
+    repeat: Annotated[int, typer.Option(min=1, help="Runs of each point, each with a seed of its own.")] = 1,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Runs side by side.")] = 1,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where [default: sweeps/<lab>].")] = None,
+) -> None:
+    """Run a lab at every combination of values; go on where an earlier sweep was interrupted."""
+    from dilaton.cli.sweep import sweep_lab
+
+    raise typer.Exit(sweep_lab(lab, settings, repeat, jobs, out))
 
 
 @app.command()

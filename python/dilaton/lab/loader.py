@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -14,14 +15,15 @@ from dilaton.lab.checks import check_lab
 from dilaton.lab.document import Document, read_document
 from dilaton.lab.errors import Finding, LabError, Path, Problem, path_of
 from dilaton.lab.model import Lab
+from dilaton.lab.settings import Setting, apply_settings
 from dilaton.lab.wording import KEY, message
 
 _SIZE_MAX = 16 * 1024 * 1024
 """Bytes of a lab file."""
 
 
-def load(path: str | os.PathLike[str]) -> Lab:
-    """Reads a lab file.
+def load(path: str | os.PathLike[str], settings: Sequence[Setting] = ()) -> Lab:
+    """Reads a lab file; `settings` replace what it says.
 
     Raises:
         LabError: the file cannot be read or has mistakes; it names them all.
@@ -46,16 +48,17 @@ def load(path: str | os.PathLike[str]) -> Lab:
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         what = f"not UTF-8 text: byte 0x{raw[error.start]:02x}; save the file as UTF-8"
         raise LabError([Problem(file, line, column, "", what)]) from error
-    return loads(text, file)
+    return loads(text, file, settings)
 
 
-def loads(text: str, name: str) -> Lab:
-    """Reads a lab from text; `name` stands for the file in messages.
+def loads(text: str, name: str, settings: Sequence[Setting] = ()) -> Lab:
+    """Reads a lab from text; `name` stands for the file in messages, `settings` replace what it says.
 
     Raises:
         LabError: the text has mistakes; it names them all.
     """
     document = read_document(text, name)
+    apply_settings(document.data, settings)
     problems = list(document.problems)
     lab: Lab | None = None
     try:

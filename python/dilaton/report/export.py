@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dilaton.report.drawings import draw
-from dilaton.report.style import applied
+from dilaton.report.style import Drawing, applied
 from dilaton.run.loading import Run
 
 FIGURE_FORMATS = ("svg", "pdf", "png")
@@ -42,12 +42,16 @@ def _figures(run: Run, formats: Sequence[str], directory: Path) -> list[Path]:
     written = []
     with applied():
         for drawing in draw(run)[0]:
-            for each in formats:
-                path = _new(directory / f"{drawing.name}.{each}")
-                metadata = {"Date": None} if each == "svg" else {"CreationDate": None} if each == "pdf" else None
-                drawing.figure.savefig(path, format=each, dpi=PNG_DOTS_PER_INCH, metadata=metadata)
-                written.append(path)
+            written += [save(drawing, directory / f"{drawing.name}.{each}") for each in formats]
     return written
+
+
+def save(drawing: Drawing, path: Path) -> Path:
+    """Writes a figure in the format that the path ends with, the same bytes for the same figure; returns the path."""
+    path.unlink(missing_ok=True)
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
+    drawing.figure.savefig(path, dpi=PNG_DOTS_PER_INCH, metadata=metadata)
+    return path
 
 
 def _tables(run: Run, formats: Sequence[str], directory: Path) -> list[Path]:
@@ -60,15 +64,11 @@ def _tables(run: Run, formats: Sequence[str], directory: Path) -> list[Path]:
         # What is nested, such as results of programs, is text in a file.
         flat = table.assign(**{each: table[each].astype(str) for each in ("result", "argv") if each in table})
         for each in formats:
-            path = _new(directory / f"{name}.{each}")
+            path = directory / f"{name}.{each}"
+            path.unlink(missing_ok=True)
             if each == "csv":
                 flat.to_csv(path, index=False)
             else:
                 flat.to_parquet(path, index=False)
             written.append(path)
     return written
-
-
-def _new(path: Path) -> Path:
-    path.unlink(missing_ok=True)
-    return path

@@ -6,7 +6,7 @@ Figures are as wide as a page's text, so that they go into papers as they are; t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -95,10 +95,15 @@ def unit(axis: Any, symbol: str) -> None:
 def legend(where: Axes) -> None:
     """A legend below all axes of the figure, where it hides nothing; none where no series has a name."""
     handles, labels = where.get_legend_handles_labels()
+    below(where.figure, handles, labels)
+
+
+def below(figure: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """A legend below all axes, in as many columns as fit."""
     if handles:
         longest = max(map(len, labels))
         columns = max(1, min(len(labels), LEGEND_CHARACTERS // (longest + LEGEND_SAMPLE_CHARACTERS)))
-        where.figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def from_zero(where: Axes) -> None:

@@ -1,0 +1,111 @@
+"""`dilaton compare`."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dilaton.lab import units
+from dilaton.measure import numbers
+from dilaton.run.record import RecordError
+
+if TYPE_CHECKING:
+    from dilaton.report.comparison import Row
+
+PLAIN_COLUMNS = 160
+
+
+def compare_runs(paths: list[Path], tolerance: str, figure: Path | None) -> int:
+    """Compares runs with the first; returns the exit status: 0 indistinguishable, 1 different, 2 bad input."""
+    from dilaton.report.comparison import compare, draw_comparison
+    from dilaton.report.export import FIGURE_FORMATS, save
+    from dilaton.report.metrics import metrics_of
+    from dilaton.report.style import applied
+    from dilaton.run.loading import load
+
+    try:
+        share = float(units.parse_ratio(tolerance))
+        names = run_names(paths)
+        if figure and figure.suffix[1:] not in FIGURE_FORMATS:
+            raise ValueError(f"--figure: {figure}: its name must end in one of .{', .'.join(FIGURE_FORMATS)}")
+        runs = {name: metrics_of(load(path)) for name, path in zip(names, paths, strict=True)}
+        outcome = compare(runs, share)
+        if figure and outcome.rows:
+            shown = list(dict.fromkeys([*outcome.different, *(row.metric for row in outcome.rows)]))
+            with applied():
+                save(draw_comparison(runs, shown), figure)
+    except (RecordError, OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_COLUMNS
+    if outcome.rows:
+        console.print(_table(names[0], outcome.rows))
+    if outcome.missing:
+        console.print(Text(f"not in every run, not compared: {', '.join(outcome.missing)}", style="dim"))
+    style = "bold red" if outcome.different or not outcome.rows else "bold green"
+    console.print(Text(outcome.verdict, style=style))
+    if not outcome.rows:
+        return 2
+    return 1 if outcome.different else 0
+
+
+def run_names(paths: list[Path]) -> list[str]:
+    """The shortest ends of paths that tell runs apart.
+
+    Raises:
+        ValueError: there are fewer than two, or one is given twice.
+    """
+    whole = [path.resolve() for path in paths]
+    if len(whole) < 2:
+        raise ValueError("compare takes at least two runs")
+    if twice := next((path for path in whole if whole.count(path) > 1), None):
+        raise ValueError(f"{twice}: given twice; a run is compared with others")
+    length = 1
+    while len({path.parts[-length:] for path in whole}) < len(whole):
+        length += 1
+    return ["/".join(path.parts[-length:]) for path in whole]
+
+
+def _table(reference: str, rows: list[Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=f"compared with {reference}", title_justify="left")
+    table.add_column("metric", overflow="fold")
+    table.add_column("run", overflow="fold")
+    for heading in ("n", "mean", "CoV", "IQR", "KS", "p", "Wasserstein"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for row in rows:
+        left, right = row.reference, row.other
+        table.add_row(
+            row.metric,
+            row.run,
+            f"{left.count}\n{right.count}",
+            f"{_quantity(left.mean, row.unit)}\n{_quantity(right.mean, row.unit)}",
+            f"{_number(left.cov)}\n{_number(right.cov)}",
+            f"{_quantity(left.iqr, row.unit)}\n{_quantity(right.iqr, row.unit)}",
+            _number(row.distance.ks),
+            _number(row.distance.p),
+            f"{_quantity(row.distance.wasserstein, row.unit)}\n{_number(row.distance.relative * 100)} %",
+            Text("different", style="bold red") if row.is_different else Text("same", style="green"),
+        )
+    return table
+
+
+def _quantity(value: float, unit: str) -> str:
+    if math.isnan(value):
+        return ""
+    if unit == "s":
+        return numbers.duration(value)
+    return numbers.rate(value) if unit == "bit/s" else numbers.significant(value)
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.3g}"

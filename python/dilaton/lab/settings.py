@@ -1,0 +1,68 @@
+"""Values that replace what a lab's file says: `links.0.rate=10Gbit`, as given on a command line or by a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dilaton.lab.document import read_document
+from dilaton.lab.errors import LabError, Problem
+
+Setting = tuple[str, str]
+"""Where, as names and numbers of list items with dots between them, and what, as it would be written in the file."""
+
+
+def parse_setting(text: str) -> Setting:
+    """Splits `PATH=VALUE`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    path, equals, value = text.partition("=")
+    if not equals or not path.strip() or not value.strip():
+        raise ValueError(f"{text}: write PATH=VALUE, such as time.tdf=10 or links.0.rate=1Gbit")
+    return path.strip(), value.strip()
+
+
+def apply_settings(data: Any, settings: Iterable[Setting]) -> None:
+    """Changes a lab's data.
+
+    Args:
+        data: As `Document.data`; a field that is not there yet is made, an item of a list must be there.
+        settings: What to change, in order.
+
+    Raises:
+        LabError: a path leads nowhere, or a value is not YAML.
+    """
+    for path, value in settings:
+        *way, last = path.split(".")
+        place = data
+        for number, step in enumerate(way):
+            place = _step(place, step, path, ".".join(way[:number]))
+        new = read_document(value, f"--set {path}").data
+        if isinstance(place, list):
+            place[_index(place, last, path, ".".join(way))] = new
+        elif isinstance(place, dict):
+            place[last] = new
+        else:
+            raise _problem(path, f"{'.'.join(way)} is a value, which has no parts")
+
+
+def _step(place: Any, step: str, path: str, so_far: str) -> Any:
+    if isinstance(place, list):
+        return place[_index(place, step, path, so_far)]
+    if isinstance(place, dict):
+        if place.get(step) is None:
+            place[step] = {}
+        return place[step]
+    raise _problem(path, f"{so_far} is a value, which has no parts")
+
+
+def _index(items: list[Any], step: str, path: str, so_far: str) -> int:
+    if not step.isascii() or not step.isdigit() or int(step) >= len(items):
+        raise _problem(path, f"{so_far} is a list of {len(items)}: {step} is none of its items, 0 to {len(items) - 1}")
+    return int(step)
+
+
+def _problem(path: str, what: str) -> LabError:
+    return LabError([Problem(f"--set {path}", 0, 0, "", what)])

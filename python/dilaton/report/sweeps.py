@@ -1,0 +1,126 @@
+"""Sweeps: the points of a product of values, and from their runs to a table and plots."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dilaton.lab.settings import Setting
+from dilaton.report.metrics import scalars_of
+from dilaton.report.style import COLOURS, Drawing, axes, legend, unit
+from dilaton.run.model import Record
+
+Values = Mapping[str, Sequence[str]]
+"""The values of each field, in the order in which they are swept."""
+
+_PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_QUANTITY = re.compile(r"([0-9.]+)\s*(?:([kmgt]?)bit|(ns|us|ms|s)|(%))?", re.IGNORECASE)
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a sweep.
+
+    Attributes:
+        settings: The fields and their values.
+        repeat: Which of the runs with these, from 0.
+    """
+
+    settings: tuple[Setting, ...]
+    repeat: int
+
+    @property
+    def directory(self) -> str:
+        """Where its run goes within the sweep: told by its values, so that it is found again."""
+        parts = [f"{path}={value}" for path, value in self.settings]
+        return f"{re.sub(r'[^A-Za-z0-9.=,_-]', '_', ','.join(parts))}/{self.repeat}"
+
+
+def points(values: Values, repeat: int) -> list[Point]:
+    """The points of a sweep: all combinations, the last field fastest, each `repeat` times."""
+    combinations = itertools.product(*([(path, value) for value in values[path]] for path in values))
+    return [Point(settings, number) for settings in combinations for number in range(repeat)]
+
+
+def table_of(done: Sequence[tuple[Point, Path, Record]]) -> pd.DataFrame:
+    """A row for each run: its settings, how it went, and every number that its programs measured."""
+    rows = []
+    for point, path, record in done:
+        row: dict[str, Any] = dict(point.settings)
+        row |= {
+            "repeat": point.repeat,
+            "run": str(path),
+            "state": record.state,
+            "verdict": record.verdict.level if record.verdict else None,
+            "passed": all(check.passed for check in record.checks),
+            "virtual_s": record.time.virtual_s,
+            "host_s": record.time.host_s,
+        }
+        for process in record.processes:
+            row |= {f"{process.name}.{name}": value for name, _, value in scalars_of(process.result or {})}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def units_of(done: Sequence[tuple[Point, Path, Record]]) -> dict[str, str]:
+    """The unit of each measured column of `table_of`."""
+    return {
+        f"{process.name}.{name}": unit
+        for _, _, record in done
+        for process in record.processes
+        for name, unit, _ in scalars_of(process.result or {})
+    }
+
+
+def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> Iterator[Drawing]:
+    """A figure for each measured number: over the first field, a line for each combination of the others.
+
+    Points are means of repeats, bars reach from the smallest to the largest of them.
+    """
+    first, *others = values
+    for column, symbol in units.items():
+        figure, (where,) = axes(height_in=2.8)
+        places, is_scale = _places(values[first])
+        groups = table.groupby(others, sort=False) if others else [((), table)]
+        for number, (combination, rows) in enumerate(groups):
+            by_value = rows.groupby(first)[column]
+            means, least, most = (by_value.agg(each).reindex(values[first]) for each in ("mean", "min", "max"))
+            label = ", ".join(f"{name} {value}" for name, value in zip(others, combination, strict=True)) or None
+            bars = np.vstack([means - least, most - means])
+            where.errorbar(
+                places, means, bars, marker="o", markersize=3, capsize=2, color=COLOURS[number % 8], label=label
+            )
+        if is_scale:
+            where.set_xscale("log")
+        where.set_xticks(places, values[first])
+        where.minorticks_off()
+        where.set_xlabel(first)
+        where.set_ylabel(column)
+        unit(where.yaxis, symbol)
+        if table[column].min() >= 0:
+            where.set_ylim(bottom=0, top=(table[column].max() or 1) * 1.08)
+        legend(where)
+        caption = f"{column} over {first}: means of repeats, from the smallest to the largest."
+        yield Drawing(re.sub(r"[^a-z0-9]+", "-", f"sweep-{column}".lower()), column, caption, figure)
+
+
+def _places(texts: Sequence[str]) -> tuple[list[float], bool]:
+    """Where values stand on an axis, and whether it is logarithmic: as quantities if all are, else one by one."""
+    matches = [_QUANTITY.fullmatch(text) for text in texts]
+    if not all(matches):
+        return list(range(len(texts))), False
+    found = []
+    for match in matches:
+        assert match is not None
+        number, prefix, second, _ = match.groups()
+        found.append(float(number) * (_SECONDS[second.lower()] if second else _PREFIXES[(prefix or "").lower()]))
+    positive = min(found) > 0
+    return found, positive and max(found) / min(found) >= 10

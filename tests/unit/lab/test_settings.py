@@ -1,0 +1,49 @@
+"""What is set on the command line replaces what the file says, and only where there is such a place."""
+
+from __future__ import annotations
+
+import pytest
+
+from dilaton.lab.errors import LabError
+from dilaton.lab.loader import loads
+from dilaton.lab.settings import parse_setting
+
+LAB = """
+name: lab
+nodes: {a: , b: }
+links: [{endpoints: [a, b], rate: 1Gbit}]
+"""
+
+
+def test_fields_are_replaced_and_made() -> None:
+    settings = [
+        parse_setting(text) for text in ("links.0.rate=10Mbit", "time.tdf=1/3", "links.0.queue={limit: 7}", "seed=4")
+    ]
+    lab = loads(LAB, "lab.yaml", settings)
+    assert lab.links[0].rate_bit_per_s == 10_000_000
+    assert lab.time.tdf.denominator == 3
+    assert lab.seed == 4
+    assert "7" in str(lab.links[0].queue)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("links.1.rate=1Gbit", "--set links.1.rate: links is a list of 1: 1 is none of its items, 0 to 0"),
+        ("links.x.rate=1Gbit", "links is a list of 1: x is none of its items"),
+        ("name.first=x", "name is a value, which has no parts"),
+        ("links.0.rate=[", "--set links.0.rate:1:"),
+        ("links.0.rate=10", "links[0].rate: 10: "),
+        ("links.0.rat=10Mbit", "links[0].rat: unknown field"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_told(setting: str, said: str) -> None:
+    with pytest.raises(LabError) as caught:
+        loads(LAB, "lab.yaml", [parse_setting(setting)])
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["links.0.rate", "=5", "seed=", " = "])
+def test_a_setting_is_a_path_and_a_value(text: str) -> None:
+    with pytest.raises(ValueError, match="write PATH=VALUE"):
+        parse_setting(text)

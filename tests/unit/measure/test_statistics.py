@@ -1,0 +1,68 @@
+"""Distributions are summarised and told apart: by what is significant and relevant, not by chance or by nothing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dilaton.measure.statistics import Distance, are_different, distance, summarise
+
+CHANCE = np.random.default_rng(1)
+
+
+def test_a_summary_has_the_measures_of_nsdi_06() -> None:
+    summary = summarise([1.0, 2.0, 3.0, 4.0])
+    assert (summary.count, summary.mean, summary.median, summary.iqr) == (4, 2.5, 2.5, 1.5)
+    assert summary.cov == pytest.approx(math.sqrt(5 / 3) / 2.5)
+    assert summary.iqr_ratio == 0.6
+
+
+def test_of_too_few_values_there_is_no_spread() -> None:
+    assert math.isnan(summarise([]).mean)
+    assert math.isnan(summarise([5.0]).cov)
+
+
+def test_the_wasserstein_distance_of_a_shift_is_the_shift() -> None:
+    values = CHANCE.normal(100, 1, 500)
+    apart = distance(values, values + 3)
+    assert apart.wasserstein == pytest.approx(3)
+    assert apart.relative == pytest.approx(0.03, rel=0.01)
+    assert apart.ks > 0.8
+    assert apart.p < 1e-9
+
+
+def test_samples_of_one_distribution_are_not_different() -> None:
+    pairs = [distance(CHANCE.exponential(1, 400), CHANCE.exponential(1, 400)) for _ in range(40)]
+    assert sum(are_different(pairs, 0.0)) == 0
+
+
+def test_a_certain_difference_that_is_too_small_to_matter_is_none() -> None:
+    values = CHANCE.normal(40.031, 0.0001, 1000)
+    apart = distance(values, values + 0.003)
+    assert apart.p < 1e-9
+    assert are_different([apart], 0.01) == [False]
+    assert are_different([apart], 0.00001) == [True]
+
+
+def test_a_large_difference_that_may_be_chance_is_none() -> None:
+    assert are_different([Distance(0.5, 0.2, 1.0, 0.5)], 0.05) == [False]
+
+
+def test_single_values_differ_by_what_is_relevant() -> None:
+    assert are_different([distance([100.0], [104.0]), distance([100.0], [110.0])], 0.05) == [False, True]
+    assert are_different([distance([0.0], [0.0]), distance([0.0], [1.0])], 0.05) == [False, True]
+
+
+def test_many_metrics_are_held_to_a_stricter_test() -> None:
+    one = Distance(0.3, 0.03, 1.0, 0.5)
+    assert are_different([one], 0.05) == [True]
+    assert are_different([one] * 10, 0.05) == [False] * 10
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
+def test_nothing_differs_from_itself(values: list[float]) -> None:
+    assert are_different([distance(values, values)], 0.0) == [False]

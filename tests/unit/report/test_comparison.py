@@ -1,0 +1,83 @@
+"""Runs are compared by all that they measured; the exit status says whether they are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dilaton
+from dilaton.cli.compare import compare_runs
+from dilaton.report.comparison import compare
+from dilaton.report.metrics import metrics_of
+from tests.unit.measure import made
+
+
+def slower(path: Path) -> Path:
+    """A run whose pings took half as long again."""
+    run = made.run_dir(path)
+    for name in ("nodes/a/ping.stdout", "run.json"):
+        text = (run / name).read_text()
+        for before, after in (("20.1", "30.1"), ("20.2", "30.2"), ("20.3", "30.3"), ("0.020", "0.030")):
+            text = text.replace(before, after)
+        (run / name).write_text(text)
+    return run
+
+
+def test_the_metrics_are_those_of_processes_samples_and_captures(tmp_path: Path) -> None:
+    metrics = metrics_of(dilaton.load(made.run_dir(tmp_path)))
+    assert set(metrics) == {
+        "ping rtt",
+        "ping loss",
+        "a:eth0 sent",
+        "a:eth0 queue",
+        "b:eth0 sent",
+        "b:eth0 queue",
+        "a tcp to port 5201 cwnd",
+        "a tcp to port 5201 srtt",
+        "a:eth0 time between packets",
+    }
+    assert metrics["ping rtt"].values.tolist() == [0.0201, 0.0202, 0.0203]
+
+
+def test_the_same_run_twice_is_indistinguishable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [made.run_dir(tmp_path / name) for name in ("one", "two")]
+    assert compare_runs(runs, "5%", tmp_path / "both.svg") == 0
+    out = capsys.readouterr().out
+    assert out.rstrip().endswith("indistinguishable")
+    assert "compared with one" in out
+    assert "<svg" in (tmp_path / "both.svg").read_text()
+
+
+def test_runs_that_differ_are_told_with_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [made.run_dir(tmp_path / "one"), slower(tmp_path / "two")]
+    assert compare_runs(runs, "5%", None) == 1
+    assert "different in ping rtt" in capsys.readouterr().out
+    assert compare_runs(runs, "60%", None) == 0
+
+
+def test_what_only_one_run_has_is_not_compared(tmp_path: Path) -> None:
+    whole = metrics_of(dilaton.load(made.run_dir(tmp_path)))
+    part = {name: metric for name, metric in whole.items() if not name.startswith("ping")}
+    outcome = compare({"a": whole, "b": part})
+    assert outcome.missing == ["ping rtt", "ping loss"]
+    assert outcome.verdict == "indistinguishable"
+    assert compare({"a": whole, "b": {}}).verdict.startswith("nothing to compare")
+
+
+@pytest.mark.parametrize(
+    ("names", "tolerance", "said"),
+    [
+        (["one"], "5%", "at least two runs"),
+        (["one", "one"], "5%", "given twice"),
+        (["one", "none"], "5%", "not a run directory"),
+        (["one", "two"], "5", "5"),
+    ],
+)
+def test_bad_input_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], names: list[str], tolerance: str, said: str
+) -> None:
+    for name in ("one", "two"):
+        made.run_dir(tmp_path / name)
+    assert compare_runs([tmp_path / name for name in names], tolerance, None) == 2
+    assert said in capsys.readouterr().err
