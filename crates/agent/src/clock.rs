@@ -14,6 +14,11 @@ pub fn monotonic_ns() -> i64 {
     now.tv_sec() * SECOND_NS + now.tv_nsec()
 }
 
+/// The guest's CLOCK_REALTIME.
+pub fn date() -> TimeSpec {
+    clock_gettime(ClockId::CLOCK_REALTIME).expect("every kernel has CLOCK_REALTIME")
+}
+
 /// Sets the guest's CLOCK_REALTIME, in nanoseconds since 1970.
 ///
 /// # Errors

@@ -9,13 +9,13 @@ use nix::errno::Errno;
 use nix::fcntl::{openat, OFlag};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
-use nix::sys::stat::{mkdirat, Mode};
+use nix::sys::stat::{futimens, mkdirat, Mode};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use crate::build::Guest;
 use crate::channel::Channel;
-use crate::clock::{monotonic_ns, SECOND_NS};
+use crate::clock::{date, monotonic_ns, SECOND_NS};
 use crate::error::{Doing, Error, Result};
 use crate::guest::power_off;
 use crate::node::{self, Handle};
@@ -232,6 +232,11 @@ impl<'a> Run<'a> {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_APPEND;
         let stdout = self.open_in_run_dir(&entry.stdout, flags)?;
         let stderr = self.open_in_run_dir(&entry.stderr, flags)?;
+        // A new file has the host's date, which the process may ask for; "now" would be the host's too.
+        let date = date();
+        for output in [&stdout, &stderr] {
+            futimens(output.as_raw_fd(), &date, &date).doing(|| format!("date the output of {}", entry.name))?;
+        }
         let outputs = [stdout.as_raw_fd(), stderr.as_raw_fd()];
         send(&self.guest.nodes[&entry.node].socket, &Order::Start { process }, &outputs)
     }

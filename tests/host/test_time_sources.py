@@ -1,0 +1,158 @@
+"""Nothing in a guest tells the host's time: every time source that a program can find agrees with virtual time.
+
+`what-time-is-it` reads the sources, each between two readings of the raw system call clock_gettime(2). That call is held
+against the host's clock by `tests/fidelity/test_wall_drive.py`, so what agrees with it is virtual. The dilation factors
+are such that a source that runs with the host's clock is off by far more than its granularity: 7 times too fast, or 3
+times too slow, over seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, RunLab
+
+SOURCES = Path(__file__).with_name("what-time-is-it")
+DOCUMENT = ROOT / "docs" / "time-sources.md"
+
+CPU_SHARE_MIN = 0.8
+"""What a spinning program has of its node's CPU, at least; the rest is the kernel's own work."""
+
+NOT_IN_GUESTS = {
+    "clock_gettime REALTIME_ALARM",
+    "clock_gettime BOOTTIME_ALARM",
+    "timer REALTIME_ALARM",
+    "timer BOOTTIME_ALARM",
+    "/dev/rtc0",
+    "/sys/class/rtc",
+    "/sys/kernel/debug/sched",
+    "rdpmc",
+    "rdpru",
+    "perf cpu-clock",
+    "perf task-clock",
+}
+"""Sources that a guest does not have; docs/time-sources.md says why."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the program printed about one source; times in nanoseconds."""
+
+    name: str
+    kind: str
+    granularity_ns: int
+    readings: list[tuple[int, int, int]]
+
+    def error(self, wait_slack: float) -> str:
+        """How it disagrees with the reference; empty when it agrees. Waits may take `wait_slack` times longer."""
+        for low, value, high in self.bounds(wait_slack):
+            if not low - self.granularity_ns <= value <= high + self.granularity_ns:
+                return f"{self.name}: {value / 1e9:.6f} s is not within {low / 1e9:.6f} to {high / 1e9:.6f} s"
+        return ""
+
+    def bounds(self, wait_slack: float) -> Iterator[tuple[float, int, float]]:
+        """The values, each between the least and the largest that are right."""
+        if self.kind == "date":
+            yield from self.readings
+        elif self.kind == "wait":
+            asked, took, _ = self.readings[0]
+            yield asked, took, asked * (1 + wait_slack)
+        else:
+            (before, begin, after), (later_before, end, later_after) = self.readings
+            share = CPU_SHARE_MIN if self.kind == "cpu" else 1
+            yield (later_before - after) * share, end - begin, later_after - before
+
+    @property
+    def ticks_per_ns(self) -> float:
+        """How fast a counter runs."""
+        (before, begin, _), (later_before, end, _) = self.readings
+        return (end - begin) / (later_before - before)
+
+
+def parse(output: str) -> tuple[list[Source], set[str]]:
+    """The sources that the program read, and the names of those that are absent."""
+    rows = [json.loads(line) for line in output.splitlines()]
+    absent = {row["source"] for row in rows if row["kind"] == "absent"}
+    present = [
+        Source(row["source"], row["kind"], row["granularity_ns"], row["readings"]) for row in rows if "readings" in row
+    ]
+    return present, absent
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[Path]:
+    """The program, where nodes see it."""
+    directory = Path(tempfile.mkdtemp(dir="/opt", prefix="dilaton-test-"))
+    directory.chmod(0o755)
+    path = directory / "what-time-is-it"
+    command = ["cc", "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(path)]
+    subprocess.run([*command, *map(str, sorted(SOURCES.glob("*.c")))], check=True)
+    yield path
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def native(program: Path) -> list[Source]:
+    """What the program says on the host."""
+    output = program.with_name("output")
+    with output.open("w") as file:
+        subprocess.run([program, "10", "1"], stdout=file, check=True)
+    return parse(output.read_text())[0]
+
+
+def counters(sources: list[Source]) -> dict[str, float]:
+    """Speeds of the counters among the sources."""
+    return {source.name: source.ticks_per_ns for source in sources if source.kind == "ticks"}
+
+
+@pytest.mark.parametrize(
+    ("drive", "tdf", "wait_ms", "span_s", "wait_slack"),
+    [("work", "7", 60, 3, 0.1), ("work", "1/3", 60, 3, 0.5), ("wall", "7", 20, 1, 1.5), ("wall", "1/3", 100, 4, 1.0)],
+)
+def test_every_time_source_agrees_with_virtual_time(
+    run_lab: RunLab,
+    program: Path,
+    native: list[Source],
+    drive: str,
+    tdf: str,
+    wait_ms: int,
+    span_s: int,
+    wait_slack: float,
+) -> None:
+    # The late start lets the guest's date and the host's go apart, on the work drive by all of it.
+    command = f"[{program}, '{wait_ms}', '{span_s}', /tmp, /srv]"
+    outcome = run_lab(
+        f"""
+name: time-sources
+time: {{drive: {drive}, tdf: {tdf}}}
+nodes: {{a: {{}}}}
+run: [{{on: a, name: ask, exec: {command}, start: {span_s}s}}]
+"""
+    )
+    assert outcome.status == 0
+    present, absent = parse(outcome.stdout("a", "ask"))
+    assert [error for source in present if source.kind != "ticks" and (error := source.error(wait_slack))] == []
+    assert {name.removesuffix(" (system call)") for name in absent} <= NOT_IN_GUESTS
+    assert counters(present) == pytest.approx({name: counters(native)[name] for name in counters(present)}, rel=0.01)
+    assert {"date", "elapsed", "cpu", "wait", "ticks"} == {source.kind for source in present}
+
+
+def test_the_host_s_own_sources_agree_with_its_clock(native: list[Source]) -> None:
+    # The program itself is right; CPU clocks and waits depend on what else the host does.
+    assert [
+        error for source in native if source.kind in ("date", "elapsed") and (error := source.error(math.inf))
+    ] == []
+
+
+def test_every_source_that_guests_lack_is_documented() -> None:
+    text = DOCUMENT.read_text()
+    assert [name for name in sorted(NOT_IN_GUESTS) if name not in text] == []
