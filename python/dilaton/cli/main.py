@@ -137,6 +137,35 @@ def sweep(
 
 
 @app.command()
+def graph(
+    lab: LabFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help=".svg, .png, .pdf or .dot [default: <lab>.svg].")
+    ] = None,
+) -> None:
+    """Draw the network of a lab."""
+    from dilaton.cli.graph import write_graph
+
+    raise typer.Exit(write_graph(lab, out))
+
+
+@app.command()
+def export(
+    lab: LabFile,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help=".clab.yml, .graphml, .dot or .py (Mininet).")
+    ],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="The format, if FILE does not say it.")
+    ] = None,
+) -> None:
+    """Write the network of a lab for containerlab, Mininet, Graphviz or a graph library, and say what is left out."""
+    from dilaton.cli.graph import write_export
+
+    raise typer.Exit(write_export(lab, out, to))
+
+
+@app.command()
 def doctor() -> None:
     """Say what this machine has and lacks, with the fix for each lack."""
     from dilaton.cli.doctor import doctor as examine

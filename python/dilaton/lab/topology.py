@@ -23,6 +23,18 @@ if TYPE_CHECKING:
     from dilaton.lab.model import Link, Node
 
 
+ENDINGS = {
+    ".graphml": "graphml",
+    ".gml": "gml",
+    ".json": "json",
+    ".clab.yml": "containerlab",
+    ".clab.yaml": "containerlab",
+    "lab.conf": "kathara",
+    ".py": "mininet",
+}
+"""What `file:` takes a file for, by the end of its name."""
+
+
 @dataclass(frozen=True)
 class Topology:
     """Nodes and links.
@@ -76,10 +88,18 @@ def parse_topology(value: object, seed: int, directory: str | os.PathLike[str]) 
         return value
     if not isinstance(value, dict):
         raise ValueError(f"must be a mapping such as {{generate: fat-tree, k: 4}}, not {units.shown(value)}")
+    if "file" in value:
+        file = str(value["file"])
+        name = next((name for ending, name in ENDINGS.items() if file.endswith(ending)), None)
+        if name is None:
+            raise ValueError(
+                f"{file}: no known kind of file; let its name end with {', '.join(ENDINGS)}, or say what it is"
+            )
+        value = {name: file, **{key: part for key, part in value.items() if key != "file"}}
     formats = _modules("importers")
     named = [name for name in ("generate", *formats) if name in value]
     if len(named) != 1:
-        known = ", ".join(("generate", *formats))
+        known = ", ".join(("generate", "file", *formats))
         what = "no source" if not named else f"{len(named)} sources ({', '.join(named)})"
         raise ValueError(f"{what}; write exactly one of {known}")
     if named == ["generate"]:

@@ -28,8 +28,9 @@ from dilaton.plan.model import Hop as PlannedHop
 from dilaton.plan.model import Route
 from dilaton.plan.paths import Hop, Paths, Vertex
 
-SHARES_PER_HOP = 16
-"""How finely flows are divided; see `Spread`."""
+SHARES = 64
+"""About how many equal shares flows are divided into; see `Spread`. The kernel keeps a record of some hundred bytes for
+each share of each set of hops."""
 
 Hops = int
 """A set of the hops of a node: bit i stands for the hop number i, in the order of links."""
@@ -69,7 +70,7 @@ class Spread:
         if hops == 1:
             return []
         if hops not in self._shares:
-            dealt = [hop for hop in range(hops) for _ in range(SHARES_PER_HOP)]
+            dealt = [hop for hop in range(hops) for _ in range(max(SHARES // hops, 1))]
             self._random.shuffle(dealt)
             self._shares[hops] = dealt
         return self._shares[hops]
@@ -180,7 +181,7 @@ class Routes:
                         break
                     place += 1
                 if is_needed:
-                    yield start, size, self._chosen(hops)
+                    yield start, size, hops
 
 
 def _joined(units: Iterable[Unit]) -> list[Unit]:
@@ -215,7 +216,7 @@ def runs(units: Sequence[Unit], needs: Sequence[Need]) -> Iterator[tuple[int, in
     end: int | None = None
     for place, (unit, need) in enumerate(zip(units, needs, strict=True)):
         if current and unit.start != end:
-            yield first, last, current
+            yield first, last, _taken(current, is_loose)
             current = 0
         end = unit.end
         if need is None:
@@ -225,11 +226,16 @@ def runs(units: Sequence[Unit], needs: Sequence[Need]) -> Iterator[tuple[int, in
             current, is_loose = common, is_loose and need[1]
         else:
             if current:
-                yield first, last, current
+                yield first, last, _taken(current, is_loose)
             first, (current, is_loose) = place, need
         last = place + 1
     if current:
-        yield first, last, current
+        yield first, last, _taken(current, is_loose)
+
+
+def _taken(hops: Hops, is_loose: bool) -> Hops:
+    """The hops that a run takes: the first of them if any will do."""
+    return hops & -hops if is_loose else hops
 
 
 def _common(run: Hops, unit: Hops, run_is_loose: bool, unit_is_loose: bool) -> Hops:

@@ -165,7 +165,7 @@ def test_flows_are_dealt_equally_and_at_each_node_by_an_order_of_its_own_that_th
         found = plan(f"topology: {{generate: fat-tree, k: 4}}\nrouting: ecmp\nseed: {seed}\n")
         return next(route.shares for route in node(found, name).routes if len(route.hops) == 2)
 
-    assert Counter(shares(1, "edge1")) == {0: 16, 1: 16}
+    assert Counter(shares(1, "edge1")) == {0: 32, 1: 32}
     assert shares(1, "edge1") == shares(1, "edge1")
     assert len({tuple(shares(1, "edge1")), tuple(shares(1, "edge2")), tuple(shares(2, "edge1"))}) == 3
 

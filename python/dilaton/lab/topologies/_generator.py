@@ -110,16 +110,20 @@ class GraphGenerator(Generator):
         positions = {f"n{number}": place(number) for number in range(size)} if place else {}
         links = []
         for number in range(size):
-            for own in range(self.hosts):
-                host = f"h{number * self.hosts + own}"
-                nodes[host] = Node(kind=HOST, group="host")
-                if place:
-                    x, y = place(number)
-                    angle = 2 * math.pi * (own + 0.5) / self.hosts
-                    positions[host] = (x + 0.3 * math.cos(angle), y + 0.3 * math.sin(angle))
-                links.append(self.host_link(host, f"n{number}"))
+            own = [f"h{number * self.hosts + host}" for host in range(self.hosts)]
+            nodes |= {host: Node(kind=HOST, group="host") for host in own}
+            links += [self.host_link(host, f"n{number}") for host in own]
+            if place:
+                positions |= zip(own, _fan(place(number), self.hosts), strict=True)
         links += [self.fabric_link(f"n{min(a, b)}", f"n{max(a, b)}") for a, b in sorted(map(sorted, graph.edges))]
         return Topology(nodes, links, positions)
+
+
+def _fan(centre: Position, size: int) -> list[Position]:
+    """Places of hosts below what they hang on, spread over a third of a circle."""
+    x, y = centre
+    angles = [math.pi * (-0.35 + (0.7 * (number + 0.5) / size - 0.35)) for number in range(size)]
+    return [(x + 0.45 * math.cos(angle), y + 0.45 * math.sin(angle)) for angle in angles]
 
 
 def on_circle(size: int) -> Callable[[int], Position]:

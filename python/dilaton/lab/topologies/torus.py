@@ -6,8 +6,11 @@ from typing import Annotated
 
 import networkx
 
-from dilaton.lab.topologies._generator import NODES_MAX, GraphGenerator, count
+from dilaton.lab.topologies._generator import NODES_MAX, GraphGenerator, Position, count
 from dilaton.lab.topology import Topology
+
+BULGE = 0.3
+"""How far the middle of a side stands out, in steps."""
 
 
 class Source(GraphGenerator):
@@ -22,5 +25,10 @@ class Source(GraphGenerator):
             raise ValueError(f"{self.rows} rows of {self.columns} columns: at most {NODES_MAX} nodes")
         grid = networkx.grid_2d_graph(self.rows, self.columns, periodic=True)
         graph = networkx.convert_node_labels_to_integers(grid, ordering="sorted")
-        columns = self.columns
-        return self.of_graph(graph, lambda number: (float(number % columns), -float(number // columns)))
+        return self.of_graph(graph, self._place)
+
+    def _place(self, number: int) -> Position:
+        """Rows and columns bulge, so that the links that close them are not hidden behind the others."""
+        row, column = divmod(number, self.columns)
+        across, down = (2 * column / (self.columns - 1) - 1, 2 * row / (self.rows - 1) - 1)
+        return column - BULGE * (1 - down**2), -row + BULGE * (1 - across**2)

@@ -1,0 +1,25 @@
+"""Writers of a lab's network in other formats, one a file; each names what it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dilaton.lab.exporters import containerlab, dot, graphml, mininet
+from dilaton.lab.model import Lab
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: how the names of its files end, and its writer, which gives the text and what it lacks of the lab."""
+
+    suffix: str
+    write: Callable[[Lab], tuple[str, list[str]]]
+
+
+FORMATS = {
+    "containerlab": Format(".clab.yml", containerlab.write),
+    "dot": Format(".dot", dot.write),
+    "graphml": Format(".graphml", graphml.write),
+    "mininet": Format(".py", mininet.write),
+}

@@ -1,0 +1,110 @@
+"""What readers of files have in common: the file, what to leave out of it, and what all links are like.
+
+A file may say things that a lab cannot honour. Each of them is an error that names it, unless `ignore:` names it too:
+then it is left out, and the lab says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from dilaton.lab import syntax, units
+from dilaton.lab.model import Direction, Link
+from dilaton.lab.topology import Topology
+
+FILE_BYTES_MAX = 64 * 1024 * 1024
+
+
+class Importer(Direction):
+    """The fields of every reader. Those of a link, where written, hold for all links, whatever the file says."""
+
+    mtu: Annotated[int, BeforeValidator(lambda value: units.parse_count(value, "an MTU", 68, 65535))] = 1500
+    offload: Annotated[bool, BeforeValidator(syntax.parse_flag)] = False
+    ignore: Annotated[list[str], BeforeValidator(syntax.parse_names)] = Field(default_factory=list)
+    """What of the file is left out."""
+
+    def build(self, seed: int, directory: Path) -> Topology:
+        """The network of the file; nothing in it is drawn by chance.
+
+        Raises:
+            ValueError: the file cannot be read, or says what a lab cannot honour.
+        """
+        raise NotImplementedError
+
+    def refuse(self, what: str, place: str, fix: str = "") -> None:
+        """Refuses something that the file says at a place, unless it is to be ignored.
+
+        Raises:
+            ValueError: naming what, where, and what to do.
+        """
+        if what not in self.ignore:
+            raise ValueError(
+                f"{place}: {what}: a lab cannot honour this; {fix or 'remove it'}, or write ignore: [{what}]"
+            )
+
+    def link_fields(self) -> Mapping[str, Any]:
+        """What is written for all links."""
+        return {name: getattr(self, name) for name in Link.model_fields if name in self.model_fields_set}
+
+
+def read_text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        ValueError: it cannot be read, or is no text.
+    """
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(FILE_BYTES_MAX + 1)
+        if len(raw) > FILE_BYTES_MAX:
+            raise ValueError(f"{path}: larger than {FILE_BYTES_MAX} bytes")
+        return raw.decode("utf-8-sig")
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 text") from error
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The contents of a YAML file that holds a mapping; what cannot be a mapping's text is refused.
+
+    Raises:
+        ValueError: it cannot be read or is no such file.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        data = YAML(typ="safe", pure=True).load(read_text(path))
+    except YAMLError as error:
+        raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    return mapping(data, str(path))
+
+
+def mapping(value: object, place: str) -> dict[str, Any]:
+    """A mapping, or nothing as an empty one.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError(f"{place}: must be a mapping, not {units.shown(value)}")
+    return value
+
+
+def host_name(text: object, place: str) -> str:
+    """A name of the file as the name of a node.
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    try:
+        return syntax.parse_node_name(str(text))
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error

@@ -1,0 +1,44 @@
+"""`json:`: graphs in networkx's node-link JSON, with attributes as in GraphML (see `_attributed`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import networkx
+from pydantic import Field
+
+from dilaton.lab.importers._attributed import AttributedGraph
+from dilaton.lab.importers._importer import mapping, read_text
+
+
+class Source(AttributedGraph):
+    """A file in node-link JSON."""
+
+    json_: str = Field(validation_alias="json")
+
+    def graph(self, directory: Path) -> networkx.Graph[Any]:
+        """The graph of the file."""
+        path = directory / self.json_
+        try:
+            data = mapping(json.loads(read_text(path)), str(path))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+        return node_link_graph(data, str(path))
+
+
+def node_link_graph(data: dict[str, Any], place: str) -> networkx.Graph[Any]:
+    """The graph of node-link data, whose edges may be called `links`, as networkx did before version 3.4.
+
+    Raises:
+        ValueError: it is no such data.
+    """
+    edges = next((key for key in ("edges", "links") if key in data), None)
+    if "nodes" not in data or edges is None:
+        raise ValueError(f"{place}: not a node-link graph: it needs nodes and edges")
+    try:
+        graph: networkx.Graph[Any] = networkx.node_link_graph(data, edges=edges)
+    except (networkx.NetworkXError, KeyError, TypeError) as error:
+        raise ValueError(f"{place}: not a node-link graph: {error!r}") from error
+    return graph

@@ -1,0 +1,53 @@
+"""What is written for other programs is what they read, and what is left out is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dilaton.lab import Lab, loads
+from dilaton.lab.exporters import FORMATS
+from dilaton.lab.topology import parse_topology
+
+TEXT = """
+name: mixed
+topology: {generate: leaf-spine, spines: 1, leaves: 2, hosts: 1, rate: 100Mbit, delay: 5ms, queue: {limit: 50}}
+groups: {leaf: {kind: switch}, spine: {kind: switch}}
+nodes: {extra: {}}
+links: [{endpoints: [extra, leaf1], mtu: 9000, loss: 1%}]
+run: [{on: h1, exec: ping -c 1 h2}]
+"""
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return loads(TEXT, "lab.yaml")
+
+
+@pytest.mark.parametrize("name", ["containerlab", "graphml", "mininet"])
+def test_what_is_exported_is_imported_as_the_same_network(lab: Lab, name: str, tmp_path: Path) -> None:
+    (tmp_path / f"x{FORMATS[name].suffix}").write_text(FORMATS[name].write(lab)[0])
+    options = {"ignore": ["image"]} if name == "containerlab" else {}
+    back = parse_topology({"file": f"x{FORMATS[name].suffix}", **options}, 1, tmp_path)
+    assert set(back.nodes) == set(lab.nodes)
+    assert {node: back.nodes[node].kind for node in ("leaf1", "spine1")} == {"leaf1": "switch", "spine1": "switch"}
+    pairs = [{frozenset(end.node for end in link.endpoints) for link in links} for links in (back.links, lab.links)]
+    assert pairs[0] == pairs[1]
+    if name != "containerlab":
+        found = next(link for link in back.links if {end.node for end in link.endpoints} == {"h1", "leaf1"})
+        assert (found.rate_bit_per_s, found.delay_ns) == (100_000_000, 5_000_000)
+
+
+def test_what_a_format_has_no_place_for_is_told(lab: Lab) -> None:
+    lacks = {name: known.write(lab)[1] for name, known in FORMATS.items()}
+    assert lacks["containerlab"] == ["delay of links", "loss of links", "queue of links", "rate of links", "run"]
+    assert lacks["mininet"] == ["mtu of links", "run"]
+    assert lacks["graphml"] == ["loss of links", "mtu of links", "queue of links", "run"]
+
+
+def test_dot_shows_every_node_and_link(lab: Lab) -> None:
+    text, _ = FORMATS["dot"].write(lab)
+    assert text.count(" -- ") == len(lab.links)
+    assert '"leaf1" [shape=box' in text
+    assert '[label="100Mbit 5ms"]' in text

@@ -1,0 +1,193 @@
+"""Each format is read as what it says, and what a lab cannot honour is refused by name."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dilaton.lab import Lab, LabError, Topology, load
+from dilaton.lab.topology import parse_topology
+from dilaton.plan.compile import compile as compile_plan
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def read(**fields: Any) -> Topology:
+    return parse_topology(fields, 1, FIXTURES)
+
+
+def refusal(**fields: Any) -> str:
+    """What is said of a topology in a lab, at its line."""
+    with pytest.raises(ValueError, match=r".") as caught:
+        read(**fields)
+    return str(caught.value)
+
+
+def ends(topology: Topology) -> list[tuple[str, ...]]:
+    return [tuple(f"{end.node}:{end.interface}".rstrip(":") for end in link.endpoints) for link in topology.links]
+
+
+PAIRS = ["osloden-haag", "den-haagwien", "oslowien"]
+
+
+def test_graphml_of_the_topology_zoo_has_rates_and_the_delay_of_its_distances() -> None:
+    topology = read(graphml="ring.graphml", names="label")
+    assert list(topology.nodes) == ["oslo", "den-haag", "wien"]
+    links = {link.endpoints[0].node + link.endpoints[1].node: link for link in topology.links}
+    assert [links[pair].rate_bit_per_s for pair in PAIRS] == [10**10, 2_500_000_000, None]
+    # Oslo and Den Haag are 965 km apart, Den Haag and Wien 962, Wien and Oslo 1352, give or take a percent.
+    assert [links[pair].delay_ns / 1e6 for pair in PAIRS] == pytest.approx([965 / 200, 962 / 200, 1352 / 200], rel=0.01)
+    x, y = zip(*(topology.positions[name] for name in ("den-haag", "oslo", "wien")), strict=True)
+    assert x[0] < x[1] < x[2] and y[2] < y[0] < y[1]
+
+
+def test_numbers_name_nodes_unless_labels_are_asked_for() -> None:
+    assert list(read(graphml="ring.graphml").nodes) == ["n0", "n1", "n2"]
+
+
+def test_what_is_written_for_all_links_wins() -> None:
+    topology = read(graphml="ring.graphml", rate="1Gbit", delay="2ms", loss="1%")
+    assert {(link.rate_bit_per_s, link.delay_ns, link.loss) for link in topology.links} == {(10**9, 2_000_000, 0.01)}
+
+
+def test_gml_has_distances_in_km_and_costs() -> None:
+    topology = read(gml="triangle.gml", names="label")
+    found = {link.endpoints[0].node + link.endpoints[1].node: (link.delay_ns, link.cost) for link in topology.links}
+    assert found == {"westeast": (500_000, 1), "eastsouth": (1_252_500, 7), "westsouth": (2_000_000, 1)}
+
+
+def test_json_keeps_the_names_kinds_rates_and_delays() -> None:
+    topology = read(json="pair.json")
+    assert {name: node.kind for name, node in topology.nodes.items()} == {"core-1": "router", "h1": None}
+    assert (topology.links[0].rate_bit_per_s, topology.links[0].delay_ns) == (10**9, 3_000_000)
+
+
+def test_containerlab_keeps_groups_sysctls_and_interfaces_and_makes_bridges_switches() -> None:
+    topology = read(file="office.clab.yml", ignore=["image", "exec"])
+    assert {name: node.kind for name, node in topology.nodes.items()} == {"a": None, "b": None, "br-1": "switch"}
+    assert topology.nodes["a"].sysctls == {"net/ipv4/tcp_sack": "1"}
+    assert topology.nodes["a"].group == "rack"
+    assert ends(topology) == [("a:eth1", "br-1:eth1"), ("b:eth1", "br-1:eth2")]
+    assert topology.links[1].mtu == 9000
+
+
+def test_kathara_domains_are_links_and_segments() -> None:
+    topology = read(kathara="kathara/lab.conf", ignore=["image", "startup"])
+    assert ends(topology) == [("r1:eth0", "pc1:eth0", "pc2:eth0"), ("r1:eth1", "r2:eth0")]
+
+
+def test_mininet_links_have_the_parameters_of_tclink_and_hosts_their_addresses() -> None:
+    topology = read(mininet="custom.py", topo="pair", args=["2", "50"])
+    between, first, second = topology.links
+    assert (between.rate_bit_per_s, between.delay_ns, between.loss) == (50_000_000, 5_000_000, 0.01)
+    assert between.queue.limit is not None and between.queue.limit.model_dump() == {"packets": 100}
+    assert ends(topology)[1:] == [("h1:eth0", "s1:eth2"), ("h2:eth0", "s1:eth3")]
+    assert [str(end.addresses[0]) for end in (first.endpoints[0], second.endpoints[0])] == [
+        "10.7.0.1/24",
+        "10.7.0.2/24",
+    ]
+    assert {name: node.kind for name, node in topology.nodes.items()} == {
+        "s1": "switch",
+        "s2": "switch",
+        "h1": "host",
+        "h2": "host",
+    }
+
+
+@pytest.mark.parametrize(
+    ("topo", "args", "hosts", "switches", "links"),
+    [("single", ["5"], 5, 1, 5), ("linear", ["3", "2"], 6, 3, 8), ("tree", ["2", "3"], 9, 4, 12)],
+)
+def test_mininets_own_topologies_are_there(topo: str, args: list[str], hosts: int, switches: int, links: int) -> None:
+    topology = read(mininet="custom.py", topo=topo, args=args)
+    kinds = [node.kind for node in topology.nodes.values()]
+    assert (kinds.count("host"), kinds.count("switch"), len(topology.links)) == (hosts, switches, links)
+
+
+def test_a_mininet_file_can_write_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "written"
+    file = tmp_path / "topo.py"
+    file.write_text(f"open({str(target)!r}, 'w')\n")
+    assert "Read-only file system" in refusal(mininet=str(file))
+    assert not target.exists()
+
+
+def test_shadow_has_its_graph_as_routers_and_its_hosts_on_them() -> None:
+    topology = read(shadow="shadow.yaml", ignore="processes")
+    assert {name: node.kind for name, node in topology.nodes.items()} == {
+        "n0": "router",
+        "n1": "router",
+        "client": "host",
+        "server": "host",
+    }
+    client, server, edge = topology.links
+    assert (client.direction("a_to_b").rate_bit_per_s, client.direction("b_to_a").rate_bit_per_s) == (
+        100_000_000,
+        200_000_000,
+    )
+    assert (server.direction("a_to_b").rate_bit_per_s, server.direction("b_to_a").rate_bit_per_s) == (
+        50_000_000,
+        10_000_000,
+    )
+    assert (edge.delay_ns, edge.loss) == (50_000_000, 0.01)
+    assert client.cost < edge.cost
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # topohub leaves its file open
+@pytest.mark.skipif(importlib.util.find_spec("topohub") is None, reason="topohub is not installed")
+def test_topohub_gives_networks_by_name() -> None:
+    topology = read(topohub="topozoo/Abilene", names="label")
+    assert len(topology.nodes) == 11 and len(topology.links) == 14
+    assert "new-york" in topology.nodes
+    assert all(link.delay_ns > 0 for link in topology.links)
+    assert "no such network" in refusal(topohub="topozoo/Atlantis")
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"containerlab": "office.clab.yml"},
+        "nodes.a: image: a lab cannot honour this; nodes run this machine's programs",
+    ),
+    ({"containerlab": "office.clab.yml", "ignore": "image"}, "nodes.b: exec: a lab cannot honour this"),
+    (
+        {"kathara": "kathara/lab.conf"},
+        "kathara/lab.conf:8: image: a lab cannot honour this; remove it, or write ignore: [image]",
+    ),
+    ({"kathara": "kathara/lab.conf", "ignore": "image"}, "pc1.startup: startup: a lab cannot honour this"),
+    ({"mininet": "custom.py", "topo": "odd"}, "host h1: cpu: a lab cannot honour this"),
+    ({"mininet": "custom.py"}, "has the topologies pair, odd, single, linear, tree; say which with topo:"),
+    ({"mininet": "custom.py", "topo": "none"}, "has no topology none"),
+    ({"shadow": "shadow.yaml"}, "hosts.client: processes: a lab cannot honour this; what runs is written under run:"),
+    (
+        {"gml": "triangle.gml", "distance": "length"},
+        "3 of 3 edges have no length (0 -- 1, 0 -- 2, 1 -- 2); write delay: for all links",
+    ),
+    ({"json": "pair.json", "names": "label"}, "node 'core-1': no attribute label to be called by"),
+    ({"graphml": "triangle.gml"}, "not GraphML"),
+    ({"gml": "ring.graphml"}, "not GML"),
+    ({"json": "triangle.gml"}, "not JSON"),
+    ({"graphml": "missing.graphml"}, "missing.graphml: cannot be read: No such file or directory"),
+    ({"file": "notes.txt"}, "notes.txt: no known kind of file"),
+]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"), REFUSED, ids=[f"{next(iter(fields))}: {message[:40]}" for fields, message in REFUSED]
+)
+def test_what_cannot_be_honoured_is_refused_by_name(fields: dict[str, Any], message: str) -> None:
+    assert message in refusal(**fields)
+
+
+def test_a_lab_finds_the_file_beside_itself_and_tells_its_mistakes_at_its_line(tmp_path: Path) -> None:
+    (tmp_path / "net.gml").write_text((FIXTURES / "triangle.gml").read_text())
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("name: x\ntopology: {file: net.gml, rate: 1Gbit}\n")
+    found: Lab = load(lab)
+    assert len(compile_plan(found).links) == 3
+    lab.write_text("name: x\ntopology: {file: net.gml, distance: miles}\n")
+    with pytest.raises(LabError) as caught:
+        load(lab)
+    assert str(caught.value).startswith(f"{lab}:2:11: topology: 3 of 3 edges have no miles")
