@@ -10,10 +10,10 @@ from typing import Literal
 from dilaton.lab import syntax, units
 from dilaton.lab.checks_network import check_network
 from dilaton.lab.errors import Finding, Path
-from dilaton.lab.expect import Expectation
+from dilaton.lab.expect import METRICS, Expectation
 from dilaton.lab.model import BdpLimit, Lab, Link, Process
 
-PARSED_PROGRAMS = frozenset({"ping", "iperf3"})
+PARSED_PROGRAMS = frozenset().union(*(metric.programs for metric in METRICS.values()))
 """Programs whose output becomes a result."""
 
 

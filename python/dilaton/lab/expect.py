@@ -41,8 +41,8 @@ class Metric:
     programs: frozenset[str] = frozenset()
 
 
-def _result(name: str, dimension: Dimension, program: str) -> Metric:
-    return Metric(name, dimension, ("result", *name.split(".")), frozenset({program}))
+def _result(name: str, dimension: Dimension, *programs: str) -> Metric:
+    return Metric(name, dimension, ("result", *name.split(".")), frozenset(programs))
 
 
 METRICS = {
@@ -51,16 +51,25 @@ METRICS = {
         Metric("exit", Dimension.COUNT, ("exit",)),
         Metric("start", Dimension.DURATION, ("start_s",)),
         Metric("end", Dimension.DURATION, ("end_s",)),
-        _result("throughput", Dimension.RATE, "iperf3"),
+        _result("throughput", Dimension.RATE, "iperf3", "curl", "wrk", "fio", "ITGDec"),
         _result("sent_throughput", Dimension.RATE, "iperf3"),
         _result("retransmits", Dimension.COUNT, "iperf3"),
         _result("sent", Dimension.COUNT, "ping"),
-        _result("received", Dimension.COUNT, "ping"),
-        _result("loss", Dimension.RATIO, "ping"),
+        _result("received", Dimension.COUNT, "ping", "ITGDec"),
+        _result("loss", Dimension.RATIO, "ping", "ITGDec"),
         _result("rtt.min", Dimension.DURATION, "ping"),
         _result("rtt.avg", Dimension.DURATION, "ping"),
         _result("rtt.max", Dimension.DURATION, "ping"),
         _result("rtt.mdev", Dimension.DURATION, "ping"),
+        _result("requests", Dimension.COUNT, "curl", "wrk", "nginx", "apache2", "httpd"),
+        _result("errors", Dimension.COUNT, "curl", "wrk", "nginx", "apache2", "httpd"),
+        _result("requests_per_s", Dimension.COUNT, "wrk"),
+        _result("iops", Dimension.COUNT, "fio"),
+        _result("latency.min", Dimension.DURATION, "curl", "ITGDec"),
+        _result("latency.avg", Dimension.DURATION, "curl", "wrk", "ITGDec"),
+        _result("latency.max", Dimension.DURATION, "curl", "wrk", "ITGDec"),
+        _result("latency.p50", Dimension.DURATION, "wrk"),
+        _result("latency.p99", Dimension.DURATION, "wrk"),
     )
 }
 """Every metric, by name."""

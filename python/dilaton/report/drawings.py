@@ -11,7 +11,7 @@ from dilaton.report.figures.bands import Band, bands_of
 from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.distributions import draw_lateness, ecdfs
 from dilaton.report.figures.sequence import draw_flow
-from dilaton.report.figures.series import draw_interfaces, draw_nodes, draw_tcp
+from dilaton.report.figures.series import draw_interfaces, draw_intervals, draw_nodes, draw_tcp
 from dilaton.report.figures.topology import draw_topology
 from dilaton.report.style import Drawing
 from dilaton.run.loading import Run
@@ -80,14 +80,21 @@ def _captures(run: Run) -> Iterator[Drawing]:
 
 
 def _processes(run: Run) -> Iterator[Drawing]:
-    samples = {
-        process.name: process.result["samples"]
-        for process in run.record.processes
-        if process.result and process.result.get("samples")
-    }
-    if samples:
-        caption = "Round-trip times that ping printed."
-        yield ecdfs("ping", "Round trips of ping", caption, samples, "round-trip time", "s")
+    results = {process.name: process.result or {} for process in run.record.processes}
+    kinds = (
+        ("rtt", "Round trips", "round-trip time", "Round-trip times"),
+        ("latency", "Latency", "latency", "Latencies"),
+    )
+    for key, title, label, words in kinds:
+        samples = {name: each["samples"] for name, each in results.items() if each.get("samples") and key in each}
+        if samples:
+            yield ecdfs(
+                f"programs-{key}", f"{title}, by program", f"{words} that programs printed.", samples, label, "s"
+            )
+    intervals = {name: each["intervals"] for name, each in results.items() if each.get("intervals")}
+    starts = {process.name: process.start_s or 0.0 for process in run.record.processes}
+    if intervals:
+        yield draw_intervals(intervals, starts)
 
 
 def _clock(run: Run) -> Iterator[Drawing]:

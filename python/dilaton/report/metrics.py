@@ -18,7 +18,11 @@ SCALARS = {
     "retransmits": "",
     "loss": "",
     "jitter_s": "s",
-    "requests_per_s": "1/s",
+    "requests": "",
+    "errors": "",
+    "requests_per_s": "",
+    "iops": "",
+    "packets_per_s": "",
 }
 """Numbers in results of programs, with their units."""
 
@@ -55,11 +59,11 @@ def _of_processes(run: Run) -> Iterator[Metric]:
         result = process.result or {}
         samples = result.get("samples") or []
         intervals = [part["throughput"] for part in result.get("intervals") or []]
-        yield _metric(f"{process.name} rtt", "s", samples)
+        yield _metric(f"{process.name} {'rtt' if 'rtt' in result else 'latency'}", "s", samples)
         yield _metric(f"{process.name} interval throughput", "bit/s", intervals)
         for name, unit, value in scalars_of(result):
             # A mean of samples is in their distribution.
-            if not (samples and name.startswith("rtt.")):
+            if not (samples and name.startswith(("rtt.", "latency."))):
                 yield _metric(f"{process.name} {name}", unit, [value])
 
 

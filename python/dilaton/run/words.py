@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from dilaton.measure import numbers
 from dilaton.run.model import ProcessRecord
 
@@ -11,7 +14,7 @@ def outcome(process: ProcessRecord) -> str:
     result = process.result or {}
     if "error" in result:
         return str(result["error"])
-    if "throughput" in result:
+    if "throughput" in result and "sent_throughput" in result:
         text = numbers.rate(result["throughput"])
         sent = result.get("retransmits")
         return text if sent is None else f"{text}, {sent} retransmitted"
@@ -22,8 +25,27 @@ def outcome(process: ProcessRecord) -> str:
             return f"no reply{loss}"
         least, most = numbers.duration(rtt["min"]), numbers.duration(rtt["max"])
         return f"RTT {numbers.duration(rtt['avg'])} ({least} to {most}){loss}"
+    if any(name in result for name in ("requests", "iops", "packets_per_s")):
+        return _served(result)
     if process.expected and process.exit == 0:
         return "done"
     if process.expected:
         return "stopped with the run" if process.exit is not None else process.outcome
     return process.outcome if process.exit is None else f"{process.outcome} with {process.exit}"
+
+
+def _served(result: Mapping[str, Any]) -> str:
+    """What a program that asks or serves measured."""
+    parts = [
+        f"{numbers.significant(result[name])} {word}"
+        for name, word in (("requests", "requests"), ("requests_per_s", "requests/s"), ("iops", "IOPS"))
+        if result.get(name) is not None
+    ]
+    if result.get("throughput"):
+        parts.append(numbers.rate(result["throughput"]))
+    latency = result.get("latency") or {}
+    if "avg" in latency and "max" in latency:
+        parts.append(f"latency {numbers.duration(latency['avg'])} (to {numbers.duration(latency['max'])})")
+    if result.get("errors"):
+        parts.append(f"{result['errors']} errors")
+    return ", ".join(parts)

@@ -147,7 +147,7 @@ EXPECTATIONS = [
     (
         "an expectation on an unknown metric",
         HEAD + "run: [{on: a, exec: ping b}]\nexpect: [ping.rtt.average < 40ms]\n",
-        "lab.yaml:4:10: expect[0]: ping.rtt.average: rtt.average is not a metric; known are exit, start, end, throughput, sent_throughput, retransmits, sent, received, loss, rtt.min, rtt.avg, rtt.max, rtt.mdev; did you mean rtt.avg?",
+        "lab.yaml:4:10: expect[0]: ping.rtt.average: rtt.average is not a metric; known are exit, start, end, throughput, sent_throughput, retransmits, sent, received, loss, rtt.min, rtt.avg, rtt.max, rtt.mdev, requests, errors, requests_per_s, iops, latency.min, latency.avg, latency.max, latency.p50, latency.p99; did you mean rtt.avg?",
     ),
     (
         "an expectation without a metric",
@@ -167,7 +167,7 @@ EXPECTATIONS = [
     (
         "a throughput of ping",
         HEAD + "run: [{on: a, exec: ping b}]\nexpect: [ping.throughput > 9Gbit]\n",
-        "lab.yaml:4:10: expect[0]: ping.throughput > 9Gbit: ping runs ping, which has no throughput; iperf3 has",
+        "lab.yaml:4:10: expect[0]: ping.throughput > 9Gbit: ping runs ping, which has no throughput; ITGDec or curl or fio or iperf3 or wrk has",
     ),
     (
         "a throughput of iperf3 without JSON",

@@ -61,7 +61,7 @@ def test_the_page_has_summary_checks_verdict_figures_processes_and_events(whole:
         "figure-sequence-a-eth0-1",
         "figure-rtt-a-eth0",
         "figure-gaps-a-eth0",
-        "figure-ping",
+        "figure-programs-rtt",
         "figure-lateness",
     ]
     for expected in ("ping.rtt.avg within 1% of 20ms", "20.2ms", "Suspect:", "raise tdf to", "3 of them sent again"):

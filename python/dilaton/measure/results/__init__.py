@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dilaton.measure.results import iperf3, ping
+from dilaton.measure.results import access_log, curl, ditg, fio, iperf3, ping, wrk
 from dilaton.measure.results.command import unwrap
 
 Result = dict[str, Any]
@@ -17,9 +17,16 @@ Parser = Callable[[Sequence[str], str], Result | None]
 
 PARSERS: dict[str, Parser] = {
     "iperf3": iperf3.parse,
+    "ITGDec": ditg.parse,
+    "apache2": access_log.parse,
+    "curl": curl.parse,
+    "fio": fio.parse,
+    "httpd": access_log.parse,
+    "nginx": access_log.parse,
     "ping": ping.parse,
     "ping4": ping.parse,
     "ping6": ping.parse,
+    "wrk": wrk.parse,
 }
 """By the base name of the program."""
 
@@ -37,7 +44,7 @@ def parse(argv: Sequence[str], stdout: str) -> Result | None:
         stdout: Its standard output.
 
     Returns:
-        See `iperf3.parse` and `ping.parse`; None for programs that are not known here.
+        See `parse` of the modules here; None for programs that are not known.
     """
     program, arguments = unwrap(argv)
     parser = PARSERS.get(program)

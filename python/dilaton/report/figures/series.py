@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -62,6 +63,27 @@ def draw_nodes(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
     """CPU and memory of the nodes that used most CPU."""
     caption = "CPU time that nodes used, as a share of their guest's CPU, and the memory of their processes"
     yield from _draw("nodes", "Nodes", caption, table.assign(series=table.node), NODES, "cpu_ns", "nodes", bands)
+
+
+def draw_intervals(intervals: Mapping[str, Sequence[Mapping[str, Any]]], starts: Mapping[str, float]) -> Drawing:
+    """Throughput as programs printed it, interval by interval.
+
+    Args:
+        intervals: `start_s`, `end_s` and `throughput` of each, by process.
+        starts: The virtual second at which each process started.
+    """
+    figure, (where,) = axes()
+    for name, parts in list(intervals.items())[:LINES_MAX]:
+        edges = [starts[name] + parts[0]["start_s"], *(starts[name] + part["end_s"] for part in parts)]
+        rates = [part["throughput"] for part in parts]
+        where.step(edges, [*rates[:1], *rates], where="pre", label=name)
+    where.set_ylabel("throughput")
+    from_zero(where)
+    unit(where.yaxis, "bit/s")
+    time_axis(where)
+    legend(where)
+    caption = "Throughput that programs measured, in the intervals that they printed."
+    return Drawing("programs-throughput", "Throughput, by program", caption, figure)
 
 
 def _draw(

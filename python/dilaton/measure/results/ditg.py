@@ -1,0 +1,66 @@
+"""What D-ITG's decoder, ITGDec, prints of a log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+_FLOW = re.compile(r"^Flow number: (\d+)\s*\nFrom (\S+)\s*\nTo\s+(\S+)", re.MULTILINE)
+_LINE = re.compile(r"^([A-Z][A-Za-z -]*?)[ \t]*=[ \t]*([\d.]+)(?:[ \t]*([A-Za-z/]+))?", re.MULTILINE)
+_RATES = {"bit/s": 1.0, "Kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
+_TOTAL = "TOTAL RESULTS"
+
+
+def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
+    """Takes the result out of what ITGDec printed.
+
+    Args:
+        arguments: Of ITGDec; what it prints tells enough without them.
+        stdout: Its standard output.
+
+    Returns:
+        Of all flows together:
+
+        - `received`, `bytes`: packets and bytes; `dropped`: packets; `loss`: their ratio, 0..1.
+        - `throughput`: in bit/s; `packets_per_s`; `duration_s`.
+        - `latency`: one-way delay: `min`, `avg`, `max`, `stdev`, in seconds; `jitter_s`: its mean variation.
+        - `flows`: the same of each, with `from` and `to`.
+
+        `{"error": …}` when the totals are missing; None when it printed nothing.
+    """
+    before, found, total = stdout.partition(_TOTAL)
+    if not found:
+        return {"error": "ITGDec printed no totals"} if stdout.strip() else None
+    starts = list(_FLOW.finditer(before))
+    ends = [match.start() for match in starts[1:]] + [len(before)]
+    try:
+        flows = [
+            {"from": match[2], "to": match[3]} | _summary(before[match.end() : end])
+            for match, end in zip(starts, ends, strict=True)
+        ]
+        return _summary(total) | {"flows": flows}
+    except LookupError as error:
+        return {"error": f"the totals of ITGDec have no {error}"}
+
+
+def _summary(text: str) -> dict[str, Any]:
+    lines = {name.strip(): (float(value), unit) for name, value, unit in _LINE.findall(text)}
+    received, dropped = lines["Total packets"][0], lines["Packets dropped"][0]
+    rate, unit = lines["Average bitrate"]
+    return {
+        "duration_s": lines["Total time"][0],
+        "received": int(received),
+        "bytes": int(lines["Bytes received"][0]),
+        "dropped": int(dropped),
+        "loss": dropped / (received + dropped) if received + dropped else None,
+        "throughput": rate * _RATES[unit],
+        "packets_per_s": lines["Average packet rate"][0],
+        "latency": {
+            "min": lines["Minimum delay"][0],
+            "avg": lines["Average delay"][0],
+            "max": lines["Maximum delay"][0],
+            "stdev": lines["Delay standard deviation"][0],
+        },
+        "jitter_s": lines["Average jitter"][0],
+    }

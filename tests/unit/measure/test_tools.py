@@ -1,0 +1,115 @@
+"""Results of curl, wrk, fio, D-ITG and web servers are read as these print them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dilaton.measure.results import parse
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def result_of(command: list[str], fixture: str) -> dict[str, Any]:
+    result = parse(command, (FIXTURES / fixture).read_text())
+    assert result is not None
+    return result
+
+
+def test_curl_writes_json() -> None:
+    result = result_of(["curl", "-s", "-w", "%{json}\n", "http://b/"], "curl-json.txt")
+    assert (result["requests"], result["errors"]) == (1, 0)
+    assert result["samples"] == [0.000837]
+    assert result["throughput"] == 7168 * 8
+    assert result["transfers"][0]["time_connect"] == 0.000411
+
+
+def test_curl_writes_any_format() -> None:
+    form = r"%{http_code} %{time_total} %{speed_download}\n"
+    result = result_of(["curl", "-w", form, "http://b/", "http://b/"], "curl-format.txt")
+    assert result["transfers"] == [
+        {"http_code": 200, "time_total": 0.000788, "speed_download": 7614},
+        {"http_code": 200, "time_total": 0.000298, "speed_download": 20134},
+    ]
+    assert result["latency"]["max"] == 0.000788
+
+
+@pytest.mark.parametrize("option", [["-w", "%{time_total}"], ["--write-out=%{time_total}"], ["-w%{time_total}"]])
+def test_every_way_to_give_curl_a_format_is_known(option: list[str]) -> None:
+    result = parse(["curl", *option, "http://b/"], "0.25")
+    assert result is not None
+    assert result["samples"] == [0.25]
+
+
+def test_curl_without_a_format_has_no_result_and_one_that_was_ended_an_error() -> None:
+    assert parse(["curl", "http://b/"], "<html>") is None
+    assert parse(["curl", "-w", "%{time_total}", "http://b/"], "") == {
+        "error": "curl was ended before it wrote what -w asks for"
+    }
+
+
+def test_wrk_gives_rates_and_latencies() -> None:
+    result = result_of(["wrk", "--latency", "http://b/"], "wrk-latency.txt")
+    assert (result["requests"], result["requests_per_s"], result["errors"]) == (5004, 2489.69, 0)
+    assert result["latency"] == {
+        "avg": 0.00227,
+        "stdev": 0.00294,
+        "max": 0.03602,
+        "p50": 0.00116,
+        "p75": 0.00255,
+        "p90": 0.00528,
+        "p99": 0.014,
+    }
+    assert result["throughput"] == pytest.approx(0.98 * 2**20 * 8 / 2.01)
+
+
+def test_wrk_tells_errors_and_an_early_end() -> None:
+    assert result_of(["wrk", "http://b/"], "wrk-errors.txt")["errors"] == 2197
+    assert parse(["wrk", "http://b/"], "Running 2s test @ http://b/\n") == {
+        "error": "wrk was ended before it printed its results"
+    }
+
+
+def test_fio_gives_each_job_and_the_sum() -> None:
+    result = result_of(["fio", "--output-format=json", "job"], "fio.json")
+    job = result["jobs"]["t"]
+    assert job["read"]["bytes"] == 540672
+    assert job["read"]["throughput"] == 41590153 * 8
+    assert result["iops"] == pytest.approx(job["read"]["iops"] + job["write"]["iops"])
+    assert 0 < job["read"]["latency"]["min"] <= job["read"]["latency"]["avg"] <= job["read"]["latency"]["max"]
+    assert "p99" in job["read"]["latency"]
+
+
+def test_fio_without_json_has_no_result_and_half_a_report_is_an_error() -> None:
+    whole = (FIXTURES / "fio.json").read_text()
+    assert parse(["fio", "job"], whole) is None
+    assert parse(["fio", "--output-format=json", "job"], whole[:500]) == {"error": "the report of fio breaks off"}
+
+
+def test_d_itg_gives_delay_jitter_loss_and_rate_of_each_flow() -> None:
+    result = result_of(["ITGDec", "recv.log"], "itgdec.txt")
+    assert (result["received"], result["bytes"], result["dropped"], result["loss"]) == (96, 49152, 0, 0.0)
+    assert result["throughput"] == pytest.approx(393_833.925)
+    assert result["latency"] == {"min": 0.000018, "avg": 0.000034, "max": 0.000139, "stdev": 0.000014}
+    assert result["jitter_s"] == 0.000007
+    assert [(flow["from"], flow["to"]) for flow in result["flows"]] == [("127.0.0.1:53475", "127.0.0.1:8999")]
+
+
+def test_an_access_log_gives_statuses_and_requests_over_time() -> None:
+    log = (
+        '10.0.0.0 - - [21/Nov/2026:08:35:13 +0000] "GET / HTTP/1.1" 200 612 "-" "curl/7.88.1"\n'
+        '10.0.0.0 - - [21/Nov/2026:08:35:13 +0000] "GET /\\"x\\" HTTP/1.1" 404 153 "-" "curl/7.88.1"\n'
+        '10.0.0.0 - bob [21/Nov/2026:08:35:15 +0000] "POST /a HTTP/1.1" 502 -\n'
+        "something else\n"
+    )
+    assert parse(["nginx", "-g", "daemon off;"], log) == {
+        "requests": 3,
+        "errors": 1,
+        "statuses": {"200": 1, "404": 1, "502": 1},
+        "bytes": 765,
+        "duration_s": 2,
+        "per_second": [2, 0, 1],
+    }
+    assert parse(["nginx"], "started\n") is None
