@@ -95,7 +95,13 @@ missing_for() {
     for pair in linux.uml:user-mode-linux bwrap:bubblewrap iperf3:iperf3 ping:iputils-ping ip:iproute2 modprobe:kmod; do
         PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done
-    if [[ $1 == dev ]] && ! command -v shellcheck >/dev/null; then printf 'shellcheck\n'; fi
+    # Filters of captures.
+    PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -qF libpcap.so.0.8 || printf 'libpcap0.8\n'
+    if [[ $1 == dev ]]; then
+        for pair in shellcheck:shellcheck tshark:tshark; do
+            command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
+        done
+    fi
 }
 
 # as_administrator COMMAND...: as root, by sudo that asks for nothing, or by sudo that can ask on a terminal.

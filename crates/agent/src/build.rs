@@ -1,18 +1,14 @@
 //! Building a guest from the plan: modules, nodes, links, and what makes the links usable.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::AsRawFd;
 
-use nix::fcntl::{openat, OFlag};
 use nix::sched::{setns, CloneFlags};
-use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 
 use crate::channel::Channel;
 use crate::error::{Doing, Error, Result};
 use crate::guest;
+use crate::measure::Sampler;
 use crate::modules::{self, Modules};
 use crate::network::{present_namespace, Network, Port};
 use crate::node::{self, Handle};
@@ -21,6 +17,7 @@ use crate::plan::{LinkEnd, Node, Plan, FORMAT};
 use crate::priority::{self, Priority};
 use crate::protocol::FromAgent;
 use crate::ready;
+use crate::run_dir::RunDir;
 
 /// What the agent itself uses of the kernel, whatever the plan names.
 const OWN_MODULES: [&str; 3] = ["overlay", "veth", "sch_netem"];
@@ -33,8 +30,10 @@ pub struct Guest {
     pub plan: Plan,
     /// The nodes of this guest by name.
     pub nodes: HashMap<String, Handle>,
-    /// The run directory, open.
-    pub run_dir: File,
+    /// The run directory.
+    pub run_dir: RunDir,
+    /// Who measures; `None` when nothing is measured.
+    pub sampler: Option<Sampler>,
 }
 
 /// Builds the guest named `name` from the plan in `run_dir`.
@@ -42,7 +41,7 @@ pub struct Guest {
 /// # Errors
 /// The plan is unusable or the kernel refuses something.
 pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> {
-    let directory = guest::open_run_directory(run_dir)?;
+    let directory = RunDir::open(run_dir)?;
     let plan = read_plan(&directory)?;
     check(&plan, name)?;
     prepare_kernel(&plan, name)?;
@@ -66,18 +65,12 @@ pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> 
     for process in handles.values().map(|handle| handle.init).chain([Pid::this()]) {
         priority::set(process, Priority::Agent).doing(|| "set the priority of the agent".to_owned())?;
     }
-    Ok(Guest { plan, nodes: handles, run_dir: directory })
+    let sampler = Sampler::start(&plan, name, &wiring.networks, &directory)?;
+    Ok(Guest { plan, nodes: handles, run_dir: directory, sampler })
 }
 
-fn read_plan(directory: &File) -> Result<Plan> {
-    let doing = || "read plan.json in the run directory".to_owned();
-    let raw = openat(Some(directory.as_raw_fd()), "plan.json", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())
-        .doing(doing)?;
-    // SAFETY: the descriptor was just opened and has no other owner.
-    let mut file: File = unsafe { std::os::fd::FromRawFd::from_raw_fd(raw) };
-    let mut text = String::new();
-    file.read_to_string(&mut text).doing(doing)?;
-    serde_json::from_str(&text).doing(|| "plan.json".to_owned())
+fn read_plan(run_dir: &RunDir) -> Result<Plan> {
+    serde_json::from_str(&run_dir.read("plan.json")?).doing(|| "plan.json".to_owned())
 }
 
 /// Finds out now what would otherwise fail in the middle of the run.

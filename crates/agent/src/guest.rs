@@ -1,6 +1,6 @@
 //! The guest as a whole: its mounts, control groups and its end.
 
-use std::fs::{create_dir_all, write, File, OpenOptions};
+use std::fs::{create_dir_all, write, OpenOptions};
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
@@ -110,14 +110,6 @@ fn hosts_text(hosts: &[HostsEntry]) -> String {
     let own = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
     let lines = hosts.iter().map(|entry| format!("{} {}\n", entry.address, entry.names.join(" ")));
     std::iter::once(own).chain(lines).collect()
-}
-
-/// Opens the run directory, through which outputs are written even where its path is covered.
-///
-/// # Errors
-/// It does not exist.
-pub fn open_run_directory(path: &str) -> Result<File> {
-    File::open(path).doing(|| format!("open the run directory {path}"))
 }
 
 /// Ends every process, writes back every file, and switches the guest off.

@@ -16,6 +16,7 @@ mod channel;
 mod clock;
 mod error;
 mod guest;
+mod measure;
 mod modules;
 mod netlink;
 mod network;
@@ -28,6 +29,7 @@ mod priority;
 mod protocol;
 mod ready;
 mod run;
+mod run_dir;
 mod schedule;
 mod spawn;
 mod tc;
@@ -87,7 +89,9 @@ fn live() -> Result<std::convert::Infallible> {
             }
             (FromHost::Arm { lead_ns, date_ns }, Some(guest)) => {
                 set_date_ns(date_ns - lead_ns)?;
-                Run::new(guest, &mut channel, monotonic_ns() + lead_ns)?.execute()?;
+                let zero_ns = monotonic_ns() + lead_ns;
+                guest.sampler.iter().try_for_each(|sampler| sampler.begin(zero_ns, date_ns))?;
+                Run::new(guest, &mut channel, zero_ns)?.execute()?;
             }
             (FromHost::Stop { reason }, _) => {
                 channel.send(&FromAgent::Finished { t_ns: 0, outcome: Outcome::Stopped, reason: &reason })?;

@@ -10,7 +10,8 @@ use nix::sys::socket::{recv, send, socket, AddressFamily, MsgFlags, SockFlag, So
 
 use crate::error::{Cause, Doing, Error, Result};
 
-const HEADER_BYTES: usize = 16;
+/// The header of a message.
+pub const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 /// Room for the acknowledgement: the header that it repeats, and the kernel's explanation.
 const REPLY_BYTES_MAX: usize = 4096;
@@ -78,7 +79,8 @@ impl Request {
         filled
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    /// The bytes of the request, whole.
+    pub fn finish(mut self) -> Vec<u8> {
         let length = self.0.len() as u32;
         self.0[0..4].copy_from_slice(&length.to_ne_bytes());
         self.0
@@ -161,11 +163,13 @@ fn attribute_text(mut attributes: &[u8]) -> Option<String> {
     }
 }
 
-fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
+/// A number of 16 bits in the kernel's byte order; `None` behind the end.
+pub fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
+/// A number of 32 bits in the kernel's byte order; `None` behind the end.
+pub fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 

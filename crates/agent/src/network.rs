@@ -8,7 +8,7 @@ use std::fs::File;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 
-use nix::sched::{unshare, CloneFlags};
+use nix::sched::{setns, unshare, CloneFlags};
 
 use crate::error::{Doing, Error, Result};
 use crate::netlink::{Request, Socket};
@@ -41,6 +41,19 @@ impl Network {
         let network = Self { node: node.to_owned(), namespace, socket: Socket::open()? };
         network.set_up(LOOPBACK_INDEX, "lo")?;
         Ok(network)
+    }
+
+    /// The node that it belongs to.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Moves the calling process into this namespace.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn enter(&self) -> Result<()> {
+        setns(&self.namespace, CloneFlags::CLONE_NEWNET).doing(|| format!("enter the network of {}", self.node))
     }
 
     /// Makes the link between `here`, an interface of this node, and `there`, one of `other`.

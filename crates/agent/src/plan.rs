@@ -35,6 +35,8 @@ pub struct Plan {
     pub hosts: Vec<HostsEntry>,
     /// The programs to run.
     pub processes: Vec<Process>,
+    /// What is measured.
+    pub measure: Measure,
     #[serde(rename = "checks")]
     _checks: serde_json::Value,
 }
@@ -252,3 +254,47 @@ pub struct Process {
     /// Output file relative to the run directory.
     pub stderr: String,
 }
+
+/// What is measured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// How often interfaces and their queues are sampled; `None`: never.
+    pub interfaces_period_ns: Option<i64>,
+    /// How often TCP connections are.
+    pub tcp_period_ns: Option<i64>,
+    /// How often CPU, memory and disk of nodes are.
+    pub nodes_period_ns: Option<i64>,
+    /// Packets that are kept.
+    pub captures: Vec<Capture>,
+}
+
+impl Measure {
+    /// Whether nothing is measured.
+    pub fn is_empty(&self) -> bool {
+        let periods = [self.interfaces_period_ns, self.tcp_period_ns, self.nodes_period_ns];
+        periods.iter().all(Option::is_none) && self.captures.is_empty()
+    }
+}
+
+/// The packets of an interface that are kept.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    /// The node.
+    pub node: String,
+    /// Its interface.
+    pub interface: String,
+    /// The filter as it was written, for the file.
+    pub filter: Option<String>,
+    /// Bytes of a packet that are kept at most.
+    pub snaplen: u32,
+    /// Filter and `snaplen` as a classic BPF program.
+    pub program: Vec<BpfInstruction>,
+    /// Path relative to the run directory.
+    pub file: String,
+}
+
+/// An instruction: code, jumps if true and if false, operand (`struct sock_filter` of `linux/filter.h`).
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct BpfInstruction(pub u16, pub u8, pub u8, pub u32);

@@ -12,6 +12,8 @@ use nix::unistd::Pid;
 pub enum Priority {
     /// The agent and the inits of nodes.
     Agent,
+    /// The sampler, which looks at programs and is not held up by them.
+    Sampler,
     /// A program between fork and exec.
     Starting,
     /// A program that runs.
@@ -24,7 +26,8 @@ pub enum Priority {
 /// There is no such process.
 pub fn set(pid: Pid, priority: Priority) -> nix::Result<()> {
     let (policy, level) = match priority {
-        Priority::Agent => (libc::SCHED_FIFO, 2),
+        Priority::Agent => (libc::SCHED_FIFO, 3),
+        Priority::Sampler => (libc::SCHED_FIFO, 2),
         Priority::Starting => (libc::SCHED_FIFO, 1),
         Priority::Ordinary => (libc::SCHED_OTHER, 0),
     };

@@ -63,6 +63,15 @@ pub enum FromAgent<'a> {
     },
     /// Something happened to a process.
     Event(Event<'a>),
+    /// Something happened to what is measured; an event, too.
+    #[serde(rename = "event")]
+    Observed {
+        /// Virtual time since the run's virtual 0.
+        t_ns: i64,
+        /// What happened.
+        #[serde(flatten)]
+        observation: &'a Observation,
+    },
     /// The schedule is over and all processes are gone.
     Finished {
         /// When, in virtual time of the run.
@@ -145,6 +154,28 @@ pub enum EventKind {
     },
 }
 
+/// What can happen to what is measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Observation {
+    /// The rest of a capture is missing.
+    CaptureEnded {
+        /// The node.
+        node: String,
+        /// Its interface.
+        interface: String,
+        /// Why.
+        reason: String,
+    },
+    /// The rest of a table of samples is missing.
+    SamplingEnded {
+        /// Its name.
+        table: String,
+        /// Why.
+        reason: String,
+    },
+}
+
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -166,6 +197,16 @@ mod tests {
         assert_eq!(
             serde_json::to_string(&event).unwrap(),
             r#"{"type":"event","t_ns":5,"kind":"exited","status":1,"expected":false,"timed_out":false,"stopped":false,"process":"bulk","node":"a"}"#
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_capture_is_an_event_without_a_process() {
+        let observation =
+            Observation::CaptureEnded { node: "a".into(), interface: "eth0".into(), reason: "full".into() };
+        assert_eq!(
+            serde_json::to_string(&FromAgent::Observed { t_ns: 5, observation: &observation }).unwrap(),
+            r#"{"type":"event","t_ns":5,"kind":"capture-ended","node":"a","interface":"eth0","reason":"full"}"#
         );
     }
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd};
 
 use nix::errno::Errno;
-use nix::fcntl::{openat, OFlag};
+use nix::fcntl::OFlag;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
-use nix::sys::stat::{futimens, mkdirat, Mode};
+use nix::sys::stat::futimens;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
@@ -18,6 +17,7 @@ use crate::channel::Channel;
 use crate::clock::{date, monotonic_ns, SECOND_NS};
 use crate::error::{Doing, Error, Result};
 use crate::guest::power_off;
+use crate::measure::Sampler;
 use crate::node::{self, Handle};
 use crate::orders::{receive, send, Order, Reply};
 use crate::protocol::{Event, FromAgent, FromHost, Outcome};
@@ -28,6 +28,7 @@ use crate::schedule::{Action, Input, Schedule};
 const PROBE_INTERVAL_NS: i64 = 10_000_000;
 const CHANNEL_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
+const SAMPLER_TOKEN: u64 = u64::MAX - 2;
 
 /// A run from `arm` to `finished`.
 pub struct Run<'a> {
@@ -85,6 +86,7 @@ impl<'a> Run<'a> {
                 match event.data() {
                     CHANNEL_TOKEN => self.on_channel()?,
                     TIMER_TOKEN => self.on_timer()?,
+                    SAMPLER_TOKEN => self.on_sampler()?,
                     node => self.on_node(node as usize)?,
                 }
             }
@@ -93,6 +95,9 @@ impl<'a> Run<'a> {
         self.sweep()?;
         let (outcome, reason) = self.finish.take().unwrap_or((Outcome::Done, String::new()));
         let t_ns = self.now_ns().max(0);
+        if let Some(sampler) = &self.guest.sampler {
+            sampler.stop(t_ns, |t_ns, observation| self.channel.send(&FromAgent::Observed { t_ns, observation }))?;
+        }
         self.channel.send(&FromAgent::Finished { t_ns, outcome, reason: &reason })
     }
 
@@ -102,6 +107,9 @@ impl<'a> Run<'a> {
         let readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
         epoll.add(self.channel.as_fd(), readable(CHANNEL_TOKEN)).doing(doing)?;
         epoll.add(self.timer.as_fd(), readable(TIMER_TOKEN)).doing(doing)?;
+        if let Some(sampler) = &self.guest.sampler {
+            epoll.add(sampler.socket.as_fd(), readable(SAMPLER_TOKEN)).doing(doing)?;
+        }
         for (token, (_, handle)) in (0..).zip(&self.nodes) {
             epoll.add(handle.socket.as_fd(), readable(token)).doing(doing)?;
         }
@@ -168,6 +176,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    fn on_sampler(&mut self) -> Result<()> {
+        let heard = self.guest.sampler.as_ref().map_or(Ok(None), Sampler::hear)?;
+        heard.map_or(Ok(()), |(t_ns, observation)| {
+            self.channel.send(&FromAgent::Observed { t_ns, observation: &observation })
+        })
+    }
+
     fn on_node(&mut self, index: usize) -> Result<()> {
         let (name, handle) = self.nodes[index];
         let Some((reply, _)) = receive(&handle.socket)? else { return Err(node::died(name)) };
@@ -216,7 +231,7 @@ impl<'a> Run<'a> {
                 self.probe_at_ns = self.now_ns() + PROBE_INTERVAL_NS;
             }
             let entry = &self.guest.plan.processes[process];
-            let open = |path: &str| self.open_in_run_dir(path, OFlag::O_RDONLY).map(File::from);
+            let open = |path: &str| self.guest.run_dir.open_file(path, OFlag::O_RDONLY).map(File::from);
             if let Some(probe) = Probe::new(entry, self.guest.nodes[&entry.node].init, open)? {
                 self.probes.insert(process, probe);
             }
@@ -226,12 +241,8 @@ impl<'a> Run<'a> {
 
     fn start(&mut self, process: usize) -> Result<()> {
         let entry = &self.guest.plan.processes[process];
-        self.make_parents(&entry.stdout)?;
-        self.make_parents(&entry.stderr)?;
-        // Appending, so that two processes or two streams may share a file.
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_APPEND;
-        let stdout = self.open_in_run_dir(&entry.stdout, flags)?;
-        let stderr = self.open_in_run_dir(&entry.stderr, flags)?;
+        let stdout = self.guest.run_dir.create(&entry.stdout)?;
+        let stderr = self.guest.run_dir.create(&entry.stderr)?;
         // A new file has the host's date, which the process may ask for; "now" would be the host's too.
         let date = date();
         for output in [&stdout, &stderr] {
@@ -244,25 +255,6 @@ impl<'a> Run<'a> {
     fn signal(&self, process: usize, signal: Signal) -> Result<()> {
         let node = &self.guest.plan.processes[process].node;
         send(&self.guest.nodes[node].socket, &Order::Signal { process, signal: signal as i32 }, &[])
-    }
-
-    fn make_parents(&self, path: &str) -> Result<()> {
-        let parents: Vec<&Path> = Path::new(path).ancestors().skip(1).filter(|path| *path != Path::new("")).collect();
-        for parent in parents.into_iter().rev() {
-            match mkdirat(Some(self.guest.run_dir.as_raw_fd()), parent, Mode::from_bits_truncate(0o755)) {
-                Ok(()) | Err(Errno::EEXIST) => {}
-                Err(cause) => return Err(cause).doing(|| format!("make {} in the run directory", parent.display())),
-            }
-        }
-        Ok(())
-    }
-
-    fn open_in_run_dir(&self, path: &str, flags: OFlag) -> Result<OwnedFd> {
-        let mode = Mode::from_bits_truncate(0o644);
-        let raw = openat(Some(self.guest.run_dir.as_raw_fd()), path, flags | OFlag::O_CLOEXEC, mode)
-            .doing(|| format!("open {path} in the run directory"))?;
-        // SAFETY: the descriptor was just opened and has no other owner.
-        Ok(unsafe { OwnedFd::from_raw_fd(raw) })
     }
 
     /// Ends what the processes of the plan left behind in their nodes.

@@ -81,7 +81,7 @@ class Display:
 
 def _event_line(event: dict[str, Any]) -> Text:
     line = Text(f"{event['t_ns'] / 1e9:12.6f} s  ", style="dim")
-    line.append(f"{event['node']}/{event['process']} ", style="bold")
+    line.append(f"{_subject(event)} ", style="bold")
     kind, style = event["kind"], "green"
     detail = event.get("reason", "")
     if kind == "exited":
@@ -91,3 +91,10 @@ def _event_line(event: dict[str, Any]) -> Text:
     elif kind not in ("started", "ready"):
         style = "red"
     return line.append(f"{kind} {detail}".rstrip(), style=style)
+
+
+def _subject(event: dict[str, Any]) -> str:
+    """What an event is about: a process, an interface with its capture, or a table of samples."""
+    if "process" in event:
+        return f"{event['node']}/{event['process']}"
+    return f"{event['node']}:{event['interface']}" if "interface" in event else f"measure: {event['table']}"

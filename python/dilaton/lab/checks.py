@@ -25,6 +25,7 @@ def check_lab(lab: Lab) -> Iterator[Finding]:
     yield from _check_processes(lab)
     yield from _check_cycles(lab)
     yield from _check_expectations(lab)
+    yield from _check_captures(lab)
 
 
 def _check_nodes(lab: Lab) -> Iterator[Finding]:
@@ -177,6 +178,22 @@ def _no_such_result(expectation: Expectation, process: Process) -> str:
     if program == "iperf3" and not any(re.fullmatch(r"--json|-[A-Za-z0-9]*J", word) for word in process.argv[1:]):
         return f"{process.name} has no result, since iperf3 gives one only with -J; add it to exec"
     return ""
+
+
+def _check_captures(lab: Lab) -> Iterator[Finding]:
+    ends = [end for link in lab.links for end in link.endpoints]
+    first: dict[str, int] = {}
+    for number, capture in enumerate(lab.measure.capture):
+        path: Path = ("measure", "capture", number, "interface")
+        node, interface = capture.interface.split(":")
+        known = [end.interface for end in ends if end.node == node]
+        if node not in lab.nodes:
+            yield Finding(path, _unknown("node", node, list(lab.nodes)))
+        elif interface not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none, since no link ends there"
+            yield Finding(path, f"{node} has no interface {interface}; {has}")
+        elif (other := first.setdefault(capture.interface, number)) != number:
+            yield Finding(path, f"{capture.interface} is captured already by measure.capture[{other}]")
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:

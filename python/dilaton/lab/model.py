@@ -20,6 +20,7 @@ from dilaton.lab import syntax, units
 from dilaton.lab.addressing import Addressing, parse_address, parse_addresses
 from dilaton.lab.expect import Expectation, parse_expectation
 from dilaton.lab.inheritance import inherit
+from dilaton.lab.measure import Measure
 from dilaton.lab.part import Part
 from dilaton.lab.routing import Routing
 from dilaton.lab.topology import Topology, parse_topology
@@ -288,4 +289,5 @@ class Lab(Part):
     run: list[Process] = Field(default_factory=list)
     stop_after_ns: Annotated[int, _duration("a duration")] | None = Field(default=None, validation_alias="stop_after")
     """Virtual time at which the run ends, whatever still runs."""
+    measure: Measure = Measure()
     expect: list[Annotated[InstanceOf[Expectation], BeforeValidator(parse_expectation)]] = Field(default_factory=list)

@@ -34,6 +34,8 @@ _EXAMPLES: dict[str | int, str] = {
     "exec": "exec: ping -c 3 b",
     "ready": "ready: {tcp: 5201}",
     "time": "time: {tdf: 10}",
+    "measure": "measure: {interfaces: 100ms}",
+    "capture": 'capture: ["a:eth0"]',
     "queue": "queue: {limit: 1bdp}",
     "env": "env: {LANG: C}",
     "sysctls": "sysctls: {net.ipv4.tcp_sack: 0}",

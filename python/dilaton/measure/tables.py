@@ -49,6 +49,7 @@ INTERFACES = Layout(
     numbers=(
         *("rx_bytes", "rx_packets", "rx_dropped", "tx_bytes", "tx_packets", "tx_dropped"),
         *("queue_bytes", "queue_packets", "queue_drops", "queue_overlimits", "queue_requeues"),
+        "lost_packets",
     ),
     rates=(
         Rate("rx_bit_per_s", "rx_bytes", 8),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
 from dilaton.plan import guests, schedule
+from dilaton.plan.measure import measurement
 from dilaton.plan.model import Check, Plan, Tdf, Time
 from dilaton.plan.network import Network
 
@@ -30,5 +31,6 @@ def compile(lab: Lab) -> Plan:
         links=network.links(),
         hosts=network.hosts(),
         processes=[schedule.process(process) for process in lab.run],
+        measure=measurement(lab.measure),
         checks=[Check(text=expectation.text) for expectation in lab.expect],
     )

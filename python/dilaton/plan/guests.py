@@ -16,6 +16,8 @@ MEMORY_MIN = 1024 * MIB
 MEMORY_MAX = 16 * 1024 * MIB
 MEMORY_BASE = 512 * MIB
 MEMORY_PER_NODE = 4 * MIB
+MEMORY_PER_CAPTURE = 8 * MIB
+"""The ring that its packets come by, and what is to be written."""
 MEMORY_PER_QUEUED_BYTE = 2.5
 """What the kernel keeps for a byte under way: its packet, the packet's descriptor, and the sender's copy."""
 
@@ -60,11 +62,11 @@ def _sysctls(memory: int) -> dict[str, str]:
 def memory_bytes(lab: Lab) -> int:
     """The memory that a guest is given, in whole MiB.
 
-    An estimate from above: a base, an amount for each node, and for each direction of a link with a rate what can be
-    under way on it and in its queue. A guest costs the host only the memory that it touches, and 1/64 of the rest for
-    the kernel's own books, so more than enough is cheap; it is bounded all the same.
+    An estimate from above: a base, an amount for each node and capture, and for each direction of a link with a rate
+    what can be under way on it and in its queue. A guest costs the host only the memory that it touches, and 1/64 of
+    the rest for the kernel's own books, so more than enough is cheap; it is bounded all the same.
     """
-    total = MEMORY_BASE + MEMORY_PER_NODE * len(lab.nodes)
+    total = MEMORY_BASE + MEMORY_PER_NODE * len(lab.nodes) + MEMORY_PER_CAPTURE * len(lab.measure.capture)
     for link in lab.links:
         for direction in (link.direction("a_to_b"), link.direction("b_to_a")):
             if direction.rate_bit_per_s is not None:

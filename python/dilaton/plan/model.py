@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 FORMAT: Final = 1
 
@@ -206,6 +206,37 @@ class Guest(Part):
     """Of the kernel as a whole, written below /proc/sys before any node exists; keys with slashes."""
 
 
+class Instruction(RootModel[tuple[int, int, int, int]]):
+    """An instruction of classic BPF: code, jumps if true and if false, operand."""
+
+
+class Capture(Part):
+    """The packets of an interface that are kept, in both directions."""
+
+    node: str
+    interface: str
+    filter: str | None
+    """As it was written, for the file."""
+    snaplen: int = Field(gt=0)
+    """Bytes of a packet that are kept at most."""
+    program: list[Instruction]
+    """Filter and `snaplen`: for each packet it says how many bytes are kept, 0 to keep nothing."""
+    file: str
+    """Path relative to the run directory."""
+
+
+class Measure(Part):
+    """What is measured: samples at every multiple of a period since virtual 0 (None: never), and captures.
+
+    Samples of a guest are tables in `measure/<guest>/` of the run directory, as `docs/measure.md` describes them.
+    """
+
+    interfaces_period_ns: int | None = Field(gt=0)
+    tcp_period_ns: int | None = Field(gt=0)
+    nodes_period_ns: int | None = Field(gt=0)
+    captures: list[Capture]
+
+
 class Check(Part):
     """An expectation on the results, kept as written and evaluated after the run (see `measure/expect.py`)."""
 
@@ -227,4 +258,5 @@ class Plan(Part):
     links: list[Link]
     hosts: list[HostsEntry]
     processes: list[Process]
+    measure: Measure
     checks: list[Check]

@@ -20,7 +20,8 @@ def processes_from_events(
 
     Args:
         plan: What was run.
-        events: What happened, in order, as `crates/agent/PROTOCOL.md` describes it.
+        events: What happened, in order, as `crates/agent/PROTOCOL.md` describes it; what is about no process is
+            passed over.
         read_output: With it, results are read from the standard output of processes that have ended.
 
     Returns:
@@ -32,6 +33,8 @@ def processes_from_events(
     """
     found: dict[str, dict[str, Any]] = {process.name: {} for process in plan.processes}
     for event in events:
+        if "process" not in event:
+            continue
         fields = found[event["process"]]
         fields.update(_changes(event, fields))
     return [_record(process, found[process.name], read_output) for process in plan.processes]

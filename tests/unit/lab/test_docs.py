@@ -10,6 +10,7 @@ import pytest
 from dilaton.lab import loads
 from dilaton.lab.addressing import Addressing, PointToPointPool
 from dilaton.lab.expect import METRICS
+from dilaton.lab.measure import Capture, Measure
 from dilaton.lab.model import Direction, Lab, Link, Node, Part, Process, Queue, Ready, Time
 from dilaton.lab.routing import Routing
 
@@ -28,7 +29,8 @@ def test_every_example_is_a_good_lab(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", [Lab, Time, Node, Link, Direction, Queue, Process, Ready, Routing, Addressing, PointToPointPool]
+    "part",
+    [Lab, Time, Node, Link, Direction, Queue, Process, Ready, Routing, Addressing, PointToPointPool, Measure, Capture],
 )
 def test_every_field_is_documented(part: type[Part]) -> None:
     names = [str(field.validation_alias or name) for name, field in part.model_fields.items()]

@@ -1,0 +1,65 @@
+//! When samples are due: at every multiple of a period since virtual 0. Reads no clock.
+
+/// A sequence of instants, in virtual nanoseconds since the run's virtual 0.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Cadence {
+    period_ns: i64,
+    next_ns: i64,
+}
+
+/// An instant that has come.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// The instant.
+    pub t_ns: i64,
+    /// How long ago it was.
+    pub late_ns: i64,
+    /// Instants before it at which nothing was taken, because their successors had come, too.
+    pub missed: i64,
+}
+
+impl Cadence {
+    /// Instants that are `period_ns` apart; the first is 0.
+    pub fn new(period_ns: i64) -> Self {
+        Self { period_ns, next_ns: 0 }
+    }
+
+    /// The instant that is waited for.
+    pub fn next_ns(&self) -> i64 {
+        self.next_ns
+    }
+
+    /// Takes the latest instant that has come at `now_ns`, and counts those before it as missed.
+    pub fn take(&mut self, now_ns: i64) -> Option<Tick> {
+        if now_ns < self.next_ns {
+            return None;
+        }
+        let late_ns = (now_ns - self.next_ns) % self.period_ns;
+        let t_ns = now_ns - late_ns;
+        let missed = (t_ns - self.next_ns) / self.period_ns;
+        self.next_ns = t_ns.saturating_add(self.period_ns);
+        Some(Tick { t_ns, late_ns, missed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_multiples_of_the_period_and_each_comes_once() {
+        let mut cadence = Cadence::new(10);
+        assert_eq!(cadence.take(-1), None);
+        assert_eq!(cadence.take(0), Some(Tick { t_ns: 0, late_ns: 0, missed: 0 }));
+        assert_eq!(cadence.take(9), None);
+        assert_eq!(cadence.next_ns(), 10);
+        assert_eq!(cadence.take(13), Some(Tick { t_ns: 10, late_ns: 3, missed: 0 }));
+    }
+
+    #[test]
+    fn what_was_not_taken_in_time_is_counted_and_the_next_is_again_on_the_grid() {
+        let mut cadence = Cadence::new(10);
+        assert_eq!(cadence.take(35), Some(Tick { t_ns: 30, late_ns: 5, missed: 3 }));
+        assert_eq!(cadence.take(40), Some(Tick { t_ns: 40, late_ns: 0, missed: 0 }));
+    }
+}

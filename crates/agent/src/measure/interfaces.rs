@@ -1,0 +1,268 @@
+//! Interfaces: their counters, and what is in their queues.
+//!
+//! Queue disciplines stand in a tree. Packets wait in its leaves, so a queue's depth and drops are those of the leaves;
+//! what the root has dropped beyond that was lost on the wire in front of the queue (`loss:` of a link). A netem without a
+//! rate is such a wire even where it is the leaf: it holds packets that are under way, and none that wait.
+
+use std::io::Write;
+
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::SockProtocol;
+
+use super::dump::{attributes, number, small_number, Dump, Room};
+use super::process::Instrument;
+use crate::error::{Doing, Result};
+use crate::netlink::Request;
+use crate::network::Network;
+use crate::plan::Plan;
+
+/// Of `linux/if_link.h`.
+const RTM_GETSTATS: u16 = 94;
+const STATS_LINK_64: u16 = 1;
+/// The size of `struct if_stats_msg`.
+const STATS_MESSAGE_BYTES: usize = 12;
+/// The size of `struct tcmsg`.
+const TC_MESSAGE_BYTES: usize = 20;
+/// Of `linux/rtnetlink.h` and `linux/gen_stats.h`.
+const TCA_STATS2: u16 = 7;
+const STATS_QUEUE: u16 = 3;
+/// `TC_H_ROOT`.
+const ROOT: u32 = 0xFFFF_FFFF;
+/// `struct tc_netem_qopt`, and the attribute behind it with the rate (see `tc.rs`).
+const NETEM_OPTIONS_BYTES: usize = 24;
+const NETEM_RATE: u16 = 6;
+
+/// The interfaces of all nodes.
+pub struct Interfaces {
+    nodes: Vec<Ports>,
+    room: Room,
+}
+
+/// The interfaces of a node.
+struct Ports {
+    /// Number and what a row begins with behind the instant: node and name.
+    names: Vec<(u32, String)>,
+    counters: Dump,
+    queues: Dump,
+    /// Used anew in every sample.
+    disciplines: Vec<Discipline>,
+}
+
+/// What the kernel tells of a queue discipline.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Discipline {
+    interface: u32,
+    handle: u32,
+    parent: u32,
+    is_wire: bool,
+    bytes: u64,
+    packets: u64,
+    drops: u64,
+    requeues: u64,
+    overlimits: u64,
+}
+
+/// The queue of an interface.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Queue {
+    bytes: u64,
+    packets: u64,
+    drops: u64,
+    overlimits: u64,
+    requeues: u64,
+    /// Packets that were lost on the wire.
+    lost: u64,
+}
+
+impl Interfaces {
+    /// Opens sockets in the network namespace of each node.
+    ///
+    /// # Errors
+    /// The kernel gives none, or an interface of the plan is not there.
+    pub fn open(plan: &Plan, networks: &[Network]) -> Result<Self> {
+        let open = |network: &Network| {
+            network.enter()?;
+            let node = network.node();
+            let interfaces = plan.nodes.iter().filter(|entry| entry.name == node).flat_map(|entry| &entry.interfaces);
+            let number = |name: &str| if_nametoindex(name).doing(|| format!("look for {node}:{name}"));
+            let names = interfaces.map(|interface| {
+                let name = &interface.name;
+                Ok((number(name)?, format!("{node},{name}")))
+            });
+            Ok(Ports {
+                names: names.collect::<Result<_>>()?,
+                counters: Dump::open(SockProtocol::NetlinkRoute, counters_request(), "interface counters")?,
+                queues: Dump::open(SockProtocol::NetlinkRoute, queues_request(), "queue disciplines")?,
+                disciplines: Vec::new(),
+            })
+        };
+        Ok(Self { nodes: networks.iter().map(open).collect::<Result<_>>()?, room: Room::new() })
+    }
+}
+
+impl Instrument for Interfaces {
+    fn name(&self) -> &'static str {
+        "interfaces"
+    }
+
+    fn header(&self) -> &'static str {
+        "t_ns,node,interface,rx_bytes,rx_packets,rx_dropped,tx_bytes,tx_packets,tx_dropped,queue_bytes,queue_packets,\
+         queue_drops,queue_overlimits,queue_requeues,lost_packets"
+    }
+
+    fn sample(&mut self, t_ns: i64, rows: &mut Vec<u8>) -> Result<usize> {
+        let mut count = 0;
+        for ports in self.nodes.iter_mut().filter(|ports| !ports.names.is_empty()) {
+            let Ports { names, counters, queues, disciplines } = ports;
+            disciplines.clear();
+            queues.make(&mut self.room, |message| disciplines.extend(discipline(message)))?;
+            counters.make(&mut self.room, |message| {
+                let interface = small_number(message, 4);
+                let name = names.iter().find(|(number, _)| *number == interface);
+                let stats = message.get(STATS_MESSAGE_BYTES..).and_then(|rest| attributes(rest).next());
+                if let (Some((_, name)), Some((STATS_LINK_64, stats))) = (name, stats) {
+                    append(rows, t_ns, name, stats, &queue(disciplines, interface));
+                    count += 1;
+                }
+            })?;
+        }
+        Ok(count)
+    }
+}
+
+fn counters_request() -> Request {
+    // struct if_stats_msg: family, padding, interface, a mask of what is wanted.
+    let mut body = [0; STATS_MESSAGE_BYTES];
+    body[8..12].copy_from_slice(&(1_u32 << (STATS_LINK_64 - 1)).to_ne_bytes());
+    Request::new(RTM_GETSTATS, libc::NLM_F_DUMP).structure(&body)
+}
+
+fn queues_request() -> Request {
+    Request::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP).structure(&[0; TC_MESSAGE_BYTES])
+}
+
+/// Reads one `struct tcmsg` with its attributes.
+fn discipline(message: &[u8]) -> Option<Discipline> {
+    let mut found = Discipline {
+        interface: small_number(message, 4),
+        handle: small_number(message, 8),
+        parent: small_number(message, 12),
+        ..Discipline::default()
+    };
+    let mut is_netem = false;
+    for (kind, payload) in attributes(message.get(TC_MESSAGE_BYTES..)?) {
+        match kind {
+            libc::TCA_KIND => is_netem = payload == b"netem\0",
+            libc::TCA_OPTIONS if is_netem => {
+                let options = payload.get(NETEM_OPTIONS_BYTES..).unwrap_or_default();
+                let rate = attributes(options).find(|(kind, _)| *kind == NETEM_RATE);
+                found.is_wire = rate.map_or(true, |(_, rate)| small_number(rate, 0) == 0);
+            }
+            TCA_STATS2 => {
+                let queue = attributes(payload).find(|(kind, _)| *kind == STATS_QUEUE);
+                // struct gnet_stats_queue: packets, bytes, drops, requeues, overlimits.
+                let stats = queue.map_or(&[][..], |(_, stats)| stats);
+                found.packets = small_number(stats, 0).into();
+                found.bytes = small_number(stats, 4).into();
+                found.drops = small_number(stats, 8).into();
+                found.requeues = small_number(stats, 12).into();
+                found.overlimits = small_number(stats, 16).into();
+            }
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+/// What waits, and what was dropped, in the tree of one interface.
+fn queue(disciplines: &[Discipline], interface: u32) -> Queue {
+    let tree = || disciplines.iter().filter(|discipline| discipline.interface == interface);
+    let is_leaf = |one: &Discipline| one.handle == 0 || !tree().any(|other| other.parent >> 16 == one.handle >> 16);
+    let mut found = Queue::default();
+    for leaf in tree().filter(|one| is_leaf(one) && !one.is_wire) {
+        found.bytes += leaf.bytes;
+        found.packets += leaf.packets;
+        found.drops += leaf.drops;
+        found.overlimits += leaf.overlimits;
+        found.requeues += leaf.requeues;
+    }
+    let dropped = tree().find(|one| one.parent == ROOT).map_or(0, |root| root.drops);
+    found.lost = dropped.saturating_sub(found.drops);
+    found
+}
+
+fn append(rows: &mut Vec<u8>, t_ns: i64, name: &str, stats: &[u8], queue: &Queue) {
+    // struct rtnl_link_stats64: packets, bytes, errors and drops, each received, then sent.
+    let field = |place: usize| number(stats, 8 * place);
+    let [rx_packets, tx_packets, rx_bytes, tx_bytes] = [0, 1, 2, 3].map(field);
+    let [rx_dropped, tx_dropped] = [6, 7].map(field);
+    let Queue { bytes, packets, drops, overlimits, requeues, lost } = queue;
+    // Writing into memory cannot fail.
+    let _ = writeln!(
+        rows,
+        "{t_ns},{name},{rx_bytes},{rx_packets},{rx_dropped},{tx_bytes},{tx_packets},{tx_dropped},\
+         {bytes},{packets},{drops},{overlimits},{requeues},{lost}"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIRE: Discipline = Discipline {
+        interface: 2,
+        handle: 0x1_0000,
+        parent: ROOT,
+        is_wire: true,
+        bytes: 9000,
+        packets: 9,
+        drops: 7,
+        requeues: 0,
+        overlimits: 0,
+    };
+    const QUEUE: Discipline = Discipline {
+        handle: 0x2_0000,
+        parent: 0x1_0001,
+        is_wire: false,
+        bytes: 3000,
+        packets: 3,
+        drops: 5,
+        overlimits: 4,
+        requeues: 1,
+        ..WIRE
+    };
+
+    #[test]
+    fn packets_under_way_are_in_no_queue_and_losses_are_no_drops_of_it() {
+        let expected = Queue { bytes: 3000, packets: 3, drops: 5, overlimits: 4, requeues: 1, lost: 2 };
+        assert_eq!(queue(&[WIRE, QUEUE], 2), expected);
+        assert_eq!(queue(&[WIRE], 2), Queue { lost: 7, ..Queue::default() });
+    }
+
+    #[test]
+    fn a_queue_alone_is_all_there_is_and_other_interfaces_do_not_count() {
+        let alone = Discipline { parent: ROOT, ..QUEUE };
+        let other = Discipline { interface: 3, ..WIRE };
+        assert_eq!(queue(&[other, alone], 2).drops, 5);
+        assert_eq!(queue(&[other, alone], 2).lost, 0);
+        assert_eq!(queue(&[other, alone], 4), Queue::default());
+    }
+
+    #[test]
+    fn a_netem_is_a_wire_unless_it_has_a_rate() {
+        let message = |rate: u32| {
+            let options =
+                Request::empty().structure(&[0; NETEM_OPTIONS_BYTES]).attribute(NETEM_RATE, &rate.to_ne_bytes());
+            let stats = Request::empty().attribute(STATS_QUEUE, &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+            let attributes = Request::new(0, 0)
+                .structure(&[0; TC_MESSAGE_BYTES])
+                .text(libc::TCA_KIND, "netem")
+                .nested(libc::TCA_OPTIONS, |request| request.append(&options))
+                .nested(TCA_STATS2, |request| request.append(&stats));
+            discipline(&attributes.finish()[16..]).unwrap()
+        };
+        assert!(message(0).is_wire);
+        assert!(!message(1000).is_wire);
+        assert_eq!((message(0).packets, message(0).bytes, message(0).drops), (1, 2, 3));
+    }
+}

@@ -1,0 +1,299 @@
+//! The sampler's own process: waits for instants, packets and orders, whichever comes first.
+
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::unistd::Pid;
+
+use super::cadence::{Cadence, Tick};
+use super::capture::Capture;
+use super::interfaces::Interfaces;
+use super::nodes::Nodes;
+use super::table::Table;
+use super::tcp::Tcp;
+use super::{Order, Reply};
+use crate::clock::{monotonic_ns, SECOND_NS};
+use crate::error::{Doing, Result};
+use crate::network::Network;
+use crate::orders::{receive, send};
+use crate::plan::Plan;
+use crate::priority::{self, Priority};
+use crate::protocol::Observation;
+use crate::run_dir::RunDir;
+
+const AGENT_TOKEN: u64 = u64::MAX;
+const TIMER_TOKEN: u64 = u64::MAX - 1;
+/// What was measured is on the disk after so long at the latest, if anything is measured later.
+const WRITE_INTERVAL_NS: i64 = SECOND_NS;
+const COSTS_HEADER: &str = "t_ns,kind,cpu_ns,count,late_ns,missed";
+
+/// Something that can be sampled.
+pub trait Instrument {
+    /// What it is called: the name of its table.
+    fn name(&self) -> &'static str;
+    /// The header line of its table.
+    fn header(&self) -> &'static str;
+    /// Appends the rows of a sample, and returns how many they are.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    fn sample(&mut self, t_ns: i64, rows: &mut Vec<u8>) -> Result<usize>;
+}
+
+/// An instrument, when it is looked at, and where to what it shows is written.
+struct Sampling {
+    instrument: Box<dyn Instrument>,
+    cadence: Cadence,
+    /// None before the run, and after the disk has refused it.
+    table: Option<Table>,
+}
+
+struct Process<'a> {
+    guest: &'a str,
+    run_dir: &'a RunDir,
+    agent: &'a OwnedFd,
+    samplings: Vec<Sampling>,
+    /// None in the place of one that has ended.
+    captures: Vec<Option<Capture>>,
+    costs: Option<Table>,
+    /// Of the captures, since it was last written down: CPU time and packets.
+    capture_cost: (i64, u64),
+    timer: TimerFd,
+    zero_ns: i64,
+    write_at_ns: i64,
+}
+
+/// Lives the life of the sampler; ends with the agent.
+pub fn run(plan: &Plan, guest: &str, networks: &[Network], run_dir: &RunDir, agent: &OwnedFd) -> ! {
+    let result = report_panics(agent).and_then(|()| {
+        let served = Process::open(plan, guest, networks, run_dir, agent).and_then(Process::serve);
+        if let Err(error) = &served {
+            send(agent, &Reply::Failed { reason: error.to_string() }, &[])?;
+        }
+        served
+    });
+    // An error was reported where there was still somebody to report to.
+    std::process::exit(i32::from(result.is_err()))
+}
+
+/// The agent's hook would take this process for process 1 of the guest.
+fn report_panics(agent: &OwnedFd) -> Result<()> {
+    let agent = agent.try_clone().doing(|| "copy a descriptor".to_owned())?;
+    std::panic::set_hook(Box::new(move |panic| {
+        // The process is about to abort; the agent notices that too.
+        let _ = send(&agent, &Reply::Failed { reason: panic.to_string() }, &[]);
+    }));
+    Ok(())
+}
+
+impl<'a> Process<'a> {
+    fn open(
+        plan: &Plan,
+        guest: &'a str,
+        networks: &[Network],
+        run_dir: &'a RunDir,
+        agent: &'a OwnedFd,
+    ) -> Result<Self> {
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
+            .doing(|| "timerfd".to_owned())?;
+        let mut samplings = Vec::new();
+        let mut add = |period_ns, instrument| {
+            samplings.push(Sampling { instrument, cadence: Cadence::new(period_ns), table: None });
+        };
+        // What changes fastest comes first.
+        if let Some(period_ns) = plan.measure.tcp_period_ns {
+            add(period_ns, Box::new(Tcp::open(networks)?) as Box<dyn Instrument>);
+        }
+        if let Some(period_ns) = plan.measure.interfaces_period_ns {
+            add(period_ns, Box::new(Interfaces::open(plan, networks)?));
+        }
+        if let Some(period_ns) = plan.measure.nodes_period_ns {
+            add(period_ns, Box::new(Nodes::open(networks)?));
+        }
+        let mut captures = Vec::new();
+        for capture in &plan.measure.captures {
+            if let Some(network) = networks.iter().find(|network| network.node() == capture.node) {
+                captures.push(Some(Capture::open(capture, network)?));
+            }
+        }
+        priority::set(Pid::from_raw(0), Priority::Sampler).doing(|| "set the sampler's priority".to_owned())?;
+        let (costs, capture_cost) = (None, (0, 0));
+        Ok(Self { guest, run_dir, agent, samplings, captures, costs, capture_cost, timer, zero_ns: 0, write_at_ns: 0 })
+    }
+
+    fn serve(mut self) -> Result<()> {
+        send(self.agent, &Reply::Done, &[])?;
+        let epoll = self.watch_sources()?;
+        loop {
+            let mut ready = [EpollEvent::empty(); 16];
+            let count = match epoll.wait(&mut ready, EpollTimeout::NONE) {
+                Err(Errno::EINTR) => continue,
+                result => result.doing(|| "wait for events".to_owned())?,
+            };
+            // An instant is exact only if nothing is done before it.
+            let mut tokens: Vec<u64> = ready[..count].iter().map(EpollEvent::data).collect();
+            tokens.sort_by_key(|&token| token != TIMER_TOKEN);
+            for token in tokens {
+                match token {
+                    TIMER_TOKEN => self.on_timer()?,
+                    AGENT_TOKEN => match receive(self.agent)? {
+                        Some((order, _)) => self.obey(&order)?,
+                        None => return Ok(()),
+                    },
+                    capture => self.on_packets(capture as usize)?,
+                }
+            }
+        }
+    }
+
+    fn watch_sources(&self) -> Result<Epoll> {
+        let doing = || "watch for events".to_owned();
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing(doing)?;
+        let readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
+        epoll.add(self.agent.as_fd(), readable(AGENT_TOKEN)).doing(doing)?;
+        epoll.add(self.timer.as_fd(), readable(TIMER_TOKEN)).doing(doing)?;
+        for (token, capture) in (0..).zip(self.captures.iter().flatten()) {
+            epoll.add(capture.as_fd(), readable(token)).doing(doing)?;
+        }
+        Ok(epoll)
+    }
+
+    fn obey(&mut self, order: &Order) -> Result<()> {
+        match *order {
+            Order::Begin { zero_ns, date_ns } => self.begin(zero_ns, date_ns)?,
+            Order::Stop { t_ns } => self.stop(t_ns)?,
+        }
+        send(self.agent, &Reply::Done, &[])
+    }
+
+    fn begin(&mut self, zero_ns: i64, date_ns: i64) -> Result<()> {
+        self.zero_ns = zero_ns;
+        let path = |name: &str| format!("measure/{}/{name}.csv", self.guest);
+        self.costs = Some(Table::create(self.run_dir, path("sampler"), COSTS_HEADER)?);
+        for sampling in &mut self.samplings {
+            let Sampling { instrument, table, .. } = sampling;
+            *table = Some(Table::create(self.run_dir, path(instrument.name()), instrument.header())?);
+        }
+        self.captures.iter_mut().flatten().try_for_each(|capture| capture.begin(self.run_dir, date_ns))?;
+        self.set_timer()
+    }
+
+    /// The run has ended at `t_ns`: nothing later is sampled.
+    fn stop(&mut self, t_ns: i64) -> Result<()> {
+        self.sample_all(|now_ns| now_ns.min(t_ns))?;
+        self.timer.unset().doing(|| "stop the timer".to_owned())?;
+        for place in 0..self.captures.len() {
+            let begun_ns = monotonic_ns();
+            let result = self.captures[place].as_mut().map_or(Ok(()), |capture| capture.finish(t_ns));
+            self.capture_cost.0 += monotonic_ns() - begun_ns;
+            self.settle_capture(place, t_ns, result)?;
+        }
+        self.write(t_ns, true)
+    }
+
+    fn now_ns(&self) -> i64 {
+        monotonic_ns() - self.zero_ns
+    }
+
+    fn set_timer(&self) -> Result<()> {
+        let running = self.samplings.iter().filter(|sampling| sampling.table.is_some());
+        let Some(next) = running.map(|sampling| sampling.cadence.next_ns()).min() else { return Ok(()) };
+        let at = self.zero_ns.saturating_add(next);
+        let at = TimeSpec::new(at / SECOND_NS, at % SECOND_NS);
+        self.timer
+            .set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+            .doing(|| "set the timer".to_owned())
+    }
+
+    fn on_timer(&mut self) -> Result<()> {
+        // Reading only says that it expired, which is known.
+        let _ = self.timer.wait();
+        self.sample_all(|now_ns| now_ns)?;
+        self.write(self.now_ns(), false)?;
+        self.set_timer()
+    }
+
+    /// Takes the samples that are due; `reckon` says what counts as now.
+    fn sample_all(&mut self, reckon: impl Fn(i64) -> i64) -> Result<()> {
+        for place in 0..self.samplings.len() {
+            let now_ns = reckon(self.now_ns());
+            let Sampling { instrument, cadence, table: Some(table) } = &mut self.samplings[place] else { continue };
+            let Some(Tick { t_ns, late_ns, missed }) = cadence.take(now_ns) else { continue };
+            let begun_ns = monotonic_ns();
+            let count = instrument.sample(t_ns, &mut table.rows)?;
+            let written = table.write(false);
+            let cost_ns = monotonic_ns() - begun_ns;
+            let kind = instrument.name();
+            if let Some(costs) = &mut self.costs {
+                // Writing into memory cannot fail.
+                let _ = writeln!(costs.rows, "{t_ns},{kind},{cost_ns},{count},{late_ns},{missed}");
+            }
+            self.settle_table(place, now_ns, written)?;
+        }
+        Ok(())
+    }
+
+    fn on_packets(&mut self, place: usize) -> Result<()> {
+        let begun_ns = monotonic_ns();
+        let Some(capture) = &mut self.captures[place] else { return Ok(()) };
+        let (packets, error) = capture.drain();
+        self.capture_cost.0 += monotonic_ns() - begun_ns;
+        self.capture_cost.1 += packets;
+        let now_ns = self.now_ns();
+        self.settle_capture(place, now_ns, error.map_or(Ok(()), Err))?;
+        self.write(now_ns, false)
+    }
+
+    /// Writes what was measured, if it is `all` that there will be or the last time is long ago.
+    fn write(&mut self, now_ns: i64, all: bool) -> Result<()> {
+        if now_ns < self.write_at_ns && !all {
+            return Ok(());
+        }
+        self.write_at_ns = now_ns + WRITE_INTERVAL_NS;
+        for place in 0..self.captures.len() {
+            let result = self.captures[place].as_mut().map_or(Ok(()), |capture| capture.write(0));
+            self.settle_capture(place, now_ns, result)?;
+        }
+        for place in 0..self.samplings.len() {
+            let result = self.samplings[place].table.as_mut().map_or(Ok(()), |table| table.write(true));
+            self.settle_table(place, now_ns, result)?;
+        }
+        let (cpu_ns, packets) = std::mem::take(&mut self.capture_cost);
+        let Some(costs) = &mut self.costs else { return Ok(()) };
+        if packets > 0 {
+            // Writing into memory cannot fail.
+            let _ = writeln!(costs.rows, "{now_ns},capture,{cpu_ns},{packets},0,0");
+        }
+        if let Err(error) = costs.write(true) {
+            self.costs = None;
+            self.tell(now_ns, Observation::SamplingEnded { table: "sampler".to_owned(), reason: error.to_string() })?;
+        }
+        Ok(())
+    }
+
+    /// Ends a sampling whose table the disk has refused.
+    fn settle_table(&mut self, place: usize, t_ns: i64, result: Result<()>) -> Result<()> {
+        let Err(error) = result else { return Ok(()) };
+        let sampling = &mut self.samplings[place];
+        sampling.table = None;
+        let table = sampling.instrument.name().to_owned();
+        self.tell(t_ns, Observation::SamplingEnded { table, reason: error.to_string() })
+    }
+
+    /// Ends a capture that the disk has refused.
+    fn settle_capture(&mut self, place: usize, t_ns: i64, result: Result<()>) -> Result<()> {
+        let Err(error) = result else { return Ok(()) };
+        match self.captures[place].take() {
+            Some(capture) => self.tell(t_ns, capture.abandon(t_ns, &error)),
+            None => Ok(()),
+        }
+    }
+
+    fn tell(&self, t_ns: i64, observation: Observation) -> Result<()> {
+        send(self.agent, &Reply::Ended { t_ns: t_ns.max(0), observation }, &[])
+    }
+}
