@@ -17,13 +17,16 @@
 //! sleeping. (The stock code relies on the host timer being off then, and on the next tick for input.) So a signal
 //! since the last idle makes idle return at once: the kernel enables interrupts, handles what it had noted, and comes
 //! back. SIGIO is blocked with SIGALRM while idle looks (`interpose::sigprocmask`).
+//!
+//! **The event drive.** Signals come when the host sends them. So that a run depends on nothing but itself, none has an
+//! effect at any other point than at idle: there is no preemption, input waits, and so do commands.
 
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
 use core::mem::{zeroed, MaybeUninit};
 use core::sync::atomic::{compiler_fence, AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-use virtual_time::Alarm;
+use virtual_time::{Alarm, Sleep};
 
 use crate::page::{count, ClockPage};
 use crate::{drive, keeper, sys};
@@ -45,6 +48,11 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 /// Signals that came in a critical section.
 static ALARM_LATER: AtomicBool = AtomicBool::new(false);
 static INPUT_LATER: AtomicBool = AtomicBool::new(false);
+
+/// The kernel sleeps, or is about to, with nothing left to do.
+static RESTS: AtomicBool = AtomicBool::new(false);
+/// Input that came on the event drive while the kernel did not rest.
+static INPUT_AT_REST: AtomicBool = AtomicBool::new(false);
 
 /// A signal went to the kernel since it idled last.
 static NOTED: AtomicBool = AtomicBool::new(false);
@@ -113,6 +121,10 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         INPUT_LATER.store(true, Relaxed);
         return;
     }
+    if keeper::is_event() && !is_resting() {
+        INPUT_AT_REST.store(true, Relaxed);
+        return;
+    }
     NOTED.store(true, Relaxed);
     exclusively(|| {
         // SAFETY: the address that the kernel installed with SA_SIGINFO.
@@ -129,7 +141,11 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         ALARM_LATER.store(true, Relaxed);
         return;
     }
+    if keeper::is_event() {
+        return; // it has ended the kernel's sleep, if it slept
+    }
     keeper::heed_host(page);
+    keeper::look(page);
     exclusively(|| {
         let mut served = 0;
         while served < SERVED_AT_ONCE_MAX && is_due(page) {
@@ -235,12 +251,13 @@ pub fn before_user(page: &ClockPage, pid: c_int) {
 /// The kernel has turned to a stub that stopped.
 pub fn after_user() {
     if IN_USER.swap(false, Relaxed) {
+        drive::step_entry();
         drive::stub_stopped();
     }
 }
 
-/// The kernel's idle loop: sleeps under `mask` until the deadline, or until a signal. A held clock has no deadline, nor has
-/// a timer that is off. Returns at once when the kernel may have noted a signal that it has not handled.
+/// The kernel's idle loop: jumps to the deadline, or sleeps under `mask` until it, or until a signal. A held clock has no
+/// deadline, nor has a timer that is off. Returns at once when the kernel may have noted a signal that it has not handled.
 ///
 /// # Safety
 /// `mask` must point to a signal mask; SIGALRM and SIGIO must be blocked.
@@ -250,19 +267,58 @@ pub unsafe fn idle(page: &ClockPage, mask: *const libc::sigset_t) {
     if NOTED.swap(false, Relaxed) {
         return;
     }
-    if keeper::jump_over_idle(page) {
-        deliver_if_due(page);
-        NOTED.store(false, Relaxed);
-        return;
-    }
-    let sleep_ns = keeper::ns_left().map(|left_ns| left_ns.saturating_sub(WATCH_NS));
+    let before = keeper::both_ns();
+    RESTS.store(true, Relaxed);
     // SAFETY: the caller's mask.
-    if sleep_ns == Some(0) || unsafe { sys::sleep(sleep_ns, mask) } {
-        while keeper::ns_left().is_some_and(|left_ns| left_ns > 0) {
-            core::hint::spin_loop();
-        }
+    let due = unsafe { rest(page, mask) };
+    RESTS.store(false, Relaxed);
+    let after = keeper::both_ns();
+    page.idle_virtual_ns.fetch_add(after.0 - before.0, Relaxed);
+    page.idle_host_ns.fetch_add(after.1 - before.1, Relaxed);
+    if due {
         deliver_if_due(page);
     }
     // What came during the sleep is handled as soon as the kernel has returned from it.
     NOTED.store(false, Relaxed);
+}
+
+/// Whether the kernel has nothing left to do.
+pub fn is_resting() -> bool {
+    RESTS.load(Relaxed)
+}
+
+/// Sleeps as the clock says; tells whether the deadline is reached.
+unsafe fn rest(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
+    if INPUT_AT_REST.swap(false, Relaxed) {
+        sys::raise(libc::SIGIO);
+        // SAFETY: the caller's mask, under which the signal comes through.
+        unsafe { sys::sleep(Some(0), mask) };
+        return false;
+    }
+    loop {
+        let left_ns = match keeper::idle(page) {
+            Sleep::No => return true,
+            Sleep::Until(instant) => Some(instant.as_ns().saturating_sub(sys::host_now().as_ns())),
+            Sleep::Forever => None,
+        };
+        // On the other drives virtual time does not advance meanwhile, so waking late does no harm.
+        let watches = keeper::is_wall() && left_ns.is_some_and(|left_ns| left_ns <= WATCH_NS);
+        if watches {
+            while matches!(keeper::idle(page), Sleep::Until(_)) {
+                core::hint::spin_loop();
+            }
+            continue;
+        }
+        let sleep_ns = left_ns.map(|left_ns| if keeper::is_wall() { left_ns - WATCH_NS } else { left_ns });
+        // SAFETY: the caller's mask.
+        let undisturbed = unsafe { sys::sleep(sleep_ns, mask) };
+        if !undisturbed {
+            keeper::heed_host(page);
+            keeper::idle(page);
+            // An alarm is the host's way to say that there is a command; on the event drive the kernel sees none of it.
+            if !keeper::is_event() || NOTED.load(Relaxed) {
+                return false;
+            }
+        }
+    }
 }

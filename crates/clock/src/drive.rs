@@ -1,4 +1,4 @@
-//! What drives virtual time: the host's monotonic clock, or the work that the guest does.
+//! What drives virtual time: the host's monotonic clock, the work that the guest does, or the steps that it makes.
 //!
 //! *Work* is CPU time: that of the kernel's process and of its stubs, the processes in which user code runs, one at a
 //! time. It does not advance while the guest waits for a core of the host, so other load does not disturb the guest.
@@ -16,6 +16,10 @@
 //! **Stubs.** Exactly one process of a guest runs at a time. A stub's CPU clock is read when it has stopped, and in a
 //! handler that interrupts its run.
 //!
+//! *Steps* are clock readings of the kernel, and entries of user code into it: a nanosecond for the one, which
+//! shifts no packet; a hundred for the other, what a system call takes on real hardware. They make loops end
+//! that wait for time to pass, and depend on nothing but what the guest does.
+//!
 //! Handlers interrupt everything here. All state is single words; a reader that was interrupted finds `RESYNCS` moved and
 //! starts again, and an interrupted resync finds the same and lets the next reader resync once more.
 
@@ -25,20 +29,17 @@ use core::ffi::c_int;
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
-use virtual_time::{DriveInstant, Now, VirtualInstant};
+use virtual_time::{Drive, DriveInstant, Now, VirtualInstant};
 
 use crate::keeper;
 use crate::page::count;
 use crate::sys;
 
-/// What drives virtual time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drive {
-    /// The host's monotonic clock.
-    Wall,
-    /// The CPU time that the guest uses.
-    Work,
-}
+/// What a clock reading of the kernel costs on the event drive.
+const READING_NS: u64 = 1;
+
+/// What an entry of user code into the kernel costs on the event drive.
+const ENTRY_NS: u64 = 100;
 
 /// Counter ticks after which a resync is due: about 1 ms of any processor.
 const TRUST_TICKS: u64 = 3_000_000;
@@ -59,6 +60,9 @@ static NS_PER_TICK: AtomicU64 = AtomicU64::new(0);
 static METERED: AtomicBool = AtomicBool::new(false);
 static BEGIN_TICKS: AtomicU64 = AtomicU64::new(0);
 static BEGIN_HOST_NS: AtomicU64 = AtomicU64::new(0);
+
+/// The steps made so far, nanoseconds.
+static STEPS_NS: AtomicU64 = AtomicU64::new(0);
 
 /// CPU time of all stubs up to where it was read last.
 static STUBS_NS: AtomicU64 = AtomicU64::new(0);
@@ -150,6 +154,7 @@ pub fn now(drive: Drive) -> DriveInstant {
     DriveInstant::from_ns(match drive {
         Drive::Wall => sys::host_now().as_ns(),
         Drive::Work => work_ns(),
+        Drive::Event => STEPS_NS.load(Relaxed),
     })
 }
 
@@ -158,8 +163,18 @@ pub fn both(drive: Drive) -> Now {
     let host = sys::host_now();
     match drive {
         Drive::Wall => Now { host, drive: DriveInstant::from_ns(host.as_ns()) },
-        Drive::Work => Now { host, drive: DriveInstant::from_ns(work_ns()) },
+        Drive::Work | Drive::Event => Now { host, drive: now(drive) },
     }
+}
+
+/// The kernel reads its clock.
+pub fn step_reading() {
+    STEPS_NS.store(STEPS_NS.load(Relaxed) + READING_NS, Relaxed);
+}
+
+/// User code has entered the kernel.
+pub fn step_entry() {
+    STEPS_NS.store(STEPS_NS.load(Relaxed) + ENTRY_NS, Relaxed);
 }
 
 /// CPU time that the guest has used.

@@ -1,9 +1,9 @@
-//! The one clock behind the interposed functions: timeline, timer, and the commands of the host.
+//! The one clock behind the interposed functions: it, the timer, and the commands of the host.
 //!
 //! The kernel reads the clock and sets its timer from ordinary code and from signal handlers that interrupt it anywhere,
 //! in the middle of these functions too. Two rules keep this simple:
 //!
-//! - The timeline is in one of two slots, chosen by the parity of `GENERATION`. A change writes the idle slot and then
+//! - The clock is in one of two slots, chosen by the parity of `GENERATION`. A change writes the idle slot and then
 //!   moves the generation on. A reader that finds the generation moved after its computation starts again: so it never
 //!   uses a torn line, and never returns an instant older than one that a handler has seen meanwhile.
 //! - The timer is touched in a critical section of `delivery` only, which no handler of ours enters.
@@ -15,10 +15,10 @@ use core::sync::atomic::{
     compiler_fence, AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
 };
 
-use virtual_time::{Alarm, DriveInstant, GuestTimer, Now, Pace, Timeline, VirtualDuration, VirtualInstant};
+use virtual_time::{Alarm, Clock, Drive, GuestTimer, Now, Pace, Sleep, VirtualDuration, VirtualInstant};
 
 use crate::delivery;
-use crate::drive::{self, Drive};
+use crate::drive;
 use crate::page::{count, ClockPage};
 use crate::sys;
 
@@ -35,8 +35,10 @@ static WAKE_FD: AtomicI32 = AtomicI32::new(-1);
 static KERNEL_PID: AtomicI32 = AtomicI32::new(0);
 
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
-static LINES: Shared<[Line; 2]> = Shared::new([Line::HELD_AT_ZERO; 2]);
+static CLOCKS: Shared<[Clock; 2]> = Shared::new([Clock::HELD_AT_ZERO; 2]);
 static CHANGING: AtomicBool = AtomicBool::new(false);
+/// Whether the event drive drives it.
+static EVENT: AtomicBool = AtomicBool::new(false);
 static APPLIED: AtomicU64 = AtomicU64::new(0);
 
 static TIMER: Shared<GuestTimer> = Shared::new(GuestTimer::new());
@@ -45,24 +47,6 @@ static DEADLINE_NS: AtomicU64 = AtomicU64::new(OFF);
 static HOST_TIMER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 const OFF: u64 = u64::MAX;
-
-/// The timeline, and what drives it.
-#[derive(Clone, Copy)]
-struct Line {
-    drive: Drive,
-    time: Timeline,
-}
-
-impl Line {
-    const HELD_AT_ZERO: Self = Self {
-        drive: Drive::Wall,
-        time: Timeline::new(DriveInstant::from_ns(0), VirtualInstant::from_ns(0), Pace::Held),
-    };
-
-    fn virtual_now(&self) -> VirtualInstant {
-        self.time.virtual_at(drive::now(self.drive))
-    }
-}
 
 /// State of the single-threaded kernel that its signal handlers share, under the rules at the head of this file.
 struct Shared<T>(UnsafeCell<T>);
@@ -84,6 +68,7 @@ pub fn start(page: &'static ClockPage, wake_fd: c_int) {
     KERNEL_PID.store(unsafe { libc::getpid() }, Relaxed);
     // The default slack of 50 us would make every idle period that much too long.
     sys::prctl(libc::PR_SET_TIMERSLACK, 1);
+    page.deadline_ns.store(OFF, Relaxed);
     drive::start();
     take_command(page);
 }
@@ -115,16 +100,33 @@ pub fn detach() {
 /// Virtual now; `None` when this process has no clock. A deadline that is found reached is served first.
 pub fn now() -> Option<VirtualInstant> {
     let page = page()?;
-    if page.command_sequence.load(Relaxed) != APPLIED.load(Relaxed) {
+    if page.command_sequence.load(Relaxed) != APPLIED.load(Relaxed) && !EVENT.load(Relaxed) {
         take_command(page);
     }
     count(&page.reads);
-    let mut now = read(&Line::virtual_now);
+    drive::step_reading();
+    let mut now = look(page);
     if now.as_ns() >= DEADLINE_NS.load(Relaxed) && delivery::deliver_if_due(page) {
-        now = read(&Line::virtual_now);
+        now = look(page);
     }
-    page.virtual_now_ns.store(now.as_ns(), Relaxed);
     Some(now)
+}
+
+/// Virtual now, told to the host too.
+pub fn look(page: &ClockPage) -> VirtualInstant {
+    let now = read(&virtual_now);
+    page.virtual_now_ns.store(now.as_ns(), Relaxed);
+    now
+}
+
+fn virtual_now(clock: &Clock) -> VirtualInstant {
+    clock.virtual_at(drive::now(clock.drive()))
+}
+
+/// Whether only what the guest itself does may have an effect on it: on the event drive. Whatever comes from the host then
+/// waits until the kernel idles.
+pub fn is_event() -> bool {
+    EVENT.load(Relaxed)
 }
 
 /// The CLOCK_REALTIME of the guest at virtual instant 0, nanoseconds.
@@ -132,13 +134,13 @@ pub fn realtime_base_ns() -> u64 {
     page().map_or(0, |page| page.realtime_base_ns.load(Relaxed))
 }
 
-/// What `f` makes of the present line.
-fn read<T>(f: &dyn Fn(&Line) -> T) -> T {
+/// What `f` makes of the present clock.
+fn read<T>(f: &dyn Fn(&Clock) -> T) -> T {
     loop {
         let generation = GENERATION.load(Relaxed);
         // SAFETY: in bounds; a slot is rewritten only after the generation has moved on, which is checked below.
-        let line = unsafe { (*LINES.0.get())[generation % 2] };
-        let result = f(&line);
+        let clock = unsafe { (*CLOCKS.0.get())[generation % 2] };
+        let result = f(&clock);
         compiler_fence(SeqCst);
         if GENERATION.load(Relaxed) == generation {
             return result;
@@ -146,69 +148,76 @@ fn read<T>(f: &dyn Fn(&Line) -> T) -> T {
     }
 }
 
-/// The present line and the present moment.
-fn present() -> (Timeline, Now) {
-    read(&|line| (line.time, drive::both(line.drive)))
+/// The present clock and the present moment.
+fn present() -> (Clock, Now) {
+    read(&|clock| (*clock, drive::both(clock.drive())))
 }
 
-/// Puts another line in place of the present one, unless that is being done already.
-fn change(page: &ClockPage, f: &dyn Fn(&Line) -> Line) {
+/// Puts another clock in place of the present one, unless that is being done already.
+fn change(page: &ClockPage, f: &dyn Fn(&Clock) -> Clock) {
     if CHANGING.swap(true, Relaxed) {
         return;
     }
-    let line = read(f);
+    let clock = read(f);
     let generation = GENERATION.load(Relaxed);
     // SAFETY: the idle slot; `CHANGING` keeps a handler from writing it at the same time.
-    unsafe { (*LINES.0.get())[(generation + 1) % 2] = line };
+    unsafe { (*CLOCKS.0.get())[(generation + 1) % 2] = clock };
     compiler_fence(SeqCst);
     GENERATION.store(generation.wrapping_add(1), Relaxed);
-    page.publish(line.drive, &line.time);
+    EVENT.store(clock.drive() == Drive::Event, Relaxed);
+    page.publish(&clock);
     CHANGING.store(false, Relaxed);
 }
 
-/// Takes over a command of the host: time goes on from the present instant at the new pace.
+/// Takes over a command of the host: time goes on from the present instant as it says.
 fn take_command(page: &ClockPage) {
     let Some(command) = page.command().filter(|command| command.sequence != APPLIED.load(Relaxed)) else { return };
     if CHANGING.load(Relaxed) {
         return; // a handler, in the middle of a change: the next reading takes the command over
     }
-    if command.drive == Drive::Work {
+    if command.orders.drive == Drive::Work {
         drive::meter_work();
     }
-    change(page, &|line| {
-        let (now, pace) = (drive::now(line.drive), command.pace);
-        if line.time.pace() == Pace::Held {
+    if delivery::is_resting() {
+        idle(page); // which a ceiling may have kept behind the host's clock
+    }
+    change(page, &|clock| {
+        if clock.line().pace() == Pace::Held {
             page.forget_lateness();
         }
-        let time = if line.drive == command.drive {
-            line.time.change(now, pace)
-        } else {
-            Timeline::new(drive::now(command.drive), line.time.virtual_at(now), pace)
-        };
-        Line { drive: command.drive, time }
+        clock.obey(drive::both(clock.drive()), drive::now(command.orders.drive), command.orders)
     });
+    look(page);
     APPLIED.store(command.sequence, Relaxed);
     page.applied_sequence.store(command.sequence, Relaxed);
     // The host timer was armed for the old pace; its alarm has it armed for the new one.
-    if !HOST_TIMER.load(Relaxed).is_null() {
+    if !HOST_TIMER.load(Relaxed).is_null() && !is_event() {
         sys::raise(libc::SIGALRM);
     }
 }
 
-/// On the work drive an idle kernel does not wait: virtual time jumps to its deadline. False where it has to wait, for a
-/// deadline on the wall drive, or for a signal.
-pub fn jump_over_idle(page: &ClockPage) -> bool {
+/// Whether virtual time passes with the host's clock, also while the guest waits.
+pub fn is_wall() -> bool {
+    read(&|clock| clock.drive() == Drive::Wall)
+}
+
+/// The kernel idles: the clock does what its drive makes of that, and says how the kernel has to sleep.
+pub fn idle(page: &ClockPage) -> Sleep {
     let deadline_ns = DEADLINE_NS.load(Relaxed);
-    let runs = read(&|line| line.drive == Drive::Work && line.time.pace() != Pace::Held);
-    if !runs || deadline_ns == OFF {
-        return false;
+    let deadline = (deadline_ns != OFF).then_some(VirtualInstant::from_ns(deadline_ns));
+    let (clock, now) = present();
+    let (idled, sleep) = clock.idle(now, deadline);
+    if idled != clock {
+        change(page, &|_| idled);
     }
-    let deadline = VirtualInstant::from_ns(deadline_ns);
-    let idle = deadline.since(read(&Line::virtual_now));
-    change(page, &|line| Line { time: line.time.jump(drive::now(line.drive), deadline), ..*line });
-    count(&page.idle_jumps);
-    page.idle_jumped_ns.fetch_add(idle.as_ns(), Relaxed);
-    true
+    look(page);
+    sleep
+}
+
+/// Both clocks at this moment, nanoseconds: virtual and host.
+pub fn both_ns() -> (u64, u64) {
+    let (clock, now) = present();
+    (clock.virtual_at(now.drive).as_ns(), now.host.as_ns())
 }
 
 /// Takes over a command that the host has announced through the wake pipe, if there is one.
@@ -247,21 +256,23 @@ pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDura
 
 /// Asks the timer whether its deadline is reached; if so, it moves on to its next expiry. In a critical section.
 pub fn take_alarm() -> Alarm {
-    let (line, now) = present();
-    with_timer(|timer| timer.alarm(now, &line))
+    let (clock, now) = present();
+    with_timer(|timer| timer.alarm(now, &clock))
 }
 
 /// Makes sure that the host timer preempts user code soon after the deadline.
 pub fn arm_for_user(page: &ClockPage) {
-    if DEADLINE_NS.load(Relaxed) != OFF {
-        delivery::exclusively(|| arm(page, USER_SLACK_NS));
-    }
+    delivery::exclusively(|| arm(page, USER_SLACK_NS));
 }
 
-/// Arms the host timer where that is necessary, to fire at most `slack_ns` of host time late. In a critical section.
+/// Arms the host timer where that is necessary, to fire at most `slack_ns` of host time late. In a critical section. On the
+/// event drive the guest is not interrupted.
 pub fn arm(page: &ClockPage, slack_ns: u64) {
-    let (line, now) = present();
-    if let Some(instant) = with_timer(|timer| timer.arm(now, &line, slack_ns)) {
+    if is_event() {
+        return;
+    }
+    let (clock, now) = present();
+    if let Some(instant) = with_timer(|timer| timer.arm(now, &clock, slack_ns)) {
         count(&page.host_timers_armed);
         sys::arm_timer(HOST_TIMER.load(Relaxed), instant);
     }
@@ -271,14 +282,10 @@ fn with_timer<T>(f: impl FnOnce(&mut GuestTimer) -> T) -> T {
     // SAFETY: callers are in a critical section of `delivery`, and none of them keeps the reference.
     let timer = unsafe { &mut *TIMER.0.get() };
     let result = f(timer);
-    DEADLINE_NS.store(timer.deadline().map_or(OFF, VirtualInstant::as_ns), Relaxed);
+    let deadline_ns = timer.deadline().map_or(OFF, VirtualInstant::as_ns);
+    DEADLINE_NS.store(deadline_ns, Relaxed);
+    if let Some(page) = page() {
+        page.deadline_ns.store(deadline_ns, Relaxed);
+    }
     result
-}
-
-/// Nanoseconds of the drive to the deadline, 0 if it is reached; `None` when there is none, or when the clock is held.
-pub fn ns_left() -> Option<u64> {
-    let deadline_ns = DEADLINE_NS.load(Relaxed);
-    let deadline = (deadline_ns != OFF).then_some(VirtualInstant::from_ns(deadline_ns))?;
-    let (line, now) = present();
-    line.drive_at(deadline).map(|due| due.ns_since(now.drive))
 }

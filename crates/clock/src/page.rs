@@ -3,9 +3,8 @@
 use core::ffi::c_int;
 use core::sync::atomic::{fence, AtomicU64, Ordering};
 
-use virtual_time::{Pace, Tdf, Timeline};
+use virtual_time::{Clock, Drive, Orders, Pace, Tdf, VirtualInstant};
 
-use crate::drive::Drive;
 use crate::sys;
 
 include!(concat!(env!("OUT_DIR"), "/clock_page.rs"));
@@ -71,50 +70,56 @@ pub fn count(counter: &AtomicU64) {
 pub struct Command {
     /// Its number.
     pub sequence: u64,
-    /// What is to drive virtual time.
-    pub drive: Drive,
-    /// How virtual time is to move.
-    pub pace: Pace,
+    /// What it says.
+    pub orders: Orders,
 }
 
 impl ClockPage {
     /// What the host asks for, or `None` while it is being written.
     pub fn command(&self) -> Option<Command> {
         let sequence = self.command_sequence.load(Ordering::Acquire);
-        let drive = if self.command_drive.load(Ordering::Relaxed) == 0 { Drive::Wall } else { Drive::Work };
+        let drive = self.command_drive.load(Ordering::Relaxed);
         let running = self.command_running.load(Ordering::Relaxed);
-        let numerator = self.command_tdf_numerator.load(Ordering::Relaxed);
-        let denominator = self.command_tdf_denominator.load(Ordering::Relaxed);
+        let tdf = (&self.command_tdf_numerator, &self.command_tdf_denominator);
+        let ceiling = (&self.command_ceiling_numerator, &self.command_ceiling_denominator);
+        let [tdf, ceiling] = [tdf, ceiling].map(|(n, d)| (n.load(Ordering::Relaxed), d.load(Ordering::Relaxed)));
+        let end = VirtualInstant::from_ns(self.command_end_ns.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         if sequence % 2 == 1 || self.command_sequence.load(Ordering::Relaxed) != sequence {
             return None;
         }
-        if running == 0 {
-            return Some(Command { sequence, drive, pace: Pace::Held });
-        }
-        match Tdf::new(numerator, denominator) {
-            Ok(tdf) => Some(Command { sequence, drive, pace: Pace::Running(tdf) }),
-            Err(_) => sys::die(b"dilaton clock: the host commanded an impossible time dilation factor\n"),
-        }
+        let orders = Orders {
+            drive: match drive {
+                0 => Drive::Wall,
+                1 => Drive::Work,
+                2 => Drive::Event,
+                _ => sys::die(b"dilaton clock: the host commanded a drive that does not exist\n"),
+            },
+            pace: if running == 0 { Pace::Held } else { Pace::Running(factor(tdf)) },
+            end: (end != VirtualInstant::NEVER).then_some(end),
+            ceiling: (ceiling != (0, 0)).then(|| factor(ceiling)),
+        };
+        Some(Command { sequence, orders })
     }
 
     /// Publishes the present line for the host.
-    pub fn publish(&self, drive: Drive, line: &Timeline) {
-        let (begin, instant, fraction) = line.anchor();
-        let (running, tdf) = match line.pace() {
+    pub fn publish(&self, clock: &Clock) {
+        let (begin, instant, fraction) = clock.line().anchor();
+        let (running, tdf) = match clock.line().pace() {
             Pace::Held => (0, Tdf::ONE),
             Pace::Running(tdf) => (1, tdf),
         };
         let sequence = self.timeline_sequence.load(Ordering::Relaxed);
         self.timeline_sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
-        self.timeline_work.store(u64::from(drive == Drive::Work), Ordering::Relaxed);
+        self.timeline_drive.store(clock.drive() as u64, Ordering::Relaxed);
         self.timeline_drive_ns.store(begin.as_ns(), Ordering::Relaxed);
         self.timeline_virtual_ns.store(instant.as_ns(), Ordering::Relaxed);
         self.timeline_fraction.store(fraction, Ordering::Relaxed);
         self.timeline_running.store(running, Ordering::Relaxed);
         self.timeline_tdf_numerator.store(tdf.host(), Ordering::Relaxed);
         self.timeline_tdf_denominator.store(tdf.guest(), Ordering::Relaxed);
+        self.timeline_end_ns.store(clock.end().as_ns(), Ordering::Relaxed);
         self.timeline_sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
@@ -132,5 +137,12 @@ impl ClockPage {
         if ns > self.lateness_max_ns.load(Ordering::Relaxed) {
             self.lateness_max_ns.store(ns, Ordering::Relaxed);
         }
+    }
+}
+
+fn factor((host, guest): (u64, u64)) -> Tdf {
+    match Tdf::new(host, guest) {
+        Ok(tdf) => tdf,
+        Err(_) => sys::die(b"dilaton clock: the host commanded an impossible time dilation factor\n"),
     }
 }

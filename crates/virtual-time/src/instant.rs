@@ -2,7 +2,7 @@
 //! other.
 
 /// An instant of what drives a guest's virtual time, in nanoseconds: on the wall drive the host's monotonic clock, on the
-/// work drive the CPU time that the guest has used.
+/// work drive the CPU time that the guest has used, on the event drive the steps that it has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DriveInstant(u64);
 
@@ -59,6 +59,9 @@ impl HostInstant {
 }
 
 impl VirtualInstant {
+    /// Later than every instant that is reached.
+    pub const NEVER: Self = Self(u64::MAX);
+
     /// The instant `ns` nanoseconds after the virtual clock's zero.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {

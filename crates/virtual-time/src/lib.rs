@@ -1,5 +1,5 @@
-//! Virtual time as numbers: instants, the time dilation factor, the mapping between host and virtual time, and the
-//! guest's one timer.
+//! Virtual time as numbers: instants, the time dilation factor, the mapping between host and virtual time, the guest's
+//! clock, and its one timer.
 //!
 //! Nothing in here reads a clock, allocates, blocks or depends on `std`; every function takes the instants that it needs.
 //! The clock library feeds it from the host, the tests feed it numbers.
@@ -10,11 +10,13 @@
 #[cfg(test)]
 extern crate std;
 
+mod clock;
 mod instant;
 mod tdf;
 mod timeline;
 mod timer;
 
+pub use clock::{Clock, Drive, Orders, Sleep};
 pub use instant::{DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 pub use tdf::{Tdf, TdfError};
 pub use timeline::{Pace, Timeline};

@@ -6,7 +6,7 @@
 //! it fires early it is armed again for the rest. An alarm is thus a hint, never the truth; the truth is the deadline
 //! against the timeline. For the same reason it does not matter if two alarms merge into one signal.
 
-use crate::{DriveInstant, HostInstant, Timeline, VirtualDuration, VirtualInstant};
+use crate::{Clock, DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 
 /// One moment, by the two clocks that the timer needs. On the wall drive they are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +63,17 @@ impl GuestTimer {
     }
 
     /// The host instant for which the host timer has to be armed now, or `None` if it is armed early enough, nothing is
-    /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline. The drive never advances
-    /// faster than the host's clock, so an alarm may come too early, but not too late.
-    pub fn arm(&mut self, now: Now, line: &Timeline, slack_ns: u64) -> Option<HostInstant> {
-        let left_ns = line.drive_at(self.deadline?)?.ns_since(now.drive);
+    /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline, or after the clock's end, if
+    /// that comes first. The drive never advances faster than the host's clock, so an alarm may come too early, but not
+    /// too late.
+    pub fn arm(&mut self, now: Now, clock: &Clock, slack_ns: u64) -> Option<HostInstant> {
+        let deadline = self.deadline.unwrap_or(VirtualInstant::NEVER);
+        let wanted = deadline.min(clock.end());
+        let stopped = deadline > wanted && clock.virtual_at(now.drive) == wanted;
+        if stopped || wanted == VirtualInstant::NEVER {
+            return None;
+        }
+        let left_ns = clock.drive_at(wanted)?.ns_since(now.drive);
         let due = now.host.ns_later(left_ns.saturating_add(slack_ns));
         match self.host_alarm {
             Some(alarm) if alarm <= due && alarm > now.host => None,
@@ -78,11 +85,11 @@ impl GuestTimer {
     }
 
     /// Takes an alarm. When it is [`Alarm::Due`], the timer has moved on to its next expiry.
-    pub fn alarm(&mut self, now: Now, line: &Timeline) -> Alarm {
+    pub fn alarm(&mut self, now: Now, clock: &Clock) -> Alarm {
         if self.host_alarm.is_some_and(|alarm| alarm <= now.host) {
             self.host_alarm = None;
         }
-        let reached = line.virtual_at(now.drive);
+        let reached = clock.virtual_at(now.drive);
         match self.deadline {
             Some(deadline) if deadline <= reached => {
                 self.deadline = self.interval.map(|interval| {
@@ -104,7 +111,7 @@ impl GuestTimer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Pace, Tdf};
+    use crate::{Drive, Orders, Pace, Tdf};
 
     fn host(ns: u64) -> HostInstant {
         HostInstant::from_ns(ns)
@@ -123,106 +130,124 @@ mod tests {
         VirtualInstant::from_ns(ns)
     }
 
-    fn line(tdf: u64) -> Timeline {
-        Timeline::new(drive(0), instant(0), Pace::Running(Tdf::new(tdf, 1).unwrap()))
+    /// The clock that goes on from `now` at this pace, to `end`.
+    fn paced(clock: &Clock, now: Now, pace: Pace, end: Option<u64>) -> Clock {
+        clock.obey(now, now.drive, Orders { drive: Drive::Work, pace, end: end.map(instant), ceiling: None })
+    }
+
+    fn clock(tdf: u64) -> Clock {
+        paced(&Clock::HELD_AT_ZERO, now(0), Pace::Running(Tdf::new(tdf, 1).unwrap()), None)
     }
 
     #[test]
     fn a_later_deadline_leaves_the_host_timer_alone() {
-        let (mut timer, line) = (GuestTimer::new(), line(10));
+        let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &line, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(1000)));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(now(0), &line, 0), None);
-        assert_eq!(timer.alarm(now(1000), &line), Alarm::NotYet);
-        assert_eq!(timer.arm(now(1000), &line, 0), Some(host(2000)));
+        assert_eq!(timer.arm(now(0), &clock, 0), None);
+        assert_eq!(timer.alarm(now(1000), &clock), Alarm::NotYet);
+        assert_eq!(timer.arm(now(1000), &clock, 0), Some(host(2000)));
     }
 
     #[test]
     fn an_earlier_deadline_arms_the_host_timer_again() {
-        let (mut timer, line) = (GuestTimer::new(), line(10));
+        let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(now(0), &line, 0), Some(host(2000)));
+        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(2000)));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &line, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(1000)));
     }
 
     #[test]
     fn an_alarm_one_nanosecond_early_is_not_yet_due_and_never_lost() {
-        let (mut timer, line) = (GuestTimer::new(), line(10));
+        let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        timer.arm(now(0), &line, 0);
-        assert_eq!(timer.alarm(now(999), &line), Alarm::NotYet);
-        assert_eq!(timer.alarm(now(1000), &line), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
-        assert_eq!(timer.alarm(now(1001), &line), Alarm::NotYet, "a one-shot timer is served once");
+        timer.arm(now(0), &clock, 0);
+        assert_eq!(timer.alarm(now(999), &clock), Alarm::NotYet);
+        assert_eq!(timer.alarm(now(1000), &clock), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
+        assert_eq!(timer.alarm(now(1001), &clock), Alarm::NotYet, "a one-shot timer is served once");
     }
 
     #[test]
     fn lateness_is_virtual_time_since_the_deadline() {
-        let (mut timer, line) = (GuestTimer::new(), line(10));
+        let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.alarm(now(1500), &line), Alarm::Due { lateness: VirtualDuration::from_ns(50) });
+        assert_eq!(timer.alarm(now(1500), &clock), Alarm::Due { lateness: VirtualDuration::from_ns(50) });
     }
 
     #[test]
     fn a_periodic_timer_keeps_its_grid_and_skips_what_it_missed() {
-        let (mut timer, line) = (GuestTimer::new(), line(1));
+        let (mut timer, clock) = (GuestTimer::new(), clock(1));
         timer.set(instant(100), Some(VirtualDuration::from_ns(100)));
-        timer.alarm(now(130), &line);
+        timer.alarm(now(130), &clock);
         assert_eq!(timer.deadline(), Some(instant(200)));
-        timer.alarm(now(450), &line);
+        timer.alarm(now(450), &clock);
         assert_eq!(timer.deadline(), Some(instant(550)));
     }
 
     #[test]
     fn a_held_clock_arms_nothing_and_a_released_one_arms_the_rest() {
-        let running = line(1);
-        let held = running.change(drive(40), Pace::Held);
+        let running = clock(1);
+        let held = paced(&running, now(40), Pace::Held, None);
         let mut timer = GuestTimer::new();
         timer.set(instant(100), None);
         assert_eq!(timer.arm(now(50), &held, 0), None);
-        let released = held.change(drive(1000), Pace::Running(Tdf::ONE));
+        let released = paced(&held, now(1000), Pace::Running(Tdf::ONE), None);
         assert_eq!(timer.arm(now(1000), &released, 0), Some(host(1060)));
     }
 
     #[test]
     fn a_slower_pace_keeps_the_armed_host_timer_and_a_faster_one_arms_it_anew() {
-        let (mut timer, line) = (GuestTimer::new(), line(10));
+        let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &line, 0), Some(host(1000)));
-        let slower = line.change(drive(500), Pace::Running(Tdf::new(20, 1).unwrap()));
+        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(1000)));
+        let slower = paced(&clock, now(500), Pace::Running(Tdf::new(20, 1).unwrap()), None);
         assert_eq!(timer.arm(now(500), &slower, 0), None, "it fires early, and is then armed for the rest");
-        let faster = slower.change(drive(500), Pace::Running(Tdf::ONE));
+        let faster = paced(&slower, now(500), Pace::Running(Tdf::ONE), None);
         assert_eq!(timer.arm(now(500), &faster, 0), Some(host(550)));
     }
 
     #[test]
     fn slack_keeps_a_host_timer_that_is_late_by_no_more() {
-        let (mut timer, line) = (GuestTimer::new(), line(10));
+        let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &line, 50), Some(host(1050)));
+        assert_eq!(timer.arm(now(0), &clock, 50), Some(host(1050)));
         timer.set(instant(103), None);
-        assert_eq!(timer.arm(now(0), &line, 20), None);
-        assert_eq!(timer.arm(now(0), &line, 0), Some(host(1030)));
+        assert_eq!(timer.arm(now(0), &clock, 20), None);
+        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(1030)));
     }
 
     #[test]
     fn on_the_work_drive_the_host_timer_fires_early_rather_than_late() {
-        let (mut timer, line) = (GuestTimer::new(), line(10));
+        let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
         let begin = Now { host: host(5000), drive: drive(200) };
-        assert_eq!(timer.arm(begin, &line, 0), Some(host(5800)));
+        assert_eq!(timer.arm(begin, &clock, 0), Some(host(5800)));
         let disturbed = Now { host: host(5800), drive: drive(700) };
-        assert_eq!(timer.alarm(disturbed, &line), Alarm::NotYet, "the guest was off the CPU meanwhile");
-        assert_eq!(timer.arm(disturbed, &line, 0), Some(host(6100)));
+        assert_eq!(timer.alarm(disturbed, &clock), Alarm::NotYet, "the guest was off the CPU meanwhile");
+        assert_eq!(timer.arm(disturbed, &clock, 0), Some(host(6100)));
+    }
+
+    #[test]
+    fn the_end_of_the_clock_is_looked_for_once_and_no_timer_beyond_it() {
+        let ends = paced(&Clock::HELD_AT_ZERO, now(0), Pace::Running(Tdf::ONE), Some(100));
+        let mut timer = GuestTimer::new();
+        assert_eq!(timer.arm(now(0), &ends, 0), Some(host(100)), "without a timer too");
+        timer.set(instant(150), None);
+        assert_eq!(timer.alarm(now(100), &ends), Alarm::NotYet);
+        assert_eq!(timer.arm(now(100), &ends, 0), None);
+        assert_eq!(timer.alarm(now(900), &ends), Alarm::NotYet);
+        timer.set(instant(100), None);
+        assert_eq!(timer.alarm(now(900), &ends), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
     }
 
     #[test]
     fn a_timer_that_is_off_arms_nothing_and_serves_nothing() {
-        let (mut timer, line) = (GuestTimer::new(), line(1));
+        let (mut timer, clock) = (GuestTimer::new(), clock(1));
         timer.set(instant(100), None);
         timer.clear();
-        assert_eq!(timer.arm(now(0), &line, 0), None);
-        assert_eq!(timer.alarm(now(200), &line), Alarm::NotYet);
+        assert_eq!(timer.arm(now(0), &clock, 0), None);
+        assert_eq!(timer.alarm(now(200), &clock), Alarm::NotYet);
     }
 }

@@ -22,7 +22,13 @@ WORD = struct.Struct("=Q")
 SEQUENCE_TRIES = 1000
 LATENESS_BINS = 64
 
-Drive = Literal["wall", "work"]
+NEVER_NS = 2**64 - 1
+"""An instant that is not reached: no end, no timer."""
+
+FACTOR_MIN, FACTOR_MAX = Fraction(1, 10**6), Fraction(10**6)
+"""Of TDFs and speeds."""
+
+Drive = Literal["wall", "work", "event"]
 DRIVES: tuple[Drive, ...] = get_args(Drive)
 """By their numbers in the page."""
 
@@ -61,7 +67,7 @@ def layout() -> Layout:
 class Timeline:
     """A straight piece of the mapping from drive to virtual time; `crates/virtual-time/src/timeline.rs` explains it.
 
-    `tdf` is None while the clock is held. Instants in nanoseconds; `fraction` in 2^-64 ns.
+    `tdf` is None while the clock is held. Instants in nanoseconds; `fraction` in 2^-64 ns; the clock stops at `end_ns`.
     """
 
     drive: Drive
@@ -69,22 +75,66 @@ class Timeline:
     virtual_ns: int
     fraction: int
     tdf: Fraction | None
+    end_ns: int = NEVER_NS
 
     def virtual_at(self, drive_ns: int) -> int:
         """The virtual instant at `drive_ns`; on the wall drive that is the host's monotonic clock."""
         if self.tdf is None:
-            return self.virtual_ns
+            return min(self.virtual_ns, self.end_ns)
         elapsed = max(0, drive_ns - self.drive_ns)
         numerator, denominator = self.tdf.as_integer_ratio()
         exact = ((elapsed * denominator) << 64) // numerator + self.fraction
-        return self.virtual_ns + (exact >> 64)
+        return min(self.virtual_ns + (exact >> 64), self.end_ns)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the host orders a clock to do.
+
+    Attributes:
+        tdf: its pace, host seconds per virtual second; None holds it.
+        drive: what drives it.
+        end_ns: the virtual instant at which it stops by itself, whatever runs; None for nowhere.
+        max_speed: how fast virtual time may run at most, idle time included, in virtual seconds per host second; None
+            for no bound. A pace that is faster is slowed down to it.
+
+    Raises:
+        ValueError: a TDF or a speed that is not above 0 and at most a million, or an end that is no instant.
+    """
+
+    tdf: Fraction | None
+    drive: Drive = "wall"
+    end_ns: int | None = None
+    max_speed: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        for name, value in (("TDF", self.tdf), ("highest speed", self.max_speed)):
+            if value is not None and not FACTOR_MIN <= value <= FACTOR_MAX:
+                raise ValueError(f"{value}: a {name} is a number from {float(FACTOR_MIN):g} to {float(FACTOR_MAX):g}")
+        if self.drive not in DRIVES:
+            raise ValueError(f"{self.drive}: not a drive; use {' or '.join(DRIVES)}")
+        if self.end_ns is not None and not 0 <= self.end_ns < NEVER_NS:
+            raise ValueError(f"{self.end_ns}: not an instant, which is a number of nanoseconds since the guest's start")
+
+    @property
+    def pace(self) -> Fraction | None:
+        """The TDF that keeps to `max_speed` too."""
+        if self.tdf is None or self.max_speed is None:
+            return self.tdf
+        return max(self.tdf, 1 / self.max_speed)
 
 
 class ClockPage:
     """A clock page and its wake pipe. Create one per guest; the guest inherits `fd` and `wake_fd`."""
 
-    def __init__(self, realtime_base_ns: int) -> None:
-        """Makes a page whose guest has the date `realtime_base_ns` (CLOCK_REALTIME) at virtual instant 0."""
+    def __init__(self, realtime_base_ns: int, seed: int | None = None) -> None:
+        """Makes a page.
+
+        Args:
+            realtime_base_ns: the guest's date (CLOCK_REALTIME) at virtual instant 0.
+            seed: of all that the kernel asks the host for in random numbers; None: the host's own.
+        """
         self._layout = layout()
         size = self._layout.words * WORD.size
         self.fd = os.memfd_create("dilaton-clock")
@@ -95,6 +145,7 @@ class ClockPage:
         self.wake_fd = guest_end.detach()
         self._write("page_version", self._layout.version)
         self._write("realtime_base_ns", realtime_base_ns)
+        self._write("seed", 0 if seed is None else seed % (NEVER_NS - 1) + 1)
         self._write("magic", MAGIC)
 
     def close(self) -> None:
@@ -111,17 +162,18 @@ class ClockPage:
                 os.close(fd)
                 setattr(self, name, -1)
 
-    def command(self, tdf: Fraction | None, drive: Drive = "wall") -> int:
-        """Commands a pace, None to hold, and what drives it; returns the command's sequence number."""
+    def command(self, orders: Orders) -> int:
+        """Commands the clock; returns the command's sequence number."""
         sequence = self.read("command_sequence")
+        pace, ceiling = orders.pace, orders.max_speed and 1 / orders.max_speed
         self._write("command_sequence", sequence + 1)
-        self._write("command_drive", DRIVES.index(drive))
-        if tdf is None:
-            self._write("command_running", 0)
-        else:
-            self._write("command_tdf_numerator", tdf.numerator)
-            self._write("command_tdf_denominator", tdf.denominator)
-            self._write("command_running", 1)
+        self._write("command_drive", DRIVES.index(orders.drive))
+        self._write("command_running", 0 if pace is None else 1)
+        self._write("command_tdf_numerator", pace.numerator if pace else 0)
+        self._write("command_tdf_denominator", pace.denominator if pace else 0)
+        self._write("command_end_ns", NEVER_NS if orders.end_ns is None else orders.end_ns)
+        self._write("command_ceiling_numerator", ceiling.numerator if ceiling else 0)
+        self._write("command_ceiling_denominator", ceiling.denominator if ceiling else 0)
         self._write("command_sequence", sequence + 2)
         try:
             self._wake.send(b"!")
@@ -147,21 +199,27 @@ class ClockPage:
             if self.read("timeline_running"):
                 tdf = Fraction(self.read("timeline_tdf_numerator"), self.read("timeline_tdf_denominator") or 1)
             line = Timeline(
-                DRIVES[self.read("timeline_work")],
+                DRIVES[self.read("timeline_drive")],
                 self.read("timeline_drive_ns"),
                 self.read("timeline_virtual_ns"),
                 self.read("timeline_fraction"),
                 tdf,
+                self.read("timeline_end_ns"),
             )
             if before % 2 == 0 and self.read("timeline_sequence") == before:
                 return line
         raise GuestError("the clock page stays half-written: its guest died while it changed the pace")
 
     def virtual_ns(self, host_ns: int) -> int:
-        """The virtual instant at `host_ns` of the host's monotonic clock; on the work drive, the latest known."""
+        """The virtual instant at `host_ns` of the host's monotonic clock; on the others, the latest known."""
         line = self.timeline()
         latest = self.read("virtual_now_ns")
         return max(latest, line.virtual_at(host_ns)) if line.drive == "wall" else max(latest, line.virtual_ns)
+
+    def is_held(self, host_ns: int) -> bool:
+        """Whether virtual time stands still at `host_ns`: held, at its end, or because the agent waits for the host."""
+        line = self.timeline()
+        return line.tdf is None or self.virtual_ns(host_ns) >= line.end_ns
 
     def lateness_counts(self) -> list[int]:
         """Timers served since the last release, by lateness: the histogram that `clock-page.def` describes."""

@@ -7,13 +7,14 @@ import contextlib
 import os
 import resource
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from dilaton.host import cores, files, jail
 from dilaton.host.channel import PROTOCOL, Channel, Message
-from dilaton.host.clock_page import ClockPage, Drive
+from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.errors import GuestError
 
 BOOT_TDF = Fraction(1, 50)
@@ -25,6 +26,9 @@ BOOT_HOST_S_MAX = 30.0
 
 ANSWER_HOST_S_MAX = 10.0
 """Host seconds within which a live guest answers a command."""
+
+LOOK_HOST_S = 0.0005
+"""How often the clock page is looked at while something is awaited in it."""
 
 LOOPS_PER_JIFFY = 13_500_000
 """Given to the kernel so that it does not calibrate its delay loop, which nothing in a guest depends on."""
@@ -49,6 +53,8 @@ class Guest:
         self.kernel = ""
         self.page: ClockPage
         self.channel: Channel
+        self._orders: Orders
+        self._pace: Fraction
         self._core: cores.Core
         self._log: Path
 
@@ -62,12 +68,13 @@ class Guest:
             HostLacksError: when this machine lacks a part.
             GuestError: when the kernel does not come up.
         """
+        boot = Orders(BOOT_TDF)
         page = ClockPage(realtime_base_ns=time.time_ns())
         channel = Channel()
         core = cores.take()
         log = placement.run_dir / "guest" / f"{name}.log"
         try:
-            page.command(BOOT_TDF)
+            page.command(boot)
             process = await _spawn(memory_bytes, placement, page, channel, core, log)
         except BaseException:
             page.close()
@@ -79,6 +86,7 @@ class Guest:
             page.close_guest_side()
         guest = cls(name, placement, process)
         guest.page, guest.channel, guest._core, guest._log = page, channel, core, log
+        guest._orders, guest._pace = boot, BOOT_TDF
         try:
             await guest._greet()
         except BaseException:
@@ -100,20 +108,88 @@ class Guest:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
         self.kernel = str(hello["kernel"])
 
-    async def set_pace(self, tdf: Fraction | None, drive: Drive = "wall") -> None:
-        """Changes the pace of virtual time (None holds it), and what drives it, and waits until the clock has done so.
+    @property
+    def orders(self) -> Orders:
+        """What the clock was ordered last."""
+        return self._orders
+
+    async def order(self, orders: Orders) -> None:
+        """Gives the clock its orders, and waits until it has taken them over.
+
+        On the event drive it takes them over when the guest next idles.
 
         Raises:
             GuestError: when the guest does not answer.
         """
-        sequence = self.page.command(tdf, drive)
+        sequence = self.page.command(orders)
+        self._orders = orders
+        self._pace = orders.tdf or self._pace
+        await self._until(lambda: self.page.applied(sequence), "take over a command")
+
+    async def hold(self) -> None:
+        """Stops virtual time where it is."""
+        await self.order(replace(self._orders, tdf=None, end_ns=None))
+
+    async def release(self, tdf: Fraction, drive: Drive | None = None, max_speed: Fraction | None = None) -> None:
+        """Lets virtual time go on, with no end, on the present drive unless another is given."""
+        await self.order(Orders(tdf, drive or self._orders.drive, None, max_speed))
+
+    async def set_tdf(self, tdf: Fraction) -> None:
+        """Changes the pace of a running clock; drive, end and highest speed stay. A held one stays held."""
+        if self._orders.tdf is not None:
+            await self.order(replace(self._orders, tdf=tdf))
+
+    async def run_until(self, virtual_ns: int, tdf: Fraction | None = None) -> int:
+        """Lets virtual time go on to exactly `virtual_ns`, where the clock stops by itself, and waits for that.
+
+        What runs then goes on for as long as it computes, but at that instant; what sleeps stays asleep.
+
+        Args:
+            virtual_ns: nanoseconds since the guest's start, as in `virtual_ns()`.
+            tdf: the pace; None for the one it has, or had when it was held.
+
+        Returns:
+            The instant at which the clock stands: `virtual_ns`, or an earlier one when somebody held it meanwhile, or
+            when the guest has finished its run and waits for the host.
+
+        Raises:
+            ValueError: the instant is past.
+            GuestError: the guest ended, or was released to run on.
+        """
+        now_ns = self.virtual_ns()
+        if virtual_ns < now_ns:
+            raise ValueError(f"{virtual_ns} ns: virtual time is already at {now_ns} ns and never goes back")
+        pace = tdf or self._orders.tdf or self._pace
+        await self.order(replace(self._orders, tdf=pace, end_ns=virtual_ns))
+        while not self.page.is_held(time.monotonic_ns()):
+            if self.process.returncode is not None:
+                raise GuestError(f"guest {self.name} has ended")
+            if self._orders.end_ns is None and self._orders.tdf is not None:
+                raise GuestError(f"guest {self.name} was released before it reached {virtual_ns} ns")
+            await asyncio.sleep(LOOK_HOST_S)
+        return self.virtual_ns()
+
+    async def step(self, tdf: Fraction | None = None) -> int:
+        """Lets virtual time go on to the guest's next timer, serves that, and holds; returns the instant.
+
+        Raises:
+            GuestError: the guest has no timer set, or does not come to rest.
+        """
+        # What the last step began may still be going on, at the instant of that step.
+        await self._until(lambda: self.page.read("deadline_ns") > self.virtual_ns(), "set its next timer")
+        deadline_ns = self.page.read("deadline_ns")
+        if deadline_ns == NEVER_NS:
+            raise GuestError(f"guest {self.name} has no timer set: nothing will happen in it by itself")
+        return await self.run_until(deadline_ns, tdf)
+
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + ANSWER_HOST_S_MAX
-        while not self.page.applied(sequence):
+        while not condition():
             if self.process.returncode is not None:
                 raise GuestError(f"guest {self.name} has ended")
             if time.monotonic() > deadline:
-                raise GuestError(f"the clock of guest {self.name} does not answer")
-            await asyncio.sleep(0.0005)
+                raise GuestError(f"the clock of guest {self.name} does not answer: it did not {what}")
+            await asyncio.sleep(LOOK_HOST_S)
 
     def virtual_ns(self) -> int:
         """The guest's virtual now, nanoseconds since its start."""

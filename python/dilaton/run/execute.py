@@ -155,14 +155,14 @@ class _Run:
         return True
 
     async def run(self, guest: Guest) -> None:
-        await guest.set_pace(None)
+        await guest.hold()
         zero_ns = guest.virtual_ns() + LEAD_NS
         await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS, "date_ns": time.time_ns()})
         if (message := await guest.receive())["type"] != "armed":
             raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
         before = _Counters.of(guest.page)
         released_ns = time.monotonic_ns()
-        await guest.set_pace(self.tdf, self.plan.time.drive)
+        await guest.release(self.tdf, self.plan.time.drive)
         self.enter("running")
         self.observer.released(lambda: self.clock(guest, zero_ns, released_ns))
         stopper = asyncio.create_task(self.stop_when_asked(guest))
@@ -179,9 +179,9 @@ class _Run:
             stopper.cancel()
             logger.cancel()
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
-        await guest.set_pace(None)
+        await guest.hold()
         self.so_far.virtual_s = finished["t_ns"] / 1e9
-        self.so_far.fidelity = _fidelity(guest.page, before, self.plan.time.drive, finished["t_ns"])
+        self.so_far.fidelity = _fidelity(guest.page, before)
         self.enter("collecting")
         await guest.halt()
         self.judge(finished)
@@ -242,22 +242,21 @@ class _Counters:
 
     reads: int
     virtual_ns: int
-    idle_jumped_ns: int
+    idle_virtual_ns: int
 
     @classmethod
     def of(cls, page: ClockPage) -> _Counters:
-        return cls(page.read("reads"), page.read("virtual_now_ns"), page.read("idle_jumped_ns"))
+        return cls(page.read("reads"), page.read("virtual_now_ns"), page.read("idle_virtual_ns"))
 
 
-def _fidelity(page: ClockPage, before: _Counters, drive: str, virtual_ns: int) -> Fidelity:
-    """What the clock has seen since its release, when its counters were as in `before`; the run took `virtual_ns`."""
+def _fidelity(page: ClockPage, before: _Counters) -> Fidelity:
+    """What the clock has seen since its release, when its counters were as in `before`."""
     now = _Counters.of(page)
     counts = page.lateness_counts()
     late = summarise(counts, page.read("lateness_max_ns"))
-    # On the work drive a guest that does not work jumps, also from its end until it is held; on the wall drive its
-    # waiting is not metered.
-    worked_ns = (now.virtual_ns - before.virtual_ns) - (now.idle_jumped_ns - before.idle_jumped_ns)
-    busy = min(1.0, max(0.0, worked_ns / virtual_ns)) if drive == "work" and virtual_ns else None
+    passed_ns = now.virtual_ns - before.virtual_ns
+    idle_ns = now.idle_virtual_ns - before.idle_virtual_ns
+    busy = min(1.0, max(0.0, 1 - idle_ns / passed_ns)) if passed_ns else None
     return Fidelity(
         lateness_us=LatenessRecord(
             p50=late.p50_ns / 1e3, p99=late.p99_ns / 1e3, p999=late.p999_ns / 1e3, max=late.max_ns / 1e3

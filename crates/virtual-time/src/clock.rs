@@ -1,0 +1,327 @@
+//! The clock of a guest as a state machine: what drives its virtual time, how far it may go, and what idling means.
+//!
+//! The *drive* is a clock that only goes forward; virtual time is a straight line over it ([`Timeline`]):
+//!
+//! | drive | advances with | an idle kernel |
+//! | --- | --- | --- |
+//! | wall | the host's monotonic clock | waits for its next timer |
+//! | work | the CPU time that the guest uses | jumps to its next timer |
+//! | event | clock readings and entries of user code into the kernel, a fixed step for each | jumps to its next timer |
+//!
+//! Three things bound it. **Held**, by the host, or because the agent waits for the host, the line has slope zero. At the
+//! **end** that the host has set the clock stops exactly, whatever is running: an instant beyond the end is never read, and
+//! a timer beyond it is never due. The **ceiling** is a second line, over the host's clock: a jump over idle time ends
+//! where it is now, and goes on as it rises, so that virtual time does not run ahead of people at a terminal.
+//!
+//! All instants are arguments. The library feeds it from the host and does what it says; the tests feed it numbers.
+
+use crate::{DriveInstant, HostInstant, Now, Pace, Tdf, Timeline, VirtualInstant};
+
+/// What drives virtual time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drive {
+    /// The host's monotonic clock.
+    Wall,
+    /// The CPU time that the guest uses.
+    Work,
+    /// Clock readings, and entries of user code into the kernel.
+    Event,
+}
+
+/// What the host orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orders {
+    /// What is to drive virtual time.
+    pub drive: Drive,
+    /// How virtual time is to move.
+    pub pace: Pace,
+    /// Where it stops; `None` for nowhere.
+    pub end: Option<VirtualInstant>,
+    /// The ceiling's slope, host seconds per virtual second; `None` for no ceiling.
+    pub ceiling: Option<Tdf>,
+}
+
+/// What an idle kernel has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleep {
+    /// Nothing: its deadline is reached.
+    No,
+    /// Sleep until then, or until a signal, and ask again.
+    Until(HostInstant),
+    /// Sleep until a signal.
+    Forever,
+}
+
+/// The clock of a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    drive: Drive,
+    line: Timeline,
+    /// The pace that the host ordered; the line is held all the same while the agent waits for the host.
+    pace: Pace,
+    waits: bool,
+    end: VirtualInstant,
+    ceiling: Option<Timeline>,
+}
+
+impl Clock {
+    /// Before the first orders: at zero, held.
+    pub const HELD_AT_ZERO: Self = Self {
+        drive: Drive::Wall,
+        line: Timeline::new(DriveInstant::from_ns(0), VirtualInstant::from_ns(0), Pace::Held),
+        pace: Pace::Held,
+        waits: false,
+        end: VirtualInstant::NEVER,
+        ceiling: None,
+    };
+
+    /// What drives it.
+    #[must_use]
+    pub const fn drive(&self) -> Drive {
+        self.drive
+    }
+
+    /// The line, which goes on beyond the end.
+    #[must_use]
+    pub const fn line(&self) -> &Timeline {
+        &self.line
+    }
+
+    /// Where it stops; `VirtualInstant::NEVER` for nowhere.
+    #[must_use]
+    pub const fn end(&self) -> VirtualInstant {
+        self.end
+    }
+
+    /// The virtual instant when the drive is at `drive`.
+    #[must_use]
+    pub fn virtual_at(&self, drive: DriveInstant) -> VirtualInstant {
+        self.line.virtual_at(drive).min(self.end)
+    }
+
+    /// The first instant of the drive at which virtual time is at or past `instant`; `None` if it is never reached.
+    #[must_use]
+    pub fn drive_at(&self, instant: VirtualInstant) -> Option<DriveInstant> {
+        if instant > self.end {
+            return None;
+        }
+        self.line.drive_at(instant)
+    }
+
+    /// The clock that obeys `orders` from now on. `now` is by the present drive, `then` the same moment by the new one.
+    /// Virtual time goes on from where it is: an end that lies behind it stops it at once.
+    #[must_use]
+    pub fn obey(&self, now: Now, then: DriveInstant, orders: Orders) -> Self {
+        let reached = self.virtual_at(now.drive);
+        let pace = if self.waits { Pace::Held } else { orders.pace };
+        Self {
+            drive: orders.drive,
+            line: self.continued(now.drive, then, orders.drive, pace),
+            pace: orders.pace,
+            waits: self.waits,
+            end: orders.end.unwrap_or(VirtualInstant::NEVER).max(reached),
+            ceiling: orders
+                .ceiling
+                .map(|slope| Timeline::new(DriveInstant::from_ns(now.host.as_ns()), reached, Pace::Running(slope))),
+        }
+    }
+
+    /// The clock from now on while the agent waits for the host (it stands still), or no longer does.
+    #[must_use]
+    pub fn wait_for_host(&self, now: DriveInstant, waits: bool) -> Self {
+        let pace = if waits { Pace::Held } else { self.pace };
+        Self { line: self.continued(now, now, self.drive, pace), waits, ..*self }
+    }
+
+    fn continued(&self, now: DriveInstant, then: DriveInstant, drive: Drive, pace: Pace) -> Timeline {
+        let reached = self.virtual_at(now);
+        if drive == self.drive && reached == self.line.virtual_at(now) {
+            self.line.change(now, pace)
+        } else {
+            // Another drive, or the line has gone on beyond the end, where the clock stopped.
+            Timeline::new(then, reached, pace)
+        }
+    }
+
+    /// The clock as an idle kernel leaves it, whose next timer is at `deadline`, and what it has to do.
+    #[must_use]
+    pub fn idle(&self, now: Now, deadline: Option<VirtualInstant>) -> (Self, Sleep) {
+        let deadline = deadline.unwrap_or(VirtualInstant::NEVER);
+        let goal = deadline.min(self.end);
+        if self.line.pace() == Pace::Held || goal == VirtualInstant::NEVER {
+            return (*self, Sleep::Forever);
+        }
+        if self.drive == Drive::Wall {
+            let due = self.drive_at(deadline).map(|due| HostInstant::from_ns(due.as_ns()));
+            return match due {
+                Some(due) if due <= now.host => (*self, Sleep::No),
+                Some(due) => (*self, Sleep::Until(due)),
+                None => (*self, Sleep::Forever),
+            };
+        }
+        let host = DriveInstant::from_ns(now.host.as_ns());
+        let allowed = self.ceiling.map_or(goal, |ceiling| ceiling.virtual_at(host).min(goal));
+        let jumped = Self { line: self.line.jump(now.drive, allowed), ..*self };
+        if jumped.virtual_at(now.drive) < goal {
+            let rises = self.ceiling.and_then(|ceiling| ceiling.drive_at(goal));
+            let sleep = rises.map_or(Sleep::Forever, |due| Sleep::Until(HostInstant::from_ns(due.as_ns())));
+            return (jumped, sleep);
+        }
+        (jumped, if deadline <= self.end { Sleep::No } else { Sleep::Forever })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn instant(ns: u64) -> VirtualInstant {
+        VirtualInstant::from_ns(ns)
+    }
+
+    fn now(host: u64, drive: u64) -> Now {
+        Now { host: HostInstant::from_ns(host), drive: DriveInstant::from_ns(drive) }
+    }
+
+    fn orders(drive: Drive) -> Orders {
+        Orders { drive, pace: Pace::Running(Tdf::ONE), end: None, ceiling: None }
+    }
+
+    fn begun(orders: Orders) -> Clock {
+        Clock::HELD_AT_ZERO.obey(now(0, 0), DriveInstant::from_ns(0), orders)
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Run(u64),
+        Idle(Option<u64>),
+        Obey(Drive, Pace, Option<u64>, Option<u64>),
+        Wait(bool),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let drive = prop_oneof![Just(Drive::Wall), Just(Drive::Work), Just(Drive::Event)];
+        let pace = prop_oneof![
+            1 => Just(Pace::Held),
+            4 => (1_u64..1000, 1_u64..1000).prop_map(|(n, d)| Pace::Running(Tdf::new(n, d).unwrap())),
+        ];
+        prop_oneof![
+            (0_u64..1_000_000).prop_map(Step::Run),
+            prop::option::of(0_u64..10_000_000).prop_map(Step::Idle),
+            (drive, pace, prop::option::of(0_u64..10_000_000), prop::option::of(1_u64..100))
+                .prop_map(|(drive, pace, end, ceiling)| Step::Obey(drive, pace, end, ceiling)),
+            any::<bool>().prop_map(Step::Wait),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_steps_back_and_never_passes_its_end(steps in prop::collection::vec(step(), 0..60)) {
+            let mut clock = begun(orders(Drive::Work));
+            // The drives here all run with the host; what counts is that each only goes forward.
+            let mut at = 0;
+            let mut before = instant(0);
+            for step in steps {
+                match step {
+                    Step::Run(ns) => at += ns,
+                    Step::Idle(deadline) => clock = clock.idle(now(at, at), deadline.map(instant)).0,
+                    Step::Obey(drive, pace, end, ceiling) => {
+                        let ceiling = ceiling.map(|host| Tdf::new(host, 10).unwrap());
+                        let orders = Orders { drive, pace, end: end.map(instant), ceiling };
+                        clock = clock.obey(now(at, at), DriveInstant::from_ns(at), orders);
+                    }
+                    Step::Wait(waits) => clock = clock.wait_for_host(DriveInstant::from_ns(at), waits),
+                }
+                let reached = clock.virtual_at(DriveInstant::from_ns(at));
+                prop_assert!(before <= reached && reached <= clock.end());
+                before = reached;
+            }
+        }
+
+        #[test]
+        fn idling_never_jumps_past_the_ceiling_nor_the_deadline(
+            host in 0_u64..1 << 40, work in 0_u64..1000, deadline in 1000_u64..1 << 41, slope in 1_u64..100,
+        ) {
+            let ceiling = Tdf::new(slope, 10).unwrap();
+            let clock = begun(Orders { ceiling: Some(ceiling), ..orders(Drive::Work) });
+            let (jumped, sleep) = clock.idle(now(host, work), Some(instant(deadline)));
+            let reached = jumped.virtual_at(DriveInstant::from_ns(work));
+            let allowed = (u128::from(host) * 10 / u128::from(slope)) as u64;
+            prop_assert!(reached.as_ns() <= deadline.min(allowed.max(work)));
+            match sleep {
+                Sleep::No => prop_assert_eq!(reached, instant(deadline)),
+                Sleep::Forever => prop_assert!(false, "there is a deadline"),
+                Sleep::Until(until) => {
+                    let (_, then) = jumped.idle(now(until.as_ns(), work), Some(instant(deadline)));
+                    prop_assert_eq!(then, Sleep::No);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn idling_on_work_and_event_jumps_to_the_deadline_and_on_wall_waits_for_it() {
+        for drive in [Drive::Work, Drive::Event] {
+            let (clock, sleep) = begun(orders(drive)).idle(now(50, 5), Some(instant(1000)));
+            assert_eq!((clock.virtual_at(DriveInstant::from_ns(5)), sleep), (instant(1000), Sleep::No));
+        }
+        let (clock, sleep) = begun(orders(Drive::Wall)).idle(now(50, 50), Some(instant(1000)));
+        assert_eq!(clock.virtual_at(DriveInstant::from_ns(50)), instant(50));
+        assert_eq!(sleep, Sleep::Until(HostInstant::from_ns(1000)));
+    }
+
+    #[test]
+    fn the_end_stops_a_busy_clock_an_idle_one_and_one_without_timers() {
+        for drive in [Drive::Wall, Drive::Work, Drive::Event] {
+            let clock = begun(Orders { end: Some(instant(100)), ..orders(drive) });
+            assert_eq!(clock.virtual_at(DriveInstant::from_ns(5000)), instant(100));
+            assert_eq!(clock.drive_at(instant(101)), None);
+        }
+        let clock = begun(Orders { end: Some(instant(100)), ..orders(Drive::Work) });
+        for deadline in [Some(instant(1000)), None] {
+            let (ended, sleep) = clock.idle(now(9, 9), deadline);
+            assert_eq!((ended.virtual_at(DriveInstant::from_ns(9)), sleep), (instant(100), Sleep::Forever));
+        }
+        let (_, sleep) = clock.idle(now(9, 9), Some(instant(100)));
+        assert_eq!(sleep, Sleep::No, "a timer at the end itself is served");
+    }
+
+    #[test]
+    fn a_clock_goes_on_from_its_end_however_much_the_drive_has_done_since() {
+        let clock = begun(Orders { end: Some(instant(100)), ..orders(Drive::Work) });
+        let later = clock.obey(now(5000, 5000), DriveInstant::from_ns(5000), orders(Drive::Work));
+        assert_eq!(later.virtual_at(DriveInstant::from_ns(5007)), instant(107));
+    }
+
+    #[test]
+    fn an_end_in_the_past_stops_the_clock_where_it_is() {
+        let clock = begun(orders(Drive::Work));
+        let stopped = clock.obey(
+            now(500, 500),
+            DriveInstant::from_ns(500),
+            Orders { end: Some(instant(3)), ..orders(Drive::Work) },
+        );
+        assert_eq!(stopped.virtual_at(DriveInstant::from_ns(9000)), instant(500));
+    }
+
+    #[test]
+    fn waiting_for_the_host_stands_still_and_then_goes_on_as_ordered_last() {
+        let waits = begun(orders(Drive::Work)).wait_for_host(DriveInstant::from_ns(10), true);
+        assert_eq!(waits.virtual_at(DriveInstant::from_ns(99)), instant(10));
+        assert_eq!(waits.idle(now(99, 99), Some(instant(50))).1, Sleep::Forever);
+        let held =
+            waits.obey(now(99, 99), DriveInstant::from_ns(99), Orders { pace: Pace::Held, ..orders(Drive::Work) });
+        let still = held.wait_for_host(DriveInstant::from_ns(99), false);
+        assert_eq!(still.virtual_at(DriveInstant::from_ns(500)), instant(10), "the host holds it");
+        let gone_on = waits.wait_for_host(DriveInstant::from_ns(99), false);
+        assert_eq!(gone_on.virtual_at(DriveInstant::from_ns(100)), instant(11));
+    }
+
+    #[test]
+    fn a_change_of_drive_is_continuous() {
+        let clock = begun(orders(Drive::Work));
+        let wall = clock.obey(now(7000, 40), DriveInstant::from_ns(7000), orders(Drive::Wall));
+        assert_eq!(wall.virtual_at(DriveInstant::from_ns(7001)), instant(41));
+    }
+}

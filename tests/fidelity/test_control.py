@@ -1,0 +1,130 @@
+"""The clock under control: it stops exactly where it is told to, and goes on from there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dilaton.host.clock_page import Drive, Orders
+from dilaton.host.errors import GuestError
+from dilaton.host.guest import Guest, Placement
+from dilaton.lab.loader import loads
+from dilaton.plan.compile import compile as compile_plan
+
+SLEEPER = """
+name: sleeper
+nodes: {a: {}}
+run: [{on: a, name: sleep, exec: sleep 1000}]
+"""
+SPINNER = """
+name: spinner
+nodes: {a: {}}
+run: [{on: a, name: spin, exec: [sh, -c, "while :; do :; done"]}]
+"""
+SECOND_NS = 10**9
+DRIVES: tuple[Drive, ...] = ("wall", "work")
+
+
+@asynccontextmanager
+async def held_guest(lab: str, run_dir: Path) -> AsyncIterator[Guest]:
+    """A guest whose schedule is armed, its clock held."""
+    plan = compile_plan(loads(lab, "lab.yaml"))
+    (run_dir / "plan.json").write_text(plan.model_dump_json())
+    guest = await Guest.start("guest0", plan.guests[0].memory_bytes, Placement(run_dir, jailed=True))
+    try:
+        await guest.channel.send({"type": "build", "run_dir": str(guest.run_dir_inside), "guest": guest.name})
+        while (await guest.receive())["type"] != "ready":
+            pass
+        await guest.hold()
+        await guest.channel.send({"type": "arm", "lead_ns": 1_000_000, "date_ns": time.time_ns()})
+        while (await guest.receive())["type"] != "armed":
+            pass
+        yield guest
+    finally:
+        await guest.close()
+
+
+def with_guest(lab: str, run_dir: Path, work: Callable[[Guest], Awaitable[None]]) -> None:
+    """Does `work` with such a guest."""
+
+    async def go() -> None:
+        async with held_guest(lab, run_dir) as guest:
+            await work(guest)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("drive", DRIVES)
+@pytest.mark.parametrize("lab", [SLEEPER, SPINNER], ids=["asleep", "spinning"])
+def test_it_stops_at_the_very_nanosecond_whatever_runs(lab: str, drive: Drive, tmp_path: Path) -> None:
+    async def work(guest: Guest) -> None:
+        await guest.order(Orders(None, drive))
+        for ahead_ns in (20_000_000, 1, 33_333_333):
+            goal_ns = guest.virtual_ns() + ahead_ns
+            assert await guest.run_until(goal_ns, Fraction(1)) == goal_ns
+            for _ in range(20):
+                await asyncio.sleep(0)
+                assert guest.page.read("virtual_now_ns") <= guest.virtual_ns() == goal_ns
+
+    with_guest(lab, tmp_path, work)
+
+
+def test_a_step_serves_one_timer_after_the_other(tmp_path: Path) -> None:
+    async def work(guest: Guest) -> None:
+        await guest.order(Orders(None, "work"))
+        instants = []
+        for _ in range(20):
+            due_ns = guest.page.read("deadline_ns")
+            instants.append(await guest.step(Fraction(1)))
+            assert due_ns <= instants[-1] or guest.page.read("deadline_ns") < due_ns
+        assert instants == sorted(set(instants)), "every step is to a later instant"
+        assert guest.page.read("timers_served") >= 20
+
+    with_guest(SLEEPER, tmp_path, work)
+
+
+def test_a_highest_speed_makes_idle_time_wait_for_the_host(tmp_path: Path) -> None:
+    async def work(guest: Guest) -> None:
+        zero_ns, begin_ns = guest.virtual_ns(), time.monotonic_ns()
+        await guest.order(Orders(Fraction(1), "work", zero_ns + 2 * SECOND_NS, max_speed=Fraction(10)))
+        while not guest.page.is_held(0):
+            passed_ns = guest.virtual_ns() - zero_ns
+            assert passed_ns <= 10 * (time.monotonic_ns() - begin_ns)
+            await asyncio.sleep(0.002)
+        assert guest.virtual_ns() == zero_ns + 2 * SECOND_NS
+        # Without the bound it jumps there in a few milliseconds of work.
+        assert time.monotonic_ns() - begin_ns >= 2 * SECOND_NS / 10
+
+    with_guest(SLEEPER, tmp_path, work)
+
+
+def test_a_change_of_the_tdf_keeps_the_end_and_holding_wins_over_it(tmp_path: Path) -> None:
+    async def work(guest: Guest) -> None:
+        await guest.order(Orders(None, "wall"))
+        goal_ns = guest.virtual_ns() + 3600 * SECOND_NS
+        runner = asyncio.create_task(guest.run_until(goal_ns, Fraction(1)))
+        await asyncio.sleep(0.01)
+        await guest.set_tdf(Fraction(1, 1000))
+        assert guest.page.timeline().end_ns == goal_ns
+        await guest.hold()
+        assert await runner == guest.virtual_ns() < goal_ns
+
+    with_guest(SLEEPER, tmp_path, work)
+
+
+def test_the_past_and_a_guest_that_is_gone_are_errors(tmp_path: Path) -> None:
+    async def work(guest: Guest) -> None:
+        with pytest.raises(ValueError, match="never goes back"):
+            await guest.run_until(guest.virtual_ns() - 1)
+        guest.process.kill()
+        await guest.process.wait()
+        with pytest.raises(GuestError, match="has ended"):
+            await guest.hold()
+
+    with_guest(SLEEPER, tmp_path, work)
