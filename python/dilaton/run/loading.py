@@ -7,6 +7,7 @@ there is; `Run.missing` says what is not.
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -192,6 +193,31 @@ class Run:
             for address in interface.addresses
         }
         return monitor_flows(((name.partition(":")[0], self.packets(name)) for name in self.captures), owners)
+
+    def to_flent(self, path: str | Path) -> Path:
+        """Writes the run as a data file of Flent, with its TCP samples and its first ping; returns the file's path.
+
+        Raises:
+            ValueError: the run has neither, or the name does not end in `.flent.gz`.
+        """
+        from dilaton.measure.flent import flent_document, tcp_series
+
+        path = Path(path)
+        if not path.name.endswith(".flent.gz"):
+            raise ValueError(f"{path}: Flent knows its files by their ending: .flent.gz")
+        series = tcp_series(self.tcp)
+        for process in self.record.processes:
+            samples = (process.result or {}).get("samples") or []
+            if samples and process.start_s is not None and process.end_s is not None:
+                step_s = (process.end_s - process.start_s) / len(samples)
+                instants = [process.start_s + number * step_s for number in range(len(samples))]
+                series["Ping (ms) ICMP"] = (instants, [1e3 * sample for sample in samples])
+                break
+        if not series:
+            raise ValueError(f"{self.path}: has no TCP samples and no ping, of which Flent's file would be")
+        document = flent_document(self.record.lab, self.record.time.virtual_s, series)
+        path.write_bytes(gzip.compress(json.dumps(document).encode(), mtime=0))
+        return path
 
     def output(self, process: str, stream: str = "stdout") -> str:
         """What a process wrote to `stdout` or `stderr`."""

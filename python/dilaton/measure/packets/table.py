@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -44,29 +45,57 @@ def read_packets(stream: BinaryIO, zero_ns: int = 0, piece_bytes: int = PIECE_BY
         CaptureError: it is not pcapng, or is damaged before its end.
     """
     capture, addresses = Capture(stream), Addresses()
-    columns: dict[str, list[Any]] = {}
-    sacks, rows = [], 0
+    columns, sack = Growing(), Growing()
     for piece in capture.pieces(piece_bytes):
         link_type = capture.interfaces[int(piece.interface[0])].link_type
         headers = read_headers(piece.octets, piece.begin, piece.captured, link_type, addresses)
-        for name, values in _columns(piece, headers, zero_ns).items():
-            columns.setdefault(name, []).append(values)
-        sacks.append(headers.sack + np.array([rows, 0, 0], np.uint32))
-        rows += len(piece.begin)
-    if not columns:
+        sack.extend(_sack_columns(headers, columns.rows))
+        columns.extend(_columns(piece, headers, zero_ns))
+    if not columns.rows:
         empty = np.empty(0, np.int64)
         nothing = Piece(np.zeros(0, np.uint8), empty, empty, empty, empty, empty, empty)
         headers = read_headers(np.zeros(256, np.uint8), empty, empty, 0, addresses)
-        columns = {name: [values] for name, values in _columns(nothing, headers, zero_ns).items()}
-        sacks = [headers.sack]
-    # Column by column, so that there are never two copies of the whole.
-    whole = {name: np.concatenate(columns.pop(name)) for name in list(columns)}
+        columns.extend(_columns(nothing, headers, zero_ns))
+        sack.extend(_sack_columns(headers, 0))
+    whole = columns.arrays()
     for name in ("source", "destination"):
         whole[name] = pd.Categorical.from_codes(whole[name], categories=addresses.names)
     whole["direction"] = pd.Categorical.from_codes(whole["direction"], categories=DIRECTIONS)
     whole["protocol"] = _protocol(whole["protocol"])
-    sack = pd.DataFrame(np.concatenate(sacks), columns=["packet", "left", "right"])
-    return Packets(pd.DataFrame(whole, copy=False), sack, capture.interfaces, capture.is_whole)
+    blocks = pd.DataFrame(sack.arrays(), copy=False)
+    return Packets(pd.DataFrame(whole, copy=False), blocks, capture.interfaces, capture.is_whole)
+
+
+class Growing:
+    """Columns that grow piece by piece, with never more than one of them twice in memory.
+
+    Lists of pieces that are joined at the end would be there twice: their memory is in too many parts to be given back.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._columns: dict[str, Any] = {}
+
+    def extend(self, piece: Mapping[str, Any]) -> None:
+        """Adds rows."""
+        count = len(next(iter(piece.values())))
+        for name, values in piece.items():
+            column = self._columns.setdefault(name, np.empty(0, values.dtype))
+            if self.rows + count > len(column):
+                grown = np.empty(max(self.rows + count, 2 * len(column)), column.dtype)
+                grown[: self.rows] = column[: self.rows]
+                column = self._columns[name] = grown
+            column[self.rows : self.rows + count] = values
+        self.rows += count
+
+    def arrays(self) -> dict[str, Any]:
+        """The columns, without the room in which they would have grown."""
+        return {name: column[: self.rows] for name, column in self._columns.items()}
+
+
+def _sack_columns(headers: Headers, rows_before: int) -> dict[str, Any]:
+    packet, left, right = headers.sack.T
+    return {"packet": packet + np.uint32(rows_before), "left": left, "right": right}
 
 
 def _columns(piece: Piece, headers: Headers, zero_ns: int) -> dict[str, Any]:
