@@ -20,6 +20,9 @@ from dilaton.run.record import RecordError
 FLOWS_MAX = 3
 """Of each capture, that are drawn: those with most data."""
 
+FLOW_SHARE_MIN = 0.01
+"""Of the data of the largest flow of a capture; smaller flows are not drawn."""
+
 
 def draw(run: Run) -> tuple[list[Drawing], list[str]]:
     """Draws everything that a run has.
@@ -63,10 +66,13 @@ def _captures(run: Run) -> Iterator[Drawing]:
         packets = run.capture(capture)
         trips: dict[str, Any] = {}
         gaps: dict[str, Any] = {}
-        for number, row in enumerate(tcp_flows(packets.table).head(FLOWS_MAX).to_dict("records"), 1):
+        flows = tcp_flows(packets.table).head(FLOWS_MAX)
+        flows = flows[flows.payload_bytes >= FLOW_SHARE_MIN * flows.payload_bytes.max()]
+        for number, row in enumerate(flows.to_dict("records"), 1):
             flow = flow_packets(packets.table, packets.sack, row)
             yield draw_flow(flow, capture, number)
-            trips[flow.name] = round_trips(flow).rtt_s.to_numpy()
+            if _shows_sending(run, capture):
+                trips[flow.name] = round_trips(flow).rtt_s.to_numpy()
             gaps[flow.name] = times_between_packets(flow)
         del packets
         run.forget_packets()
@@ -77,6 +83,15 @@ def _captures(run: Run) -> Iterator[Drawing]:
         if any(map(len, gaps.values())):
             caption = f"Time from each segment with data to the next, of the largest flows captured on {capture}."
             yield ecdfs(f"gaps-{name}", f"Time between packets, {capture}", caption, gaps, "time between packets", "s")
+
+
+def _shows_sending(run: Run, capture: str) -> bool:
+    """Whether packets were captured when they were sent: behind queue disciplines, that is, behind the link, they were
+    captured when they arrived, and the time from there to the answer is no round trip."""
+    node, _, name = capture.partition(":")
+    nodes = {each.name: each for each in run.plan.nodes} if run.plan else {}
+    found = [each for each in nodes[node].interfaces if each.name == name] if node in nodes else []
+    return bool(found) and not found[0].qdiscs
 
 
 def _processes(run: Run) -> Iterator[Drawing]:

@@ -267,9 +267,10 @@ class Run:
             raise
         except OSError as error:
             raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise RecordError(f"{path}: not a plain file")
         with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise RecordError(f"{path}: not a plain file")
             return read(file)
 
 

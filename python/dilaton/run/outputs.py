@@ -15,13 +15,25 @@ OUTPUT_BYTES_MAX = 256 << 20
 
 def read_output(path: Path) -> str:
     """The text of an output, with what is not UTF-8 replaced; empty when there is no plain file."""
+    return _read(path, None).decode(errors="replace")
+
+
+def read_tail(path: Path, count: int) -> bytes:
+    """The last `count` bytes of a file, or all of it; empty when there is no plain file."""
+    return _read(path, count)
+
+
+def _read(path: Path, tail: int | None) -> bytes:
     try:
         # Without blocking, should it be a pipe, and without leaving the run directory, should it be a link.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return ""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return b""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
-        return ""
+        return b""
     with open(descriptor, "rb") as file:
-        return file.read(OUTPUT_BYTES_MAX).decode(errors="replace")
+        if tail is not None:
+            file.seek(max(0, status.st_size - tail))
+        return file.read(OUTPUT_BYTES_MAX)

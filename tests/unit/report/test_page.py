@@ -59,7 +59,6 @@ def test_the_page_has_summary_checks_verdict_figures_processes_and_events(whole:
         "figure-tcp",
         "figure-nodes",
         "figure-sequence-a-eth0-1",
-        "figure-rtt-a-eth0",
         "figure-gaps-a-eth0",
         "figure-programs-rtt",
         "figure-lateness",
@@ -90,7 +89,7 @@ def test_the_page_needs_no_network_and_no_script(whole: Path) -> None:
 def test_every_id_is_there_once_and_every_figure_is_whole(whole: Path) -> None:
     text = whole.read_text()
     pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
-    assert len(pictures) == 9
+    assert len(pictures) == 8
     for picture in pictures:
         ET.fromstring(picture)
     clips = re.findall(r'<clipPath id="([^"]+)"', text)

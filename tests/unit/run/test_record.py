@@ -18,6 +18,7 @@ from dilaton.run.model import Fidelity, LatenessRecord, State
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 from dilaton.run.schema import schema_text
+from tests.unit.measure.made import pcapng, transfer
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -222,3 +223,21 @@ def test_a_run_that_kept_time_badly_has_a_verdict_with_reasons(tmp_path: Path) -
 
 def test_a_run_without_fidelity_has_no_verdict(tmp_path: Path) -> None:
     assert finished(tmp_path).verdict is None
+
+
+def test_what_was_not_observed_is_in_the_verdict(tmp_path: Path) -> None:
+    late = LatenessRecord(p50=0, p99=1.0, p999=1.0, max=1.0)
+    fidelity = Fidelity(lateness_us=late, timers=100, reads=1, lateness_ns_counts=[100])
+    for folder in ("captures", "measure/guest0"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "captures/a.eth0.pcapng").write_bytes(pcapng(transfer(9), dropped=4))
+    (tmp_path / "captures/b.eth0.pcapng").write_bytes(pcapng(transfer(9), dropped=0))
+    (tmp_path / "captures/c.eth0.pcapng").write_bytes(pcapng(transfer(9), dropped=None))
+    sampler = "t_ns,kind,cpu_ns,count,late_ns,missed\n0,tcp,10,1,5,0\n30,tcp,10,1,5,2\n40,tcp,1"
+    (tmp_path / "measure/guest0/sampler.csv").write_text(sampler)
+    verdict = finished(tmp_path, fidelity=fidelity).verdict
+    assert verdict is not None
+    assert [reason.what.split(":")[0] for reason in verdict.reasons] == [
+        "the capture of a",
+        "2 samples could not be taken",
+    ]

@@ -137,10 +137,7 @@ class Capture:
         elif kind == _STATISTICS:
             number = struct.unpack_from("<I", body)[0]
             if number < len(self.interfaces):
-                counts = {code: int.from_bytes(value, "little") for code, value in _options(body[12:])}
-                self.interfaces[number].received = counts.get(_ISB_IFRECV)
-                if _ISB_IFDROP in counts or _ISB_OSDROP in counts:
-                    self.interfaces[number].dropped = counts.get(_ISB_IFDROP, 0) + counts.get(_ISB_OSDROP, 0)
+                self.interfaces[number].received, self.interfaces[number].dropped = _counts(body)
 
     def _gather(self, data: bytes, blocks: Offsets) -> Piece:
         octets = np.zeros(len(data) + PADDING_BYTES, dtype=np.uint8)
@@ -170,6 +167,23 @@ class Capture:
             interface=interface,
             flags=np.where(has_flags, words[option + 1], 0).astype(np.int64),
         )
+
+
+def dropped_in(tail: bytes) -> int | None:
+    """How many packets a capture of one interface lacks, from the end of its file; None when that does not say."""
+    if len(tail) < 12:
+        return None
+    length = struct.unpack_from("<I", tail, len(tail) - 4)[0]
+    if not 24 <= length <= len(tail) or struct.unpack_from("<II", tail, len(tail) - length) != (_STATISTICS, length):
+        return None
+    return _counts(tail[len(tail) - length + 8 : -4])[1]
+
+
+def _counts(body: bytes) -> tuple[int | None, int | None]:
+    """What an interface statistics block says was received and was dropped."""
+    counts = {code: int.from_bytes(value, "little") for code, value in _options(body[12:])}
+    drops = [counts[code] for code in (_ISB_IFDROP, _ISB_OSDROP) if code in counts]
+    return counts.get(_ISB_IFRECV), sum(drops) if drops else None
 
 
 def _nanoseconds(ticks: Offsets, per_s: Offsets) -> Offsets:

@@ -35,7 +35,7 @@ TCP = [
     Panel("rtt_us", "smoothed RTT", "s", scale=1e-6),
 ]
 NODES = [
-    Panel("cpu_share", "CPU (share of the guest)", ""),
+    Panel("cpu_share", "CPU (share)", ""),
     Panel("memory_bytes", "memory", "B"),
 ]
 
@@ -53,6 +53,8 @@ def draw_tcp(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
     names = (
         table.source + ":" + table[ends[0]].astype(str) + " > " + table.destination + ":" + table[ends[1]].astype(str)
     )
+    # As long as nothing has been answered there is no round trip.
+    table = table.assign(rtt_us=table.rtt_us.where(table.rtt_us > 0))
     caption = "What the sender's kernel knew of each TCP connection: rate of acknowledged data, window, smoothed RTT"
     yield from _draw(
         "tcp", "TCP connections", caption, table.assign(series=names), TCP, "bytes_acked", "connections", bands

@@ -42,7 +42,7 @@ def draw_topology(plan: Plan, interfaces: pd.DataFrame | None) -> Drawing:
     where = place(len(names), ends)
     used = {} if interfaces is None else utilisation(plan, interfaces)
     is_line = np.ptp(where[:, 1]) < 0.1 * (np.ptp(where[:, 0]) or 1)
-    figure = Figure(figsize=(WIDTH_IN, 0.9 if is_line else 3.2))
+    figure = Figure(figsize=(WIDTH_IN, 1.2 if is_line else 3.2))
     axes = figure.subplots()
     axes.set_axis_off()
     axes.grid(False)
@@ -57,7 +57,7 @@ def draw_topology(plan: Plan, interfaces: pd.DataFrame | None) -> Drawing:
         axes.add_collection(lines)
         if used:
             scale = ScalarMappable(Normalize(0, 1), "cividis_r")
-            figure.colorbar(scale, ax=axes, label="share of the rate", shrink=0.9, aspect=15, format="%.1f")
+            figure.colorbar(scale, ax=axes, label="share of rate", shrink=0.9, aspect=15, format="%.1f")
     axes.plot(
         where[:, 0], where[:, 1], "o", color=SKY, markeredgecolor=BLACK, markeredgewidth=0.6, markersize=9, zorder=2
     )
