@@ -1,11 +1,13 @@
 //! Building a guest from the plan: modules, nodes, links, and what makes the links usable.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use nix::sched::{setns, CloneFlags};
 use nix::unistd::Pid;
 
 use crate::channel::Channel;
+use crate::egress::Interfaces;
 use crate::error::{Doing, Error, Result};
 use crate::guest;
 use crate::measure::Sampler;
@@ -34,6 +36,8 @@ pub struct Guest {
     pub run_dir: RunDir,
     /// Who measures; `None` when nothing is measured.
     pub sampler: Option<Sampler>,
+    /// What its interfaces do to packets.
+    pub interfaces: RefCell<Interfaces>,
 }
 
 /// Builds the guest named `name` from the plan in `run_dir`.
@@ -66,7 +70,12 @@ pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> 
         priority::set(process, Priority::Agent).doing(|| "set the priority of the agent".to_owned())?;
     }
     let sampler = Sampler::start(&plan, name, &wiring.networks, &directory)?;
-    Ok(Guest { plan, nodes: handles, run_dir: directory, sampler })
+    let networks = wiring.nodes.iter().map(|node| node.name.clone()).zip(wiring.networks).collect();
+    let mut interfaces = Interfaces::new(&plan, networks);
+    for node in wiring.nodes {
+        node.interfaces.iter().try_for_each(|port| interfaces.set(&node.name, &port.name, &port.egress))?;
+    }
+    Ok(Guest { plan, nodes: handles, run_dir: directory, sampler, interfaces: RefCell::new(interfaces) })
 }
 
 fn read_plan(run_dir: &RunDir) -> Result<Plan> {

@@ -11,9 +11,13 @@
 //! cargo rustc -p agent --release --target x86_64-unknown-linux-gnu -- -C target-feature=+crt-static
 //! ```
 
+mod bpf;
 mod build;
 mod channel;
 mod clock;
+mod delivery;
+mod drops;
+mod egress;
 mod error;
 mod guest;
 mod measure;
@@ -27,6 +31,7 @@ mod passwd;
 mod plan;
 mod priority;
 mod protocol;
+mod queues;
 mod ready;
 mod run;
 mod run_dir;
@@ -98,6 +103,7 @@ fn live() -> Result<std::convert::Infallible> {
             }
             (FromHost::Halt {}, _) => guest::power_off(),
             (FromHost::Build { .. }, Some(_)) => return Err(Error::new("the host sent build twice")),
+            (FromHost::ChangeLink { .. }, _) => return Err(Error::new("the host sent change-link before arm")),
             (FromHost::Arm { .. }, None) => return Err(Error::new("the host sent arm before build")),
         }
     }

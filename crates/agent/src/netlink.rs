@@ -1,6 +1,6 @@
 //! Route netlink in its simplest form: one request, one acknowledgement (so that sequence numbers are not needed).
 //!
-//! Messages are written here byte by byte, since the agent needs seven kinds of them and no parsing beyond the kernel's
+//! Messages are written here byte by byte, since the agent needs a dozen kinds of them and no parsing beyond the kernel's
 //! error text. The layout is that of `linux/netlink.h`: a header of 16 bytes, the fixed structure of the request, then
 //! attributes (length, kind, payload), everything aligned to 4 bytes and in host byte order.
 
@@ -123,11 +123,34 @@ impl Socket {
     /// # Errors
     /// The kernel refuses it: `what: Invalid argument (its own explanation, if it gives one)`.
     pub fn request(&self, request: Request, what: impl Fn() -> String) -> Result<()> {
-        let bytes = request.finish();
-        send(self.descriptor.as_raw_fd(), &bytes, MsgFlags::empty()).doing(&what)?;
+        self.send(&request.finish(), &what)?;
+        self.receive(&what)
+    }
+
+    /// Carries out several requests in one system call, so that nothing of the guest runs in between; each with what
+    /// it is about, for the error.
+    ///
+    /// # Errors
+    /// The first one that the kernel refuses; those after it are carried out all the same.
+    pub fn batch(&self, requests: Vec<(Request, String)>) -> Result<()> {
+        let (requests, whats): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
+        if whats.is_empty() {
+            return Ok(());
+        }
+        let bytes: Vec<u8> = requests.into_iter().flat_map(Request::finish).collect();
+        self.send(&bytes, &|| whats.join(", "))?;
+        let replies: Vec<Result<()>> = whats.iter().map(|what| self.receive(&|| what.clone())).collect();
+        replies.into_iter().collect()
+    }
+
+    fn send(&self, bytes: &[u8], what: &impl Fn() -> String) -> Result<()> {
+        send(self.descriptor.as_raw_fd(), bytes, MsgFlags::empty()).doing(what).map(|_| ())
+    }
+
+    fn receive(&self, what: &impl Fn() -> String) -> Result<()> {
         let mut reply = [0; REPLY_BYTES_MAX];
-        let length = recv(self.descriptor.as_raw_fd(), &mut reply, MsgFlags::empty()).doing(&what)?;
-        acknowledged(&reply[..length]).doing(&what)
+        let length = recv(self.descriptor.as_raw_fd(), &mut reply, MsgFlags::empty()).doing(what)?;
+        acknowledged(&reply[..length]).doing(what)
     }
 }
 

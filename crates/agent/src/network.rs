@@ -12,8 +12,7 @@ use nix::sched::{setns, unshare, CloneFlags};
 
 use crate::error::{Doing, Error, Result};
 use crate::netlink::{Request, Socket};
-use crate::plan::{Bridge, Interface, Qdisc, Route};
-use crate::tc;
+use crate::plan::{Bridge, Interface, Route};
 
 const LOOPBACK_INDEX: u32 = 1;
 /// The size of `struct rtnexthop` of `linux/rtnetlink.h`.
@@ -75,16 +74,21 @@ impl Network {
         self.socket.request(request, || name.clone())
     }
 
-    /// Gives the interface its queue disciplines and addresses and sets it up.
+    /// Carries out requests about the interface named `interface`, nothing else in between.
+    ///
+    /// # Errors
+    /// The kernel refuses one of them.
+    pub fn batch(&self, interface: &str, requests: Vec<(Request, String)>) -> Result<()> {
+        let named = |what| format!("{what} on {}:{interface}", self.node);
+        self.socket.batch(requests.into_iter().map(|(request, what)| (request, named(what))).collect())
+    }
+
+    /// Gives the interface its addresses and sets it up.
     ///
     /// # Errors
     /// The kernel refuses one of them, or an address is malformed.
     pub fn configure(&self, port: &Port<'_>) -> Result<()> {
         let name = format!("{}:{}", self.node, port.interface.name);
-        for (position, qdisc) in port.interface.qdiscs.iter().enumerate() {
-            let Qdisc::Netem { .. } = qdisc;
-            self.socket.request(tc::request(port.index, position, qdisc), || format!("netem on {name}"))?;
-        }
         for address in &port.interface.addresses {
             let (ip, prefix) = parse_prefix(address)?;
             self.socket.request(address_request(port.index, ip, prefix), || format!("address {address} on {name}"))?;

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::queues::Egress;
+
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -31,6 +33,12 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     /// What connects them.
     pub links: Vec<Link>,
+    /// Distribution tables of netem.
+    pub tables: BTreeMap<String, Vec<i16>>,
+    /// Delivery traces.
+    pub traces: BTreeMap<String, Vec<u64>>,
+    /// What links become, in the order of time.
+    pub changes: Vec<LinkChange>,
     /// The lines of every node's /etc/hosts.
     pub hosts: Vec<HostsEntry>,
     /// The programs to run.
@@ -101,8 +109,8 @@ pub struct Interface {
     pub addresses: Vec<String>,
     /// Permanent neighbours.
     pub neighbours: Vec<Neighbour>,
-    /// Queue disciplines of its egress, the outermost first.
-    pub qdiscs: Vec<Qdisc>,
+    /// What it does to packets that leave by it, at the start.
+    pub egress: Egress,
 }
 
 /// An entry of the neighbour table.
@@ -113,23 +121,6 @@ pub struct Neighbour {
     pub address: String,
     /// Its Ethernet address.
     pub mac: String,
-}
-
-/// A queue discipline.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Qdisc {
-    /// The network emulator.
-    Netem {
-        /// Delay of every packet.
-        delay_ns: i64,
-        /// Bits per second at which packets leave; `None`: at once.
-        rate_bit_per_s: Option<u64>,
-        /// Probability that a packet is lost, 0..=1.
-        loss: f64,
-        /// Packets that it holds at most, those in transit included.
-        limit_packets: u32,
-    },
 }
 
 /// A kernel bridge.
@@ -182,6 +173,30 @@ pub struct LinkEnd {
     pub node: String,
     /// The interface of the node.
     pub interface: String,
+}
+
+/// The complete new state of one end of a link.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndChange {
+    /// The node.
+    pub node: String,
+    /// The interface of the node.
+    pub interface: String,
+    /// What it does from then on to packets that leave by it.
+    pub egress: Egress,
+}
+
+/// What a link becomes at an instant.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkChange {
+    /// The instant.
+    pub at_ns: i64,
+    /// The link.
+    pub link: String,
+    /// The ends that change.
+    pub ends: Vec<EndChange>,
 }
 
 /// A line of /etc/hosts.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::{EndChange, LinkChange};
+
 /// The version of the channel's language.
 pub const PROTOCOL: u32 = 1;
 
@@ -22,6 +24,15 @@ pub enum FromHost {
         lead_ns: i64,
         /// The guest's CLOCK_REALTIME at virtual 0.
         date_ns: i64,
+    },
+    /// Change a link now, and replace what was to become of it.
+    ChangeLink {
+        /// The link.
+        link: String,
+        /// Its new state.
+        ends: Vec<EndChange>,
+        /// Its changes still to come, in the order of time.
+        later: Vec<LinkChange>,
     },
     /// End the run early.
     Stop {
@@ -61,7 +72,7 @@ pub enum FromAgent<'a> {
         /// Virtual 0 in the guest's CLOCK_MONOTONIC.
         zero_ns: i64,
     },
-    /// Something happened to a process.
+    /// Something happened to a process or a link.
     Event(Event<'a>),
     /// Something happened to what is measured; an event, too.
     #[serde(rename = "event")]
@@ -100,7 +111,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// Something that happened to a process.
+/// Something that happened.
 #[derive(Debug, Serialize)]
 pub struct Event<'a> {
     /// Virtual time since the run's virtual 0.
@@ -108,13 +119,30 @@ pub struct Event<'a> {
     /// What happened.
     #[serde(flatten)]
     pub kind: &'a EventKind,
-    /// The process in the plan.
-    pub process: &'a str,
-    /// Its node.
-    pub node: &'a str,
+    /// To what.
+    #[serde(flatten)]
+    pub subject: Subject<'a>,
 }
 
-/// What can happen to a process.
+/// What events happen to.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Subject<'a> {
+    /// A process of the plan.
+    Process {
+        /// Its name.
+        process: &'a str,
+        /// Its node.
+        node: &'a str,
+    },
+    /// A link of the plan.
+    Link {
+        /// Its name.
+        link: &'a str,
+    },
+}
+
+/// What can happen to a process or a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum EventKind {
@@ -147,6 +175,8 @@ pub enum EventKind {
         /// Whether the agent ended it.
         stopped: bool,
     },
+    /// A link has its new parameters.
+    LinkChanged,
     /// It can never start.
     Skipped {
         /// What it waited for in vain.
@@ -193,7 +223,8 @@ mod tests {
     #[test]
     fn an_exit_is_one_flat_object() {
         let kind = EventKind::Exited { end: End::Status(1), expected: false, timed_out: false, stopped: false };
-        let event = FromAgent::Event(Event { t_ns: 5, kind: &kind, process: "bulk", node: "a" });
+        let subject = Subject::Process { process: "bulk", node: "a" };
+        let event = FromAgent::Event(Event { t_ns: 5, kind: &kind, subject });
         assert_eq!(
             serde_json::to_string(&event).unwrap(),
             r#"{"type":"event","t_ns":5,"kind":"exited","status":1,"expected":false,"timed_out":false,"stopped":false,"process":"bulk","node":"a"}"#

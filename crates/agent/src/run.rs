@@ -20,7 +20,8 @@ use crate::guest::power_off;
 use crate::measure::Sampler;
 use crate::node::{self, Handle};
 use crate::orders::{receive, send, Order, Reply};
-use crate::protocol::{Event, FromAgent, FromHost, Outcome};
+use crate::plan::{EndChange, LinkChange};
+use crate::protocol::{Event, EventKind, FromAgent, FromHost, Outcome, Subject};
 use crate::ready::Probe;
 use crate::schedule::{Action, Input, Schedule};
 
@@ -39,6 +40,8 @@ pub struct Run<'a> {
     schedule: Schedule,
     probes: BTreeMap<usize, Probe>,
     probe_at_ns: i64,
+    /// What links are still to become, in the order of time.
+    changes: Vec<LinkChange>,
     zero_ns: i64,
     timer: TimerFd,
     finish: Option<(Outcome, String)>,
@@ -61,6 +64,7 @@ impl<'a> Run<'a> {
             schedule,
             probes: BTreeMap::new(),
             probe_at_ns: 0,
+            changes: guest.plan.changes.clone(),
             zero_ns,
             timer,
             finish: None,
@@ -74,6 +78,7 @@ impl<'a> Run<'a> {
     /// # Errors
     /// The kernel refuses something, or a node's init died.
     pub fn execute(mut self) -> Result<()> {
+        self.guest.interfaces.borrow().start(self.zero_ns)?;
         self.channel.send(&FromAgent::Armed { zero_ns: self.zero_ns })?;
         let epoll = self.watch_sources()?;
         while self.finish.is_none() {
@@ -123,7 +128,8 @@ impl<'a> Run<'a> {
     /// Arms the timer for the next instant at which something is due, or disarms it.
     fn set_timer(&self) -> Result<()> {
         let probe = (!self.probes.is_empty()).then_some(self.probe_at_ns);
-        let next = self.schedule.next_deadline_ns().into_iter().chain(probe).min();
+        let change = self.changes.first().map(|change| change.at_ns);
+        let next = self.schedule.next_deadline_ns().into_iter().chain(probe).chain(change).min();
         let doing = || "set the timer".to_owned();
         match next {
             Some(instant) => {
@@ -139,6 +145,11 @@ impl<'a> Run<'a> {
         // Reading only says that it expired, which is known, or that it was set anew meanwhile.
         let _ = self.timer.wait();
         let now_ns = self.now_ns();
+        // Links first: a process that starts at the same instant finds them changed.
+        let due = self.changes.iter().take_while(|change| change.at_ns <= now_ns).count();
+        for change in self.changes.drain(..due).collect::<Vec<_>>() {
+            self.change_link(&change.link, &change.ends)?;
+        }
         self.feed(now_ns, Input::Tick)?;
         if !self.probes.is_empty() && self.probe_at_ns <= now_ns {
             self.probe_at_ns = now_ns + PROBE_INTERVAL_NS;
@@ -167,6 +178,12 @@ impl<'a> Run<'a> {
                     let now_ns = self.now_ns();
                     self.feed(now_ns, Input::Stop { reason })?;
                 }
+                FromHost::ChangeLink { link, ends, later } => {
+                    self.change_link(&link, &ends)?;
+                    self.changes.retain(|change| change.link != link);
+                    self.changes.extend(later);
+                    self.changes.sort_by_key(|change| change.at_ns);
+                }
                 FromHost::Halt {} => power_off(),
                 FromHost::Build { .. } | FromHost::Arm { .. } => {
                     return Err(Error::new("the host sent build or arm during a run"));
@@ -181,6 +198,13 @@ impl<'a> Run<'a> {
         heard.map_or(Ok(()), |(t_ns, observation)| {
             self.channel.send(&FromAgent::Observed { t_ns, observation: &observation })
         })
+    }
+
+    fn change_link(&mut self, link: &str, ends: &[EndChange]) -> Result<()> {
+        self.guest.interfaces.borrow_mut().change(ends)?;
+        let event =
+            Event { t_ns: self.now_ns().max(0), kind: &EventKind::LinkChanged, subject: Subject::Link { link } };
+        self.channel.send(&FromAgent::Event(event))
     }
 
     fn on_node(&mut self, index: usize) -> Result<()> {
@@ -210,7 +234,8 @@ impl<'a> Run<'a> {
                 Action::Kill { process } => self.signal(process, Signal::SIGKILL)?,
                 Action::Report { process, kind } => {
                     let entry = &self.guest.plan.processes[process];
-                    let event = Event { t_ns: at_ns.max(0), kind: &kind, process: &entry.name, node: &entry.node };
+                    let subject = Subject::Process { process: &entry.name, node: &entry.node };
+                    let event = Event { t_ns: at_ns.max(0), kind: &kind, subject };
                     self.channel.send(&FromAgent::Event(event))?;
                 }
                 Action::Finish { outcome, reason } => self.finish = Some((outcome, reason)),

@@ -19,8 +19,9 @@ fn process(name: &str, fields: &Value) -> Value {
 
 fn schedule(stop_after_ns: Option<i64>, processes: &[Value]) -> Schedule {
     let plan = json!({
-        "format": 1, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": stop_after_ns, "grace_ns": 5 * S,
-        "guests": [], "nodes": [], "links": [], "hosts": [], "processes": processes, "checks": [],
+        "format": 2, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": stop_after_ns, "grace_ns": 5 * S,
+        "guests": [], "nodes": [], "links": [], "tables": {}, "traces": {}, "changes": [],
+        "hosts": [], "processes": processes, "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
     });
     Schedule::new(&serde_json::from_value(plan).unwrap()).unwrap()
@@ -252,8 +253,9 @@ fn a_deadline_that_passed_while_an_older_event_was_on_its_way_is_still_wanted() 
 #[test]
 fn an_after_that_names_no_process_is_refused() {
     let plan = json!({
-        "format": 1, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 0, "guests": [],
-        "nodes": [], "links": [], "hosts": [], "processes": [process("p", &json!({"after": ["ghost"]}))], "checks": [],
+        "format": 2, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 0, "guests": [],
+        "nodes": [], "links": [], "tables": {}, "traces": {}, "changes": [],
+        "hosts": [], "processes": [process("p", &json!({"after": ["ghost"]}))], "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
     });
     assert_eq!(Schedule::new(&serde_json::from_value(plan).unwrap()).unwrap_err(), "ghost");

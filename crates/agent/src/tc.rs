@@ -1,49 +1,88 @@
-//! Queue disciplines as netlink requests: a chain of netem, each the child of the one before it.
+//! Queue disciplines as netlink requests: a chain, each the child of the one before it.
 //!
-//! The layout is that of `linux/pkt_sched.h`: `struct tc_netem_qopt`, then attributes within the same options.
+//! A chain is changed where it differs. A discipline that stays what it is gets its new parameters while it keeps its
+//! packets; from the first one on that becomes another kind (or cannot be changed) the chain is made anew, and the
+//! packets in that part of it are lost. The layouts are those of `linux/pkt_sched.h`.
 
+mod disciplines;
+mod netem;
+mod red;
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result};
 use crate::netlink::Request;
-use crate::plan::Qdisc;
+use crate::queues::Qdisc;
 
 /// `TC_H_ROOT` of `linux/pkt_sched.h`: the parent of an interface's first queue discipline.
 const ROOT: u32 = 0xFFFF_FFFF;
-const NETEM_RATE: u16 = 6;
-const NETEM_RATE64: u16 = 8;
-const NETEM_LATENCY64: u16 = 10;
 const BITS_PER_BYTE: u64 = 8;
+/// `PSCHED_SHIFT` of the kernel: its unit of time for queue disciplines is 64 ns.
+const TICK_NS: u64 = 64;
 
-/// The request that puts `qdisc` at `position` (0: the root) of the chain on interface number `index`.
-pub fn request(index: u32, position: usize, qdisc: &Qdisc) -> Request {
-    let Qdisc::Netem { delay_ns, rate_bit_per_s, loss, limit_packets } = qdisc;
-    let mut header = [0; 20]; // struct tcmsg
-    header[4..8].copy_from_slice(&index.to_ne_bytes());
-    header[8..12].copy_from_slice(&handle(position).to_ne_bytes());
-    header[12..16].copy_from_slice(&parent(position).to_ne_bytes());
-    let mut options = [0; 24]; // struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter
-    options[4..8].copy_from_slice(&limit_packets.to_ne_bytes());
-    options[8..12].copy_from_slice(&probability(*loss).to_ne_bytes());
-    Request::new(libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
-        .structure(&header)
-        .text(libc::TCA_KIND, "netem")
-        .nested(libc::TCA_OPTIONS, |request| {
-            let request = request.structure(&options).attribute(NETEM_LATENCY64, &delay_ns.to_ne_bytes());
-            match rate_bit_per_s {
-                Some(rate) => with_rate(request, rate.div_ceil(BITS_PER_BYTE)),
-                None => request,
-            }
-        })
+/// The distribution tables of the plan.
+pub type Tables = BTreeMap<String, Vec<i16>>;
+
+/// The requests that turn the chain `old` of interface number `index` into `new`, each with what it is about.
+///
+/// # Errors
+/// A table that the plan does not have.
+pub fn requests(index: u32, old: &[Qdisc], new: &[Qdisc], tables: &Tables) -> Result<Vec<(Request, String)>> {
+    let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let anew = old.iter().zip(new).take_while(|(old, new)| old == new || can_become(old, new)).count();
+    let anew = if old.len() > new.len() { anew.min(new.len().saturating_sub(1)) } else { anew };
+    let mut found = Vec::new();
+    if anew < old.len() {
+        let request = Request::new(libc::RTM_DELQDISC, 0).structure(&header(index, 0, parent(anew)));
+        found.push((request, format!("removal of {}", old[anew].kind())));
+    }
+    for (position, qdisc) in new.iter().enumerate().skip(same.min(anew)) {
+        let flags = if position < anew { 0 } else { libc::NLM_F_CREATE | libc::NLM_F_EXCL };
+        let is_shaper = disciplines::class(qdisc).is_some();
+        // A shaper with one class has its parameters there.
+        if flags != 0 || !is_shaper {
+            let header = header(index, handle(position), parent(position));
+            let request = Request::new(libc::RTM_NEWQDISC, flags).structure(&header).text(libc::TCA_KIND, qdisc.kind());
+            found.push((options(request, qdisc, tables)?, qdisc.kind().to_owned()));
+        }
+        if let Some(class) = disciplines::class(qdisc) {
+            let header = header(index, handle(position) | 1, handle(position));
+            let request = Request::new(libc::RTM_NEWTCLASS, flags).structure(&header);
+            let request = request.text(libc::TCA_KIND, qdisc.kind()).nested(libc::TCA_OPTIONS, |it| it.append(&class));
+            found.push((request, format!("class of {}", qdisc.kind())));
+        }
+    }
+    Ok(found)
 }
 
-fn with_rate(request: Request, bytes_per_s: u64) -> Request {
-    let mut rate = [0; 16]; // struct tc_netem_rate: rate, packet overhead, cell size, cell overhead
-    let small = u32::try_from(bytes_per_s).unwrap_or(u32::MAX);
-    rate[0..4].copy_from_slice(&small.to_ne_bytes());
-    let request = request.attribute(NETEM_RATE, &rate);
-    if bytes_per_s > u64::from(u32::MAX) {
-        request.attribute(NETEM_RATE64, &bytes_per_s.to_ne_bytes())
-    } else {
-        request
+/// Whether a discipline can take the parameters of another one while it holds packets.
+fn can_become(old: &Qdisc, new: &Qdisc) -> bool {
+    old.kind() == new.kind() && !matches!(old, Qdisc::Sfq { .. })
+}
+
+fn options(request: Request, qdisc: &Qdisc, tables: &Tables) -> Result<Request> {
+    match qdisc {
+        Qdisc::Netem(netem) => {
+            let table = match &netem.table {
+                None => None,
+                Some(name) => {
+                    Some(tables.get(name).ok_or_else(|| Error::new(format!("plan.json: no table {name}")))?.as_slice())
+                }
+            };
+            Ok(netem::options(request, netem, table))
+        }
+        Qdisc::Red(red) => Ok(red::options(request, red)),
+        other => Ok(disciplines::options(request, other)),
     }
+}
+
+/// `struct tcmsg`.
+pub fn header(index: u32, handle: u32, parent: u32) -> [u8; 20] {
+    let mut header = [0; 20];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    header[8..12].copy_from_slice(&handle.to_ne_bytes());
+    header[12..16].copy_from_slice(&parent.to_ne_bytes());
+    header
 }
 
 /// Handles count from `1:`.
@@ -59,19 +98,59 @@ fn parent(position: usize) -> u32 {
     }
 }
 
+/// A rate in bytes per second, rounded up.
+fn bytes_per_s(rate_bit_per_s: u64) -> u64 {
+    rate_bit_per_s.div_ceil(BITS_PER_BYTE)
+}
+
+/// What fits of a rate into 32 bits; the whole of it goes into an attribute of its own.
+fn small(bytes_per_s: u64) -> u32 {
+    u32::try_from(bytes_per_s).unwrap_or(u32::MAX)
+}
+
 /// A ratio 0..=1 as the kernel's 32 bit probability.
 fn probability(ratio: f64) -> u32 {
     (ratio * f64::from(u32::MAX)).round() as u32
+}
+
+/// Structures of 32 bit words.
+fn words<const N: usize>(values: [u32; N]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_ne_bytes()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn about(old: &[Qdisc], new: &[Qdisc]) -> Vec<String> {
+        requests(2, old, new, &Tables::new()).unwrap().into_iter().map(|(_, what)| what).collect()
+    }
+
+    const SHAPER: Qdisc = Qdisc::Hfsc { rate_bit_per_s: 1000 };
+    const FASTER: Qdisc = Qdisc::Hfsc { rate_bit_per_s: 2000 };
+    const QUEUE: Qdisc = Qdisc::Pfifo { limit_packets: 5 };
+    const BYTES: Qdisc = Qdisc::Bfifo { limit_bytes: 5 };
+
     #[test]
     fn a_chain_hangs_each_discipline_below_the_one_before() {
         assert_eq!((handle(0), parent(0)), (0x1_0000, ROOT));
         assert_eq!((handle(1), parent(1)), (0x2_0000, 0x1_0001));
+        assert_eq!(about(&[], &[SHAPER, QUEUE]), ["hfsc", "class of hfsc", "pfifo"]);
+    }
+
+    #[test]
+    fn a_change_of_parameters_touches_only_what_differs_and_what_hangs_below() {
+        assert_eq!(about(&[SHAPER, QUEUE], &[SHAPER, QUEUE]), [""; 0]);
+        assert_eq!(about(&[SHAPER, QUEUE], &[FASTER, QUEUE]), ["class of hfsc", "pfifo"]);
+    }
+
+    #[test]
+    fn from_the_first_other_kind_on_a_chain_is_made_anew() {
+        assert_eq!(about(&[SHAPER, QUEUE], &[SHAPER, BYTES]), ["removal of pfifo", "bfifo"]);
+        assert_eq!(about(&[SHAPER, QUEUE], &[QUEUE]), ["removal of hfsc", "pfifo"]);
+        assert_eq!(about(&[SHAPER], &[SHAPER, QUEUE]), ["pfifo"]);
+        assert_eq!(about(&[SHAPER, QUEUE], &[]), ["removal of hfsc"]);
+        assert_eq!(about(&[SHAPER, QUEUE], &[SHAPER]), ["removal of hfsc", "hfsc", "class of hfsc"]);
     }
 
     #[test]

@@ -88,13 +88,15 @@ def _event_line(event: dict[str, Any]) -> Text:
         style = "green" if event["expected"] else "red"
         ended = f"status {event['status']}" if event.get("status") is not None else f"signal {event.get('signal')}"
         detail = ended + (" (stopped)" if event.get("stopped") else " (timed out)" if event.get("timed_out") else "")
-    elif kind not in ("started", "ready"):
+    elif kind not in ("started", "ready", "link-changed"):
         style = "red"
     return line.append(f"{kind} {detail}".rstrip(), style=style)
 
 
 def _subject(event: dict[str, Any]) -> str:
-    """What an event is about: a process, an interface with its capture, or a table of samples."""
+    """What an event is about: a process, a link, an interface with its capture, or a table of samples."""
     if "process" in event:
         return f"{event['node']}/{event['process']}"
+    if "link" in event:
+        return str(event["link"])
     return f"{event['node']}:{event['interface']}" if "interface" in event else f"measure: {event['table']}"

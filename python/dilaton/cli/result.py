@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dilaton.cli.links import describe
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
 from dilaton.plan.model import End, Interface, Link, Plan
@@ -84,8 +85,8 @@ def _verdict(verdict: VerdictRecord) -> Text:
 
 
 def _asked(link: Link, interfaces: dict[tuple[str, str], Interface]) -> str:
-    """Rate, delay and loss of a link: once when both directions are alike."""
-    directions = [_direction(interfaces[_key(end)]) for end in link.ends]
+    """What a link was asked to do to packets: once when both directions are alike."""
+    directions = [describe(interfaces[_key(end)].egress) for end in link.ends]
     if directions[0] == directions[1]:
         return directions[0]
     first, second = (end.node for end in link.ends)
@@ -94,13 +95,3 @@ def _asked(link: Link, interfaces: dict[tuple[str, str], Interface]) -> str:
 
 def _key(end: End) -> tuple[str, str]:
     return end.node, end.interface
-
-
-def _direction(interface: Interface) -> str:
-    rates = [qdisc.rate_bit_per_s for qdisc in interface.qdiscs if qdisc.rate_bit_per_s]
-    delay_ns = sum(qdisc.delay_ns for qdisc in interface.qdiscs)
-    loss = max((qdisc.loss for qdisc in interface.qdiscs), default=0.0)
-    parts = [numbers.rate(min(rates)) if rates else "no rate limit", f"{numbers.duration(delay_ns / 1e9)} one way"]
-    if loss:
-        parts.append(f"loss {numbers.ratio(loss)}")
-    return ", ".join(parts)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from typing import Literal
 
 from dilaton.lab import syntax, units
 from dilaton.lab.checks_network import check_network
-from dilaton.lab.errors import Finding, Path
+from dilaton.lab.errors import Finding, Path, unknown
 from dilaton.lab.expect import METRICS, Expectation
-from dilaton.lab.model import BdpLimit, Lab, Link, Process
+from dilaton.lab.link_checks import check_links
+from dilaton.lab.model import Lab, Process
 
 PARSED_PROGRAMS = frozenset().union(*(metric.programs for metric in METRICS.values()))
 """Programs whose output becomes a result."""
@@ -20,7 +20,7 @@ PARSED_PROGRAMS = frozenset().union(*(metric.programs for metric in METRICS.valu
 def check_lab(lab: Lab) -> Iterator[Finding]:
     """Yields everything that is wrong with a lab whose fields are right one by one."""
     yield from _check_nodes(lab)
-    yield from _check_links(lab)
+    yield from check_links(lab)
     yield from check_network(lab)
     yield from _check_processes(lab)
     yield from _check_cycles(lab)
@@ -39,57 +39,13 @@ def _check_nodes(lab: Lab) -> Iterator[Finding]:
             yield Finding(("nodes", name), message, at_key=True)
 
 
-def _check_links(lab: Lab) -> Iterator[Finding]:
-    used: dict[tuple[str, str], int] = {}
-    for number, link in enumerate(lab.links):
-        path: Path = ("links", number)
-        for side, end in enumerate(link.endpoints):
-            here: Path = (*path, "endpoints", side)
-            if end.node not in lab.nodes:
-                yield Finding(here, _unknown("node", end.node, list(lab.nodes)))
-                continue
-            other = used.setdefault((end.node, end.interface), number)
-            if other != number:
-                yield Finding(here, f"{end.node}:{end.interface} is already in use by links[{other}]")
-        yield from _check_ends(link, path)
-        yield from _check_queues(link, path)
-
-
-def _check_ends(link: Link, path: Path) -> Iterator[Finding]:
-    a, b, *others = (end.node for end in link.endpoints)
-    if not others and a == b:
-        yield Finding((*path, "endpoints"), f"a link joins two nodes, and both ends of this are {a}")
-    elif others and len({a, b, *others}) != len(link.endpoints):
-        twice = next(name for name in (a, b, *others) if [a, b, *others].count(name) > 1)
-        yield Finding((*path, "endpoints"), f"{twice} is twice on this segment, which would be a loop")
-
-
-def _check_queues(link: Link, path: Path) -> Iterator[Finding]:
-    """A bandwidth-delay product needs both factors."""
-    found = set()
-    directions: tuple[Literal["a_to_b"], Literal["b_to_a"]] = ("a_to_b", "b_to_a")
-    for which in directions:
-        effective = link.direction(which)
-        limit = effective.queue.limit
-        if not isinstance(limit, BdpLimit):
-            continue
-        own = "queue" in getattr(link, which).model_fields_set
-        here = (*path, *((which,) if own else ()), "queue", "limit")
-        if effective.rate_bit_per_s is None:
-            found.add((here, "a limit in bdp needs a rate; write rate: too, or a limit in packets or bytes"))
-        elif link.round_trip_ns == 0:
-            found.add((here, "a limit in bdp needs a delay; write delay: too, or a limit in packets or bytes"))
-    for here, message in sorted(found):
-        yield Finding(here, message)
-
-
 def _check_processes(lab: Lab) -> Iterator[Finding]:
     names = {process.name for process in lab.run}
     first: dict[str, int] = {}
     for number, process in enumerate(lab.run):
         path: Path = ("run", number)
         if process.on not in lab.nodes:
-            yield Finding((*path, "on"), _unknown("node", process.on, list(lab.nodes)))
+            yield Finding((*path, "on"), unknown("node", process.on, list(lab.nodes)))
         try:
             syntax.check_process_name(process.name)
         except ValueError as error:
@@ -109,7 +65,7 @@ def _check_after(process: Process, path: Path, names: set[str]) -> Iterator[Find
         if name == process.name:
             yield Finding(here, f"{name} cannot wait for itself")
         elif name not in names:
-            yield Finding(here, _unknown("process", name, sorted(names)))
+            yield Finding(here, unknown("process", name, sorted(names)))
         elif name in process.after[:number]:
             yield Finding(here, f"{name} is written twice")
 
@@ -161,7 +117,7 @@ def _check_expectations(lab: Lab) -> Iterator[Finding]:
     for number, expectation in enumerate(lab.expect):
         process = processes.get(expectation.process)
         if process is None:
-            message = _unknown("process", expectation.process, sorted(processes))
+            message = unknown("process", expectation.process, sorted(processes))
             yield Finding(("expect", number), f"{expectation.text}: {message}")
         elif reason := _no_such_result(expectation, process):
             yield Finding(("expect", number), f"{expectation.text}: {reason}")
@@ -188,17 +144,9 @@ def _check_captures(lab: Lab) -> Iterator[Finding]:
         node, interface = capture.interface.split(":")
         known = [end.interface for end in ends if end.node == node]
         if node not in lab.nodes:
-            yield Finding(path, _unknown("node", node, list(lab.nodes)))
+            yield Finding(path, unknown("node", node, list(lab.nodes)))
         elif interface not in known:
             has = f"it has {', '.join(known)}" if known else "it has none, since no link ends there"
             yield Finding(path, f"{node} has no interface {interface}; {has}")
         elif (other := first.setdefault(capture.interface, number)) != number:
             yield Finding(path, f"{capture.interface} is captured already by measure.capture[{other}]")
-
-
-def _unknown(what: str, name: str, known: list[str]) -> str:
-    hint = syntax.did_you_mean(name, known)
-    if not hint:
-        listed = ", ".join(known[:10]) + (", …" if len(known) > 10 else "")
-        hint = f"; known: {listed}" if known else f"; there is no {what} at all"
-    return f"unknown {what} {name}{hint}"

@@ -8,8 +8,10 @@ from itertools import combinations, pairwise
 
 from dilaton.lab import syntax
 from dilaton.lab.errors import Finding, Path
+from dilaton.lab.impairments import BdpLimit
 from dilaton.lab.kinds import KINDS, SWITCH
-from dilaton.lab.model import BdpLimit, Lab, Link, Node
+from dilaton.lab.links import Link
+from dilaton.lab.model import Lab, Node
 from dilaton.lab.segments import is_switch, segments, without_lans
 from dilaton.lab.union import Union
 

@@ -19,6 +19,9 @@ from dilaton.lab.errors import LabError, Path, Problem, field_name
 _VALUES_MAX = 1_000_000
 """Values of a document; a bound on what nested aliases can grow to."""
 
+MAIN_FIELDS = ("mean", "random", "probability")
+"""What a value alone stands for: `delay: 20ms` is `delay: {mean: 20ms}`, and the mistake is told of `delay`."""
+
 _STANDARD_TAG = "tag:yaml.org,2002:"
 
 
@@ -44,6 +47,8 @@ class Document:
 
     def problem(self, path: Path, message: str, at_key: bool = False) -> Problem:
         """A problem at a path: at its value or its key, or at the closest part around it that is written."""
+        if path[-1:] and path[-1] in MAIN_FIELDS and path[:-1] in self.value_positions:
+            path = path if path in self.value_positions else path[:-1]
         written = path
         while written and written not in self.value_positions:
             written = written[:-1]

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dilaton.lab.syntax import did_you_mean
+
 _LENGTH_MAX = 500
 """Characters of a message; what was written may be of any length, the line that reports it not."""
 
@@ -44,6 +46,15 @@ class LabError(Exception):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = sorted(set(problems))
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def unknown(what: str, name: str, known: Sequence[str]) -> str:
+    """That there is no such thing, with the closest one or those that there are."""
+    hint = did_you_mean(name, known)
+    if not hint:
+        listed = ", ".join(known[:10]) + (", …" if len(known) > 10 else "")
+        hint = f"; known: {listed}" if known else f"; there is no {what} at all"
+    return f"unknown {what} {name}{hint}"
 
 
 def field_name(path: Path) -> str:

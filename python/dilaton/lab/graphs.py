@@ -9,7 +9,8 @@ import networkx
 from pydantic import ValidationError
 
 from dilaton.lab import syntax
-from dilaton.lab.model import Link, Node
+from dilaton.lab.links import Link
+from dilaton.lab.model import Node
 from dilaton.lab.topology import Topology
 
 AnyPart = TypeVar("AnyPart", Node, Link)

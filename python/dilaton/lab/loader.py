@@ -52,7 +52,9 @@ def load(path: str | os.PathLike[str], settings: Sequence[Setting] = ()) -> Lab:
 
 
 def loads(text: str, name: str, settings: Sequence[Setting] = ()) -> Lab:
-    """Reads a lab from text; `name` stands for the file in messages, `settings` replace what it says.
+    """Reads a lab from text; `settings` replace what it says.
+
+    `name` stands for the file in messages, and files that the lab names are beside it.
 
     Raises:
         LabError: the text has mistakes; it names them all.

@@ -11,29 +11,22 @@ from __future__ import annotations
 
 import posixpath
 from fractions import Fraction
-from ipaddress import IPv4Interface, IPv6Interface
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, ValidationInfo, model_validator
 
 from dilaton.lab import syntax, units
-from dilaton.lab.addressing import Addressing, parse_address, parse_addresses
+from dilaton.lab.addressing import Addressing
 from dilaton.lab.expect import Expectation, parse_expectation
+from dilaton.lab.impairments import count, duration
 from dilaton.lab.inheritance import inherit
+from dilaton.lab.links import Change, Endpoint, Link
 from dilaton.lab.measure import Measure
 from dilaton.lab.part import Part
 from dilaton.lab.routing import Routing
 from dilaton.lab.topology import Topology, parse_topology
 
 READY_TIMEOUT_NS = 30 * 10**9
-
-
-def _count(what: str, minimum: int, maximum: int) -> BeforeValidator:
-    return BeforeValidator(lambda value: units.parse_count(value, what, minimum, maximum))
-
-
-def _duration(what: str, maximum_ns: int = units.DURATION_MAX) -> BeforeValidator:
-    return BeforeValidator(lambda value: units.parse_duration(value, what, maximum_ns))
 
 
 Flag = Annotated[bool, BeforeValidator(syntax.parse_flag)]
@@ -67,112 +60,6 @@ class Node(Part):
         return {} if data is None else data
 
 
-class PacketLimit(Part):
-    """A queue that holds this many packets."""
-
-    packets: int = Field(gt=0)
-
-
-class ByteLimit(Part):
-    """A queue that holds this many bytes."""
-
-    bytes: int = Field(gt=0)
-
-
-class BdpLimit(Part):
-    """A queue that holds this many bandwidth-delay products: the direction's rate times `Link.round_trip_ns`."""
-
-    factor: InstanceOf[Fraction]
-
-
-QueueLimit = PacketLimit | ByteLimit | BdpLimit
-
-
-def _parse_limit(value: object) -> QueueLimit:
-    if isinstance(value, PacketLimit | ByteLimit | BdpLimit):
-        return value
-    kind, amount = syntax.parse_queue_limit(value)
-    if kind == "packets":
-        return PacketLimit(packets=int(amount))
-    return ByteLimit(bytes=int(amount)) if kind == "bytes" else BdpLimit(factor=amount)
-
-
-class Queue(Part):
-    """The queue in front of one direction of a link; no limit: the plan chooses."""
-
-    limit: Annotated[QueueLimit, BeforeValidator(_parse_limit)] | None = None
-
-
-class Direction(Part):
-    """What one direction of a link does to packets."""
-
-    rate_bit_per_s: Annotated[int, BeforeValidator(units.parse_link_rate)] | None = Field(
-        default=None, validation_alias="rate"
-    )
-    """None: unlimited."""
-    delay_ns: Annotated[int, _duration("a delay", units.DELAY_MAX)] = Field(default=0, validation_alias="delay")
-    """One way."""
-    loss: Annotated[float, BeforeValidator(units.parse_loss)] = 0.0
-    """Probability that a packet is lost, 0..1."""
-    queue: Queue = Queue()
-
-
-class Endpoint(Part):
-    """One end of a link."""
-
-    node: Text
-    interface: Annotated[str, BeforeValidator(syntax.parse_interface)] = ""
-    """Empty only until it is part of a lab, which gives it the next free of eth0, eth1, … of its node."""
-    addresses: Annotated[
-        list[Annotated[InstanceOf[IPv4Interface] | InstanceOf[IPv6Interface], BeforeValidator(parse_address)]],
-        BeforeValidator(parse_addresses),
-    ] = Field(default_factory=list, validation_alias="address")
-    """Empty: planned."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, data: Any) -> Any:
-        if not isinstance(data, str):
-            return data
-        node, interface = syntax.parse_endpoint(data)
-        return {"node": node, "interface": interface} if interface else {"node": node}
-
-
-class Link(Direction):
-    """A link between two nodes, a and b in the order in which they are written; or a segment of more than two.
-
-    Each node of a segment has a port of its own with the rate and queue of the link; delay, loss and all else happens
-    once, to what it sends.
-    """
-
-    endpoints: Annotated[tuple[Endpoint, ...], BeforeValidator(syntax.split_endpoints)]
-    a_to_b: Direction = Direction()
-    """What differs from the link's own fields in this direction."""
-    b_to_a: Direction = Direction()
-    mtu: Annotated[int, _count("an MTU", 68, 65535)] = 1500
-    offload: Flag = False
-    """Whether interfaces keep segmentation and checksum offloads; with them a queue sees packets beyond the MTU."""
-    cost: Annotated[int, _count("a cost", 1, 65535)] = 1
-    """What a path over the link costs; the shortest path is the cheapest."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_short_form(cls, data: Any) -> Any:
-        return {"endpoints": data} if isinstance(data, str) else data
-
-    def direction(self, which: Literal["a_to_b", "b_to_a"]) -> Direction:
-        """The effective parameters of one direction: the link's own, replaced by those written for the direction."""
-        override: Direction = getattr(self, which)
-        written = {name: getattr(override, name) for name in override.model_fields_set}
-        own = {name: getattr(self, name) for name in Direction.model_fields}
-        return Direction.model_construct(**(own | written))
-
-    @property
-    def round_trip_ns(self) -> int:
-        """Delay there and back: what a bandwidth-delay product is reckoned with."""
-        return self.direction("a_to_b").delay_ns + self.direction("b_to_a").delay_ns
-
-
 def _name_interfaces(links: list[Link]) -> list[Link]:
     """Gives every endpoint without an interface the next free eth0, eth1, … of its node, in the order of links."""
     taken = {(end.node, end.interface) for link in links for end in link.endpoints}
@@ -193,13 +80,13 @@ def _name_interfaces(links: list[Link]) -> list[Link]:
 class Ready(Part):
     """When a process counts as ready: exactly one of `tcp`, `output`, `delay_ns`."""
 
-    tcp: Annotated[int, _count("a TCP port", 1, 65535)] | None = None
+    tcp: Annotated[int, count("a TCP port", 1, 65535)] | None = None
     """The node listens on this port."""
     output: Annotated[str, BeforeValidator(syntax.parse_regex)] | None = None
     """A line of its output matches this regular expression."""
-    delay_ns: Annotated[int, _duration("a delay")] | None = Field(default=None, validation_alias="delay")
+    delay_ns: Annotated[int, duration("a delay")] | None = Field(default=None, validation_alias="delay")
     """This long after its start."""
-    timeout_ns: Annotated[int, _duration("a timeout")] = Field(default=READY_TIMEOUT_NS, validation_alias="timeout")
+    timeout_ns: Annotated[int, duration("a timeout")] = Field(default=READY_TIMEOUT_NS, validation_alias="timeout")
     """The run fails if it is not ready this long after its start."""
 
     @model_validator(mode="after")
@@ -230,14 +117,14 @@ class Process(Part):
     stdin: Path = "/dev/null"
     after: Annotated[list[Text], BeforeValidator(syntax.parse_names)] = Field(default_factory=list)
     """Processes that it waits for: their readiness, else (in the background) their start, else their end."""
-    start_ns: Annotated[int, _duration("a start")] = Field(default=0, validation_alias="start")
+    start_ns: Annotated[int, duration("a start")] = Field(default=0, validation_alias="start")
     """Earliest instant, in virtual time."""
     ready: Ready | None = None
     background: Flag = False
     """Stopped with the run; the run does not wait for it."""
-    stop_ns: Annotated[int, _duration("a stop")] | None = Field(default=None, validation_alias="stop")
+    stop_ns: Annotated[int, duration("a stop")] | None = Field(default=None, validation_alias="stop")
     """Virtual instant of SIGTERM."""
-    timeout_ns: Annotated[int, _duration("a timeout")] | None = Field(default=None, validation_alias="timeout")
+    timeout_ns: Annotated[int, duration("a timeout")] | None = Field(default=None, validation_alias="timeout")
     """It fails when it runs longer than this."""
     expect_exit: Annotated[int | None, BeforeValidator(syntax.parse_exit)] = 0
     """The exit status that counts as success; None: any."""
@@ -269,7 +156,7 @@ class Lab(Part):
     """All that a user wrote."""
 
     name: Annotated[str, BeforeValidator(syntax.parse_lab_name)]
-    seed: Annotated[int, _count("a seed", 0, 2**63 - 1)] = 1
+    seed: Annotated[int, count("a seed", 0, 2**63 - 1)] = 1
     time: Time = Time()
     topology: Annotated[InstanceOf[Topology], BeforeValidator(_make_topology)] | None = None
     """What `nodes` and `links` begin with."""
@@ -284,10 +171,12 @@ class Lab(Part):
         list[Link], AfterValidator(_complete_links), AfterValidator(_name_interfaces), Field(validate_default=True)
     ] = Field(default_factory=list)
     """All links: those of the topology, then those that are written."""
+    changes: list[Change] = Field(default_factory=list)
+    """What links become while the lab runs, at exact instants."""
     routing: Routing = Routing()
     addressing: Addressing = Addressing()
     run: list[Process] = Field(default_factory=list)
-    stop_after_ns: Annotated[int, _duration("a duration")] | None = Field(default=None, validation_alias="stop_after")
+    stop_after_ns: Annotated[int, duration("a duration")] | None = Field(default=None, validation_alias="stop_after")
     """Virtual time at which the run ends, whatever still runs."""
     measure: Measure = Measure()
     expect: list[Annotated[InstanceOf[Expectation], BeforeValidator(parse_expectation)]] = Field(default_factory=list)

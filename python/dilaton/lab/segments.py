@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dilaton.lab.kinds import SWITCH, SWITCHES
-from dilaton.lab.model import Direction, Endpoint, Lab, Link, Node
+from dilaton.lab.links import Direction, Endpoint, Link, effective
+from dilaton.lab.model import Lab, Node
 from dilaton.lab.union import Union
 
-PORT_FIELDS = frozenset({"rate_bit_per_s", "queue"})
+PORT_FIELDS = frozenset({"rate_bit_per_s", "trace", "queue"})
 """What of a segment's link also holds for what a node receives from it."""
 
 
@@ -60,8 +61,9 @@ def without_lans(lab: Lab) -> Lab:
 def _ports(link: Link, switch: str) -> Iterator[Link]:
     """A link from each endpoint of a segment to its switch."""
     fields = {name: getattr(link, name) for name in link.model_fields_set - {"a_to_b", "b_to_a"}}
+    own = effective(link)
     down = Direction.model_validate(
-        {name: getattr(link if name in PORT_FIELDS else Direction(), name) for name in Direction.model_fields}
+        {name: getattr(own if name in PORT_FIELDS else Direction(), name) for name in Direction.model_fields}
     )
     for number, end in enumerate(link.endpoints):
         ends = (end, Endpoint(node=switch, interface=f"eth{number}"))

@@ -17,6 +17,7 @@ from dilaton.lab import units
 
 QUEUE_PACKETS_MAX = 10**7
 BDP_FACTOR_MAX = 1000
+QUEUE_TIME_MAX_NS = 3600 * 10**9
 
 _FILE_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?", re.ASCII)
@@ -159,10 +160,10 @@ def parse_interface(value: object) -> str:
 
 
 def parse_queue_limit(value: object) -> tuple[str, Fraction]:
-    """Reads `1000` (packets), `256KB` (bytes) or `1bdp`.
+    """Reads `1000` (packets), `256KB` (bytes), `1bdp` or `50ms` (what the rate sends in that time).
 
     Returns:
-        `packets`, `bytes` or `bdp`, and how many of them.
+        `packets`, `bytes`, `bdp` or `time` (ns), and how many of them.
     """
     text = units.shown(value)
     if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
@@ -173,12 +174,20 @@ def parse_queue_limit(value: object) -> tuple[str, Fraction]:
             raise ValueError(f"{text}: a queue limit in bdp must be more than 0 and at most {BDP_FACTOR_MAX}")
         return "bdp", factor
     if re.search(r"bi?t?/s|bit|bps", text, re.IGNORECASE):
-        raise ValueError(f"{text}: a queue limit is not a rate: write packets (1000), a size (256KB) or bdp (1bdp)")
+        raise ValueError(
+            f"{text}: a queue limit is not a rate: write packets (1000), a size (256KB), a time (50ms) or bdp (1bdp)"
+        )
+    if re.fullmatch(r"[+-]?[\d.]+\s*(ns|us|µs|ms|s)", text, re.ASCII):
+        time = units.parse_duration(text, "a queue limit", QUEUE_TIME_MAX_NS)
+        if time == 0:
+            raise ValueError(f"{text}: a queue limit must be more than 0")
+        return "time", Fraction(time)
     try:
         size = units.parse_size(text, "a queue limit")
     except units.UnitError as error:
         raise ValueError(
-            f"{text}: a queue limit is a number of packets (1000), a size (256KB) or bandwidth-delay products (1bdp)"
+            f"{text}: a queue limit is a number of packets (1000), a size (256KB), a time (50ms) "
+            "or bandwidth-delay products (1bdp)"
         ) from error
     if size == 0:
         raise ValueError(f"{text}: a queue limit must be more than 0")

@@ -20,7 +20,8 @@ from dilaton.lab import syntax, units
 if TYPE_CHECKING:
     import networkx
 
-    from dilaton.lab.model import Link, Node
+    from dilaton.lab.links import Link
+    from dilaton.lab.model import Node
 
 
 ENDINGS = {

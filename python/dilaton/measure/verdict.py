@@ -129,12 +129,12 @@ def network_of(plan: Plan) -> Network:
     for node in plan.nodes:
         for interface in node.interfaces:
             name = f"{node.name}:{interface.name}"
-            for qdisc in interface.qdiscs:
-                if qdisc.delay_ns:
-                    delays.append((qdisc.delay_ns, name))
-                if qdisc.rate_bit_per_s:
-                    bits = (interface.mtu + ETHERNET_HEADER_BYTES) * 8
-                    frames.append((bits * 1e9 / qdisc.rate_bit_per_s, name))
+            egress = interface.egress
+            if egress.delay_ns:
+                delays.append((egress.delay_ns, name))
+            if egress.rate_bit_per_s:
+                bits = (interface.mtu + ETHERNET_HEADER_BYTES) * 8
+                frames.append((bits * 1e9 / egress.rate_bit_per_s, name))
     delay, frame = min(delays, default=(None, "")), min(frames, default=(None, ""))
     return Network(delay[0], delay[1], frame[0], frame[1])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
 from dilaton.plan import guests, schedule
+from dilaton.plan.changes import link_changes, tables_of, traces_of
 from dilaton.plan.measure import measurement
 from dilaton.plan.model import Check, Plan, Tdf, Time
 from dilaton.plan.network import Network
@@ -26,9 +27,12 @@ def compile(lab: Lab) -> Plan:
         ),
         stop_after_ns=lab.stop_after_ns,
         grace_ns=schedule.GRACE_NS,
-        guests=[guests.guest(network.lab, network.modules)],
+        guests=[guests.guest(network.lab, network.modules, network.states)],
         nodes=network.nodes(),
         links=network.links(),
+        tables=tables_of(lab),
+        traces=traces_of(lab),
+        changes=link_changes(network.lab, network.states),
         hosts=network.hosts(),
         processes=[schedule.process(process) for process in lab.run],
         measure=measurement(lab.measure),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dilaton.lab.model import Lab
-from dilaton.plan.links import ETHERNET_HEADER_BYTES, queue_packets
+from dilaton.plan.changes import State
+from dilaton.plan.links import ETHERNET_HEADER_BYTES, held_bytes
 from dilaton.plan.model import Guest
+from dilaton.plan.queues import Egress
 
 GUEST = "guest0"
 """The one guest that holds all nodes (packed)."""
@@ -22,7 +24,13 @@ MEMORY_PER_QUEUED_BYTE = 2.5
 """What the kernel keeps for a byte under way: its packet, the packet's descriptor, and the sender's copy."""
 
 MODULES = ("ipv6", "overlay", "veth", "sch_netem")
-"""`ipv6` is for programs that want ::1 or listen on `::`; the others make nodes, links and what links do."""
+"""`ipv6` is for programs that want ::1 or listen on `::`; the others make nodes, links and what most links do."""
+
+BUILT_IN_DISCIPLINES = ("netem", "pfifo", "bfifo")
+"""Those that no further module is for."""
+
+BPF_MODULES = ("sch_ingress", "cls_bpf")
+"""What lets programs look at packets before the queue disciplines do."""
 
 BACKLOG_PACKETS = 2**31 - 1
 """A veth hands packets to its peer through the receive backlog, and beyond 1,000 of them, the default, the kernel drops
@@ -41,11 +49,22 @@ PAGE_BYTES = 4096
 BUILT_IN_CONGESTION_CONTROLS = ("cubic", "reno")
 
 
-def guest(lab: Lab, kind_modules: Iterable[str]) -> Guest:
-    """The guest of a lab, whose kinds of nodes need these modules."""
-    modules = [*MODULES, *kind_modules, *_congestion_controls(lab)]
-    memory = memory_bytes(lab)
+def guest(lab: Lab, kind_modules: Iterable[str], states: Sequence[Sequence[State]]) -> Guest:
+    """The guest of a lab, whose kinds of nodes need these modules and whose links have these states."""
+    found = _link_modules(one for of_link in states for state in of_link for one in state.egress)
+    modules = [*MODULES, *found, *kind_modules, *_congestion_controls(lab)]
+    memory = memory_bytes(lab, states)
     return Guest(name=GUEST, memory_bytes=memory, modules=modules, sysctls=_sysctls(memory))
+
+
+def _link_modules(found: Iterable[Egress]) -> list[str]:
+    """The modules of what links do, so that one that is missing is noticed before the run."""
+    modules: set[str] = set()
+    for egress in found:
+        modules.update(f"sch_{one.kind}" for one in egress.qdiscs if one.kind not in BUILT_IN_DISCIPLINES)
+        if egress.drops or egress.delivery:
+            modules.update(BPF_MODULES)
+    return sorted(modules)
 
 
 def _sysctls(memory: int) -> dict[str, str]:
@@ -59,7 +78,7 @@ def _sysctls(memory: int) -> dict[str, str]:
     }
 
 
-def memory_bytes(lab: Lab) -> int:
+def memory_bytes(lab: Lab, states: Sequence[Sequence[State]]) -> int:
     """The memory that a guest is given, in whole MiB.
 
     An estimate from above: a base, an amount for each node and capture, and for each direction of a link with a rate
@@ -67,12 +86,11 @@ def memory_bytes(lab: Lab) -> int:
     the rest for the kernel's own books, so more than enough is cheap; it is bounded all the same.
     """
     total = MEMORY_BASE + MEMORY_PER_NODE * len(lab.nodes) + MEMORY_PER_CAPTURE * len(lab.measure.capture)
-    for link in lab.links:
-        for direction in (link.direction("a_to_b"), link.direction("b_to_a")):
-            if direction.rate_bit_per_s is not None:
-                on_wire = direction.rate_bit_per_s * direction.delay_ns // (8 * 10**9)
-                queued = queue_packets(direction, link.mtu, link.round_trip_ns) * (link.mtu + ETHERNET_HEADER_BYTES)
-                total += int((on_wire + queued) * MEMORY_PER_QUEUED_BYTE)
+    for link, of_link in zip(lab.links, states, strict=True):
+        frame = link.mtu + ETHERNET_HEADER_BYTES
+        for side in (0, 1):
+            held = max(held_bytes(state.egress[side], frame) for state in of_link)
+            total += int(held * MEMORY_PER_QUEUED_BYTE)
     return -(-min(max(total, MEMORY_MIN), MEMORY_MAX) // MIB) * MIB
 
 

@@ -2,37 +2,76 @@
 
 A link is a queue, a sender that empties it at the link's rate, and a wire with a delay on which packets may be lost.
 One netem could do all of it, but with one limit for the packets that queue and those on the wire together: with a
-limit of ten packets, a wire longer than ten packets could never be filled. So the two are separated, a netem with the
-delay outside and one with the rate and the queue inside:
+limit of ten packets, a wire longer than ten packets could never be filled. So the two are separated:
 
-    packets ──► netem: loss, delay ──► netem: rate, limit = the queue's ──► wire of the veth, at once
+    packets ──► drops ──► wire: netem with delay, loss, … ──► queue: the link's rate and limit ──► veth, at once
 
-The delay comes *before* the queue, since the kernel hands packets from the outer discipline to the inner one. That
-changes nothing that can be observed at the ends: the delay is the same for every packet, so everything that happens at
-the queue happens just as it would have, a delay later; the same packets meet a full queue, and a packet leaves the
-link when it would have, since delay + waiting = waiting + delay. The inner limit then counts packets in the queue (the
-one being sent is one of them), and nothing else.
+**The wire comes before the queue**, since the kernel hands packets from the outer discipline to the inner one. For a
+constant delay that changes nothing that can be observed at the ends: everything that happens at the queue happens just
+as it would have, a delay later; the same packets meet a full queue, and a packet leaves the link when it would have,
+since delay + waiting = waiting + delay. Losses are then losses in front of the queue: a lost packet takes neither its
+space nor time of the link, so a link of loss p still carries its whole rate. A jitter varies what arrives at the queue,
+and the queue keeps the order that it finds.
 
-The outer limit must never be what drops a packet. Packets arrive as fast as the sending node can make them, whatever
-the link's rate, so the limit is what would be on the wire at `ARRIVAL_RATE` in the smallest frames, more than any
+The limit of the wire must never be what drops a packet. Packets arrive as fast as the sending node can make them,
+whatever the link's rate, so it is what would be on the wire at `ARRIVAL_RATE` in the smallest frames, more than any
 guest can send. It reserves no memory.
 
-What this does not give:
+**Who holds the queue** depends on what is asked of it.
 
-- Limits in bytes: netem counts packets, so bytes and bandwidth-delay products become full frames. A queue of small
-  packets holds fewer bytes than were asked for. With `offload`, a packet may be 64 KB and counts as one.
-- Loss behind the queue: a packet is lost before it takes space in the queue and time of the link. With a loss of p,
-  the rate that can be reached is the link's, not (1 - p) of it.
-- A shared limit, or other ways to queue than first in, first out.
+- A first-in-first-out queue with a limit in packets and a constant rate is a second *netem*. It knows at arrival when a
+  packet will have been sent, so its timers cannot drift, a packet arrives when its last bit does, and no burst is
+  possible. (netem counts the packet being sent, the limit that users write does not; hence one more.)
+- Everything else waits in a discipline of its own below a shaper, because netem offers neither limits in bytes nor
+  active queue management, and packets that wait in it keep the rate at which they came. The shaper is *hfsc* with one
+  linear real-time curve: it spaces the starts of packets by exactly what each takes, makes up for a late timer, and
+  saves up nothing while idle. A token bucket cannot do all three: what it may save for late timers it also saves up
+  when idle. hfsc reckons with rates of 32 bits and a rounding that reaches 0.5 % at `HFSC_RATE_MAX`; beyond it is *htb*
+  with a bucket of `BURST_NS`. A packet then arrives when its *first* bit is sent, its own time on the link earlier.
+- `tbf` and `htb` are those of the kernel with the burst that the user names, and `cake` brings its own shaper.
+- A duplicating netem may stand with no other netem in a tree (the kernel refuses it), so it gets a shaper, too.
+- A delivery trace is enforced by `fq`, which keeps each packet until the departure time that a BPF program has written
+  into it (`crates/agent/src/delivery.rs`); that program also decides which packets find the queue full.
+
+**What TCP sees** of it must be what it would see of a bottleneck somewhere on its path: nothing but delay, loss and
+marks. Its small queues (TSQ) hold back a sender whose packets wait in its own machine. netem takes the packets out of
+the sender's account when it delays them or has a rate, and it hides from the sender what the disciplines inside it
+drop; so there always is one in front of a queue, with a rate that delays nothing (`ORPHANING_RATE_BIT_PER_S`) when
+there is nothing else to do. A queue of a link thus fills, and drops, in the same way whether the sender is the node or
+a machine behind it.
+
+A direction that changes in the course of the run has one shape for all of its states, so that each change is a change
+of parameters and no packet on the wire or in the queue is lost by it.
 """
 
 from __future__ import annotations
 
-from dilaton.lab.model import BdpLimit, ByteLimit, Direction, PacketLimit
-from dilaton.plan.model import Netem
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dilaton.lab import units
+from dilaton.lab.impairments import BdpLimit, ByteLimit, PacketLimit, TimeLimit
+from dilaton.lab.impairments import Loss as LabLoss
+from dilaton.lab.links import Direction
+from dilaton.plan import queues
+from dilaton.plan.queues import (
+    ORPHANING_RATE_BIT_PER_S,
+    Delivery,
+    DropEvery,
+    DropPackets,
+    Drops,
+    Egress,
+    GilbertElliottLoss,
+    Netem,
+    NetemLoss,
+    Qdisc,
+    RandomLoss,
+    StateLoss,
+)
 
 ETHERNET_HEADER_BYTES = 14
-"""What netem counts of a frame besides the packet: no preamble, no check sequence, no gap."""
+"""What the kernel counts of a frame besides the packet: no preamble, no check sequence, no gap."""
 
 FRAME_BYTES_MIN = 64
 
@@ -42,45 +81,230 @@ QUEUE_PACKETS_DEFAULT = 1000
 ARRIVAL_RATE_BIT_PER_S = 100 * 10**9
 """More than a node can send in frames of the smallest size: 195 million a second."""
 
+HFSC_RATE_MAX = 10**10
+
+BURST_NS = 20_000
+"""What an htb in place of hfsc may be late without losing rate."""
+
 LIMIT_MAX = 2**32 - 1
-"""netem keeps its limit in 32 bits."""
+"""The kernel keeps limits in 32 bits."""
+
+QueueKind = Literal["none", "netem", "shaped", "trace"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Which disciplines a direction has, whatever their parameters."""
+
+    wire: bool
+    queue: QueueKind
+    htb: bool = False
+    """Whether the shaper is htb rather than hfsc."""
+    has_table: bool = False
+    """Whether even a uniform distribution is given as a table, since it follows another one."""
+
+
+def shape(states: Sequence[Direction]) -> Shape:
+    """The shape that serves all states of a direction."""
+    rates = {state.rate_bit_per_s for state in states}
+    if any(state.trace is not None for state in states):
+        queue: QueueKind = "trace"
+    elif rates == {None}:
+        queue = "none"
+    elif len(rates) == 1 and all(_fits_netem(state) for state in states):
+        queue = "netem"
+    else:
+        queue = "shaped"
+    wire = queue != "none" or any(_has_wire(state) for state in states)
+    htb = any((rate or units.RATE_MAX) > HFSC_RATE_MAX for rate in rates)
+    return Shape(wire, queue, htb, has_table=any(state.delay.distribution.name != "uniform" for state in states))
+
+
+def _fits_netem(state: Direction) -> bool:
+    in_packets = not isinstance(state.queue.limit, ByteLimit)
+    return state.queue.discipline == "fifo" and in_packets and not state.duplicate.probability
+
+
+def _has_wire(state: Direction) -> bool:
+    chances = (state.duplicate, state.corrupt, state.reorder)
+    delays = state.delay.mean_ns or state.delay.jitter_ns
+    return bool(delays or _netem_loss(state.loss) or any(chance.probability for chance in chances))
 
 
 def queue_packets(direction: Direction, mtu: int, round_trip_ns: int) -> int:
-    """The limit of the queue in front of a direction of a link, in packets.
+    """The limit of the queue in front of a direction of a link, in packets of the largest size.
 
     Args:
-        direction: Its effective parameters.
+        direction: Its parameters.
         mtu: Bytes of the largest packet of the link.
         round_trip_ns: The link's delay there and back, with which a bandwidth-delay product is reckoned.
     """
-    frame_bytes = mtu + ETHERNET_HEADER_BYTES
+    if isinstance(direction.queue.limit, PacketLimit):
+        return direction.queue.limit.packets
+    if direction.queue.limit is None:
+        return QUEUE_PACKETS_DEFAULT
+    packets = queue_bytes(direction, mtu, round_trip_ns) // (mtu + ETHERNET_HEADER_BYTES)
+    return min(max(packets, 1), LIMIT_MAX - 1)
+
+
+def queue_bytes(direction: Direction, mtu: int, round_trip_ns: int) -> int:
+    """The limit of the queue in bytes; args as for `queue_packets`."""
+    rate = direction.rate_bit_per_s or 0
     match direction.queue.limit:
-        case None:
-            packets = QUEUE_PACKETS_DEFAULT
-        case PacketLimit(packets=packets):
-            pass
         case ByteLimit(bytes=size):
-            packets = size // frame_bytes
+            found = size
         case BdpLimit(factor=factor):
-            bdp_bits = factor * (direction.rate_bit_per_s or 0) * round_trip_ns / 10**9
-            packets = int(bdp_bits / 8 / frame_bytes)
-    return min(max(packets, 1), LIMIT_MAX)
+            found = int(factor * rate * round_trip_ns / (8 * 10**9))
+        case TimeLimit(ns=ns):
+            found = rate * ns // (8 * 10**9)
+        case _:
+            found = queue_packets(direction, mtu, round_trip_ns) * (mtu + ETHERNET_HEADER_BYTES)
+    return min(max(found, 1), LIMIT_MAX)
 
 
-def qdiscs(direction: Direction, mtu: int, round_trip_ns: int) -> list[Netem]:
-    """The queue disciplines of a direction, outermost first; none where a direction does nothing to packets.
+def egress(direction: Direction, form: Shape, mtu: int, round_trip_ns: int) -> Egress:
+    """What a direction does to packets in one of its states.
 
-    Args and units as for `queue_packets`.
+    Args:
+        direction: Its parameters.
+        form: The shape that it has in all its states.
+        mtu: As for `queue_packets`.
+        round_trip_ns: As for `queue_packets`.
     """
-    rate = direction.rate_bit_per_s
-    queue = queue_packets(direction, mtu, round_trip_ns)
-    chain = []
-    if direction.delay_ns or direction.loss:
-        arriving = max(rate or 0, ARRIVAL_RATE_BIT_PER_S)
-        on_wire = arriving * direction.delay_ns // (8 * FRAME_BYTES_MIN * 10**9)
-        limit = min(on_wire + queue, LIMIT_MAX)
-        chain.append(Netem(delay_ns=direction.delay_ns, loss=direction.loss, limit_packets=limit))
-    if rate is not None:
-        chain.append(Netem(rate_bit_per_s=rate, limit_packets=queue))
-    return chain
+    chain: list[Qdisc] = []
+    if form.wire:
+        chain.append(_wire(direction, form, queue_packets(direction, mtu, round_trip_ns)))
+    chain += _queue(direction, form, mtu, round_trip_ns)
+    delivery = None
+    if direction.trace is not None and direction.trace.file is not None:
+        limit = queue_packets(direction, mtu, round_trip_ns)
+        delivery = Delivery(trace=direction.trace.file.name, delay_ns=direction.delay_ns, limit_packets=limit)
+    return Egress(drops=_drops(direction.loss), delivery=delivery, qdiscs=chain)
+
+
+def held_bytes(found: Egress, frame_bytes: int) -> int:
+    """What a direction with a rate can hold on its wire and in its queue, all frames being of the largest size."""
+    last, rate = found.qdiscs[-1] if found.qdiscs else None, found.rate_bit_per_s
+    if found.delivery is not None:
+        return (found.delivery.limit_packets + QUEUE_PACKETS_DEFAULT) * frame_bytes
+    if not rate:
+        return 0
+    packets = getattr(last, "limit_packets", 0) * frame_bytes
+    return rate * found.delay_ns // (8 * 10**9) + int(getattr(last, "limit_bytes", packets))
+
+
+def _wire(direction: Direction, form: Shape, queue: int) -> Netem:
+    delay, reorder = direction.delay, direction.reorder
+    longest_ns = delay.mean_ns + 4 * delay.jitter_ns
+    arriving = max(direction.rate_bit_per_s or 0, ARRIVAL_RATE_BIT_PER_S)
+    on_wire = arriving * longest_ns // (8 * FRAME_BYTES_MIN * 10**9)
+    orphans = form.queue != "none" and not longest_ns
+    return Netem(
+        delay_ns=delay.mean_ns,
+        jitter_ns=delay.jitter_ns,
+        delay_correlation=delay.correlation,
+        table=delay.distribution.name if delay.jitter_ns and form.has_table else None,
+        loss=_netem_loss(direction.loss),
+        duplicate=direction.duplicate.probability,
+        duplicate_correlation=direction.duplicate.correlation,
+        corrupt=direction.corrupt.probability,
+        corrupt_correlation=direction.corrupt.correlation,
+        reorder=reorder.probability,
+        reorder_correlation=reorder.correlation,
+        gap=reorder.gap if reorder.probability else 0,
+        rate_bit_per_s=ORPHANING_RATE_BIT_PER_S if orphans else None,
+        limit_packets=min(max(on_wire + queue, QUEUE_PACKETS_DEFAULT), LIMIT_MAX),
+    )
+
+
+def _netem_loss(loss: LabLoss) -> NetemLoss | None:
+    if loss.random:
+        return RandomLoss(probability=loss.random, correlation=loss.correlation)
+    if loss.gemodel is not None:
+        model = loss.gemodel
+        r = 1 - model.p if model.r is None else model.r
+        return GilbertElliottLoss(p=model.p, r=r, loss_bad=model.loss_bad, loss_good=model.loss_good)
+    if loss.state is not None:
+        state = loss.state
+        p31 = 1 - state.p13 if state.p31 is None else state.p31
+        return StateLoss(p13=state.p13, p31=p31, p32=state.p32, p23=state.p23, p14=state.p14)
+    return None
+
+
+def _drops(loss: LabLoss) -> Drops | None:
+    if loss.every is not None:
+        return DropEvery(period=loss.every)
+    return None if loss.packets is None else DropPackets(numbers=sorted(set(loss.packets)))
+
+
+def _queue(direction: Direction, form: Shape, mtu: int, round_trip_ns: int) -> list[Qdisc]:
+    """The disciplines behind the wire."""
+    queue, rate = direction.queue, direction.rate_bit_per_s or units.RATE_MAX
+    packets = queue_packets(direction, mtu, round_trip_ns)
+    if form.queue == "none":
+        return []
+    if form.queue == "trace":
+        return [queues.Fq(limit_packets=LIMIT_MAX, flow_limit_packets=LIMIT_MAX)]
+    if form.queue == "netem":
+        return [Netem(rate_bit_per_s=rate, limit_packets=packets + 1)]
+    size = queue_bytes(direction, mtu, round_trip_ns)
+    frame = mtu + ETHERNET_HEADER_BYTES
+    if queue.discipline == "cake":
+        return [queues.Cake(rate_bit_per_s=rate, limit_bytes=size)]
+    burst = min(max(queue.burst_bytes or 0, rate * BURST_NS // (8 * 10**9), frame), LIMIT_MAX)
+    shaper: Qdisc
+    if queue.discipline == "tbf":
+        shaper = queues.Tbf(rate_bit_per_s=rate, burst_bytes=burst)
+    elif queue.discipline == "htb" or form.htb:
+        shaper = queues.Htb(rate_bit_per_s=rate, burst_bytes=burst)
+    else:
+        shaper = queues.Hfsc(rate_bit_per_s=rate)
+    return [shaper, _waiting(direction, packets, size, frame)]
+
+
+def _waiting(direction: Direction, packets: int, size: int, frame: int) -> Qdisc:
+    """What packets wait in below a shaper; parameters that the user leaves open have the kernel's defaults."""
+    queue = direction.queue
+    target_ns = queue.target_ns or (15_000_000 if queue.discipline == "pie" else 5_000_000)
+    interval_ns = queue.interval_ns or 100_000_000
+    match queue.discipline:
+        case "codel":
+            return queues.Codel(limit_packets=packets, target_ns=target_ns, interval_ns=interval_ns, ecn=queue.ecn)
+        case "fq_codel":
+            return queues.FqCodel(
+                limit_packets=packets,
+                target_ns=target_ns,
+                interval_ns=interval_ns,
+                quantum_bytes=frame,
+                ecn=queue.ecn,
+            )
+        case "pie":
+            return queues.Pie(limit_packets=packets, target_ns=target_ns, ecn=queue.ecn)
+        case "sfq":
+            return queues.Sfq(limit_packets=packets, quantum_bytes=frame)
+        case "fq":
+            return queues.Fq(limit_packets=packets, flow_limit_packets=packets)
+        case "red":
+            return _red(direction, size, frame)
+        case _ if isinstance(queue.limit, ByteLimit):
+            return queues.Bfifo(limit_bytes=size)
+        case _:
+            return queues.Pfifo(limit_packets=packets)
+
+
+def _red(direction: Direction, size: int, frame: int) -> queues.Red:
+    """RED with the thresholds that tc-red(8) advises where none are named."""
+    queue = direction.queue
+    high = queue.max_bytes or max(size // 4, 3 * frame)
+    low = queue.min_bytes or max(high // 3, frame)
+    high = max(high, low + frame)
+    return queues.Red(
+        limit_bytes=max(size, high + frame),
+        min_bytes=low,
+        max_bytes=high,
+        probability=0.02 if queue.probability is None else queue.probability,
+        average_packet_bytes=min(frame, 1000),
+        burst_packets=-(-(2 * low + high) // (3 * min(frame, 1000))),
+        rate_bit_per_s=direction.rate_bit_per_s or units.RATE_MAX,
+        ecn=queue.ecn,
+    )

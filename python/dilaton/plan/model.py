@@ -10,17 +10,11 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import Field, RootModel
 
-FORMAT: Final = 1
+from dilaton.plan.queues import Egress, Nanoseconds, Part
 
-Nanoseconds = Annotated[int, Field(ge=0)]
-
-
-class Part(BaseModel):
-    """Base of every part of the plan: immutable, and nothing unknown in it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+FORMAT: Final = 2
 
 
 class Tdf(Part):
@@ -37,19 +31,6 @@ class Time(Part):
     tdf: Tdf
 
 
-class Netem(Part):
-    """One netem queue discipline; a field that is 0 or None is not configured.
-
-    `limit_packets` counts the packets that the discipline holds, those in transit included when `delay_ns` is set.
-    """
-
-    kind: Literal["netem"] = "netem"
-    delay_ns: Nanoseconds = 0
-    rate_bit_per_s: int | None = Field(default=None, gt=0)
-    loss: float = Field(default=0.0, ge=0.0, le=1.0)
-    limit_packets: int = Field(gt=0)
-
-
 class Neighbour(Part):
     """A permanent entry of the neighbour table, so that no first packet waits for ARP."""
 
@@ -58,7 +39,7 @@ class Neighbour(Part):
 
 
 class Interface(Part):
-    """A network interface of a node, and the chain of queue disciplines on its egress (outermost first)."""
+    """A network interface of a node."""
 
     name: str
     mac: str
@@ -67,7 +48,8 @@ class Interface(Part):
     addresses: list[str]
     """With prefix length, as "10.0.0.0/31"."""
     neighbours: list[Neighbour]
-    qdiscs: list[Netem]
+    egress: Egress
+    """What it does to packets that leave by it, at the start."""
 
 
 class Hop(Part):
@@ -124,10 +106,26 @@ class End(Part):
 
 
 class Link(Part):
-    """A point-to-point link. What its directions do is in the queue disciplines of its two interfaces."""
+    """A point-to-point link. What its directions do is in the egress of its two interfaces."""
 
     name: str
     ends: tuple[End, End]
+
+
+class EndChange(Part):
+    """The complete new state of one end of a link."""
+
+    node: str
+    interface: str
+    egress: Egress
+
+
+class LinkChange(Part):
+    """What a link becomes at an instant: the ends that change."""
+
+    at_ns: Nanoseconds
+    link: str
+    ends: list[EndChange] = Field(min_length=1)
 
 
 class HostsEntry(Part):
@@ -246,7 +244,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     lab: str
     seed: int
     time: Time
@@ -256,6 +254,13 @@ class Plan(Part):
     guests: list[Guest]
     nodes: list[Node]
     links: list[Link]
+    tables: dict[str, list[int]]
+    """Distribution tables of netem by name: quantiles of the variation in 1/8192 of the jitter."""
+    traces: dict[str, list[int]]
+    """Delivery traces by name: ascending milliseconds, each one opportunity to send 1500 bytes; the last one is the
+    period after which the trace begins anew."""
+    changes: list[LinkChange]
+    """In the order of time."""
     hosts: list[HostsEntry]
     processes: list[Process]
     measure: Measure

@@ -8,7 +8,7 @@ from dilaton.lab.model import Lab
 from dilaton.lab.segments import Port, segments
 from dilaton.plan import addresses, guests, kinds
 from dilaton.plan.addresses import NamedAddress, ip, plan_addresses
-from dilaton.plan.links import qdiscs
+from dilaton.plan.changes import states_of_links
 from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbour, Node
 from dilaton.plan.paths import Paths
 from dilaton.plan.routes import Routes
@@ -36,6 +36,8 @@ class Network:
             LabError: a pool is too small, or there is too much of something.
         """
         self.lab = lab
+        self.states = states_of_links(lab)
+        """What each link is in the course of time."""
         self._numbers = {name: number for number, name in enumerate(lab.nodes)}
         self._ports: dict[str, list[Port]] = {name: [] for name in lab.nodes}
         """All interfaces of each node, in the order of links."""
@@ -128,7 +130,7 @@ class Network:
                 for version, value in neighbours.items()
                 if other
             ],
-            qdiscs=qdiscs(link.direction("b_to_a" if port.side else "a_to_b"), link.mtu, link.round_trip_ns),
+            egress=self.states[port.link][0].egress[port.side],
         )
 
     def links(self) -> list[Link]:
@@ -136,7 +138,7 @@ class Network:
         found = []
         for link in self.lab.links:
             a, b = (End(node=end.node, interface=end.interface) for end in link.endpoints)
-            found.append(Link(name=f"{a.node}:{a.interface}--{b.node}:{b.interface}", ends=(a, b)))
+            found.append(Link(name=link.name, ends=(a, b)))
         return found
 
     def hosts(self) -> list[HostsEntry]:

@@ -11,7 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 from dilaton.lab.kinds import HOST, ROUTER, SWITCH
-from dilaton.lab.model import Lab, Link
+from dilaton.lab.links import Link
+from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
 from dilaton.report.layout import positions
 

@@ -91,7 +91,7 @@ def _shows_sending(run: Run, capture: str) -> bool:
     node, _, name = capture.partition(":")
     nodes = {each.name: each for each in run.plan.nodes} if run.plan else {}
     found = [each for each in nodes[node].interfaces if each.name == name] if node in nodes else []
-    return bool(found) and not found[0].qdiscs
+    return bool(found) and not found[0].egress.qdiscs
 
 
 def _processes(run: Run) -> Iterator[Drawing]:

@@ -50,7 +50,9 @@ def test_numbers_name_nodes_unless_labels_are_asked_for() -> None:
 
 def test_what_is_written_for_all_links_wins() -> None:
     topology = read(graphml="ring.graphml", rate="1Gbit", delay="2ms", loss="1%")
-    assert {(link.rate_bit_per_s, link.delay_ns, link.loss) for link in topology.links} == {(10**9, 2_000_000, 0.01)}
+    assert {(link.rate_bit_per_s, link.delay_ns, link.loss.random) for link in topology.links} == {
+        (10**9, 2_000_000, 0.01)
+    }
 
 
 def test_gml_has_distances_in_km_and_costs() -> None:
@@ -82,7 +84,7 @@ def test_kathara_domains_are_links_and_segments() -> None:
 def test_mininet_links_have_the_parameters_of_tclink_and_hosts_their_addresses() -> None:
     topology = read(mininet="custom.py", topo="pair", args=["2", "50"])
     between, first, second = topology.links
-    assert (between.rate_bit_per_s, between.delay_ns, between.loss) == (50_000_000, 5_000_000, 0.01)
+    assert (between.rate_bit_per_s, between.delay_ns, between.loss.random) == (50_000_000, 5_000_000, 0.01)
     assert between.queue.limit is not None and between.queue.limit.model_dump() == {"packets": 100}
     assert ends(topology)[1:] == [("h1:eth0", "s1:eth2"), ("h2:eth0", "s1:eth3")]
     assert [str(end.addresses[0]) for end in (first.endpoints[0], second.endpoints[0])] == [
@@ -132,7 +134,7 @@ def test_shadow_has_its_graph_as_routers_and_its_hosts_on_them() -> None:
         50_000_000,
         10_000_000,
     )
-    assert (edge.delay_ns, edge.loss) == (50_000_000, 0.01)
+    assert (edge.delay_ns, edge.loss.random) == (50_000_000, 0.01)
     assert client.cost < edge.cost
 
 

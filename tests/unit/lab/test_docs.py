@@ -10,8 +10,11 @@ import pytest
 from dilaton.lab import loads
 from dilaton.lab.addressing import Addressing, PointToPointPool
 from dilaton.lab.expect import METRICS
+from dilaton.lab.impairments import Chance, Delay, GilbertElliott, Loss, Queue, Reorder, StateLoss, Trace
+from dilaton.lab.links import Change, Direction, Link
 from dilaton.lab.measure import Capture, Measure
-from dilaton.lab.model import Direction, Lab, Link, Node, Part, Process, Queue, Ready, Time
+from dilaton.lab.model import Lab, Node, Process, Ready, Time
+from dilaton.lab.part import Part
 from dilaton.lab.routing import Routing
 
 REFERENCE = (Path(__file__).resolve().parents[3] / "docs" / "lab-language.md").read_text()
@@ -30,7 +33,10 @@ def test_every_example_is_a_good_lab(text: str) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    [Lab, Time, Node, Link, Direction, Queue, Process, Ready, Routing, Addressing, PointToPointPool, Measure, Capture],
+    [
+        *(Lab, Time, Node, Process, Ready, Routing, Addressing, PointToPointPool, Measure, Capture),
+        *(Link, Direction, Change, Queue, Trace, Delay, Loss, GilbertElliott, StateLoss, Chance, Reorder),
+    ],
 )
 def test_every_field_is_documented(part: type[Part]) -> None:
     names = [str(field.validation_alias or name) for name, field in part.model_fields.items()]

@@ -189,7 +189,7 @@ LINKS = [
     (
         "a queue limit in a unit of rate",
         HEAD + "links: [{endpoints: a -- b, queue: {limit: 10Mbit}}]\n",
-        "lab.yaml:3:44: links[0].queue.limit: 10Mbit: a queue limit is not a rate: write packets (1000), a size (256KB) or bdp (1bdp)",
+        "lab.yaml:3:44: links[0].queue.limit: 10Mbit: a queue limit is not a rate: write packets (1000), a size (256KB), a time (50ms) or bdp (1bdp)",
     ),
     (
         "a queue limit of nothing",
@@ -199,7 +199,7 @@ LINKS = [
     (
         "a queue limit in an unknown unit",
         HEAD + "links: [{endpoints: a -- b, queue: {limit: 5 parcels}}]\n",
-        "lab.yaml:3:44: links[0].queue.limit: 5 parcels: a queue limit is a number of packets (1000), a size (256KB) or bandwidth-delay products (1bdp)",
+        "lab.yaml:3:44: links[0].queue.limit: 5 parcels: a queue limit is a number of packets (1000), a size (256KB), a time (50ms) or bandwidth-delay products (1bdp)",
     ),
     (
         "a bandwidth-delay product without a rate",

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dilaton.lab import Lab, LabError, load, loads
-from dilaton.lab.model import BdpLimit, ByteLimit, Endpoint, Link, Node, PacketLimit, Process, Ready
+from dilaton.lab.impairments import BdpLimit, ByteLimit, Delay, PacketLimit
+from dilaton.lab.links import Endpoint, Link
+from dilaton.lab.model import Node, Process, Ready
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "name: x\nnodes: {a: {}, b: {}, c: {}}\n"
@@ -67,8 +69,8 @@ def test_interfaces_without_a_name_get_the_next_free_one_of_their_node() -> None
 def test_a_direction_replaces_only_what_it_writes() -> None:
     both = link("rate: 100Mbit, delay: 20ms, b_to_a: {rate: 10Mbit, loss: 1%}")
     there, back = both.direction("a_to_b"), both.direction("b_to_a")
-    assert (there.rate_bit_per_s, there.delay_ns, there.loss) == (100_000_000, 20_000_000, 0.0)
-    assert (back.rate_bit_per_s, back.delay_ns, back.loss) == (10_000_000, 20_000_000, 0.01)
+    assert (there.rate_bit_per_s, there.delay_ns, there.loss.random) == (100_000_000, 20_000_000, 0.0)
+    assert (back.rate_bit_per_s, back.delay_ns, back.loss.random) == (10_000_000, 20_000_000, 0.01)
 
 
 def test_a_direction_can_replace_a_value_by_the_default() -> None:
@@ -134,7 +136,9 @@ def test_anchors_and_merges_share_fields_between_links() -> None:
 def test_a_lab_built_from_python_takes_numbers_as_normalised() -> None:
     ends = (Endpoint(node="a"), Endpoint(node="b"))
     lab = Lab(
-        name="x", nodes={"a": Node(), "b": Node()}, links=[Link(endpoints=ends, rate_bit_per_s=10**9, delay_ns=5)]
+        name="x",
+        nodes={"a": Node(), "b": Node()},
+        links=[Link(endpoints=ends, rate_bit_per_s=10**9, delay=Delay(mean_ns=5))],
     )
     assert lab == loads("name: x\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: a -- b, rate: 1Gbit, delay: 5ns}]\n", "x")
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dilaton.lab import Lab, load, loads
+from dilaton.plan.changes import states_of_links
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.guests import MEMORY_MAX, MIB, memory_bytes
 from dilaton.plan.model import Plan, Process
@@ -88,16 +89,20 @@ def test_congestion_controls_that_nodes_choose_are_loaded() -> None:
     assert compile_plan(lab(nodes=chosen)).guests[0].modules[-2:] == ["tcp_bbr", "tcp_vegas"]
 
 
+def memory(written: Lab) -> int:
+    return memory_bytes(written, states_of_links(written))
+
+
 def test_memory_grows_with_nodes_and_with_what_is_under_way_and_is_bounded() -> None:
-    small = memory_bytes(lab())
+    small = memory(lab())
     assert small == 1024 * MIB
-    many = memory_bytes(lab(nodes={f"n{i}": {} for i in range(500)}))
+    many = memory(lab(nodes={f"n{i}": {} for i in range(500)}))
     assert many == (512 + 4 * 500) * MIB
     fat = {"endpoints": "a -- b", "rate": "10Gbit", "delay": "100ms", "queue": {"limit": "1"}}
     # 125 MB each way, times 2.5.
-    assert memory_bytes(lab(links=[fat])) == pytest.approx(520 * MIB + 2 * 125e6 * 2.5, abs=MIB)
-    assert memory_bytes(lab(links=[fat | {"rate": "10Tbit", "delay": "24h"}])) == MEMORY_MAX
-    assert memory_bytes(lab(links=[fat])) % MIB == 0
+    assert memory(lab(links=[fat])) == pytest.approx(520 * MIB + 2 * 125e6 * 2.5, abs=MIB)
+    assert memory(lab(links=[fat | {"rate": "10Tbit", "delay": "24h"}])) == MEMORY_MAX
+    assert memory(lab(links=[fat])) % MIB == 0
 
 
 def test_no_limit_of_a_single_machine_is_left_to_a_guest() -> None:

@@ -11,6 +11,7 @@ import pytest
 from dilaton.lab import Lab, LabError, loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Node, Plan
+from dilaton.plan.queues import Netem, RandomLoss
 
 
 def plan(text: str) -> Plan:
@@ -43,13 +44,11 @@ def test_a_link_of_three_nodes_is_a_switch_with_a_link_to_each() -> None:
 
 def test_delay_and_loss_of_a_segment_happen_once_and_its_rate_on_both_ways() -> None:
     found = plan(SEGMENT)
-    up = [qdisc.model_dump() for qdisc in node(found, "a").interfaces[0].qdiscs]
-    down = [qdisc.model_dump() for qdisc in node(found, "lan0").interfaces[0].qdiscs]
-    assert [(one["delay_ns"], one["loss"], one["rate_bit_per_s"]) for one in up] == [
-        (5_000_000, 0.01, None),
-        (0, 0.0, 10**7),
-    ]
-    assert [(one["delay_ns"], one["loss"], one["rate_bit_per_s"]) for one in down] == [(0, 0.0, 10**7)]
+    loss = RandomLoss(probability=0.01)
+    queue = Netem(rate_bit_per_s=10**7, limit_packets=1001)
+    up, down = (node(found, name).interfaces[0].egress.qdiscs for name in ("a", "lan0"))
+    assert [(one.delay_ns, one.loss) for one in up if isinstance(one, Netem)] == [(5_000_000, loss), (0, None)]
+    assert up[1:] == down[1:] == [queue]
 
 
 def test_a_segment_has_one_prefix_and_no_addresses_on_its_switch() -> None:

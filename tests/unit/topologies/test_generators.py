@@ -74,8 +74,8 @@ def test_each_node_of_a_jellyfish_has_the_same_number_of_links() -> None:
 def test_hosts_hang_on_each_node_with_their_own_rate_and_delay() -> None:
     topology = make("ring", hosts="2", rate="1Gbit", host_delay="1us", fabric_rate="10Gbit", loss="1%")
     host, *_, fabric = topology.links
-    assert (host.rate_bit_per_s, host.delay_ns, host.loss) == (10**9, 1000, 0.01)
-    assert (fabric.rate_bit_per_s, fabric.delay_ns, fabric.loss) == (10**10, 0, 0.01)
+    assert (host.rate_bit_per_s, host.delay_ns, host.loss.random) == (10**9, 1000, 0.01)
+    assert (fabric.rate_bit_per_s, fabric.delay_ns, fabric.loss.random) == (10**10, 0, 0.01)
     assert len(topology.nodes) == 15
     assert {end.node for link in topology.links[:2] for end in link.endpoints} == {"h0", "h1", "n0"}
 

@@ -6,7 +6,8 @@ import json
 
 from dilaton.lab import units
 from dilaton.lab.kinds import ROUTER
-from dilaton.lab.model import Lab, Link
+from dilaton.lab.links import Link
+from dilaton.lab.model import Lab
 from dilaton.lab.segments import is_switch, without_lans
 
 

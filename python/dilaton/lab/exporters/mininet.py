@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dilaton.lab.exporters.missing import missing
+from dilaton.lab.impairments import PacketLimit
 from dilaton.lab.kinds import ROUTER
-from dilaton.lab.model import Lab, Link, PacketLimit
+from dilaton.lab.links import Link
+from dilaton.lab.model import Lab
 from dilaton.lab.segments import is_switch, without_lans
 
 HEAD = '''"""The network of the lab {name}: mn --custom THIS-FILE --topo lab --link tc"""
@@ -35,7 +37,7 @@ def write(lab: Lab) -> tuple[str, list[str]]:
             f"        self.addLink({a.node!r}, {b.node!r}, intfName1={f'{a.node}-{a.interface}'!r}, "
             f"intfName2={f'{b.node}-{b.interface}'!r}{''.join(f', {key}={value!r}' for key, value in options.items())})"
         )
-    lacks = missing(lab, {"kind"}, {"rate_bit_per_s", "delay_ns", "loss", "queue"})
+    lacks = missing(lab, {"kind"}, {"rate_bit_per_s", "delay", "loss", "queue"})
     if any(node.kind == ROUTER for node in flat.nodes.values()):
         lacks.insert(0, "forwarding and routes of routers")
     return HEAD.format(name=lab.name) + "\n".join(lines) + TAIL, lacks
@@ -48,8 +50,8 @@ def _options(link: Link) -> dict[str, object]:
         options["bw"] = link.rate_bit_per_s / MEGA
     if link.delay_ns:
         options["delay"] = f"{link.delay_ns / 1000:g}us"
-    if link.loss:
-        options["loss"] = link.loss * 100
+    if link.loss.random:
+        options["loss"] = link.loss.random * 100
     if isinstance(link.queue.limit, PacketLimit):
         options["max_queue_size"] = link.queue.limit.packets
     return options

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from dilaton.lab.model import Lab
 
-NOT_THE_NETWORK = ("run", "expect", "time", "stop_after_ns", "routing", "addressing")
+NOT_THE_NETWORK = ("changes", "run", "expect", "time", "stop_after_ns", "routing", "addressing")
 
 
 def missing(lab: Lab, node_fields: Collection[str], link_fields: Collection[str]) -> list[str]:

@@ -19,8 +19,10 @@ from pydantic import BeforeValidator
 
 from dilaton.lab import syntax, units
 from dilaton.lab.graphs import node_name
+from dilaton.lab.impairments import Delay
 from dilaton.lab.importers._importer import Importer, host_name
-from dilaton.lab.model import Endpoint, Link, Node
+from dilaton.lab.links import Endpoint, Link
+from dilaton.lab.model import Node
 from dilaton.lab.topology import Topology
 
 KM_PER_MS = 200
@@ -60,7 +62,11 @@ class AttributedGraph(Importer):
         for number, (a, b, attributes) in enumerate(graph.edges(data=True)):
             if a == b:
                 raise ValueError(f"edge {a!r} -- {b!r}: a link joins two nodes, and both ends of this are the same")
-            fields = {**_rate(attributes, f"edge {a!r} -- {b!r}"), "delay_ns": delays[number], **self.link_fields()}
+            fields = {
+                **_rate(attributes, f"edge {a!r} -- {b!r}"),
+                "delay": Delay(mean_ns=delays[number]),
+                **self.link_fields(),
+            }
             if "cost" in attributes:
                 fields["cost"] = units.parse_count(attributes["cost"], f"edge {a!r} -- {b!r}: cost", 1, 65535)
             links.append(Link(endpoints=(Endpoint(node=names[a]), Endpoint(node=names[b])), **fields))
@@ -85,7 +91,7 @@ class AttributedGraph(Importer):
 
     def _delays(self, graph: networkx.Graph[Any], places: Mapping[Hashable, tuple[float, float]]) -> list[int]:
         """The delay of each edge, in nanoseconds."""
-        if "delay_ns" in self.model_fields_set:
+        if "delay" in self.model_fields_set:
             return [self.delay_ns] * graph.number_of_edges()
         found = [self._delay(a, b, attributes, places) for a, b, attributes in graph.edges(data=True)]
         lacking = [f"{a} -- {b}" for (a, b), delay in zip(graph.edges(), found, strict=True) if delay is None]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from dilaton.lab import syntax, units
-from dilaton.lab.model import Direction, Link
+from dilaton.lab.links import Direction, Link
 from dilaton.lab.topology import Topology
 
 FILE_BYTES_MAX = 64 * 1024 * 1024

@@ -20,9 +20,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from dilaton.lab import syntax, units
+from dilaton.lab.impairments import PacketLimit, Queue
 from dilaton.lab.importers._importer import Importer, host_name
 from dilaton.lab.kinds import HOST, SWITCH
-from dilaton.lab.model import Endpoint, Link, Node, PacketLimit, Queue
+from dilaton.lab.links import Endpoint, Link
+from dilaton.lab.model import Node
 from dilaton.lab.topology import Topology
 
 RUN_S_MAX = 30
@@ -109,7 +111,7 @@ class Source(Importer):
             if key == "bw":
                 fields["rate_bit_per_s"] = round(float(value) * MEGA)
             elif key == "delay":
-                fields["delay_ns"] = units.parse_duration(str(value), f"{place}: delay", units.DELAY_MAX)
+                fields["delay"] = units.parse_duration(str(value), f"{place}: delay", units.DELAY_MAX)
             elif key == "loss":
                 fields["loss"] = float(value) / 100
             elif key == "max_queue_size":

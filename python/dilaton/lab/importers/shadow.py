@@ -16,7 +16,8 @@ import networkx
 from dilaton.lab import units
 from dilaton.lab.importers._importer import Importer, host_name, mapping, read_text, read_yaml
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.model import Direction, Endpoint, Link, Node
+from dilaton.lab.links import Direction, Endpoint, Link
+from dilaton.lab.model import Node
 from dilaton.lab.topology import Topology
 
 COST_MAX = 65535
@@ -88,7 +89,7 @@ class Source(Importer):
         fields: dict[str, Any] = {}
         for key, value in attributes.items():
             if key == "latency":
-                fields["delay_ns"] = units.parse_duration(_quantity(value), f"{place}: latency", units.DELAY_MAX)
+                fields["delay"] = units.parse_duration(_quantity(value), f"{place}: latency", units.DELAY_MAX)
             elif key == "packet_loss":
                 fields["loss"] = float(value)
             elif key == "jitter" and float(re.sub(r"[^0-9.]", "", str(value)) or 0) > 0:

@@ -16,8 +16,10 @@ import networkx
 from pydantic import BeforeValidator, Field
 
 from dilaton.lab import syntax, units
+from dilaton.lab.impairments import Delay
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.model import Direction, Endpoint, Link, Node
+from dilaton.lab.links import Direction, Endpoint, Link
+from dilaton.lab.model import Node
 from dilaton.lab.topology import Topology
 
 NODES_MAX = 100_000
@@ -93,7 +95,7 @@ class Generator(Direction):
         for name in ("rate_bit_per_s", "delay_ns"):
             own = getattr(self, f"{part}_{name}")
             if own is not None:
-                fields[name] = own
+                fields[name.removesuffix("_ns")] = own if name == "rate_bit_per_s" else Delay(mean_ns=own)
         return Link(endpoints=(Endpoint(node=a), Endpoint(node=b)), **fields)
 
 

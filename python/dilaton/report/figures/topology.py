@@ -74,10 +74,10 @@ def utilisation(plan: Plan, interfaces: pd.DataFrame) -> dict[str, float]:
         return {}
     means: Mapping[tuple[str, str], float] = interfaces.groupby(["node", "interface"]).tx_bit_per_s.mean().to_dict()
     rates = {
-        (node.name, interface.name): min(rates)
+        (node.name, interface.name): interface.egress.rate_bit_per_s
         for node in plan.nodes
         for interface in node.interfaces
-        if (rates := [qdisc.rate_bit_per_s for qdisc in interface.qdiscs if qdisc.rate_bit_per_s])
+        if interface.egress.rate_bit_per_s is not None
     }
     used = {}
     for link in plan.links:

@@ -1,0 +1,43 @@
+"""What a direction of a link does to packets, in a few words."""
+
+from __future__ import annotations
+
+from dilaton.measure import numbers
+from dilaton.plan.queues import DropEvery, DropPackets, Egress, GilbertElliottLoss, Netem, RandomLoss, StateLoss
+
+NOT_WORTH_SAYING = ("netem", "hfsc", "pfifo", "bfifo")
+"""Disciplines by which a plain queue is made."""
+
+
+def describe(egress: Egress) -> str:
+    """Rate, delay, losses and discipline of a direction."""
+    netems = [one for one in egress.qdiscs if isinstance(one, Netem)]
+    parts = [numbers.rate(egress.rate_bit_per_s) if egress.rate_bit_per_s else "no rate limit"]
+    if egress.delivery is not None:
+        parts = [f"trace {egress.delivery.trace}"]
+    jitter_s = sum(one.jitter_ns for one in netems) / 1e9
+    varies = f" ± {numbers.duration(jitter_s)}" if jitter_s else ""
+    parts.append(f"{numbers.duration(egress.delay_ns / 1e9)}{varies} one way")
+    parts += [text for one in netems for text in _impairments(one)]
+    match egress.drops:
+        case DropEvery(period=period):
+            parts.append(f"every {period}th packet lost")
+        case DropPackets(numbers=listed):
+            parts.append(f"{len(listed)} listed packets lost")
+    parts += [one.kind for one in egress.qdiscs if one.kind not in NOT_WORTH_SAYING and egress.delivery is None]
+    return ", ".join(parts)
+
+
+def _impairments(netem: Netem) -> list[str]:
+    found = []
+    match netem.loss:
+        case RandomLoss(probability=probability):
+            found.append(f"loss {numbers.ratio(probability)}")
+        case GilbertElliottLoss(p=p, r=r):
+            found.append(f"loss by gemodel {numbers.ratio(p)} {numbers.ratio(r)}")
+        case StateLoss(p13=p13):
+            found.append(f"loss by state {numbers.ratio(p13)}")
+    for what in ("duplicate", "corrupt", "reorder"):
+        if probability := getattr(netem, what):
+            found.append(f"{what} {numbers.ratio(probability)}")
+    return found

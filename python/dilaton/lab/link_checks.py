@@ -1,0 +1,195 @@
+"""What takes a whole link, or all of them, to see: contradictions between parameters, and what cannot be held.
+
+A link has a state at the start of the run and another one after each of its changes, and each of them must be possible.
+A finding stands where the value that counts was written, be it in the netem text, the link, a direction or a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from dilaton.lab import units
+from dilaton.lab.errors import Finding, Path, unknown
+from dilaton.lab.impairments import DISCIPLINES_WITH, BdpLimit, TimeLimit
+from dilaton.lab.links import WAYS, BothWays, Change, Direction, Link, Way, effective, find_link
+from dilaton.lab.model import Lab
+from dilaton.lab.part import Part
+
+WIRE_BYTES_MAX = 6 * 2**30
+"""What can be under way in one direction: a guest has at most 16 GiB, and a byte under way costs it 2.5."""
+
+JITTER_NS_MAX = 2**31 - 1
+"""netem reckons with jitters in 31 bits."""
+
+Layers: TypeAlias = list[tuple[Path, BothWays]]
+"""What sets the parameters of a link up to an instant, with where it is written."""
+
+
+def check_links(lab: Lab) -> Iterator[Finding]:
+    """Yields everything that is wrong with the links of a lab and their changes."""
+    used: dict[tuple[str, str], int] = {}
+    for number, link in enumerate(lab.links):
+        path: Path = ("links", number)
+        for side, end in enumerate(link.endpoints):
+            here: Path = (*path, "endpoints", side)
+            if end.node not in lab.nodes:
+                yield Finding(here, unknown("node", end.node, list(lab.nodes)))
+                continue
+            other = used.setdefault((end.node, end.interface), number)
+            if other != number:
+                yield Finding(here, f"{end.node}:{end.interface} is already in use by links[{other}]")
+        yield from _check_ends(link, path)
+    changes: dict[int, list[int]] = {}
+    for place, change in sorted(enumerate(lab.changes), key=lambda item: item[1].at_ns):
+        yield from _check_change(change, ("changes", place), lab.stop_after_ns)
+        try:
+            changes.setdefault(find_link(change.link, lab.links), []).append(place)
+        except ValueError as error:
+            yield Finding(("changes", place, "link"), str(error))
+    found: set[Finding] = set()
+    for number, link in enumerate(lab.links):
+        states: list[Layers] = [[(("links", number), link)]]
+        for place in changes.get(number, []):
+            states.append([*states[-1], (("changes", place), lab.changes[place])])
+        for way in WAYS:
+            found.update(_check_direction(link, states, way))
+    yield from sorted(found, key=lambda finding: (str(finding.path), finding.message))
+
+
+def _check_ends(link: Link, path: Path) -> Iterator[Finding]:
+    a, b, *others = (end.node for end in link.endpoints)
+    if not others and a == b:
+        yield Finding((*path, "endpoints"), f"a link joins two nodes, and both ends of this are {a}")
+    elif others and len({a, b, *others}) != len(link.endpoints):
+        twice = next(name for name in (a, b, *others) if [a, b, *others].count(name) > 1)
+        yield Finding((*path, "endpoints"), f"{twice} is twice on this segment, which would be a loop")
+
+
+def _check_change(change: Change, path: Path, stop_after_ns: int | None) -> Iterator[Finding]:
+    at = units.format_duration(change.at_ns)
+    if stop_after_ns is not None and change.at_ns >= stop_after_ns:
+        end = units.format_duration(stop_after_ns)
+        yield Finding((*path, "at"), f"{at}: never comes, since stop_after ends the run at {end}")
+    if not set(BothWays.model_fields) & change.model_fields_set:
+        yield Finding(path, "changes nothing; write for example delay: 50ms")
+    for here, part in ((path, change), *(((*path, way), getattr(change, way)) for way in WAYS)):
+        if "trace" in part.model_fields_set:
+            yield Finding((*here, "trace"), "a trace is of the whole run; change the rate: instead")
+
+
+def _check_direction(link: Link, states: list[Layers], way: Way) -> Iterator[Finding]:
+    directions = [_effective(layers, way) for layers in states]
+    has_rate = any(direction.rates_bit_per_s for direction in directions)
+    for layers, direction in zip(states, directions, strict=True):
+        other = _effective(layers, "b_to_a" if way == "a_to_b" else "a_to_b")
+        place = _Place(layers, way)
+        yield from _check_delay(direction, place)
+        yield from _check_queue(direction, place, direction.delay_ns + other.delay_ns, has_rate)
+        yield from _check_trace(direction, place)
+        yield from _check_wire(direction, place)
+    if "netem" in link.model_fields_set and link.netem.model_fields_set == set():
+        yield Finding((*states[0][0][0], "netem"), "says nothing")
+
+
+def _effective(layers: Layers, way: Way) -> Direction:
+    return effective(*(part for _, both in layers for part in (both, getattr(both, way))))
+
+
+class _Place:
+    """Finds where a value that counts was written."""
+
+    def __init__(self, layers: Layers, way: Way) -> None:
+        self.parts: list[tuple[Path, Part]] = []
+        for path, both in layers:
+            for here, part in ((path, both), ((*path, way), getattr(both, way))):
+                self.parts += [((*here, "netem"), part.netem), (here, part)]
+
+    def of(self, *names: str) -> Path:
+        """The path of an attribute such as ("delay", "jitter_ns"), at the last place that sets it."""
+        for path, part in reversed(self.parts):
+            found = self._within(path, part, names)
+            if found is not None:
+                return found
+        return (*self.parts[1][0], names[0])
+
+    def _within(self, path: Path, part: Part, names: tuple[str, ...]) -> Path | None:
+        for name in names:
+            if name not in part.model_fields_set:
+                return None
+            path = (*path, str(type(part).model_fields[name].validation_alias or name))
+            part = getattr(part, name)
+        return path
+
+
+def _check_delay(direction: Direction, place: _Place) -> Iterator[Finding]:
+    delay, loss = direction.delay, direction.loss
+    if delay.jitter_ns == 0:
+        if delay.distribution.name != "uniform":
+            message = f"{delay.distribution.name}: a distribution needs a jitter; write delay: {{mean: …, jitter: 2ms}}"
+            yield Finding(place.of("delay", "distribution"), message)
+        if delay.correlation:
+            yield Finding(place.of("delay", "correlation"), "a correlation needs a jitter; write jitter: 2ms")
+    if delay.jitter_ns > JITTER_NS_MAX:
+        longest = units.format_duration(JITTER_NS_MAX)
+        message = f"{units.format_duration(delay.jitter_ns)}: netem takes a jitter of at most {longest}"
+        yield Finding(place.of("delay", "jitter_ns"), message)
+    if direction.reorder.probability and direction.delay_ns == 0:
+        message = "reordering sends packets at once while others are delayed; write delay: too"
+        yield Finding(place.of("reorder", "probability"), message)
+    if loss.correlation and loss.random is None:
+        yield Finding(place.of("loss", "correlation"), "a correlation belongs to a random loss")
+
+
+def _check_queue(direction: Direction, place: _Place, round_trip_ns: int, has_rate: bool) -> Iterator[Finding]:
+    queue, has_rate_now = direction.queue, bool(direction.rates_bit_per_s)
+    if isinstance(queue.limit, BdpLimit | TimeLimit) and not has_rate_now:
+        what = "bdp" if isinstance(queue.limit, BdpLimit) else "time"
+        message = f"a limit in {what} needs a rate; write rate: too, or a limit in packets or bytes"
+        yield Finding(place.of("queue", "limit"), message)
+    elif isinstance(queue.limit, BdpLimit) and round_trip_ns == 0:
+        message = "a limit in bdp needs a delay; write delay: too, or a limit in packets or bytes"
+        yield Finding(place.of("queue", "limit"), message)
+    if queue.discipline != "fifo" and not has_rate:
+        message = f"{queue.discipline} needs a rate, since without one no queue forms; write rate: too"
+        yield Finding(place.of("queue", "discipline"), message)
+    for field, disciplines in DISCIPLINES_WITH.items():
+        if getattr(queue, field) and queue.discipline not in disciplines:
+            message = f"{queue.discipline} knows no such thing; it is of {', '.join(disciplines)}"
+            yield Finding(place.of("queue", field), message)
+    if queue.min_bytes is not None and queue.max_bytes is not None and not 0 < queue.min_bytes < queue.max_bytes:
+        low, high = units.format_size(queue.min_bytes), units.format_size(queue.max_bytes)
+        yield Finding(place.of("queue", "min_bytes"), f"{low}: must be more than 0 and less than max, {high}")
+
+
+def _check_trace(direction: Direction, place: _Place) -> Iterator[Finding]:
+    trace = direction.trace
+    if trace is None:
+        return
+    if direction.rate_bit_per_s is not None:
+        yield Finding(place.of("trace"), "a trace is the rate; remove rate:")
+    if trace.file is None:
+        return
+    if direction.queue.discipline != "fifo":
+        yield Finding(place.of("queue", "discipline"), "a trace from a file has a fifo queue; remove discipline:")
+    for field, name, wanted in (
+        ("delay", "jitter_ns", "a constant delay; remove jitter:"),
+        ("reorder", "probability", "packets in order; remove reorder:"),
+        ("duplicate", "probability", "each packet once; remove duplicate:"),
+    ):
+        if getattr(getattr(direction, field), name):
+            yield Finding(place.of(field, name), f"a trace from a file delivers {wanted}")
+
+
+def _check_wire(direction: Direction, place: _Place) -> Iterator[Finding]:
+    longest_ns = direction.delay_ns + 4 * direction.delay.jitter_ns
+    for rate in direction.rates_bit_per_s:
+        on_wire = rate * longest_ns // (8 * 10**9)
+        if on_wire > WIRE_BYTES_MAX:
+            limit_ns = max(WIRE_BYTES_MAX * 8 * 10**9 // rate // 1000 * 1000, 1)
+            yield Finding(
+                place.of("delay", "mean_ns"),
+                f"{units.format_duration(direction.delay_ns)}: at {units.format_rate(rate)} that is "
+                f"{on_wire / 1e9:.3g} GB on the wire, and a guest can hold {WIRE_BYTES_MAX / 1e9:.3g} GB; "
+                f"at most {units.format_duration(limit_ns)} would do",
+            )

@@ -1,0 +1,111 @@
+"""What links are in the course of time: their state at virtual 0, and each later one with the instant it begins."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dilaton.lab.impairments import Distribution
+from dilaton.lab.links import WAYS, Change, Direction, Link, Way, effective, find_link
+from dilaton.lab.model import Lab
+from dilaton.plan.links import egress, shape
+from dilaton.plan.model import EndChange, LinkChange
+from dilaton.plan.queues import Egress
+from dilaton.plan.tables import table
+
+
+@dataclass(frozen=True)
+class State:
+    """A link from an instant on: what its ends a and b do to the packets that leave by them."""
+
+    at_ns: int
+    egress: tuple[Egress, Egress]
+
+
+def states(link: Link, changes: Sequence[Change]) -> list[State]:
+    """All states of a link, the first at 0.
+
+    Args:
+        link: As the lab has it.
+        changes: Its changes, in the order of time; those of one instant in the order in which they count.
+    """
+    instants = sorted({0} | {change.at_ns for change in changes} | set(_steps(link)))
+    timeline = {way: [_direction(link, changes, way, at) for at in instants] for way in WAYS}
+    shapes = {way: shape(timeline[way]) for way in WAYS}
+    found: list[State] = []
+    for number, at in enumerate(instants):
+        now = {way: timeline[way][number] for way in WAYS}
+        round_trip_ns = sum(direction.delay_ns for direction in now.values())
+        a, b = (egress(now[way], shapes[way], link.mtu, round_trip_ns) for way in WAYS)
+        if not found or found[-1].egress != (a, b):
+            found.append(State(at, (a, b)))
+    return found
+
+
+def _steps(link: Link) -> list[int]:
+    """The instants at which schedules of rates have a step."""
+    traces = [link.direction(way).trace for way in WAYS]
+    return [at for trace in traces if trace is not None and trace.schedule is not None for at, _ in trace.schedule]
+
+
+def _direction(link: Link, changes: Sequence[Change], way: Way, at_ns: int) -> Direction:
+    """The parameters of a direction at an instant, its scheduled rate as a plain one."""
+    layers = [layer for change in changes if change.at_ns <= at_ns for layer in change.layers(way)]
+    direction = effective(link, getattr(link, way), *layers)
+    if direction.trace is None or direction.trace.schedule is None:
+        return direction
+    rate = [rate for at, rate in direction.trace.schedule if at <= at_ns][-1]
+    return direction.model_copy(update={"trace": None, "rate_bit_per_s": rate})
+
+
+def states_of_links(lab: Lab) -> list[list[State]]:
+    """The states of each link of a lab."""
+    changes: dict[int, list[Change]] = {}
+    for change in sorted(lab.changes, key=lambda change: change.at_ns):
+        changes.setdefault(find_link(change.link, lab.links), []).append(change)
+    return [states(link, changes.get(number, [])) for number, link in enumerate(lab.links)]
+
+
+def link_changes(lab: Lab, found: Sequence[Sequence[State]]) -> list[LinkChange]:
+    """The changes of the plan that lead from each state of each link to the next one, in the order of time."""
+    changes = (change for link, of_link in zip(lab.links, found, strict=True) for change in changes_of(link, of_link))
+    return sorted(changes, key=lambda change: change.at_ns)
+
+
+def changes_of(link: Link, found: Sequence[State]) -> list[LinkChange]:
+    """The changes of the plan that lead from each state of a link to the next one."""
+    return [
+        LinkChange(
+            at_ns=after.at_ns,
+            link=link.name,
+            ends=[
+                EndChange(node=end.node, interface=end.interface, egress=new)
+                for end, old, new in zip(link.endpoints, before.egress, after.egress, strict=True)
+                if old != new
+            ],
+        )
+        for before, after in itertools.pairwise(found)
+    ]
+
+
+def _directions(lab: Lab) -> Iterator[Direction]:
+    """The parameters of every direction as it begins, and what changes write."""
+    for link in lab.links:
+        yield from (link.direction(way) for way in WAYS)
+    for change in lab.changes:
+        yield from (effective(*change.layers(way)) for way in WAYS)
+
+
+def tables_of(lab: Lab) -> dict[str, list[int]]:
+    """The tables of all distributions that are used."""
+    used = {direction.delay.distribution for direction in _directions(lab)}
+    if used == {Distribution("uniform")}:
+        return {}
+    return {one.name: list(one.table or table(one.name)) for one in sorted(used, key=lambda one: one.name)}
+
+
+def traces_of(lab: Lab) -> dict[str, list[int]]:
+    """All delivery traces."""
+    traces = [direction.trace.file for direction in _directions(lab) if direction.trace is not None]
+    return {trace.name: list(trace.opportunities_ms) for trace in traces if trace is not None}

@@ -1,0 +1,247 @@
+"""What a lab asks of its links is what the kernel does: disciplines, losses of certain packets, traces, changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PYTHON, Outcome, RunLab
+
+LINKS = {
+    "codel": "rate: 10Mbit, delay: 1ms, queue: {discipline: codel, ecn: true, target: 2ms, interval: 50ms, limit: 77}",
+    "fq-codel": "rate: 10Mbit, queue: {discipline: fq_codel}",
+    "pie": "rate: 10Mbit, queue: {discipline: pie}",
+    "red": "rate: 10Mbit, delay: 10ms, queue: {discipline: red, limit: 100KB, min: 8KB, max: 24KB, ecn: true}",
+    "cake": "rate: 10Mbit, queue: {discipline: cake, limit: 1MB}",
+    "sfq": "rate: 10Mbit, queue: {discipline: sfq}",
+    "fq": "rate: 10Mbit, queue: {discipline: fq}",
+    "tbf": "rate: 10Mbit, queue: {discipline: tbf, burst: 10KB, limit: 20KB}",
+    "htb": "rate: 10Mbit, queue: {discipline: htb, burst: 10KB, limit: 30}",
+    "fast": "rate: 100Gbit, queue: {limit: 16000000B}",
+    "gemodel": 'netem: "loss gemodel 1% 10% 90% 0.1%"',
+    "state": 'netem: "loss state 1% 50% 2% 60% 0.5%"',
+    "twice": "rate: 10Mbit, duplicate: 1%",
+    "all": 'netem: "delay 10ms 2ms 25% distribution pareto loss 1% 25% duplicate 1% 10% corrupt 0.1% 5% reorder 2% 50% gap 5"',
+}
+"""A link to each of these nodes from the hub, in this order: the first is eth0."""
+
+SHOWN = {
+    "codel": [
+        "netem 1: root limit 195389 delay 1ms",
+        "hfsc 2: parent 1:1 default 1",
+        "codel 3: parent 2:1 limit 77p target 2ms interval 50ms ecn",
+    ],
+    "fq-codel": [
+        "netem 1: root limit 1000 rate 10000Tbit",
+        "hfsc 2: parent 1:1 default 1",
+        "fq_codel 3: parent 2:1 limit 1000p flows 1024 quantum 1514 target 5ms interval 100ms memory_limit 32Mb drop_batch 64",
+    ],
+    "pie": [
+        "netem 1: root limit 1000 rate 10000Tbit",
+        "hfsc 2: parent 1:1 default 1",
+        "pie 3: parent 2:1 limit 1000p target 15ms tupdate 20ms alpha 2 beta 20",
+    ],
+    "red": [
+        "netem 1: root limit 1953191 delay 10ms",
+        "hfsc 2: parent 1:1 default 1",
+        "red 3: parent 2:1 limit 100000b min 8000b max 24000b ecn",
+    ],
+    "cake": [
+        "netem 1: root limit 1000 rate 10000Tbit",
+        "cake 2: parent 1:1 bandwidth 10Mbit diffserv3 triple-isolate nonat nowash no-ack-filter split-gso rtt 100ms raw "
+        "overhead 0 memlimit 1000000b",
+    ],
+    "sfq": [
+        "netem 1: root limit 1000 rate 10000Tbit",
+        "hfsc 2: parent 1:1 default 1",
+        "sfq 3: parent 2:1 limit 1000p quantum 1514b depth 127 divisor 1024",
+    ],
+    "tbf": [
+        "netem 1: root limit 1000 rate 10000Tbit",
+        "tbf 2: parent 1:1 rate 10Mbit burst 10000b lat 3.44e+03s",
+        "bfifo 3: parent 2:1 limit 20000b",
+    ],
+    "htb": [
+        "netem 1: root limit 1000 rate 10000Tbit",
+        "htb 2: parent 1:1 r2q 10 default 0x1 direct_packets_stat 0 direct_qlen 1000",
+        "pfifo 3: parent 2:1 limit 30p",
+    ],
+    "gemodel": ["netem 1: root limit 1000 loss gemodel p 1% r 10% 1-h 90% 1-k 0.1%"],
+    "state": ["netem 1: root limit 1000 loss state p13 1% p31 50% p32 2% p23 60% p14 0.5%"],
+    "twice": [
+        "netem 1: root limit 1000 duplicate 1% rate 10000Tbit",
+        "hfsc 2: parent 1:1 default 1",
+        "pfifo 3: parent 2:1 limit 1000p",
+    ],
+    "all": [
+        "netem 1: root limit 3516625 delay 10ms 2ms 25% loss 1% 25% duplicate 1% 10% reorder 2% 50% corrupt 0.1% 5% gap 5"
+    ],
+}
+"""How `tc qdisc show` prints the disciplines of a link."""
+
+CHANGED_AT_S = 0.5
+
+TRACE_MS = [1, 1, 2, 5, 5, 5, 9, 10]
+TRACED_PACKETS = 300
+SIZE_BYTES = 700
+
+SEND = f"""
+import socket
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sender.connect(("traced", 9))
+packets = [number.to_bytes(4, "big").ljust({SIZE_BYTES - 28}) for number in range({TRACED_PACKETS})]
+for packet in packets:
+    sender.send(packet)
+"""
+
+SINK = """
+import json, socket, struct, time
+sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sink.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE
+sink.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS: when the kernel received it
+sink.bind(("", 9))
+print("[]", flush=True)
+got = []
+try:
+    while True:
+        data, (stamp, *_), *_ = sink.recvmsg(65536, 64)
+        seconds, ns = struct.unpack("=qq", stamp[2])
+        got.append((int.from_bytes(data[:4], "big"), seconds * 10**9 + ns))
+        sink.settimeout(1)
+except TimeoutError:
+    print(json.dumps(got))
+"""
+
+
+def lab() -> str:
+    """All links of this file around one hub."""
+    nodes = ", ".join(f"{name}: {{}}" for name in (*LINKS, "every", "listed", "traced", "near", "changed"))
+    links = "\n".join(f"  - {{endpoints: hub -- {name}, {fields}}}" for name, fields in LINKS.items())
+    python = [str(PYTHON), "-c"]
+    return f"""
+name: impairments
+time: {{drive: work, tdf: 10}}
+nodes: {{hub: {{}}, {nodes}}}
+links:
+{links}
+  - {{endpoints: hub -- every, a_to_b: {{loss: {{every: 3}}}}}}
+  - {{endpoints: hub -- listed, a_to_b: {{loss: {{packets: [2, 4]}}}}}}
+  - {{endpoints: hub -- traced, delay: 3ms, trace: {{file: trace}}}}
+  - {{endpoints: hub -- near, a_to_b: {{trace: {{file: trace}}, queue: {{limit: 20}}}}}}
+  - {{endpoints: hub -- changed, rate: 10Mbit, delay: {{mean: 10ms, jitter: 100us}}}}
+changes:
+  - {{at: {CHANGED_AT_S}s, link: changed -- hub, delay: 30ms, a_to_b: {{loss: {{every: 2}}}}}}
+run:
+  - {{on: hub, name: show, exec: tc qdisc show}}
+  - {{on: hub, name: rates, exec: sh -c 'tc class show dev eth0; tc class show dev eth9'}}
+  - {{on: hub, name: every, exec: ping -c 9 -i 0.01 -W 0.1 every}}
+  - {{on: hub, name: listed, exec: ping -c 6 -i 0.01 -W 0.1 listed}}
+  - {{on: hub, name: before, exec: ping -c 4 -i 0.05 changed}}
+  - {{on: hub, name: after, start: 0.6s, exec: ping -c 4 -i 0.05 -W 0.2 changed}}
+  - {{on: hub, name: later, start: 0.6s, exec: tc -s qdisc show dev eth{len(LINKS) + 4}}}
+  - {{on: traced, name: sink, exec: {json.dumps([*python, SINK])}, ready: {{output: "^.]"}}}}
+  - {{on: hub, name: send, exec: {json.dumps([*python, SEND])}, after: [sink, later]}}
+  - {{on: near, name: sink-near, exec: {json.dumps([*python, SINK])}, ready: {{output: "^.]"}}}}
+  - {{on: hub, name: send-near, exec: {json.dumps([*python, SEND.replace("traced", "near")])}, after: [sink-near, send]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def outcome(run_lab_once: RunLab, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """The one run that all tests look at."""
+    directory = tmp_path_factory.mktemp("lab")
+    (directory / "trace").write_text("".join(f"{instant}\n" for instant in TRACE_MS))
+    path = directory / "lab.yaml"
+    path.write_text(lab())
+    outcome = run_lab_once(path)
+    assert outcome.status == 0
+    return outcome
+
+
+@pytest.mark.parametrize("node", SHOWN)
+def test_tc_shows_what_was_asked_for(outcome: Outcome, node: str) -> None:
+    device = f" dev eth{list(LINKS).index(node)}"
+    lines = outcome.stdout("hub", "show").splitlines()
+    found = [line.replace(device, "").replace(" refcnt 2", "") for line in lines if f"{device} " in line]
+    assert [re.sub(" +", " ", line).strip().removeprefix("qdisc ") for line in found] == SHOWN[node]
+
+
+def test_shapers_have_the_rate_of_the_link(outcome: Outcome) -> None:
+    shown = outcome.stdout("hub", "rates")
+    assert "class hfsc 2:1 parent 2: leaf 3: rt m1 0bit d 0us m2 10Mbit" in shown
+    assert re.search(r"class htb 2:1 root leaf 3: prio 0 rate 100Gbit ceil 100Gbit burst \d+b", shown)
+
+
+def missing(outcome: Outcome, process: str, sent: int) -> list[int]:
+    """The numbers of the packets of a ping that had no reply."""
+    got = {int(number) for number in re.findall(r"icmp_seq=(\d+)", outcome.stdout("hub", process))}
+    return sorted(set(range(1, sent + 1)) - got)
+
+
+def test_exactly_the_packets_that_are_named_are_lost(outcome: Outcome) -> None:
+    assert missing(outcome, "every", 9) == [3, 6, 9]
+    assert missing(outcome, "listed", 6) == [2, 4]
+
+
+def test_a_change_comes_at_its_instant_and_leaves_alone_what_it_does_not_name(outcome: Outcome) -> None:
+    before, after = (outcome.process(name)["result"]["rtt"]["min"] for name in ("before", "after"))
+    assert (before, after) == (pytest.approx(0.020, abs=0.0005), pytest.approx(0.060, abs=0.0005))
+    assert missing(outcome, "after", 4) == [2, 4]
+    [event] = [event for event in outcome.events if event["kind"] == "link-changed"]
+    assert event["link"] == "hub:eth18--changed:eth0"
+    assert event["t_ns"] == pytest.approx(CHANGED_AT_S * 1e9, abs=100_000)
+    shown = outcome.stdout("hub", "later")
+    # tc prints what the kernel keeps, in steps of 64 ns.
+    assert re.search("delay 30ms  (99.*|100)us", shown)
+    assert "rate 10Mbit" in shown
+    # The disciplines are the same ones: what they have counted is still there.
+    assert [int(count) for count in re.findall(r"Sent \d+ bytes (\d+) pkt", shown)][:2] != [0, 0]
+
+
+def arrivals_ms(outcome: Outcome, node: str, process: str) -> dict[int, float]:
+    """When each packet arrived, in ms of virtual time."""
+    got = json.loads(outcome.stdout(node, process).splitlines()[-1])
+    # Instants of the guest's date, which begins the run at some date: the first opportunity of a cycle aligns them.
+    return {number: instant / 1e6 for number, instant in got}
+
+
+@pytest.mark.parametrize(("node", "process"), [("traced", "sink"), ("near", "sink-near")])
+def test_each_millisecond_delivers_the_bytes_of_its_opportunities(outcome: Outcome, node: str, process: str) -> None:
+    """The queue is never empty between its first and last packet, so each opportunity is used to its last byte."""
+    arrived = sorted(arrivals_ms(outcome, node, process).items())
+    first = arrived[0][1]
+    by_ms = Counter(round(instant - first) for _, instant in arrived)
+    assert all(abs(instant - first - round(instant - first)) < 0.05 for _, instant in arrived), "on whole milliseconds"
+    # Where in the trace the first packet left is unknown; exactly one place explains all arrivals.
+    places = [place for place in range(len(TRACE_MS)) if explains(by_ms, place)]
+    assert places, by_ms
+
+
+def explains(by_ms: Counter[int], place: int) -> bool:
+    """Whether packets that leave from opportunity number `place` on arrive as they did."""
+    period = TRACE_MS[-1]
+    total = sum(by_ms.values())
+    expected: Counter[int] = Counter()
+    for number in range(total):
+        opportunity = place + ((number + 1) * SIZE_BYTES - 1) // 1500
+        expected[opportunity // len(TRACE_MS) * period + TRACE_MS[opportunity % len(TRACE_MS)] - TRACE_MS[place]] += 1
+    return expected == by_ms
+
+
+def test_a_full_queue_before_a_trace_drops_from_its_end(outcome: Outcome) -> None:
+    assert len(arrivals_ms(outcome, "traced", "sink")) == TRACED_PACKETS
+    numbers = list(arrivals_ms(outcome, "near", "sink-near"))
+    assert numbers[:20] == list(range(20))
+    assert 20 <= len(numbers) < TRACED_PACKETS
+
+
+def test_a_module_that_is_missing_is_named_before_the_clock_is_released(run_lab: RunLab, tmp_path: Path) -> None:
+    plan = "name: x\nnodes: {a: {sysctls: {net.ipv4.tcp_congestion_control: nosuch}}}\n"
+    outcome = run_lab(plan)
+    assert outcome.status != 0
+    assert "module tcp_nosuch: not among those in" in outcome.terminal
+    assert outcome.events == [] if (outcome.path / "events.jsonl").exists() else True
