@@ -104,6 +104,36 @@ missing_for() {
     fi
 }
 
+# missing_daemons: network daemons that the tests run inside guests.
+missing_daemons() {
+    local pair
+    for pair in bird:bird2 ovs-vswitchd:openvswitch-switch ovs-testcontroller:openvswitch-testcontroller; do
+        PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
+    done
+    [[ -x /usr/lib/frr/zebra ]] || printf 'frr\n'
+}
+
+# install_daemons: as packages, since nodes see this machine's files and daemons have users and libraries of their own;
+# but not to run here. Their services are masked before they come, so that they start neither now nor at the next boot,
+# and where services are started without systemd, a policy forbids it meanwhile (invoke-rc.d(8)).
+install_daemons() {
+    local missing service policy=/usr/sbin/policy-rc.d has_policy
+    mapfile -t missing < <(missing_daemons)
+    ((${#missing[@]})) || return 0
+    if ! command -v apt-get >/dev/null || ! can_administrate; then
+        say "These Debian packages are missing, and the tests of routing daemons and Open vSwitch with them: ${missing[*]}"
+        return
+    fi
+    say "Installing Debian packages, without starting their services: ${missing[*]} …"
+    for service in bird frr openvswitch-switch openvswitch-testcontroller; do
+        [[ " ${missing[*]} " != *" $service"* ]] || as_administrator ln -sf /dev/null "/etc/systemd/system/$service.service"
+    done
+    has_policy=$([[ -e $policy ]] && echo yes || echo no)
+    [[ $has_policy == yes ]] || printf '#!/bin/sh\nexit 101\n' | as_administrator install -m 755 /dev/stdin "$policy"
+    quietly daemons apt_install "${missing[@]}"
+    [[ $has_policy == yes ]] || as_administrator rm -f "$policy"
+}
+
 # as_administrator COMMAND...: as root, by sudo that asks for nothing, or by sudo that can ask on a terminal.
 as_administrator() {
     if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
@@ -127,6 +157,7 @@ apt_install() {
 # up goes on: `dilaton run` and `dilaton doctor` say what they lack.
 install_packages() {
     local needed used missing sudo=''
+    if [[ $1 == dev ]]; then install_daemons; fi
     mapfile -t needed < <(missing_for_setup)
     mapfile -t used < <(missing_for "$1")
     missing=("${needed[@]}" "${used[@]}")

@@ -120,6 +120,7 @@ pub fn enter(node: &Node, run_dir: &str) -> Result<File> {
     mount(None::<&str>, "/", None::<&str>, private, None::<&str>).doing(|| "make mounts private".to_owned())?;
     mount_at("tmpfs", WORKSHOP, MsFlags::empty(), "mode=755")?;
     let root = mount_root(&node.name)?;
+    write_own_files(node, &root)?;
     bind_own_directories(&root)?;
     fill_dev(&root)?;
     mount_at("proc", &format!("{root}/proc"), MsFlags::empty(), "")?;
@@ -157,6 +158,17 @@ fn mount_root(node: &str) -> Result<String> {
 /// effect; and root's home cannot be read, so there root has one of its own.
 fn is_of_root() -> Result<bool> {
     Ok(stat("/").doing(|| "look at /".to_owned())?.st_uid == 0)
+}
+
+fn write_own_files(node: &Node, root: &str) -> Result<()> {
+    for file in &node.files {
+        let path = format!("{root}{}", file.path);
+        if let Some(directory) = Path::new(&path).parent() {
+            make_directory(&directory.to_string_lossy())?;
+        }
+        write(&path, &file.text).doing(|| format!("write {path}"))?;
+    }
+    Ok(())
 }
 
 fn bind_own_directories(root: &str) -> Result<()> {
@@ -273,7 +285,7 @@ mod tests {
         });
         let node: Node = serde_json::from_value(serde_json::json!({
             "name": "a", "guest": "guest0", "image": {"kind": "host"},
-            "interfaces": [interface], "bridge": null, "loopback": [], "routes": [], "sysctls": {}
+            "interfaces": [interface], "bridge": null, "loopback": [], "files": [], "routes": [], "sysctls": {}
         }))
         .unwrap();
         assert!(is_of_interface(&node, "net/ipv6/conf/eth0/disable_ipv6"));

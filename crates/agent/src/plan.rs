@@ -79,6 +79,8 @@ pub struct Node {
     pub bridge: Option<Bridge>,
     /// Addresses of its loopback, with prefix length.
     pub loopback: Vec<String>,
+    /// Files of its own, beside those of its file tree.
+    pub files: Vec<OwnFile>,
     /// Its static routes.
     pub routes: Vec<Route>,
     /// Values to write below /proc/sys.
@@ -121,6 +123,16 @@ pub struct Neighbour {
     pub address: String,
     /// Its Ethernet address.
     pub mac: String,
+}
+
+/// A file of a node.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnFile {
+    /// Where it is in the node.
+    pub path: String,
+    /// What is in it.
+    pub text: String,
 }
 
 /// A kernel bridge.

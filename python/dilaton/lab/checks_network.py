@@ -9,10 +9,10 @@ from itertools import combinations, pairwise
 from dilaton.lab import syntax
 from dilaton.lab.errors import Finding, Path
 from dilaton.lab.impairments import BdpLimit
-from dilaton.lab.kinds import KINDS, SWITCH
+from dilaton.lab.kinds import KINDS, MANAGEMENT, OVS, SWITCH
 from dilaton.lab.links import Link
 from dilaton.lab.model import Lab, Node
-from dilaton.lab.segments import is_switch, segments, without_lans
+from dilaton.lab.segments import is_port_of_switch, is_switch, segments, without_lans
 from dilaton.lab.union import Union
 
 NAMES_SHOWN = 5
@@ -30,6 +30,7 @@ def check_network(lab: Lab) -> Iterator[Finding]:
         yield from _check_loops(lab)
         yield from _check_connected(lab)
         yield from _check_given_addresses(lab)
+        yield from _check_controllers(lab)
 
 
 def _check_inheritance(lab: Lab) -> Iterator[Finding]:
@@ -56,7 +57,9 @@ def _check_inheritance(lab: Lab) -> Iterator[Finding]:
         if node.group is not None and node.group not in lab.groups and not is_of_topology:
             yield Finding(("nodes", name, "group"), _unknown("group", node.group, list(lab.groups)))
         if node.stp and not is_switch(node):
-            yield Finding(("nodes", name, "stp"), f"{name} is no switch; only the kind {SWITCH} has a spanning tree")
+            yield Finding(
+                ("nodes", name, "stp"), f"{name} is no switch; only the kinds {SWITCH} and {OVS} have a spanning tree"
+            )
 
 
 def _check_pools(lab: Lab) -> Iterator[Finding]:
@@ -86,7 +89,7 @@ def _check_loops(lab: Lab) -> Iterator[Finding]:
     """A frame goes round in a loop of switches for ever, unless the spanning tree protocol opens the loop."""
     joined = Union()
     for number, link in enumerate(lab.links):
-        ends = [end.node for end in link.endpoints if is_switch(lab.nodes[end.node])]
+        ends = [end.node for end in link.endpoints if is_port_of_switch(lab, end)]
         for one, other in pairwise(ends):
             if not joined.join(one, other) and not (lab.nodes[one].stp or lab.nodes[other].stp):
                 message = f"closes a loop of switches by joining {one} and {other}; give them stp: true"
@@ -138,6 +141,24 @@ def _check_given_addresses(lab: Lab) -> Iterator[Finding]:
             elif address.network != networks[address.version, place]:
                 network = networks[address.version, place]
                 yield Finding(path, f"{address} is not in {network}, the network of this segment")
+
+
+def _check_controllers(lab: Lab) -> Iterator[Finding]:
+    """A switch reaches its controller by an interface of its own."""
+    flat = without_lans(lab)
+    shared = [{port.node for port in segment.ports} for segment in segments(flat)]
+    for name, node in lab.nodes.items():
+        if node.controller is None:
+            continue
+        path: Path = ("nodes", name, "controller")
+        host = node.controller.node
+        if node.kind != OVS:
+            yield Finding(path, f"{name} is no Open vSwitch; only the kind {OVS} has a controller")
+        elif host not in lab.nodes:
+            yield Finding(path, _unknown("node", host, list(lab.nodes)))
+        elif not any({name, host} <= nodes for nodes in shared):
+            message = f"no link leads from {name} to {host}; write one, such as {host} -- {name}:{MANAGEMENT}0"
+            yield Finding(path, message)
 
 
 def _overlap(one: IPv4Network | IPv6Network, other: IPv4Network | IPv6Network) -> bool:

@@ -10,6 +10,7 @@ What one field alone can get wrong is refused here; what takes the whole lab to 
 from __future__ import annotations
 
 import posixpath
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -17,6 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, Validat
 
 from dilaton.lab import syntax, units
 from dilaton.lab.addressing import Addressing
+from dilaton.lab.configs import FileText, read_beside
 from dilaton.lab.expect import Expectation, parse_expectation
 from dilaton.lab.impairments import count, duration
 from dilaton.lab.inheritance import inherit
@@ -41,6 +43,24 @@ class Time(Part):
     tdf: Annotated[InstanceOf[Fraction], BeforeValidator(units.parse_tdf)] = Fraction(1)
 
 
+@dataclass(frozen=True)
+class Controller:
+    """Where an OpenFlow controller listens."""
+
+    node: str
+    port: int
+
+
+def _parse_controller(value: object) -> object:
+    if value is None or isinstance(value, Controller):
+        return value
+    return Controller(*syntax.parse_controller(value))
+
+
+def _read_config(value: object, info: ValidationInfo) -> FileText:
+    return value if isinstance(value, FileText) else read_beside(value, (info.context or {}).get("directory", "."))
+
+
 class Node(Part):
     """An emulated machine. `sysctls` has keys with slashes, as the plan wants them."""
 
@@ -49,6 +69,10 @@ class Node(Part):
     it has two links or more."""
     group: Text | None = None
     """Whose settings it inherits."""
+    config: Annotated[InstanceOf[FileText], BeforeValidator(_read_config)] | None = None
+    """Of a router with a routing daemon: its configuration, instead of the generated one; written as a file's path."""
+    controller: Annotated[InstanceOf[Controller], BeforeValidator(_parse_controller)] | None = None
+    """Of an Open vSwitch; None: it is a switch that learns by itself."""
     stp: Flag = False
     """Of a switch: whether it runs the spanning tree protocol."""
     image: Annotated[Literal["host"], BeforeValidator(syntax.parse_image)] = "host"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dilaton.lab.kinds import SWITCH, SWITCHES
+from dilaton.lab.kinds import OVS, SWITCH, SWITCHES, is_management
 from dilaton.lab.links import Direction, Endpoint, Link, effective
 from dilaton.lab.model import Lab, Node
 from dilaton.lab.union import Union
@@ -70,6 +70,12 @@ def _ports(link: Link, switch: str) -> Iterator[Link]:
         yield Link.model_validate(fields | {"endpoints": ends, "b_to_a": down})
 
 
+def is_port_of_switch(lab: Lab, end: Endpoint) -> bool:
+    """Whether an end of a link is a port of a switch, which has no address."""
+    node = lab.nodes[end.node]
+    return is_switch(node) and not (node.kind == OVS and is_management(end.interface))
+
+
 def is_switch(node: Node) -> bool:
     """Whether a node passes on frames."""
     return node.kind in SWITCHES
@@ -80,18 +86,16 @@ def segments(lab: Lab) -> list[Segment]:
     joined = Union()
     switches = [name for name, node in lab.nodes.items() if is_switch(node)]
     for link in lab.links:
-        a, b = (end.node for end in link.endpoints)
-        if is_switch(lab.nodes[a]) and is_switch(lab.nodes[b]):
-            joined.join(a, b)
+        a, b = link.endpoints
+        if is_port_of_switch(lab, a) and is_port_of_switch(lab, b):
+            joined.join(a.node, b.node)
     switched: dict[object, Segment] = {}
     found: list[Segment] = []
     for number, link in enumerate(lab.links):
         ports = [
-            Port(end.node, number, side)
-            for side, end in enumerate(link.endpoints)
-            if not is_switch(lab.nodes[end.node])
+            Port(end.node, number, side) for side, end in enumerate(link.endpoints) if not is_port_of_switch(lab, end)
         ]
-        between = [end.node for end in link.endpoints if is_switch(lab.nodes[end.node])]
+        between = [end.node for end in link.endpoints if is_port_of_switch(lab, end)]
         if not between:
             found.append(Segment(ports))
             continue

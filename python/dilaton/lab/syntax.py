@@ -159,6 +159,15 @@ def parse_interface(value: object) -> str:
     return text
 
 
+def parse_controller(value: object) -> tuple[str, int]:
+    """Reads where an OpenFlow controller listens: `tcp:c0:6653`."""
+    text = parse_text(value)
+    match = re.fullmatch(r"tcp:([^:\s]+)(?::(\d{1,5}))?", text, re.ASCII)
+    if match is None or not 0 < int(match[2] or 6653) < 65536:
+        raise ValueError(f"{text}: a controller is written as tcp:NODE:PORT, such as tcp:c0:6653")
+    return match[1], int(match[2] or 6653)
+
+
 def parse_queue_limit(value: object) -> tuple[str, Fraction]:
     """Reads `1000` (packets), `256KB` (bytes), `1bdp` or `50ms` (what the rate sends in that time).
 

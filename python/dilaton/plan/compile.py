@@ -34,7 +34,7 @@ def compile(lab: Lab) -> Plan:
         traces=traces_of(lab),
         changes=link_changes(network.lab, network.states),
         hosts=network.hosts(),
-        processes=[schedule.process(process) for process in lab.run],
         measure=measurement(lab.measure),
+        processes=[*network.processes(), *(schedule.process(process) for process in lab.run)],
         checks=[Check(text=expectation.text) for expectation in lab.expect],
     )

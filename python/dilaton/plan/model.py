@@ -69,6 +69,13 @@ class Route(Part):
     """Which hop (by its number) each of so many equal shares of the flows takes; empty: as the kernel divides them."""
 
 
+class OwnFile(Part):
+    """A file of a node, above those of its file tree."""
+
+    path: str
+    text: str
+
+
 class Bridge(Part):
     """A kernel bridge over all interfaces of a node."""
 
@@ -93,6 +100,7 @@ class Node(Part):
     bridge: Bridge | None
     loopback: list[str]
     """Addresses of the interface `lo` besides 127.0.0.1 and ::1, with prefix length."""
+    files: list[OwnFile]
     routes: list[Route]
     sysctls: dict[str, str]
     """Written below /proc/sys in the node, keys with slashes, e.g. `net/ipv4/ip_forward`."""

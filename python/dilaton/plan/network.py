@@ -9,7 +9,7 @@ from dilaton.lab.segments import Port, segments
 from dilaton.plan import addresses, guests, kinds
 from dilaton.plan.addresses import NamedAddress, ip, plan_addresses
 from dilaton.plan.changes import states_of_links
-from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbour, Node
+from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbour, Node, Process
 from dilaton.plan.paths import Paths
 from dilaton.plan.routes import Routes
 
@@ -53,7 +53,8 @@ class Network:
         self._recipes = {name: kinds.recipe(kind) for name, kind in self._kinds.items()}
         self._segments = segments(lab)
         forwarding = frozenset(name for name, recipe in self._recipes.items() if recipe.forwards(degrees[name]))
-        has_loopbacks = lab.addressing.loopback is not None
+        self._forwarding = forwarding
+        has_loopbacks = lab.addressing.loopback is not None or lab.routing.policy == "ospf"
         routers = [name for name in lab.nodes if has_loopbacks and name in forwarding]
         self.addresses = plan_addresses(lab, self._segments, routers)
         paths = Paths(lab, self._segments, forwarding)
@@ -70,6 +71,7 @@ class Network:
             for name, ports in self._ports.items()
             for number, port in enumerate(ports)
         }
+        self._segment_of = {port: segment for segment in self._segments for port in segment.ports}
         self._prefixes = {
             port: self.addresses.prefixes[number]
             for number, segment in enumerate(self._segments)
@@ -89,10 +91,7 @@ class Network:
         written = self.lab.nodes[name]
         ports = self._ports[name]
         interfaces = [self._interface(port) for port in ports]
-        has_ipv6 = any(6 in self.addresses.addresses.get(port, {}) for port in ports)
-        hash_policy = HASH_POLICIES[self.lab.routing.hash] if self.lab.routing.policy == "ecmp" else 0
-        site = kinds.Site(name, written, [one.name for one in interfaces], has_ipv6, hash_policy)
-        parts = self._recipes[name].make(site)
+        parts = self._parts(name)
         sysctls = SYSCTLS | {
             f"net/ipv6/conf/{interface.name}/disable_ipv6": "1"
             for interface, port in zip(interfaces, ports, strict=True)
@@ -108,9 +107,54 @@ class Network:
                 f"{ip(version, value)}/{addresses.BITS[version]}"
                 for version, value in self.addresses.loopbacks.get(name, {}).items()
             ],
+            files=parts.files,
             routes=self._routes.of(name),
             sysctls=sysctls | parts.sysctls | written.sysctls,
         )
+
+    def processes(self) -> list[Process]:
+        """The daemons that kinds of nodes bring with them."""
+        return [process for name in self.lab.nodes for process in self._parts(name).processes]
+
+    def _parts(self, name: str) -> kinds.Parts:
+        """What the node's kind makes of it."""
+        ports = self._ports[name]
+        routing = self.lab.routing
+        loopback = self.addresses.loopbacks.get(name, {}).get(4)
+        site = kinds.Site(
+            name,
+            self.lab.nodes[name],
+            [self._name(port) for port in ports],
+            has_ipv6=any(6 in self.addresses.addresses.get(port, {}) for port in ports),
+            hash_policy=HASH_POLICIES[routing.hash] if routing.policy in ("ecmp", "ospf") else 0,
+            adjacencies=[self._adjacency(port) for port in ports if port in self._segment_of],
+            router_id=ip(4, loopback) if loopback is not None else "",
+            daemon=routing.daemon if routing.policy == "ospf" else None,
+            controller=self._controller(name),
+        )
+        return self._recipes[name].make(site)
+
+    def _controller(self, name: str) -> str | None:
+        """Where the controller of a switch listens: its address on a segment that both are on."""
+        controller = self.lab.nodes[name].controller
+        if controller is None:
+            return None
+        shared = (self._segment_of[port] for port in self._ports[name] if port in self._segment_of)
+        there = next(port for segment in shared for port in segment.ports if port.node == controller.node)
+        return f"tcp:{ip(4, self.addresses.addresses[there][4])}:{controller.port}"
+
+    def _adjacency(self, port: Port) -> kinds.Adjacency:
+        segment = self._segment_of[port]
+        others = [other for other in segment.ports if other != port]
+        return kinds.Adjacency(
+            interface=self._name(port),
+            cost=self.lab.links[port.link].cost,
+            is_stub=not any(other.node in self._forwarding for other in others),
+            is_point_to_point=port in self._peers,
+        )
+
+    def _name(self, port: Port) -> str:
+        return self.lab.links[port.link].endpoints[port.side].interface
 
     def _interface(self, port: Port) -> Interface:
         link = self.lab.links[port.link]
@@ -118,7 +162,7 @@ class Network:
         other = self._peers.get(port)
         neighbours = self.addresses.addresses.get(other, {}) if other else {}
         return Interface(
-            name=link.endpoints[port.side].interface,
+            name=self._name(port),
             mac=self._macs[port],
             mtu=link.mtu,
             offload=link.offload,
@@ -151,6 +195,6 @@ class Network:
             for version, value in self.addresses.loopbacks.get(name, {}).items():
                 yield NamedAddress(name, "", version, ip(version, value))
             for port in ports:
-                interface = self.lab.links[port.link].endpoints[port.side].interface
+                interface = self._name(port)
                 for version, value in self.addresses.addresses.get(port, {}).items():
                     yield NamedAddress(name, interface, version, ip(version, value))

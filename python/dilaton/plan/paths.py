@@ -51,7 +51,8 @@ class Paths:
         """The paths over these segments, through these nodes."""
         self._costs = [link.cost for link in lab.links]
         self._segments = segments
-        self._forwarding = forwarding
+        self.forwarding = forwarding
+        """The nodes that paths may lead through."""
         self.ports: dict[str, list[tuple[Port, int]]] = {name: [] for name in lab.nodes}
         """For each node its interfaces with the positions of their segments, in the order of links."""
         for number, segment in enumerate(segments):
@@ -72,7 +73,7 @@ class Paths:
 
     def target(self, node: str) -> Vertex:
         """The vertex to which paths to a node lead: itself, or for a stub that which its segment is reached by."""
-        if node in self._forwarding or not self.is_stub(node):
+        if node in self.forwarding or not self.is_stub(node):
             return node
         [(own, number)] = self.ports[node]
         segment = self._segments[number]
@@ -97,7 +98,7 @@ class Paths:
                 nearest = [
                     hop
                     for hop in way.hops
-                    if (hop.other.node in self._forwarding or hop.other.node == target)
+                    if (hop.other.node in self.forwarding or hop.other.node == target)
                     and distances.get(hop.other.node) == rest
                 ]
                 if nearest and (best is None or way.cost + rest < best):
@@ -108,7 +109,7 @@ class Paths:
         return found
 
     def _distances(self, target: Vertex) -> dict[Vertex, int]:
-        if isinstance(target, str) and target not in self._forwarding:
+        if isinstance(target, str) and target not in self.forwarding:
             # It forwards nothing, so no path leads through it; but here all paths begin at it.
             edges = list(self._edges_from(target))
             self._reversed.add_weighted_edges_from(edges)
@@ -125,7 +126,7 @@ class Paths:
         graph: networkx.DiGraph[Any] = networkx.DiGraph()
         graph.add_nodes_from(name for name in self.ports if self._is_vertex(name))
         graph.add_nodes_from(number for number, segment in enumerate(self._segments) if not _is_direct(segment))
-        for name in self._forwarding:
+        for name in self.forwarding:
             graph.add_weighted_edges_from(self._edges_from(name))
         for number, segment in enumerate(self._segments):
             if not _is_direct(segment):
@@ -147,7 +148,7 @@ class Paths:
         return ways
 
     def _is_vertex(self, node: str) -> bool:
-        return node in self._forwarding or not self.is_stub(node)
+        return node in self.forwarding or not self.is_stub(node)
 
     def _edges_from(self, node: str) -> list[tuple[Vertex, Vertex, int]]:
         """The reversed edges from a node: who can send to it directly, and at what cost."""

@@ -82,7 +82,7 @@ class Routes:
     def __init__(self, lab: Lab, segments: Sequence[Segment], paths: Paths, plan: AddressPlan) -> None:
         """Computes the next hops of every node to every unit."""
         self._lab, self._paths, self._plan = lab, paths, plan
-        self._is_ecmp = lab.routing.policy == "ecmp"
+        self._is_ecmp = lab.routing.policy in ("ecmp", "ospf")
         self._units: dict[Version, list[Unit]] = {4: [], 6: []}
         for number, segment in enumerate(segments):
             for prefix in plan.prefixes[number].values():
@@ -97,14 +97,17 @@ class Routes:
         """The hops of each node, by number."""
         numbers = {name: {hop: number for number, hop in enumerate(ways)} for name, ways in self._ways.items()}
         self._hops: dict[str, dict[Vertex, Hops]] = {name: {} for name in lab.nodes}
-        if lab.routing.policy != "none":
+        if lab.routing.policy in ("shortest-path", "ecmp") or any(
+            len(paths.ports[name]) > 1 and name not in paths.forwarding for name in lab.nodes
+        ):
             for target in sorted(targets, key=str):
                 for node, hops in paths.hops(target).items():
                     self._hops[node][target] = sum(1 << numbers[node][hop] for hop in hops)
 
     def of(self, node: str) -> list[Route]:
         """The routes of a node: one to everything where there is only one way."""
-        if self._lab.routing.policy == "none" or not self._paths.ports[node]:
+        has_daemon = self._lab.routing.policy == "ospf" and node in self._paths.forwarding
+        if self._lab.routing.policy == "none" or has_daemon or not self._paths.ports[node]:
             return []
         spread = Spread(self._lab.seed, node)
         routes = []

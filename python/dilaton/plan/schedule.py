@@ -12,6 +12,11 @@ GRACE_NS = 10**9
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+def environment(node: str) -> dict[str, str]:
+    """The environment that every process of a node has."""
+    return {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "HOSTNAME": node}
+
+
 def process(written: lab.Process) -> Process:
     """The process of a plan that a lab's process means."""
     output = f"nodes/{written.on}/{written.name}"
@@ -19,7 +24,7 @@ def process(written: lab.Process) -> Process:
         name=written.name,
         node=written.on,
         argv=written.argv,
-        env={"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "HOSTNAME": written.on} | written.env,
+        env=environment(written.on) | written.env,
         cwd=written.cwd,
         user=written.user,
         stdin=written.stdin,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from ipaddress import ip_interface
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dilaton.lab import Lab, LabError, loads
+from dilaton.lab import Lab, LabError, load, loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Node, Plan
 from dilaton.plan.queues import Netem, RandomLoss
@@ -230,6 +231,58 @@ def test_a_node_inherits_from_its_group_then_its_kind_then_the_defaults() -> Non
     assert sysctls("c") == ["0", "0", None, None]
 
 
+def file_of(found: Plan, name: str, path: str) -> str:
+    return next(file.text for file in node(found, name).files if file.path == path)
+
+
+OSPF = SQUARE.replace("a -- b", "{endpoints: a -- b, cost: 5}") + "routing: {policy: ospf, daemon: %s}\n"
+
+
+def test_routers_with_bird_speak_ospf_to_routers_and_tell_of_their_hosts() -> None:
+    found = plan(OSPF % "bird")
+    text = file_of(found, "d", "/etc/dilaton/bird.conf")
+    assert "router id 192.168.0.4;" in text
+    assert 'interface "eth0" { cost 1; type ptp; };' in text
+    assert 'interface "eth2" { cost 1; type ptp; stub on; };' in text
+    assert 'interface "eth0" { cost 5; type ptp; };' in file_of(found, "a", "/etc/dilaton/bird.conf")
+    assert [process.name for process in found.processes] == ["a-bird", "b-bird", "c-bird", "d-bird"]
+    assert node(found, "d").routes == []
+    assert [route.to for route in node(found, "h").routes] == ["default"]
+
+
+def test_routers_with_frr_have_zebra_and_then_ospfd() -> None:
+    found = plan(OSPF % "frr")
+    text = file_of(found, "a", "/etc/dilaton/ospfd.conf")
+    assert "interface eth0\n ip ospf area 0\n ip ospf cost 5\n ip ospf network point-to-point\n" in text
+    assert "passive" in file_of(found, "d", "/etc/dilaton/ospfd.conf")
+    assert [(one.name, one.after) for one in found.processes][:2] == [("a-zebra", []), ("a-ospfd", ["a-zebra"])]
+
+
+def test_a_configuration_may_be_given(tmp_path: Path) -> None:
+    (tmp_path / "own.conf").write_text("router id 1.2.3.4;\n")
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("name: x\nnodes: {a: {kind: router, config: own.conf}, b: {}}\nlinks: [a -- b]\nrouting: ospf\n")
+    assert file_of(compile_plan(load(lab)), "a", "/etc/dilaton/bird.conf") == "router id 1.2.3.4;\n"
+
+
+OPENFLOW = """
+nodes: {a: , b: , c0: {kind: host}, s1: {kind: ovs, controller: "tcp:c0:6654"}, s2: {kind: ovs}}
+links: [a -- s1, s1 -- s2, s2 -- b, "c0 -- s1:mgmt0"]
+"""
+
+
+def test_open_vswitch_has_all_ports_but_the_one_to_its_controller_and_leaves_their_queues_alone() -> None:
+    found = plan(OPENFLOW)
+    text = file_of(found, "s1", "/etc/dilaton/ovs.sh")
+    assert "add-port br0 eth0 -- set port eth0 qos=@links -- add-port br0 eth1" in text
+    assert "mgmt0" not in text
+    assert "set-controller br0 tcp:10.0.0.0:6654" in text and "set-fail-mode br0 secure" in text
+    assert "set-fail-mode br0 standalone" in file_of(found, "s2", "/etc/dilaton/ovs.sh")
+    assert addresses(found)["s1:mgmt0"] == ["10.0.0.1/31"]
+    assert addresses(found)["s1:eth0"] == []
+    assert "openvswitch" in found.guests[0].modules
+
+
 MISTAKES: list[tuple[str, str, str]] = [
     ("an unknown kind", "nodes: {a: {kind: ruoter}}\n", "nodes.a.kind: unknown kind ruoter; did you mean router?"),
     ("an unknown group", "nodes: {a: {group: x}}\n", "nodes.a.group: unknown group x; the lab defines no group"),
@@ -305,6 +358,26 @@ MISTAKES: list[tuple[str, str, str]] = [
         "a direction of a segment",
         "nodes: {a: , b: , c: }\nlinks: [{endpoints: [a, b, c], a_to_b: {loss: 1%}}]\n",
         "links[0].a_to_b: a segment of 3 nodes has no such direction",
+    ),
+    (
+        "a controller that no link leads to",
+        "nodes: {c: , s: {kind: ovs, controller: tcp:c}}\nlinks: [c -- s]\n",
+        "nodes.s.controller: no link leads from s to c; write one, such as c -- s:mgmt0",
+    ),
+    (
+        "a controller of a bridge",
+        "nodes: {c: , s: {kind: switch, controller: tcp:c}}\nlinks: [c -- s]\n",
+        "nodes.s.controller: s is no Open vSwitch",
+    ),
+    (
+        "a controller without a node",
+        "nodes: {s: {kind: ovs, controller: c0}}\n",
+        "nodes.s.controller: c0: a controller is written as tcp:NODE:PORT",
+    ),
+    (
+        "a configuration that is not there",
+        "nodes: {a: {kind: router, config: no.conf}}\n",
+        "nodes.a.config: no.conf: cannot be read: No such file",
     ),
     ("an unknown policy", "routing: rip\nnodes: {a: }\n", "routing.policy: rip: not a routing policy"),
 ]

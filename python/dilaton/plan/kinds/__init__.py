@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dilaton.plan.kinds import host, router, switch
-from dilaton.plan.kinds.recipe import Recipe, Site
+from dilaton.plan.kinds import host, ovs, router, switch
+from dilaton.plan.kinds.recipe import Adjacency, Parts, Recipe, Site
 
-_RECIPES = {"host": host.RECIPE, "router": router.RECIPE, "switch": switch.RECIPE}
+_RECIPES = {"host": host.RECIPE, "ovs": ovs.RECIPE, "router": router.RECIPE, "switch": switch.RECIPE}
 
 
 def recipe(kind: str | None) -> Recipe:
@@ -13,4 +13,4 @@ def recipe(kind: str | None) -> Recipe:
     return _RECIPES[kind or "host"]
 
 
-__all__ = ["Recipe", "Site", "recipe"]
+__all__ = ["Adjacency", "Parts", "Recipe", "Site", "recipe"]

@@ -6,7 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dilaton.lab.model import Node
-from dilaton.plan.model import Bridge
+from dilaton.plan.model import Bridge, OwnFile, Process
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """An interface of a router.
+
+    Attributes:
+        interface: Its name.
+        cost: What it costs to leave by it.
+        is_stub: Whether there is no other router behind it.
+        is_point_to_point: Whether it is an end of a link between two nodes.
+    """
+
+    interface: str
+    cost: int
+    is_stub: bool
+    is_point_to_point: bool
 
 
 @dataclass(frozen=True)
@@ -18,6 +35,10 @@ class Site:
         node: The node as the lab has it, with all that it inherits.
         interfaces: The names of its interfaces, in the order of links.
         has_ipv6: Whether it has IPv6 addresses.
+        adjacencies: Its interfaces with addresses, as a routing daemon sees them.
+        router_id: An address that stands for the node, or empty.
+        controller: Where its OpenFlow controller listens, as ovs-vsctl wants it, if it has one.
+        daemon: The routing daemon that the lab wants on routers, if any.
         hash_policy: What a flow is to a router with several equal paths: net.ipv4.fib_multipath_hash_policy.
     """
 
@@ -26,6 +47,10 @@ class Site:
     interfaces: list[str]
     has_ipv6: bool
     hash_policy: int
+    adjacencies: list[Adjacency] = field(default_factory=list)
+    router_id: str = ""
+    daemon: str | None = None
+    controller: str | None = None
 
 
 @dataclass(frozen=True)
@@ -34,6 +59,8 @@ class Parts:
 
     sysctls: dict[str, str] = field(default_factory=dict)
     bridge: Bridge | None = None
+    files: list[OwnFile] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,15 @@
-"""`router`: forwards packets, by the routes of the plan."""
+"""`router`: forwards packets, by the routes of the plan or of a routing daemon."""
 
 from __future__ import annotations
 
+from dilaton.plan.kinds import bird, frr
 from dilaton.plan.kinds.recipe import FORWARDING, FORWARDING_IPV6, Parts, Recipe, Site
+
+DAEMONS = {"bird": bird.parts, "frr": frr.parts}
 
 
 def make(site: Site) -> Parts:
-    """Forwarding, and what a flow is where paths are equal."""
+    """Forwarding, what a flow is where paths are equal, and the routing daemon."""
     sysctls = dict(FORWARDING)
     if site.hash_policy:
         sysctls["net/ipv4/fib_multipath_hash_policy"] = str(site.hash_policy)
@@ -14,7 +17,10 @@ def make(site: Site) -> Parts:
         sysctls |= FORWARDING_IPV6
         if site.hash_policy:
             sysctls["net/ipv6/fib_multipath_hash_policy"] = str(site.hash_policy)
-    return Parts(sysctls=sysctls)
+    if site.daemon is None:
+        return Parts(sysctls=sysctls)
+    files, processes = DAEMONS[site.daemon](site)
+    return Parts(sysctls=sysctls, files=files, processes=processes)
 
 
 RECIPE = Recipe(forwards=lambda interfaces: True, make=make)
