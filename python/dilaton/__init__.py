@@ -6,9 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dilaton.lab.topology import Topology
     from dilaton.run.loading import Run
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> type[Topology]:
+    # `dilaton.Topology`, without the cost of importing it where it is not used.
+    if name == "Topology":
+        from dilaton.lab.topology import Topology
+
+        return Topology
+    raise AttributeError(f"module dilaton has no attribute {name}")
 
 
 def load(path: str | Path) -> Run:

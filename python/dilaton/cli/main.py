@@ -90,14 +90,24 @@ def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None, setting
 
 @app.command()
 def report(
-    run_dir: RunDirectory,
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN|addressing", help="A run directory; or the word addressing.")],
+    lab: Annotated[
+        Path | None, typer.Argument(metavar="[LAB]", help="With addressing: the lab whose addresses are printed.")
+    ] = None,
     formats: Annotated[
         list[str] | None,
         typer.Option("--format", metavar="svg|pdf|png|csv|parquet", help="Write figures and tables as files instead."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where [default: RUN/report].")] = None,
 ) -> None:
-    """Write report.html of a run: one page with its figures and tables; or these as files."""
+    """Write report.html of a run: a page with its figures and tables; or these as files. Or print a lab's addresses."""
+    if lab is not None:
+        if str(run_dir) != "addressing":
+            print(f"{run_dir}: not a report of a lab; write dilaton report addressing {lab}", file=sys.stderr)
+            raise typer.Exit(BAD_INPUT)
+        from dilaton.cli.addressing import print_addressing
+
+        raise typer.Exit(print_addressing(lab))
     from dilaton.cli.report import report as write
 
     raise typer.Exit(write(run_dir, formats or [], out))

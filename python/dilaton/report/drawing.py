@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import matplotlib
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 
 from dilaton.lab.kinds import HOST, ROUTER, SWITCH
 from dilaton.lab.links import Link
@@ -30,7 +30,10 @@ INCHES_PER_STEP = 0.75
 
 def draw(lab: Lab, path: Path) -> None:
     """Writes a picture of a lab, of the kind that the file's suffix says (.svg, .png, .pdf)."""
-    figure(lab).savefig(path, bbox_inches="tight", dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    # Text stays text, and nothing in the file depends on when it was made.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dilaton"}):
+        dated = {"Date": None} if path.suffix == ".svg" else {"CreationDate": None} if path.suffix == ".pdf" else None
+        figure(lab).savefig(path, bbox_inches="tight", dpi=150, metadata=dated)
 
 
 def figure(lab: Lab) -> Figure:
@@ -71,8 +74,9 @@ def figure(lab: Lab) -> Figure:
         for name, place in places.items():
             offset = (0, -size * 0.75 - 1)
             text = min(8.0, max(4.0, size * 0.75))
-            label = axes.annotate(name, place, offset, textcoords="offset points", ha="center", va="top", fontsize=text)
-            label.set_path_effects([withStroke(linewidth=text / 4, foreground="white")])
+            paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.4}
+            label = axes.annotate(name, place, offset, textcoords="offset points", ha="center", va="top", bbox=paper)
+            label.set_fontsize(text)
     axes.margins(0.06)
     if max(ys) - min(ys) < 1:
         axes.set_ylim(min(ys) - 0.5, max(ys) + 0.5)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.cli.addressing import rows
 from dilaton.lab import Lab, LabError, load, loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Node, Plan
@@ -408,3 +409,10 @@ def test_a_lab_from_python_may_bring_its_own_topology() -> None:
     assert list(lab.nodes) == ["n0", "n1", "n2"]
     assert lab.nodes["n1"].kind == "router"
     assert lab.links[0].delay_ns == 5_000_000
+
+
+def test_all_addresses_can_be_printed() -> None:
+    found = rows(plan(POOLS + "nodes: {a: , r: {kind: router}, b: }\nlinks: [a -- r, r -- b]\n"))
+    assert found[1] == ("r", "lo", "192.168.5.1/32", "fd00:1:0:ffff::1/128", "", "")
+    assert found[2][:4] == ("r", "eth0", "10.9.0.2/30", "fd00:1::1/127")
+    assert found[2][5] == "a:eth0"
