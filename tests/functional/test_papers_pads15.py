@@ -1,0 +1,34 @@
+"""The reproductions of PADS'15, in small versions that take seconds and show the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import ROOT, environment, show
+
+
+def rows(paper: str, *arguments: str) -> list[list[str]]:
+    """The cells of the table that a reproduction prints, without its head."""
+    command = [sys.executable, str(ROOT / "papers" / paper / "reproduce.py"), *arguments]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    show(command, done)
+    assert done.returncode == 0
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()[2:]]
+
+
+def test_flows_that_share_no_link_get_its_rate_and_those_that_collide_lose_much_of_it(tmp_path: Path) -> None:
+    arguments = ["--rates", "20Mbit", "--tdfs", "1", "--drive", "work", "--repeat", "1", "--seconds", "5"]
+    apart, colliding = rows("pads15-ecmp", "--out", str(tmp_path), *arguments)
+    assert float(apart[4]) > 0.9 * 20 and float(apart[5]) > 0.9 * float(apart[6])
+    # Eight flows over four paths each: some share a link whatever the hash is, in all but one of some thousand draws.
+    assert float(colliding[5]) < 0.7 * float(apart[4])
+
+
+def test_a_flow_crosses_a_row_of_switches_under_a_controller_at_their_rate(tmp_path: Path) -> None:
+    arguments = ["--switches", "4", "--rates", "50Mbit", "--tdfs", "4", "--drives", "work", "--seconds", "3"]
+    [[*_, throughput, host_s, _]] = rows("pads15-chain", "--out", str(tmp_path), *arguments)
+    assert 0.9 * 50 < float(throughput) < 50
+    assert re.fullmatch(r"\d+", host_s)
