@@ -96,7 +96,7 @@ missing_for() {
         PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done
     # Filters of captures.
-    PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -qF libpcap.so.0.8 || printf 'libpcap0.8\n'
+    [[ $(PATH=$PATH:/usr/sbin:/sbin ldconfig -p) == *libpcap.so.0.8* ]] || printf 'libpcap0.8\n'
     if [[ $1 == dev ]]; then
         for pair in shellcheck:shellcheck tshark:tshark; do
             command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"

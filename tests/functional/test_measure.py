@@ -19,21 +19,24 @@ COOKIE_BYTES = 37
 """What iperf3 sends on every connection before the data."""
 END_NS = 3 * 10**9
 QUEUE_PACKETS = 20
+LOSS_PERIOD, PINGS = 10, 45
 PERIODS_NS = {"interfaces": 100_000_000, "tcp": 10_000_000, "nodes": 250_000_000}
 
 LAB = f"""
 name: measure
 time: {{drive: work, tdf: 4}}
-nodes: {{a: {{}}, b: {{}}, c: {{}}}}
+nodes: {{a: {{}}, b: {{}}, c: {{}}, d: {{}}}}
 links:
   - {{endpoints: "a:eth0 -- b:eth0", rate: 100Mbit, delay: 5ms, queue: {{limit: 1000}}}}
   - {{endpoints: "b:eth1 -- c:eth0", rate: 10Mbit, delay: 1ms, queue: {{limit: {QUEUE_PACKETS}}}}}
+  - {{endpoints: "a:eth1 -- d:eth0", delay: 1ms, a_to_b: {{loss: {{every: {LOSS_PERIOD}}}}}}}
 run:
   - {{on: b, name: server, exec: iperf3 -s, ready: {{tcp: 5201}}, background: true}}
   - {{on: a, name: bulk, exec: iperf3 -c b -n {BYTES_SENT} -J, after: server, start: 100ms}}
   - {{on: c, name: sink, exec: iperf3 -s, ready: {{tcp: 5201}}, background: true}}
   - {{on: b, name: flood, exec: iperf3 -c c -u -b 20M -l 1000 -t 1 -J, after: sink}}
   - {{on: a, name: ping, exec: ping -c 3 -i 0.1 b, start: 2500ms}}
+  - {{on: a, name: losses, exec: ping -c {PINGS} -i 0.01 d}}
   - {{on: c, name: last, exec: sleep 3.5}}
 stop_after: {END_NS}ns
 measure:
@@ -87,6 +90,8 @@ def test_every_table_has_as_many_rows_as_the_sampler_says(outcome: Outcome, run:
         ("b", "eth0"),
         ("b", "eth1"),
         ("c", "eth0"),
+        ("a", "eth1"),
+        ("d", "eth0"),
     }
 
 
@@ -121,6 +126,13 @@ def test_packets_that_a_queue_drops_are_counted_and_its_depth_never_exceeds_the_
     assert noticed > 0 and 0 <= queue["queue_drops"].iloc[-1] - noticed <= 5
     assert queue["queue_packets"].max() in (QUEUE_PACKETS, QUEUE_PACKETS + 1)
     assert (queue["lost_packets"] == 0).all()
+
+
+def test_packets_that_a_link_loses_are_no_drops_of_its_queue(outcome: Outcome, run: Run) -> None:
+    ends = run.interfaces.query("node == 'a' and interface == 'eth1'").iloc[-1]
+    assert ends["lost_packets"] == PINGS // LOSS_PERIOD
+    assert ends["queue_drops"] == 0
+    assert outcome.process("losses")["result"]["received"] == PINGS - PINGS // LOSS_PERIOD
 
 
 def test_filter_and_snaplen_decide_what_is_kept(run: Run) -> None:

@@ -2,14 +2,15 @@
 //!
 //! Queue disciplines stand in a tree. Packets wait in its leaves, so a queue's depth and drops are those of the leaves;
 //! what the root has dropped beyond that was lost on the wire in front of the queue (`loss:` of a link). A netem without a
-//! rate is such a wire even where it is the leaf: it holds packets that are under way, and none that wait.
+//! rate is such a wire even where it is the leaf: it holds packets that are under way, and none that wait. What programs
+//! take away (`drops.rs`) nobody counts: it is what the clsact discipline that they hang on has seen, and the tree has not.
 
 use std::io::Write;
 
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::SockProtocol;
 
-use super::dump::{attributes, number, small_number, Dump, Room};
+use super::dump::{attributes, number, small_number, Dumps};
 use super::process::Instrument;
 use crate::error::{Doing, Result};
 use crate::netlink::Request;
@@ -21,32 +22,32 @@ const RTM_GETSTATS: u16 = 94;
 const STATS_LINK_64: u16 = 1;
 /// The size of `struct if_stats_msg`.
 const STATS_MESSAGE_BYTES: usize = 12;
+/// Of `struct rtnl_link_stats64`.
+const TX_PACKETS_AT: usize = 8;
 /// The size of `struct tcmsg`.
 const TC_MESSAGE_BYTES: usize = 20;
 /// Of `linux/rtnetlink.h` and `linux/gen_stats.h`.
 const TCA_STATS2: u16 = 7;
+const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
-/// `TC_H_ROOT`.
+/// `TC_H_ROOT` and `TC_H_CLSACT`.
 const ROOT: u32 = 0xFFFF_FFFF;
+const CLSACT: u32 = 0xFFFF_FFF1;
 /// `struct tc_netem_qopt`, and the attribute behind it with the rate (see `tc.rs`).
 const NETEM_OPTIONS_BYTES: usize = 24;
 const NETEM_RATE: u16 = 6;
 
 /// The interfaces of all nodes.
 pub struct Interfaces {
-    nodes: Vec<Ports>,
-    room: Room,
-}
-
-/// The interfaces of a node.
-struct Ports {
-    /// Number and what a row begins with behind the instant: node and name.
-    names: Vec<(u32, String)>,
-    counters: Dump,
-    queues: Dump,
-    /// Used anew in every sample.
+    nodes: Vec<Names>,
+    /// Two of each node, in their order: queue disciplines, then counters.
+    dumps: Dumps,
+    /// Of one node; used anew for each.
     disciplines: Vec<Discipline>,
 }
+
+/// The interfaces of a node: number, and what a row begins with behind the instant, node and name.
+type Names = Vec<(u32, String)>;
 
 /// What the kernel tells of a queue discipline.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,8 @@ struct Discipline {
     handle: u32,
     parent: u32,
     is_wire: bool,
+    /// Packets that it has let go; of clsact, those that it has seen.
+    sent: u64,
     bytes: u64,
     packets: u64,
     drops: u64,
@@ -80,23 +83,15 @@ impl Interfaces {
     /// # Errors
     /// The kernel gives none, or an interface of the plan is not there.
     pub fn open(plan: &Plan, networks: &[Network]) -> Result<Self> {
-        let open = |network: &Network| {
+        let mut dumps = Dumps::new("interfaces")?;
+        let mut nodes = Vec::new();
+        for network in networks {
             network.enter()?;
-            let node = network.node();
-            let interfaces = plan.nodes.iter().filter(|entry| entry.name == node).flat_map(|entry| &entry.interfaces);
-            let number = |name: &str| if_nametoindex(name).doing(|| format!("look for {node}:{name}"));
-            let names = interfaces.map(|interface| {
-                let name = &interface.name;
-                Ok((number(name)?, format!("{node},{name}")))
-            });
-            Ok(Ports {
-                names: names.collect::<Result<_>>()?,
-                counters: Dump::open(SockProtocol::NetlinkRoute, counters_request(), "interface counters")?,
-                queues: Dump::open(SockProtocol::NetlinkRoute, queues_request(), "queue disciplines")?,
-                disciplines: Vec::new(),
-            })
-        };
-        Ok(Self { nodes: networks.iter().map(open).collect::<Result<_>>()?, room: Room::new() })
+            nodes.push(names(plan, network.node())?);
+            dumps.add(SockProtocol::NetlinkRoute, queues_request())?;
+            dumps.add(SockProtocol::NetlinkRoute, counters_request())?;
+        }
+        Ok(Self { nodes, dumps, disciplines: Vec::new() })
     }
 }
 
@@ -111,23 +106,41 @@ impl Instrument for Interfaces {
     }
 
     fn sample(&mut self, t_ns: i64, rows: &mut Vec<u8>) -> Result<usize> {
+        let Self { nodes, dumps, disciplines } = self;
         let mut count = 0;
-        for ports in self.nodes.iter_mut().filter(|ports| !ports.names.is_empty()) {
-            let Ports { names, counters, queues, disciplines } = ports;
-            disciplines.clear();
-            queues.make(&mut self.room, |message| disciplines.extend(discipline(message)))?;
-            counters.make(&mut self.room, |message| {
-                let interface = small_number(message, 4);
-                let name = names.iter().find(|(number, _)| *number == interface);
-                let stats = message.get(STATS_MESSAGE_BYTES..).and_then(|rest| attributes(rest).next());
-                if let (Some((_, name)), Some((STATS_LINK_64, stats))) = (name, stats) {
-                    append(rows, t_ns, name, stats, &queue(disciplines, interface));
-                    count += 1;
-                }
-            })?;
-        }
+        let mut present = usize::MAX;
+        dumps.make(|place, message| {
+            let is_of_queues = place % 2 == 0;
+            if is_of_queues && place != present {
+                disciplines.clear();
+            }
+            present = place;
+            if is_of_queues {
+                disciplines.extend(discipline(message));
+                return;
+            }
+            let interface = small_number(message, 4);
+            let name = nodes[place / 2].iter().find(|(number, _)| *number == interface);
+            let stats = message.get(STATS_MESSAGE_BYTES..).and_then(|rest| attributes(rest).next());
+            if let (Some((_, name)), Some((STATS_LINK_64, stats))) = (name, stats) {
+                append(rows, t_ns, name, stats, &queue(disciplines, interface, number(stats, TX_PACKETS_AT)));
+                count += 1;
+            }
+        })?;
         Ok(count)
     }
+}
+
+/// The names of a node's interfaces, whose namespace the caller is in.
+fn names(plan: &Plan, node: &str) -> Result<Names> {
+    let interfaces = plan.nodes.iter().filter(|entry| entry.name == node).flat_map(|entry| &entry.interfaces);
+    interfaces
+        .map(|interface| {
+            let name = &interface.name;
+            let number = if_nametoindex(name.as_str()).doing(|| format!("look for {node}:{name}"))?;
+            Ok((number, format!("{node},{name}")))
+        })
+        .collect()
 }
 
 fn counters_request() -> Request {
@@ -159,9 +172,12 @@ fn discipline(message: &[u8]) -> Option<Discipline> {
                 found.is_wire = rate.map_or(true, |(_, rate)| small_number(rate, 0) == 0);
             }
             TCA_STATS2 => {
-                let queue = attributes(payload).find(|(kind, _)| *kind == STATS_QUEUE);
+                let of =
+                    |wanted| attributes(payload).find(|(kind, _)| *kind == wanted).map_or(&[][..], |(_, stats)| stats);
+                // struct gnet_stats_basic: bytes (64 bits), packets.
+                found.sent = small_number(of(STATS_BASIC), 8).into();
                 // struct gnet_stats_queue: packets, bytes, drops, requeues, overlimits.
-                let stats = queue.map_or(&[][..], |(_, stats)| stats);
+                let stats = of(STATS_QUEUE);
                 found.packets = small_number(stats, 0).into();
                 found.bytes = small_number(stats, 4).into();
                 found.drops = small_number(stats, 8).into();
@@ -174,20 +190,24 @@ fn discipline(message: &[u8]) -> Option<Discipline> {
     Some(found)
 }
 
-/// What waits, and what was dropped, in the tree of one interface.
-fn queue(disciplines: &[Discipline], interface: u32) -> Queue {
+/// What waits, and what was dropped, in the tree of one interface, which has sent `tx_packets`.
+fn queue(disciplines: &[Discipline], interface: u32, tx_packets: u64) -> Queue {
     let tree = || disciplines.iter().filter(|discipline| discipline.interface == interface);
     let is_leaf = |one: &Discipline| one.handle == 0 || !tree().any(|other| other.parent >> 16 == one.handle >> 16);
     let mut found = Queue::default();
-    for leaf in tree().filter(|one| is_leaf(one) && !one.is_wire) {
+    for leaf in tree().filter(|one| is_leaf(one) && !one.is_wire && one.parent != CLSACT) {
         found.bytes += leaf.bytes;
         found.packets += leaf.packets;
         found.drops += leaf.drops;
         found.overlimits += leaf.overlimits;
         found.requeues += leaf.requeues;
     }
-    let dropped = tree().find(|one| one.parent == ROOT).map_or(0, |root| root.drops);
-    found.lost = dropped.saturating_sub(found.drops);
+    // An interface without a tree has a root without a handle, which counts nothing.
+    let root = tree().find(|one| one.parent == ROOT && one.handle != 0).copied();
+    let root = root.unwrap_or(Discipline { sent: tx_packets, ..Discipline::default() });
+    let seen = tree().find(|one| one.parent == CLSACT).map_or(0, |clsact| clsact.sent);
+    let taken_away = seen.saturating_sub(root.sent + root.packets + root.drops);
+    found.lost = root.drops.saturating_sub(found.drops) + taken_away;
     found
 }
 
@@ -214,6 +234,7 @@ mod tests {
         handle: 0x1_0000,
         parent: ROOT,
         is_wire: true,
+        sent: 100,
         bytes: 9000,
         packets: 9,
         drops: 7,
@@ -232,20 +253,33 @@ mod tests {
         ..WIRE
     };
 
+    const CLSACT_SEEN: Discipline =
+        Discipline { handle: 0xFFFF_0000, parent: CLSACT, is_wire: false, drops: 0, ..WIRE };
+    const NO_QUEUE: Discipline =
+        Discipline { handle: 0, is_wire: false, sent: 0, packets: 0, bytes: 0, drops: 0, ..WIRE };
+
     #[test]
     fn packets_under_way_are_in_no_queue_and_losses_are_no_drops_of_it() {
         let expected = Queue { bytes: 3000, packets: 3, drops: 5, overlimits: 4, requeues: 1, lost: 2 };
-        assert_eq!(queue(&[WIRE, QUEUE], 2), expected);
-        assert_eq!(queue(&[WIRE], 2), Queue { lost: 7, ..Queue::default() });
+        assert_eq!(queue(&[WIRE, QUEUE], 2, 100), expected);
+        assert_eq!(queue(&[WIRE], 2, 100), Queue { lost: 7, ..Queue::default() });
+    }
+
+    #[test]
+    fn what_a_program_has_taken_away_is_lost() {
+        let clsact = Discipline { sent: 100 + 9 + 7 + 11, ..CLSACT_SEEN };
+        assert_eq!(queue(&[WIRE, QUEUE, clsact], 2, 100).lost, 2 + 11);
+        let clsact = Discipline { sent: 45, ..CLSACT_SEEN };
+        assert_eq!(queue(&[NO_QUEUE, clsact], 2, 41), Queue { lost: 4, ..Queue::default() });
     }
 
     #[test]
     fn a_queue_alone_is_all_there_is_and_other_interfaces_do_not_count() {
         let alone = Discipline { parent: ROOT, ..QUEUE };
         let other = Discipline { interface: 3, ..WIRE };
-        assert_eq!(queue(&[other, alone], 2).drops, 5);
-        assert_eq!(queue(&[other, alone], 2).lost, 0);
-        assert_eq!(queue(&[other, alone], 4), Queue::default());
+        assert_eq!(queue(&[other, alone], 2, 100).drops, 5);
+        assert_eq!(queue(&[other, alone], 2, 100).lost, 0);
+        assert_eq!(queue(&[other, alone], 4, 100), Queue::default());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use nix::sys::socket::SockProtocol;
 
-use super::dump::{attributes, number, small_number, Dump, Room};
+use super::dump::{attributes, number, small_number, Dumps};
 use super::process::Instrument;
 use crate::error::Result;
 use crate::netlink::Request;
@@ -43,8 +43,9 @@ const NO_THRESHOLD: u32 = 0x7FFF_FFFF;
 
 /// The connections of all nodes.
 pub struct Tcp {
-    nodes: Vec<(String, Dump)>,
-    room: Room,
+    /// In the order of the dumps.
+    nodes: Vec<String>,
+    dumps: Dumps,
 }
 
 impl Tcp {
@@ -53,12 +54,12 @@ impl Tcp {
     /// # Errors
     /// The kernel gives none.
     pub fn open(networks: &[Network]) -> Result<Self> {
-        let open = |network: &Network| {
+        let mut dumps = Dumps::new("TCP connections")?;
+        for network in networks {
             network.enter()?;
-            let dump = Dump::open(SockProtocol::NetlinkSockDiag, request(), "TCP connections")?;
-            Ok((network.node().to_owned(), dump))
-        };
-        Ok(Self { nodes: networks.iter().map(open).collect::<Result<_>>()?, room: Room::new() })
+            dumps.add(SockProtocol::NetlinkSockDiag, request())?;
+        }
+        Ok(Self { nodes: networks.iter().map(|network| network.node().to_owned()).collect(), dumps })
     }
 }
 
@@ -74,10 +75,9 @@ impl Instrument for Tcp {
     }
 
     fn sample(&mut self, t_ns: i64, rows: &mut Vec<u8>) -> Result<usize> {
+        let Self { nodes, dumps } = self;
         let mut count = 0;
-        for (node, dump) in &self.nodes {
-            dump.make(&mut self.room, |message| count += usize::from(append(rows, t_ns, node, message)))?;
-        }
+        dumps.make(|place, message| count += usize::from(append(rows, t_ns, &nodes[place], message)))?;
         Ok(count)
     }
 }
