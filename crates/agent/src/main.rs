@@ -103,7 +103,6 @@ fn live() -> Result<std::convert::Infallible> {
             }
             (FromHost::Halt {}, _) => guest::power_off(),
             (FromHost::Build { .. }, Some(_)) => return Err(Error::new("the host sent build twice")),
-            (FromHost::ChangeLink { .. }, _) => return Err(Error::new("the host sent change-link before arm")),
             (FromHost::Arm { .. }, None) => return Err(Error::new("the host sent arm before build")),
         }
     }

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{EndChange, LinkChange};
-
 /// The version of the channel's language.
 pub const PROTOCOL: u32 = 1;
 
@@ -24,15 +22,6 @@ pub enum FromHost {
         lead_ns: i64,
         /// The guest's CLOCK_REALTIME at virtual 0.
         date_ns: i64,
-    },
-    /// Change a link now, and replace what was to become of it.
-    ChangeLink {
-        /// The link.
-        link: String,
-        /// Its new state.
-        ends: Vec<EndChange>,
-        /// Its changes still to come, in the order of time.
-        later: Vec<LinkChange>,
     },
     /// End the run early.
     Stop {

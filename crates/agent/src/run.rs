@@ -178,12 +178,6 @@ impl<'a> Run<'a> {
                     let now_ns = self.now_ns();
                     self.feed(now_ns, Input::Stop { reason })?;
                 }
-                FromHost::ChangeLink { link, ends, later } => {
-                    self.change_link(&link, &ends)?;
-                    self.changes.retain(|change| change.link != link);
-                    self.changes.extend(later);
-                    self.changes.sort_by_key(|change| change.at_ns);
-                }
                 FromHost::Halt {} => power_off(),
                 FromHost::Build { .. } | FromHost::Arm { .. } => {
                     return Err(Error::new("the host sent build or arm during a run"));

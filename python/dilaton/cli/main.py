@@ -175,6 +175,29 @@ def export(
     raise typer.Exit(write_export(lab, out, to))
 
 
+validate = typer.Typer(help="Measure what this machine's emulation really does.", no_args_is_help=True)
+app.add_typer(validate, name="validate")
+
+
+@validate.callback()
+def _validate() -> None:
+    pass
+
+
+@validate.command()
+def link(
+    rate: Annotated[str | None, typer.Option("--rate", metavar="RATE", help="Of the link; none: delays only.")] = None,
+    delay: Annotated[str, typer.Option("--delay", metavar="TIME", help="One way.")] = "10ms",
+    tdf: Annotated[str, typer.Option("--tdf", metavar="N", help="Time dilation factor.")] = "1",
+    drive: Annotated[str, typer.Option("--drive", metavar="wall|work", help="What drives virtual time.")] = "work",
+    out: Out = None,
+) -> None:
+    """Send probes over a link, and print what was configured and what was measured, with a figure."""
+    from dilaton.cli.validate import validate_link
+
+    raise typer.Exit(validate_link(rate, delay, tdf, drive, out))
+
+
 @app.command()
 def doctor() -> None:
     """Say what this machine has and lacks, with the fix for each lack."""

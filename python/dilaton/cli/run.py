@@ -30,7 +30,7 @@ def run_lab(path: Path, out: Path | None, overrides: Overrides, *, jailed: bool)
     except (BadInputError, RunDirError) as error:
         print(error, file=sys.stderr)
         return 2
-    record = asyncio.run(_execute(plan, lab_file(path).read_text(), run_dir, jailed))
+    record = asyncio.run(execute_shown(plan, lab_file(path).read_text(), run_dir, jailed=jailed))
     print_result(plan, record, run_dir.path)
     if any(run_dir.path.glob("measure/*/*.csv")) or any(run_dir.path.glob("captures/*")):
         _report(run_dir.path)
@@ -60,7 +60,8 @@ def exit_status(record: Record) -> int:
     return 0 if record.state == "finished" and passed else 1
 
 
-async def _execute(plan: Plan, lab_text: str, run_dir: RunDir, jailed: bool) -> Record:
+async def execute_shown(plan: Plan, lab_text: str, run_dir: RunDir, *, jailed: bool) -> Record:
+    """Executes a plan, shown in the terminal; signals that ask to end end it in good order."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
