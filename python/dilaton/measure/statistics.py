@@ -34,19 +34,17 @@ class Summary:
         mean: Of them.
         cov: Coefficient of variation: standard deviation over mean.
         iqr: Interquartile range, in the unit of the values.
-        median: Of them.
     """
 
     count: int
     mean: float
     cov: float
     iqr: float
-    median: float
 
     @property
     def iqr_ratio(self) -> float:
-        """Interquartile range over median: without a unit, as NSDI'06 gives it."""
-        return self.iqr / self.median if self.median else math.nan
+        """Interquartile range over mean: without a unit, as NSDI'06 gives it, which does not say over what."""
+        return self.iqr / self.mean if self.mean else math.nan
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,11 @@ def summarise(values: Any) -> Summary:
     """Summarises finite values."""
     values = np.asarray(values, dtype=float)
     if not len(values):
-        return Summary(0, math.nan, math.nan, math.nan, math.nan)
+        return Summary(0, math.nan, math.nan, math.nan)
     mean = float(values.mean())
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    low, high = np.quantile(values, [0.25, 0.75])
     deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-    return Summary(len(values), mean, deviation / mean if mean else math.nan, float(high - low), float(middle))
+    return Summary(len(values), mean, deviation / mean if mean else math.nan, float(high - low))
 
 
 def distance(reference: Any, other: Any) -> Distance:

@@ -29,6 +29,7 @@ def test_tcp_gives_received_and_sent_throughput_and_intervals() -> None:
         "throughput": 50309562.10223711,
         "sent_throughput": 50328276.005507626,
         "retransmits": 0,
+        "streams": [50309562.10223711],
         "intervals": [
             {"start_s": 0, "end_s": 0.500055, "throughput": 50326110.609280065, "retransmits": 0},
             {"start_s": 0.500055, "end_s": 1.000067, "throughput": 50330442.028896354, "retransmits": 0},

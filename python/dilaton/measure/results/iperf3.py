@@ -28,6 +28,7 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
         - `throughput`: what was received, and `sent_throughput`: what was sent, in bit/s of payload.
         - `retransmits`: TCP segments sent again; None where the sender could not tell.
         - UDP only: `loss`: the ratio of datagrams that did not arrive, 0..1; `jitter_s`: as RFC 3550 defines it.
+        - `streams`: what each stream received (UDP: sent), in bit/s.
         - `intervals`: a list of `start_s`, `end_s`, `throughput` (as this end of the test saw it) and `retransmits`;
           without those that `-O` omits.
         - `--bidir` only: `reverse`: the same for the direction from server to client.
@@ -70,8 +71,17 @@ def _direction(report: dict[str, Any], ending: str) -> dict[str, Any]:
         packets = received["packets"]
         direction["loss"] = received["lost_packets"] / packets if packets else None
         direction["jitter_s"] = received["jitter_ms"] / 1000
+    direction["streams"] = _streams(end, ending)
     direction["intervals"] = [_interval(part) for part in sums if not part.get("omitted")]
     return direction
+
+
+def _streams(end: dict[str, Any], ending: str) -> list[float]:
+    """What the streams of a direction carried, each; with `--bidir` the client sends those of the first one."""
+    ends = [stream.get("receiver") or stream["udp"] for stream in end["streams"]]
+    if f"sum_received{_REVERSE}" in end:
+        ends = [part for part in ends if part["sender"] is (ending == "")]
+    return [_number(part["bits_per_second"]) for part in ends]
 
 
 def _interval(part: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,117 @@
+"""NSDI'06, figures 2, 3 and 4 and table 4: the timing of a TCP flow's packets at TDF 1, 10 and 100."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from sweeping import options, runs, sweep  # noqa: E402
+
+from dilaton.measure.packets.tcp import FlowPackets, flow_packets, tcp_flows, times_between_packets  # noqa: E402
+from dilaton.measure.statistics import are_different, distance, summarise  # noqa: E402
+from dilaton.report.comparison import TOLERANCE  # noqa: E402
+from dilaton.report.figures.distributions import draw_ecdf  # noqa: E402
+from dilaton.report.figures.sequence import draw_sequence  # noqa: E402
+from dilaton.report.style import COLOURS, WIDTH_IN, applied, below, unit  # noqa: E402
+
+TDFS = ("1", "10", "100")
+LOSSES = {"0%": "no loss", "{every: 100}": "1 % loss"}
+PUBLISHED = {
+    "no loss": {"1": (0.458, 0.242, 0.294), "10": (0.451, 0.218, 0.248), "100": (0.448, 0.206, 0.239)},
+    "1 % loss": {"1": (0.912, 0.298, 0.202), "10": (1.002, 0.304, 0.238), "100": (0.896, 0.301, 0.238)},
+}
+"""Mean (ms), CoV, IQR of table 4."""
+
+Key = tuple[str, str, str]
+"""Drive, loss, TDF."""
+
+
+def main() -> None:
+    """Runs what is missing, then writes figures and the table."""
+    chosen = options(str(__doc__), repeat=10)
+    values = [f"time.drive={chosen.drives}", f"links.1.a_to_b.loss={','.join(LOSSES)}", f"time.tdf={','.join(TDFS)}"]
+    sweep(HERE / "lab.yaml", chosen.out, values, chosen.repeat, chosen.jobs)
+    gaps: dict[Key, list[Any]] = {}
+    first: dict[Key, FlowPackets] = {}
+    for row, run in runs(chosen.out):
+        packets = run.capture("sender:eth0")
+        flow = flow_packets(packets.table, packets.sack, tcp_flows(packets.table).iloc[0])
+        key = (str(row["time.drive"]), LOSSES[row["links.1.a_to_b.loss"]], str(row["time.tdf"]))
+        gaps.setdefault(key, []).append(times_between_packets(flow))
+        first.setdefault(key, flow)
+    joined = {key: np.concatenate(parts) for key, parts in gaps.items()}
+    with applied():
+        for number, loss in enumerate(LOSSES.values()):
+            draw_timing(first, loss).savefig(chosen.out / f"figure-{number + 2}.svg", metadata={"Date": None})
+        draw_distributions(joined).savefig(chosen.out / "figure-4.svg", metadata={"Date": None})
+    text = table(joined)
+    (chosen.out / "table-4.md").write_text(text)
+    print(text)
+
+
+def draw_timing(flows: dict[Key, FlowPackets], loss: str) -> Figure:
+    """Figure 2 or 3: the first second of a flow at each TDF."""
+    drive = next(iter(flows))[0]
+    figure = Figure(figsize=(WIDTH_IN, 2.4))
+    panels = figure.subplots(1, len(TDFS), sharey=True)
+    for where, tdf in zip(panels, TDFS, strict=True):
+        flow = flows[drive, loss, tdf]
+        draw_sequence(where, flow, begin_s=float(flow.data.t_s.min()), until_s=1.0)
+        where.set_title(f"TDF {tdf}")
+        where.set_xlabel("virtual time (s)")
+        if where is not panels[0]:
+            where.set_ylabel("")
+    below(figure, *panels[-1].get_legend_handles_labels())
+    return figure
+
+
+def draw_distributions(gaps: dict[Key, Any]) -> Figure:
+    """Figure 4: the times between packets, all runs together."""
+    figure = Figure(figsize=(WIDTH_IN, 2.6))
+    panels = figure.subplots(1, len(LOSSES), sharey=True)
+    drives = list(dict.fromkeys(drive for drive, _, _ in gaps))
+    for where, loss in zip(panels, LOSSES.values(), strict=True):
+        for (drive, of, tdf), values in gaps.items():
+            if of == loss:
+                style = {"color": COLOURS[TDFS.index(tdf)], "linestyle": ["-", "--"][drives.index(drive)]}
+                draw_ecdf(where, values, label=f"TDF {tdf}, {drive} drive", **style)
+        where.set_xscale("log")
+        where.set_title(loss)
+        where.set_xlabel("time between packets")
+        unit(where.xaxis, "s")
+    panels[0].set_ylabel("share of packets")
+    below(figure, *panels[0].get_legend_handles_labels())
+    return figure
+
+
+def table(gaps: dict[Key, Any]) -> str:
+    """Table 4 with the published numbers, and each TDF compared with TDF 1 on the same drive."""
+    keys = list(gaps)
+    distances = [distance(gaps[drive, loss, "1"], gaps[drive, loss, tdf]) for drive, loss, tdf in keys]
+    differ = are_different(distances, TOLERANCE)
+    lines = [
+        "| loss | TDF | published: mean, ms | CoV | IQR | drive | packets "
+        "| mean, ms | CoV | IQR | KS | Wasserstein | verdict |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for key, apart, is_different in zip(keys, distances, differ, strict=True):
+        drive, loss, tdf = key
+        ours, theirs = summarise(gaps[key]), PUBLISHED[loss][tdf]
+        verdict = "reference" if tdf == "1" else "different" if is_different else "indistinguishable"
+        lines.append(
+            f"| {loss} | {tdf} | {theirs[0]} | {theirs[1]} | {theirs[2]} | {drive} | {ours.count} "
+            f"| {ours.mean * 1e3:.3f} | {ours.cov:.3f} | {ours.iqr_ratio:.3f} "
+            f"| {apart.ks:.3f} | {apart.relative * 100:.2f} % | {verdict} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

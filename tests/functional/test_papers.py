@@ -1,0 +1,41 @@
+"""The labs of the papers run, and what the papers found is found in small versions of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import dilaton
+from dilaton.measure.packets.tcp import flow_packets, tcp_flows, times_between_packets
+from tests.conftest import ROOT, RunLab
+
+PAPERS = ROOT / "papers"
+
+
+@pytest.mark.parametrize(("loss", "lost"), [("0%", False), ("{every: 100}", True)])
+def test_the_time_between_packets_is_the_same_at_every_tdf(run_lab: RunLab, loss: str, lost: bool) -> None:
+    """NSDI'06, table 4."""
+    lab = PAPERS / "nsdi06-packet-timing/lab.yaml"
+    flows = []
+    for tdf in ("1", "10"):
+        outcome = run_lab(lab, "--set", f"time.tdf={tdf}", "--set", f"links.1.a_to_b.loss={loss}")
+        assert outcome.status == 0
+        capture = dilaton.load(outcome.path).capture("sender:eth0")
+        flows.append(flow_packets(capture.table, capture.sack, tcp_flows(capture.table).iloc[0]))
+    assert [bool(flow.data.again.any()) for flow in flows] == [lost, lost]
+    one, ten = (times_between_packets(flow).mean() for flow in flows)
+    assert ten == pytest.approx(one, rel=0.05)
+
+
+def test_flows_share_a_bottleneck_alike_at_every_tdf(run_lab: RunLab) -> None:
+    """NSDI'06, figure 5: here for two seconds, in which flows do not come to their shares: so their sum alone is held."""
+    sums = []
+    for tdf in ("1", "10"):
+        lab = PAPERS / "nsdi06-flows/lab.yaml"
+        outcome = run_lab(lab, "--set", f"time.tdf={tdf}", "--set", "stop_after=2100ms")
+        assert outcome.status == 0
+        tcp = dilaton.load(outcome.path).tcp
+        sent = tcp[tcp.destination_port.between(5201, 5203) & (tcp.t_s == 2.0)]
+        assert set(sent.node) == {"near", "middle", "far"}
+        sums.append(sent.bytes_acked.sum() * 8 / 2.0)
+    assert sums[1] == pytest.approx(sums[0], rel=0.1)
+    assert sums[0] < 100e6
