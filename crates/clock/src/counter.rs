@@ -1,37 +1,49 @@
-//! RDTSC and RDTSCP in user code, which would read the host's counter past everything else.
+//! Instructions of user code that would speak with the hardware past everything else: RDTSC and RDTSCP, which read the
+//! host's counter, and CPUID.
 //!
 //! Stubs run with the counter disabled (prctl(2), PR_SET_TSC), so the instruction faults. The fault is told from others by
 //! its code, SI_KERNEL, and by the instruction itself; the kernel never sees it. What the instruction returns is virtual
 //! time in ticks of this host's counter: programs that know its frequency, from CPUID or by measuring it against a
-//! clock, find it right.
+//! clock, find it right. CPUID faults in the same way, where the host can do that, and `cpuid.rs` answers it.
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
 use crate::tracee::ptrace;
-use crate::{drive, keeper, sys};
+use crate::{cpuid, drive, keeper, sys};
 
 const PR_SET_TSC: c_int = 26;
 const PR_TSC_SIGSEGV: c_uint = 2;
 const SI_KERNEL: c_int = 0x80;
 
-/// In a new stub: its counter, and that of all that it forks, is out of reach.
+/// In a new stub: the counter is out of its reach, and of all that it forks.
 pub fn disable() {
     sys::prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 }
 
-/// Carries out the instruction at which the stopped process `pid` faulted, if it is one that reads the counter.
+/// Carries out the instruction at which the stopped process `pid` faulted, if it is one of these.
 pub fn emulate(pid: c_int) -> bool {
-    let Some(mut registers) = counter_fault(pid) else { return false };
+    let Some(mut registers) = protection_fault(pid) else { return false };
     let Some(instruction) = Instruction::at(pid, registers.rip) else { return false };
-    let Some(now) = keeper::now() else { return false };
-    let ticks = drive::ticks_of(now);
-    registers.rax = ticks & 0xFFFF_FFFF;
-    registers.rdx = ticks >> 32;
-    if let Instruction::Rdtscp = instruction {
-        // The number of the processor, of which a guest has one.
-        registers.rcx = 0;
+    match instruction {
+        Instruction::Rdtsc | Instruction::Rdtscp => {
+            let Some(now) = keeper::now() else { return false };
+            let ticks = drive::ticks_of(now);
+            registers.rax = ticks & 0xFFFF_FFFF;
+            registers.rdx = ticks >> 32;
+            if let Instruction::Rdtscp = instruction {
+                // The number of the processor, of which a guest has one.
+                registers.rcx = 0;
+            }
+        }
+        Instruction::Cpuid => {
+            let answer = cpuid::shown(registers.rax as u32, registers.rcx as u32);
+            registers.rax = answer.eax.into();
+            registers.rbx = answer.ebx.into();
+            registers.rcx = answer.ecx.into();
+            registers.rdx = answer.edx.into();
+        }
     }
     registers.rip += instruction.bytes();
     // SAFETY: the structure is that of the request.
@@ -39,7 +51,7 @@ pub fn emulate(pid: c_int) -> bool {
 }
 
 /// The registers of a process that stopped for a general protection fault; `None` if it did for something else.
-fn counter_fault(pid: c_int) -> Option<libc::user_regs_struct> {
+fn protection_fault(pid: c_int) -> Option<libc::user_regs_struct> {
     // SAFETY: the structures are those of the requests.
     unsafe {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -57,10 +69,11 @@ fn counter_fault(pid: c_int) -> Option<libc::user_regs_struct> {
 enum Instruction {
     Rdtsc,
     Rdtscp,
+    Cpuid,
 }
 
 impl Instruction {
-    /// The instruction at `address` in process `pid`, if it reads the counter.
+    /// The instruction at `address` in process `pid`, if it is one of these.
     fn at(pid: c_int, address: u64) -> Option<Self> {
         let mut code = [0_u8; 3];
         let ours = libc::iovec { iov_base: code.as_mut_ptr().cast(), iov_len: code.len() };
@@ -69,6 +82,7 @@ impl Instruction {
         let read = unsafe { libc::process_vm_readv(pid, &ours, 1, &theirs, 1, 0) };
         match code {
             [0x0F, 0x31, _] if read >= 2 => Some(Self::Rdtsc),
+            [0x0F, 0xA2, _] if read >= 2 => Some(Self::Cpuid),
             [0x0F, 0x01, 0xF9] if read == 3 => Some(Self::Rdtscp),
             _ => None,
         }
@@ -76,7 +90,7 @@ impl Instruction {
 
     const fn bytes(&self) -> u64 {
         match self {
-            Self::Rdtsc => 2,
+            Self::Rdtsc | Self::Cpuid => 2,
             Self::Rdtscp => 3,
         }
     }

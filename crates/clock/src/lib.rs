@@ -11,7 +11,8 @@
 //! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
 //! page.rs        shared memory with the host: commands in, timeline and counters out
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
-//! counter.rs     the time-stamp counter as user code reads it
+//! counter.rs     the time-stamp counter as user code reads it, and CPUID
+//! cpuid.rs       what user code is told of the processor
 //! sys.rs         system calls and the real libc functions
 //! ```
 //!
@@ -23,6 +24,7 @@
 #![no_std]
 
 mod counter;
+mod cpuid;
 mod delivery;
 mod drive;
 mod interpose;

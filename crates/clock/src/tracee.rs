@@ -15,6 +15,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use crate::counter;
+use crate::cpuid;
 use crate::delivery;
 use crate::keeper;
 use crate::page::count;
@@ -245,6 +246,9 @@ pub unsafe extern "C" fn clone(
             return real(entry, stack, flags, argument, parent_tid, tls, child_tid);
         }
         let shares_memory = flags & libc::CLONE_VM != 0;
+        if !shares_memory {
+            cpuid::disable();
+        }
         let birth = &BIRTHS[NEXT_BIRTH.fetch_add(1, Relaxed) % BIRTHS.len()];
         birth.entry.store(entry as usize, Relaxed);
         birth.argument.store(argument as usize, Relaxed);

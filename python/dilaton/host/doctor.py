@@ -158,6 +158,8 @@ def _built(facts: Facts) -> Iterator[Finding]:
 
 def _machine(facts: Facts) -> Iterator[Finding]:
     yield Finding("CPU", "ok", facts.cpu_model)
+    hides = "nodes do not see" if facts.cpu_has_cpuid_faulting else "no CPUID faulting: nodes see"
+    yield Finding("CPUID", "ok", f"{hides} RDRAND, RDSEED and what guests cannot do")
     if facts.cores_usable == 1:
         what = f"1 of {facts.cores} usable: the guest shares it with everything else"
         yield Finding("cores", "warning", what, "give the machine, or this process, two cores")

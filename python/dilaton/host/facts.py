@@ -50,6 +50,8 @@ class Facts:
 
     cpu_model: str
     cpu_has_amx: bool
+    cpu_has_cpuid_faulting: bool
+    """Whether the answers of CPUID to user code can be changed."""
     cores: int
     cores_usable: int
     """Cores that this process may run on."""
@@ -85,6 +87,7 @@ def gather() -> Facts:
     return Facts(
         cpu_model=cpu_model(cpuinfo),
         cpu_has_amx="amx_tile" in cpu_flags(cpuinfo),
+        cpu_has_cpuid_faulting="cpuid_fault" in cpu_flags(cpuinfo),
         cores=os.cpu_count() or 1,
         cores_usable=len(os.sched_getaffinity(0)),
         kernel=platform.release(),

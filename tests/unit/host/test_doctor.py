@@ -17,6 +17,7 @@ GIBIBYTE = 1 << 30
 GOOD = Facts(
     cpu_model="Some CPU at 3 GHz",
     cpu_has_amx=False,
+    cpu_has_cpuid_faulting=True,
     cores=4,
     cores_usable=4,
     kernel="6.1.0-42-amd64",
@@ -131,6 +132,14 @@ def test_what_is_there_is_shown(name: str, what: str) -> None:
 def test_amx_state_is_reported_as_handled_by_the_clock() -> None:
     found = finding(machine(cpu_has_amx=True, xstate_bytes=11_008), "CPU state")
     assert (found.status, found.what) == ("ok", "11008 bytes, AMX included: handled by the clock")
+
+
+def test_a_cpu_without_cpuid_faulting_is_told_but_does_no_harm() -> None:
+    found = finding(machine(cpu_has_cpuid_faulting=False), "CPUID")
+    assert (found.status, found.what) == (
+        "ok",
+        "no CPUID faulting: nodes see RDRAND, RDSEED and what guests cannot do",
+    )
 
 
 def test_state_larger_than_the_kernels_without_amx_is_not_called_amx() -> None:
