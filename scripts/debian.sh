@@ -117,7 +117,7 @@ missing_daemons() {
 # but not to run here. Their services are masked before they come, so that they start neither now nor at the next boot,
 # and where services are started without systemd, a policy forbids it meanwhile (invoke-rc.d(8)).
 install_daemons() {
-    local missing service policy=/usr/sbin/policy-rc.d has_policy
+    local missing service status=0 policy=/usr/sbin/policy-rc.d has_policy
     mapfile -t missing < <(missing_daemons)
     ((${#missing[@]})) || return 0
     if ! command -v apt-get >/dev/null || ! can_administrate; then
@@ -130,8 +130,10 @@ install_daemons() {
     done
     has_policy=$([[ -e $policy ]] && echo yes || echo no)
     [[ $has_policy == yes ]] || printf '#!/bin/sh\nexit 101\n' | as_administrator install -m 755 /dev/stdin "$policy"
-    quietly daemons apt_install "${missing[@]}"
+    # In a shell of its own, which may give up: the policy goes in any case.
+    (quietly daemons apt_install "${missing[@]}") || status=$?
     [[ $has_policy == yes ]] || as_administrator rm -f "$policy"
+    ((status == 0)) || exit "$status"
 }
 
 # as_administrator COMMAND...: as root, by sudo that asks for nothing, or by sudo that can ask on a terminal.
