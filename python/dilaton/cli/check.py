@@ -21,6 +21,7 @@ class Overrides:
 
     tdf: str | None = None
     drive: str | None = None
+    max_speed: str | None = None
     settings: tuple[str, ...] = ()
     """Of any field, as PATH=VALUE."""
 
@@ -53,14 +54,14 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
 
 def _times(overrides: Overrides) -> dict[str, object]:
     """The fields of a lab's `time` that the command line gives."""
-    readers = {"tdf": units.parse_tdf, "drive": syntax.parse_drive}
+    readers = {"tdf": units.parse_tdf, "drive": syntax.parse_drive, "max_speed": syntax.parse_max_speed}
     given = {name: getattr(overrides, name) for name in readers if getattr(overrides, name) is not None}
     fields: dict[str, object] = {}
     for name, text in given.items():
         try:
             fields[name] = readers[name](text)
         except ValueError as error:
-            raise BadInputError(f"--{name}: {error}") from error
+            raise BadInputError(f"--{name.replace('_', '-')}: {error}") from error
     return fields
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +15,7 @@ from rich.text import Text
 from dilaton.measure import numbers
 from dilaton.plan.model import Plan
 from dilaton.run.execute import RunClock
+from dilaton.run.model import ClockChange
 from dilaton.run.record import State
 
 REFRESH_PER_S = 8
@@ -21,10 +24,12 @@ REFRESH_PER_S = 8
 class Display:
     """Shows a run while it goes; an observer of `execute`. Without a terminal it prints a line per event only."""
 
-    def __init__(self, plan: Plan) -> None:
-        """A display for runs of `plan`."""
+    def __init__(self, plan: Plan, run_dir: Path) -> None:
+        """A display for a run of `plan` in `run_dir`."""
         self._console = Console(stderr=True, highlight=False)
         self._plan = plan
+        self._run_dir = run_dir
+        self._is_released = False
         self._state: State = "prepare"
         self._built = ""
         self._clock: Callable[[], RunClock] | None = None
@@ -62,6 +67,16 @@ class Display:
     def event(self, event: dict[str, Any]) -> None:
         """See `Observer`."""
         self._console.print(_event_line(event))
+
+    def clock_changed(self, change: ClockChange) -> None:
+        """See `Observer`. That it goes on at first is not worth a line."""
+        first, self._is_released = not self._is_released, True
+        if first and change.reason == "released":
+            return
+        line = Text(f"{change.virtual_s:12.6f} s  ", style="dim").append(f"clock {change.reason}", style="not dim cyan")
+        if change.tdf is None:
+            line.append(f"; to go on: dilaton clock {shlex.quote(str(self._run_dir))} release", style="not dim")
+        self._console.print(line, soft_wrap=True)
 
     def _line(self) -> Text:
         line = Text(f"{self._plan.lab} ", style="bold")

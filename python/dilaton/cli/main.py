@@ -26,6 +26,9 @@ app = typer.Typer(
 )
 
 LabFile = Annotated[Path, typer.Argument(metavar="LAB", help="The lab: a YAML file, or a directory with a lab.yaml.")]
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run that goes on: its directory, or the name of its lab.")
+]
 RunDirectory = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Run directory [default: runs/<lab>-<UTC>-<n>].")
@@ -35,6 +38,12 @@ TdfOption = Annotated[
 ]
 DriveOption = Annotated[
     str | None, typer.Option("--drive", metavar="wall|work", help="What drives virtual time, instead of the lab's.")
+]
+MaxSpeedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-speed", metavar="N", help="Virtual seconds per host second not to exceed, instead of the lab's."
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -52,14 +61,24 @@ def run(
     out: Out = None,
     tdf: TdfOption = None,
     drive: DriveOption = None,
+    max_speed: MaxSpeedOption = None,
+    hold_at: Annotated[
+        str | None, typer.Option("--hold-at", metavar="T", help="Hold the clock at this virtual instant, such as 5s.")
+    ] = None,
     settings: SetOption = None,
     no_jail: NoJail = False,
 ) -> None:
     """Run a lab, and show what was asked and what was measured."""
-    from dilaton.cli.check import Overrides
-    from dilaton.cli.run import run_lab
+    from dilaton.cli.check import BadInputError, Overrides
+    from dilaton.cli.run import hold_option, run_lab
+    from dilaton.run.execute import Options
 
-    raise typer.Exit(run_lab(lab, out, Overrides(tdf, drive, tuple(settings or ())), jailed=not no_jail))
+    try:
+        options = Options(jailed=not no_jail, hold_at_ns=hold_option(hold_at))
+    except BadInputError as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(BAD_INPUT) from error
+    raise typer.Exit(run_lab(lab, out, Overrides(tdf, drive, max_speed, tuple(settings or ())), options))
 
 
 @app.command()
@@ -68,8 +87,9 @@ def demo(out: Out = None, no_jail: NoJail = False) -> None:
     from dilaton.cli.check import Overrides
     from dilaton.cli.run import run_lab
     from dilaton.host.files import ROOT
+    from dilaton.run.execute import Options
 
-    raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, Overrides(), jailed=not no_jail))
+    raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, Overrides(), Options(jailed=not no_jail)))
 
 
 @app.command()
@@ -85,7 +105,7 @@ def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None, setting
     """Print what a lab compiles to, as JSON: every address, queue, process and instant."""
     from dilaton.cli.check import Overrides, print_plan
 
-    raise typer.Exit(print_plan(lab, Overrides(tdf, drive, tuple(settings or ()))))
+    raise typer.Exit(print_plan(lab, Overrides(tdf, drive, None, tuple(settings or ()))))
 
 
 @app.command()
@@ -196,6 +216,52 @@ def link(
     from dilaton.cli.validate import validate_link
 
     raise typer.Exit(validate_link(rate, delay, tdf, drive, out))
+
+
+@app.command()
+def clock(
+    run: RunName,
+    action: Annotated[
+        str, typer.Argument(metavar="show|hold|release|until|step|tdf", help="What to do with its clock.")
+    ] = "show",
+    value: Annotated[
+        str | None, typer.Argument(metavar="[T|N]", help="until: a virtual instant, such as 5s; tdf: a factor.")
+    ] = None,
+) -> None:
+    """Show or steer the clock of a run that goes on."""
+    from dilaton.cli.control import steer
+
+    raise typer.Exit(steer(run, action, value))
+
+
+@app.command()
+def ps() -> None:
+    """List the runs that go on."""
+    from dilaton.cli.control import list_runs
+
+    raise typer.Exit(list_runs())
+
+
+@app.command()
+def stop(run: RunName) -> None:
+    """End a run in good order, and wait for its end."""
+    from dilaton.cli.control import stop_run
+
+    raise typer.Exit(stop_run(run))
+
+
+@app.command()
+def logs(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of a lab that runs.")],
+    who: Annotated[
+        str | None, typer.Argument(metavar="[NODE[/PROCESS]]", help="Whose outputs [default: everyone's].")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they grow, until the run ends.")] = False,
+) -> None:
+    """Print what the programs of a run have written."""
+    from dilaton.cli.logs import print_logs
+
+    raise typer.Exit(print_logs(run, who, follow=follow))
 
 
 @app.command()

@@ -6,11 +6,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from dilaton.cli.links import describe
+from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
 from dilaton.plan.model import End, Interface, Link, Plan
@@ -29,7 +29,7 @@ PLAIN_COLUMNS = 120
 
 def print_result(plan: Plan, record: Record, path: Path) -> None:
     """Prints the outcome: the reason first if there is one, then the table, then where everything is."""
-    console = Console(highlight=False)
+    console = Output(highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_COLUMNS
     if record.reason:

@@ -11,13 +11,14 @@ from dilaton.cli.check import BadInputError, Overrides, lab_file, read_lab
 from dilaton.cli.display import Display
 from dilaton.cli.result import print_result
 from dilaton.host.doctor import require
+from dilaton.lab import units
 from dilaton.plan.model import Plan
 from dilaton.run.directory import RunDir, RunDirError, default
-from dilaton.run.execute import execute
+from dilaton.run.execute import Options, execute
 from dilaton.run.record import Record, RecordError
 
 
-def run_lab(path: Path, out: Path | None, overrides: Overrides, *, jailed: bool) -> int:
+def run_lab(path: Path, out: Path | None, overrides: Overrides, options: Options) -> int:
     """Runs a lab and shows it; returns the exit status.
 
     Raises:
@@ -25,16 +26,28 @@ def run_lab(path: Path, out: Path | None, overrides: Overrides, *, jailed: bool)
     """
     try:
         lab, plan = read_lab(path, overrides)
-        require(jailed=jailed)
+        require(jailed=options.jailed)
         run_dir = RunDir(out or default(lab.name))
     except (BadInputError, RunDirError) as error:
         print(error, file=sys.stderr)
         return 2
-    record = asyncio.run(execute_shown(plan, lab_file(path).read_text(), run_dir, jailed=jailed))
+    record = asyncio.run(execute_shown(plan, lab_file(path).read_text(), run_dir, options))
     print_result(plan, record, run_dir.path)
     if any(run_dir.path.glob("measure/*/*.csv")) or any(run_dir.path.glob("captures/*")):
         _report(run_dir.path)
     return exit_status(record)
+
+
+def hold_option(text: str | None) -> int | None:
+    """The value of `--hold-at`, nanoseconds.
+
+    Raises:
+        BadInputError: it is no duration.
+    """
+    try:
+        return None if text is None else units.parse_duration(text)
+    except ValueError as error:
+        raise BadInputError(f"--hold-at: {error}") from error
 
 
 def _report(path: Path) -> None:
@@ -60,11 +73,11 @@ def exit_status(record: Record) -> int:
     return 0 if record.state == "finished" and passed else 1
 
 
-async def execute_shown(plan: Plan, lab_text: str, run_dir: RunDir, *, jailed: bool) -> Record:
+async def execute_shown(plan: Plan, lab_text: str, run_dir: RunDir, options: Options) -> Record:
     """Executes a plan, shown in the terminal; signals that ask to end end it in good order."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    with Display(plan) as display:
-        return await execute(plan, lab_text, run_dir, display, jailed=jailed, stop=stop)
+    with Display(plan, run_dir.path) as display:
+        return await execute(plan, lab_text, run_dir, display, options, stop=stop)

@@ -184,8 +184,8 @@ class ClockPage:
         return sequence + 2
 
     def applied(self, sequence: int) -> bool:
-        """Whether the clock has taken over that command."""
-        return self.read("applied_sequence") == sequence
+        """Whether the clock has taken over that command, or a later one."""
+        return self.read("applied_sequence") >= sequence
 
     def timeline(self) -> Timeline:
         """The clock's present line.

@@ -41,6 +41,8 @@ class Time(Part):
 
     drive: Annotated[Literal["wall", "work"], BeforeValidator(syntax.parse_drive)] = "wall"
     tdf: Annotated[InstanceOf[Fraction], BeforeValidator(units.parse_tdf)] = Fraction(1)
+    max_speed: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_max_speed)] = None
+    """Virtual seconds per host second that are not exceeded, idle time included; None: no bound."""
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,11 @@ def parse_drive(value: object) -> object:
     return value
 
 
+def parse_max_speed(value: object) -> Fraction | None:
+    """Reads how fast virtual time may run at most."""
+    return None if value is None else units.parse_factor(value, "the highest speed")
+
+
 def parse_kind_name(value: object) -> str | None:
     """Reads the kind of a node: a built-in one, or one that the lab defines."""
     return None if value is None else parse_text(value)

@@ -194,8 +194,12 @@ def parse_tdf(value: object) -> Fraction:
     Raises:
         UnitError: not a number, not above 0, above `TDF_MAX`, or finer than `TDF_DENOMINATOR_MAX` allows.
     """
+    return parse_factor(value, "the time dilation factor")
+
+
+def parse_factor(value: object, what: str) -> Fraction:
+    """Reads a factor of time, as `parse_tdf` does; `what` it is, for the error."""
     text = shown(value)
-    what = "the time dilation factor"
     if isinstance(value, bool) or not isinstance(value, str | int | Fraction | Decimal):
         raise UnitError(f"{text}: {what} must be a number, such as 10, 0.5 or 1/3")
     if ratio := _RATIO.fullmatch(text):

@@ -7,7 +7,7 @@ from dilaton.lab.segments import without_lans
 from dilaton.plan import guests, schedule
 from dilaton.plan.changes import link_changes, tables_of, traces_of
 from dilaton.plan.measure import measurement
-from dilaton.plan.model import Check, Plan, Tdf, Time
+from dilaton.plan.model import Check, Plan, Speed, Tdf, Time
 from dilaton.plan.network import Network
 
 
@@ -24,6 +24,7 @@ def compile(lab: Lab) -> Plan:
         time=Time(
             drive=lab.time.drive,
             tdf=Tdf(numerator=lab.time.tdf.numerator, denominator=lab.time.tdf.denominator),
+            max_speed=None if (speed := lab.time.max_speed) is None else Speed.of(speed),
         ),
         stop_after_ns=lab.stop_after_ns,
         grace_ns=schedule.GRACE_NS,

@@ -8,6 +8,7 @@ of *virtual* time, bytes, bits per second, ratios in 0..1. The agent reads the s
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, RootModel
@@ -24,11 +25,24 @@ class Tdf(Part):
     denominator: int = Field(gt=0)
 
 
+class Speed(Part):
+    """Virtual seconds per host second, as the exact ratio numerator / denominator."""
+
+    numerator: int = Field(gt=0)
+    denominator: int = Field(gt=0)
+
+    @classmethod
+    def of(cls, value: Fraction) -> Speed:
+        """That speed."""
+        return cls(numerator=value.numerator, denominator=value.denominator)
+
+
 class Time(Part):
-    """What drives virtual time, and how fast."""
+    """What drives virtual time, and how fast; `max_speed` bounds it, idle time included."""
 
     drive: Literal["wall", "work"]
     tdf: Tdf
+    max_speed: Speed | None = None
 
 
 class Neighbour(Part):

@@ -28,19 +28,35 @@ from dilaton.host.errors import GuestError
 from dilaton.host.guest import Guest, Placement
 from dilaton.measure.lateness import summarise
 from dilaton.plan.model import Plan
+from dilaton.run import control
 from dilaton.run import record as records
+from dilaton.run.clock_control import ClockControl
 from dilaton.run.clock_log import log_clock
+from dilaton.run.control import Handler, Request, Result
 from dilaton.run.directory import RunDir
-from dilaton.run.model import Fidelity, LatenessRecord
+from dilaton.run.model import ClockChange, Fidelity, LatenessRecord
 from dilaton.run.record import Record, State
 
-Result = TypeVar("Result")
+Awaited = TypeVar("Awaited")
 
 LEAD_NS = 1_000_000
 """Virtual time from the release of the clock to the run's virtual 0: room for the agent to be back in its loop."""
 
 STOP_HOST_S_MAX = 15.0
 """Host seconds that an interrupted run has to stop its processes before its guest is ended as it is."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a plan is executed, where it does not change what happens in virtual time.
+
+    Attributes:
+        jailed: False only when the user has asked for no jail in so many words.
+        hold_at_ns: the virtual instant at which the run holds its clock until it is told to go on; None for none.
+    """
+
+    jailed: bool = True
+    hold_at_ns: int | None = None
 
 
 class Observer(Protocol):
@@ -57,6 +73,9 @@ class Observer(Protocol):
 
     def event(self, event: dict[str, Any]) -> None:
         """Something happened, as in `events.jsonl`."""
+
+    def clock_changed(self, change: ClockChange) -> None:
+        """The clock was released, held, or got another pace."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +99,12 @@ class _Progress:
     virtual_s: float = 0.0
     guest_kernel: str = ""
     fidelity: Fidelity | None = None
+    tdf_trace: list[ClockChange] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
 async def execute(
-    plan: Plan, lab_text: str, run_dir: RunDir, observer: Observer, *, jailed: bool, stop: asyncio.Event
+    plan: Plan, lab_text: str, run_dir: RunDir, observer: Observer, options: Options, *, stop: asyncio.Event
 ) -> Record:
     """Runs `plan` and returns its record, which is also in `run.json`.
 
@@ -93,28 +113,31 @@ async def execute(
         lab_text: the lab as it was given, kept in the run directory.
         run_dir: where everything goes.
         observer: told of what happens.
-        jailed: False only when the user has asked for no jail in so many words.
+        options: how.
         stop: set to end the run early, in good order; the run is then `aborted`.
     """
-    run = _Run(plan, run_dir, observer, jailed, stop)
+    run = _Run(plan, run_dir, observer, options, stop)
     try:
         run_dir.write("lab.yaml", lab_text)
         run_dir.write("plan.json", plan.model_dump_json(indent=1))
-        await run.live()
+        async with control.serve(run_dir.path, run.handlers):
+            await run.live()
     except (GuestError, OSError) as error:
         run.fail(str(error))
     return run.conclude()
 
 
 class _Run:
-    def __init__(self, plan: Plan, run_dir: RunDir, observer: Observer, jailed: bool, stop: asyncio.Event) -> None:
+    def __init__(self, plan: Plan, run_dir: RunDir, observer: Observer, options: Options, stop: asyncio.Event) -> None:
         self.plan = plan
         self.run_dir = run_dir
         self.observer = observer
-        self.jailed = jailed
+        self.options = options
         self.stop = stop
         self.so_far = _Progress()
-        self.tdf = Fraction(plan.time.tdf.numerator, plan.time.tdf.denominator)
+        self.steering: ClockControl | None = None
+        self.handlers: dict[str, Handler] = {"show": self.on_show, "stop": self.on_stop}
+        """What can be asked of the run, by verb; the parts of it that come up add theirs."""
 
     def enter(self, state: State) -> None:
         self.so_far.state = state
@@ -130,7 +153,7 @@ class _Run:
         begin = time.monotonic()
         self.enter("boot")
         guest_plan = self.plan.guests[0]
-        placement = Placement(self.run_dir.path, self.jailed)
+        placement = Placement(self.run_dir.path, self.options.jailed)
         guest = await _unless(self.stop, Guest.start(guest_plan.name, guest_plan.memory_bytes, placement))
         if guest is None:
             self.so_far.state, self.so_far.reason = "aborted", "interrupted while booting"
@@ -162,7 +185,9 @@ class _Run:
             raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
         before = _Counters.of(guest.page)
         released_ns = time.monotonic_ns()
-        await guest.release(self.tdf, self.plan.time.drive)
+        self.steering = ClockControl(guest, zero_ns, self.plan.time, self.clock_changed)
+        self.handlers |= self.steering.handlers
+        await self.steering.start(self.options.hold_at_ns)
         self.enter("running")
         self.observer.released(lambda: self.clock(guest, zero_ns, released_ns))
         stopper = asyncio.create_task(self.stop_when_asked(guest))
@@ -178,10 +203,13 @@ class _Run:
         finally:
             stopper.cancel()
             logger.cancel()
+            self.steering.close()
+            for verb in self.steering.handlers:
+                del self.handlers[verb]
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
         await guest.hold()
         self.so_far.virtual_s = finished["t_ns"] / 1e9
-        self.so_far.fidelity = _fidelity(guest.page, before)
+        self.so_far.fidelity = _fidelity(guest.page, before, self.so_far.tdf_trace)
         self.enter("collecting")
         await guest.halt()
         self.judge(finished)
@@ -206,6 +234,9 @@ class _Run:
     async def stop_when_asked(self, guest: Guest) -> None:
         """Ends the run in good order when asked, and at once when that takes too long."""
         await self.stop.wait()
+        if self.steering:
+            # Processes need virtual time to end in good order.
+            await self.steering.release("stopping")
         await guest.channel.send({"type": "stop", "reason": "interrupted"})
         await asyncio.sleep(STOP_HOST_S_MAX)
         guest.process.kill()
@@ -217,6 +248,25 @@ class _Run:
             self.fail(finished["reason"])
         else:
             self.so_far.state, self.so_far.reason = "finished", None
+
+    def clock_changed(self, change: ClockChange) -> None:
+        self.so_far.tdf_trace.append(change)
+        self.observer.clock_changed(change)
+
+    async def on_show(self, _: Request) -> Result:
+        """What the run is, and how far it has come."""
+        found = {
+            "lab": self.plan.lab,
+            "run_dir": str(self.run_dir.path),
+            "pid": os.getpid(),
+            "state": self.so_far.state,
+        }
+        return found | (self.steering.state() if self.steering else {})
+
+    async def on_stop(self, _: Request) -> Result:
+        """Ends the run in good order."""
+        self.stop.set()
+        return {}
 
     def record(self) -> Record:
         return records.make(self.plan, self.so_far, self.run_dir.path)
@@ -249,7 +299,7 @@ class _Counters:
         return cls(page.read("reads"), page.read("virtual_now_ns"), page.read("idle_virtual_ns"))
 
 
-def _fidelity(page: ClockPage, before: _Counters) -> Fidelity:
+def _fidelity(page: ClockPage, before: _Counters, tdf_trace: list[ClockChange]) -> Fidelity:
     """What the clock has seen since its release, when its counters were as in `before`."""
     now = _Counters.of(page)
     counts = page.lateness_counts()
@@ -265,10 +315,11 @@ def _fidelity(page: ClockPage, before: _Counters) -> Fidelity:
         reads=now.reads - before.reads,
         lateness_ns_counts=counts,
         busy=busy,
+        tdf_trace=tdf_trace,
     )
 
 
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Awaited]) -> Awaited | None:
     """The result of `work`, or None, with `work` cancelled, if `stop` is set before."""
     task, asked = asyncio.create_task(work), asyncio.create_task(stop.wait())
     await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)

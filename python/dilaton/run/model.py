@@ -101,6 +101,19 @@ class LatenessRecord(Part):
     max: float
 
 
+class ClockChange(Part):
+    """A change of the running clock."""
+
+    virtual_s: float
+    """When, since the run's virtual 0."""
+    host_s: float
+    """When, since the release."""
+    tdf: float | None
+    """From then on, host seconds per virtual second; None: held."""
+    reason: str
+    """What changed it."""
+
+
 class Fidelity(Part):
     """How well virtual time was kept."""
 
@@ -113,6 +126,8 @@ class Fidelity(Part):
     """Timers by lateness: bin 0 those on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds."""
     busy: float | None = None
     """The share of virtual time in which guests worked and did not idle, 0..1; None where the drive does not tell."""
+    tdf_trace: list[ClockChange] = Field(default_factory=list)
+    """Every change of the clock from its release on."""
 
 
 class ReasonRecord(Part):

@@ -64,8 +64,8 @@ FIELDS = [
     ),
     (
         "a field that nothing resembles",
-        HEAD + "time: {speed: 3}\n",
-        "lab.yaml:3:8: time.speed: unknown field; known here: drive, tdf",
+        HEAD + "time: {colour: 3}\n",
+        "lab.yaml:3:8: time.colour: unknown field; known here: drive, tdf, max_speed",
     ),
     (
         "a field with nothing written",

@@ -1,0 +1,188 @@
+"""Holding, releasing and steering the clock of a run that goes on.
+
+All instants are virtual time since the run's virtual 0. One command at a time changes the clock: while *until* or
+*step* is under way, others are refused, so that two who steer learn of each other; *hold* alone is always allowed, and
+ends what is under way. Holding and going on never change what happens in virtual time, only when the host gets there;
+the TDF does, as it is the speed of the guest's CPU. So every change is kept with both times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from fractions import Fraction
+from typing import Any
+
+from dilaton.host.clock_page import Orders
+from dilaton.host.errors import GuestError
+from dilaton.host.guest import Guest
+from dilaton.lab import units
+from dilaton.measure import numbers
+from dilaton.plan.model import Time
+from dilaton.run.control import ControlError, Handler, Request, Result
+from dilaton.run.model import ClockChange
+
+
+class ClockControl:
+    """The clock of a run, for those who steer it."""
+
+    def __init__(self, guest: Guest, zero_ns: int, planned: Time, told: Callable[[ClockChange], None]) -> None:
+        """Takes the clock of `guest`, which is held.
+
+        Args:
+            guest: Whose clock it is.
+            zero_ns: The run's virtual 0 in the guest's time.
+            planned: What drives it, and how fast.
+            told: Learns of every change.
+        """
+        self._guest = guest
+        self._zero_ns = zero_ns
+        self._drive = planned.drive
+        self._tdf = Fraction(planned.tdf.numerator, planned.tdf.denominator)
+        speed = planned.max_speed
+        self._max_speed = None if speed is None else Fraction(speed.numerator, speed.denominator)
+        self._told = told
+        self._steered_by = ""
+        self._first_hold: asyncio.Task[None] | None = None
+        self._released_ns = time.monotonic_ns()
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """By the verbs of the control socket."""
+        return {
+            "clock.show": self._on_show,
+            "clock.hold": self._on_hold,
+            "clock.release": self._on_release,
+            "clock.until": self._on_until,
+            "clock.step": self._on_step,
+            "clock.tdf": self._on_tdf,
+        }
+
+    def state(self) -> Result:
+        """Both clocks, the pace, and whether virtual time stands still."""
+        now = self._now("")
+        return {
+            "virtual_s": now.virtual_s,
+            "host_s": now.host_s,
+            "tdf": float(self._tdf),
+            "held": self._guest.page.is_held(time.monotonic_ns()),
+            "drive": self._drive,
+            "steered_by": self._steered_by,
+            "max_speed": None if self._max_speed is None else float(self._max_speed),
+        }
+
+    async def start(self, hold_at_ns: int | None) -> None:
+        """Releases the clock for the first time, with an instant at which it is held, if that is not None."""
+        if hold_at_ns is None:
+            await self.release("released")
+            return
+        end_ns = self._zero_ns + hold_at_ns
+        await self._guest.order(Orders(self._tdf, self._drive, end_ns, self._max_speed))
+        self._first_hold = asyncio.create_task(self._hold_at(hold_at_ns))
+
+    async def _hold_at(self, at_ns: int) -> None:
+        # Whoever holds or stops the run before has the last word.
+        with contextlib.suppress(ControlError):
+            await self.until(at_ns, f"until {numbers.duration(at_ns / 1e9)}")
+
+    def close(self) -> None:
+        """Gives the clock up."""
+        if self._first_hold:
+            self._first_hold.cancel()
+
+    async def release(self, reason: str) -> None:
+        """Lets virtual time go on from where it is."""
+        # The instant is read before: a clock that goes on is seconds further when the order is known to be followed.
+        at = self._now(reason)
+        await self._guest.release(self._tdf, self._drive, self._max_speed)
+        self._tell_running(at)
+
+    async def until(self, at_ns: int, reason: str) -> None:
+        """Lets virtual time go on to `at_ns` and holds it there; returns when that is reached.
+
+        Raises:
+            ControlError: it is past, or another command is under way.
+            GuestError: the guest has ended.
+        """
+        async with self._steering(reason):
+            now = self._now(reason)
+            if at_ns / 1e9 < now.virtual_s:
+                asked, reached = numbers.duration(at_ns / 1e9), numbers.duration(now.virtual_s)
+                raise ControlError(f"{asked}: virtual time is already at {reached}, and never goes back")
+            self._tell_running(now)
+            await self._guest.run_until(self._zero_ns + at_ns, self._tdf)
+            self._log("held")
+
+    def _now(self, reason: str) -> ClockChange:
+        host_ns = time.monotonic_ns()
+        line = self._guest.page.timeline()
+        virtual_ns = max(0, self._guest.page.virtual_ns(host_ns) - self._zero_ns)
+        held = line.tdf is None or self._zero_ns + virtual_ns >= line.end_ns
+        return ClockChange(
+            virtual_s=virtual_ns / 1e9,
+            host_s=(host_ns - self._released_ns) / 1e9,
+            tdf=None if held else float(self._tdf),
+            reason=reason,
+        )
+
+    def _tell_running(self, at: ClockChange) -> None:
+        self._told(at.model_copy(update={"tdf": float(self._tdf)}))
+
+    def _log(self, reason: str) -> None:
+        self._told(self._now(reason))
+
+    @contextlib.asynccontextmanager
+    async def _steering(self, what: str) -> AsyncIterator[None]:
+        """Makes sure that nobody else changes the clock meanwhile."""
+        if self._steered_by:
+            raise ControlError(f"another command steers the clock: {self._steered_by}; hold ends it")
+        self._steered_by = what
+        try:
+            yield
+        except GuestError as error:
+            raise ControlError(str(error)) from error
+        finally:
+            self._steered_by = ""
+
+    async def _on_show(self, _: Request) -> Result:
+        return self.state()
+
+    async def _on_hold(self, _: Request) -> Result:
+        await self._guest.hold()
+        self._log("held")
+        return self.state()
+
+    async def _on_release(self, _: Request) -> Result:
+        async with self._steering("release"):
+            await self.release("released")
+        return self.state()
+
+    async def _on_until(self, request: Request) -> Result:
+        at_ns = _argument(request, "at", units.parse_duration)
+        await self.until(at_ns, f"until {numbers.duration(at_ns / 1e9)}")
+        return self.state()
+
+    async def _on_step(self, _: Request) -> Result:
+        async with self._steering("step"):
+            await self._guest.step(self._tdf)
+            self._log("stepped")
+        return self.state()
+
+    async def _on_tdf(self, request: Request) -> Result:
+        tdf = _argument(request, "tdf", units.parse_tdf)
+        async with self._steering("tdf"):
+            await self._guest.set_tdf(tdf)
+            self._tdf = tdf
+            self._log(f"TDF {numbers.tdf(tdf)}")
+        return self.state()
+
+
+def _argument(request: Request, name: str, parse: Callable[[Any], Any]) -> Any:
+    try:
+        return parse(request[name])
+    except KeyError:
+        raise ControlError(f"{name} is missing") from None
+    except ValueError as error:
+        raise ControlError(f"{name}: {error}") from error

@@ -1,0 +1,150 @@
+"""Steering a run from another process: holding, stepping, and going on never change what happens in virtual time."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dilaton.run.control import Client, ControlError
+from tests.conftest import Outcome, command_line, dilaton, environment
+
+LAB = """
+name: steered
+time: {drive: work}
+nodes: {a: {}, b: {}}
+links: [{endpoints: [a, b], rate: 100Mbit, delay: 10ms}]
+run:
+  - {on: a, name: ping, exec: ping -i 1 -c 20 b}
+  - {on: b, name: sleep, exec: sleep 30}
+"""
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A run that holds itself at 5 s, and its directory."""
+    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
+    lab.write_text(LAB)
+    command = command_line("run", lab, "--out", out, "--hold-at", "5s")
+    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if "clock held" in line:
+                break
+        yield process, out
+        if process.poll() is None:
+            process.terminate()
+        process.stderr.read()
+
+
+def outcome_of(held: tuple[subprocess.Popen[str], Path]) -> Outcome:
+    process, out = held
+    assert process.stderr
+    return Outcome(status=process.wait(), terminal=process.stderr.read(), path=out)
+
+
+def test_a_run_holds_itself_where_it_was_told_and_goes_on_when_released(
+    held: tuple[subprocess.Popen[str], Path],
+) -> None:
+    _, out = held
+    with Client(out) as client:
+        state = client.request("clock.show")
+        assert state["held"]
+        assert state["virtual_s"] == 5.0
+        client.request("clock.release")
+    outcome = outcome_of(held)
+    assert outcome.status == 0
+    assert outcome.instant_s("exited", "sleep") == pytest.approx(30, abs=0.2)
+    trace = outcome.record["fidelity"]["tdf_trace"]
+    assert [(change["reason"], change["tdf"]) for change in trace] == [
+        ("until 5 s", 1.0),
+        ("held", None),
+        ("released", 1.0),
+    ]
+    assert trace[1]["virtual_s"] == trace[2]["virtual_s"] == 5.0
+
+
+def test_until_stops_exactly_there_and_step_at_the_next_timer(held: tuple[subprocess.Popen[str], Path]) -> None:
+    _, out = held
+    with Client(out) as client:
+        assert client.request("clock.until", at="7.25s")["virtual_s"] == 7.25
+        stepped = client.request("clock.step")
+        assert stepped["held"]
+        assert 7.25 < stepped["virtual_s"] < 8.1, "ping's next packet leaves at 8 s at the latest"
+
+
+def test_the_past_is_refused_and_the_run_goes_on(held: tuple[subprocess.Popen[str], Path]) -> None:
+    _, out = held
+    done = dilaton("clock", out, "until", "1s")
+    assert (done.returncode, done.stderr) == (2, "1 s: virtual time is already at 5 s, and never goes back\n")
+    assert dilaton("clock", out, "release").returncode == 0
+    assert outcome_of(held).status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("tdf", "0"), "must be more than 0"),
+        (("tdf", "nan"), "must be a number"),
+        (("tdf", "10000000"), "at most 1000000"),
+        (("until",), "until wants a value"),
+        (("hold", "5s"), "hold takes no value"),
+        (("dance",), "use show, hold, release"),
+    ],
+)
+def test_a_wrong_command_is_refused_before_it_reaches_the_clock(
+    arguments: tuple[str, ...], said: str, held: tuple[subprocess.Popen[str], Path]
+) -> None:
+    _, out = held
+    done = dilaton("clock", out, *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    with Client(out) as client:
+        assert client.request("clock.show")["virtual_s"] == 5.0
+
+
+def test_a_second_who_steers_is_told_and_hold_ends_the_first(tmp_path: Path) -> None:
+    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
+    lab.write_text(LAB.replace("drive: work", "drive: wall"))
+    with subprocess.Popen(command_line("run", lab, "--out", out), env=environment(), stderr=subprocess.PIPE) as process:
+        assert process.stderr
+        process.stderr.readline()  # something has started
+        with subprocess.Popen(command_line("clock", out, "until", "1000s"), env=environment()) as first:
+            with Client(out) as client:
+                while not client.request("clock.show")["steered_by"]:
+                    pass
+                with pytest.raises(ControlError, match="another command steers the clock: until 1000 s; hold ends it"):
+                    client.request("clock.tdf", tdf="10")
+                assert client.request("clock.hold")["held"]
+            assert first.wait() == 0
+        process.terminate()
+        process.stderr.read()
+
+
+def test_a_held_run_ends_in_good_order(held: tuple[subprocess.Popen[str], Path]) -> None:
+    _, out = held
+    assert dilaton("stop", out).returncode == 0
+    outcome = outcome_of(held)
+    assert outcome.status == 130
+    assert outcome.record["state"] == "aborted"
+    assert outcome.process("sleep")["outcome"] == "signalled"
+    done = dilaton("clock", out, "show")
+    assert (done.returncode, done.stderr) == (2, f"{out}: no run is going on there\n")
+
+
+def test_logs_and_ps_show_a_run_that_goes_on(held: tuple[subprocess.Popen[str], Path]) -> None:
+    _, out = held
+    assert "icmp_seq=5" in dilaton("logs", out, "a/ping").stdout
+    assert "no such node; there are a, b" in dilaton("logs", out, "c").stderr
+    listed = dilaton("ps", env=environment() | {"COLUMNS": "300"}).stdout
+    assert any("steered" in line and "held" in line and str(out) in line for line in listed.splitlines())
+
+
+def test_virtual_time_keeps_to_its_highest_speed(tmp_path: Path) -> None:
+    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
+    lab.write_text("name: paced\ntime: {drive: work, max_speed: 10}\nnodes: {a: {}}\nrun: [{on: a, exec: sleep 5}]\n")
+    assert dilaton("run", lab, "--out", out).returncode == 0
+    time = Outcome(0, "", out).record["time"]
+    assert time["virtual_s"] / time["host_s"] <= 10
