@@ -1,4 +1,7 @@
-//! The one place where the agent touches clocks: the guest's CLOCK_MONOTONIC, which is virtual time, and its date.
+//! The one place where the agent touches clocks: the guest's CLOCK_MONOTONIC, which is virtual time, its date, and what the
+//! agent asks of the library that is behind both.
+
+use std::arch::asm;
 
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, clock_settime, ClockId};
@@ -26,4 +29,12 @@ pub fn date() -> TimeSpec {
 pub fn set_date_ns(ns: i64) -> Result<()> {
     clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::new(ns / SECOND_NS, ns % SECOND_NS))
         .doing(|| "set the date".to_owned())
+}
+
+/// Tells the clock that the agent waits for the host from now on, or no longer does. Virtual time stands still meanwhile:
+/// what the host takes to answer is not the guest's.
+pub fn wait_for_host(waits: bool) {
+    let magic = u64::from_le_bytes(*b"DILATON\0");
+    // SAFETY: the clock carries the instruction out (crates/clock/src/counter.rs), and changes no register.
+    unsafe { asm!("hlt", in("rax") magic, in("rdi") u64::from(waits), options(nomem, nostack, preserves_flags)) };
 }

@@ -44,7 +44,7 @@ use std::time::Duration;
 use nix::sys::utsname::uname;
 
 use crate::channel::Channel;
-use crate::clock::{monotonic_ns, set_date_ns};
+use crate::clock::{monotonic_ns, set_date_ns, wait_for_host};
 use crate::error::{Doing, Error, Result};
 use crate::modules::Modules;
 use crate::protocol::{FromAgent, FromHost, Outcome, PROTOCOL};
@@ -83,13 +83,17 @@ fn live() -> Result<std::convert::Infallible> {
     let mut channel = Channel::open(TTY)?;
     let system = uname().doing(|| "ask for the kernel's release".to_owned())?;
     let kernel = system.release().to_string_lossy();
+    wait_for_host(true);
     channel.send(&FromAgent::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION"), kernel: &kernel })?;
     let mut built = None;
     loop {
-        match (channel.receive()?, &built) {
+        let message = channel.receive()?;
+        wait_for_host(false);
+        match (message, &built) {
             (FromHost::Build { run_dir, guest }, None) => {
                 built = Some(build::build(&mut channel, &run_dir, &guest)?);
                 std::thread::sleep(SETTLE);
+                wait_for_host(true);
                 channel.send(&FromAgent::Ready {})?;
             }
             (FromHost::Arm { lead_ns, date_ns }, Some(guest)) => {
@@ -99,6 +103,7 @@ fn live() -> Result<std::convert::Infallible> {
                 Run::new(guest, &mut channel, zero_ns)?.execute()?;
             }
             (FromHost::Stop { reason }, _) => {
+                wait_for_host(true);
                 channel.send(&FromAgent::Finished { t_ns: 0, outcome: Outcome::Stopped, reason: &reason })?;
             }
             (FromHost::Halt {}, _) => guest::power_off(),

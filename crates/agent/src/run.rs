@@ -14,7 +14,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use crate::build::Guest;
 use crate::channel::Channel;
-use crate::clock::{date, monotonic_ns, SECOND_NS};
+use crate::clock::{date, monotonic_ns, wait_for_host, SECOND_NS};
 use crate::error::{Doing, Error, Result};
 use crate::guest::power_off;
 use crate::measure::Sampler;
@@ -103,6 +103,7 @@ impl<'a> Run<'a> {
         if let Some(sampler) = &self.guest.sampler {
             sampler.stop(t_ns, |t_ns, observation| self.channel.send(&FromAgent::Observed { t_ns, observation }))?;
         }
+        wait_for_host(true);
         self.channel.send(&FromAgent::Finished { t_ns, outcome, reason: &reason })
     }
 

@@ -1,15 +1,20 @@
-//! Instructions of user code that would speak with the hardware past everything else: RDTSC and RDTSCP, which read the
-//! host's counter, and CPUID.
+//! Instructions of user code that are carried out here: RDTSC, RDTSCP and CPUID, which would speak with the hardware past
+//! everything else, and HLT, by which the agent asks something of the clock.
 //!
 //! Stubs run with the counter disabled (prctl(2), PR_SET_TSC), so the instruction faults. The fault is told from others by
 //! its code, SI_KERNEL, and by the instruction itself; the kernel never sees it. What the instruction returns is virtual
 //! time in ticks of this host's counter: programs that know its frequency, from CPUID or by measuring it against a
 //! clock, find it right. CPUID faults in the same way, where the host can do that, and `cpuid.rs` answers it.
+//!
+//! HLT faults in the same way in any program. With the page's magic number in RAX it is a request, RDI says which: 1, the
+//! agent waits for the host, so virtual time has to stand still until 0, it no longer does. The host's answers thus cost
+//! no virtual time, and the clock of a run that is over stops by itself.
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
+use crate::page::MAGIC;
 use crate::tracee::ptrace;
 use crate::{cpuid, drive, keeper, sys};
 
@@ -44,6 +49,10 @@ pub fn emulate(pid: c_int) -> bool {
             registers.rcx = answer.ecx.into();
             registers.rdx = answer.edx.into();
         }
+        Instruction::Hlt => {
+            let Some(page) = keeper::page().filter(|_| registers.rax == MAGIC) else { return false };
+            keeper::wait_for_host(page, registers.rdi != 0);
+        }
     }
     registers.rip += instruction.bytes();
     // SAFETY: the structure is that of the request.
@@ -70,6 +79,7 @@ enum Instruction {
     Rdtsc,
     Rdtscp,
     Cpuid,
+    Hlt,
 }
 
 impl Instruction {
@@ -84,12 +94,14 @@ impl Instruction {
             [0x0F, 0x31, _] if read >= 2 => Some(Self::Rdtsc),
             [0x0F, 0xA2, _] if read >= 2 => Some(Self::Cpuid),
             [0x0F, 0x01, 0xF9] if read == 3 => Some(Self::Rdtscp),
+            [0xF4, ..] if read >= 1 => Some(Self::Hlt),
             _ => None,
         }
     }
 
     const fn bytes(&self) -> u64 {
         match self {
+            Self::Hlt => 1,
             Self::Rdtsc | Self::Cpuid => 2,
             Self::Rdtscp => 3,
         }

@@ -19,12 +19,13 @@
 //! back. SIGIO is blocked with SIGALRM while idle looks (`interpose::sigprocmask`).
 //!
 //! **The event drive.** Signals come when the host sends them. So that a run depends on nothing but itself, none has an
-//! effect at any other point than at idle: there is no preemption, input waits, and so do commands.
+//! effect at any other point than where the kernel rests: at idle, with nothing noted. There is no preemption; input waits,
+//! and so do commands.
 
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
 use core::mem::{zeroed, MaybeUninit};
-use core::sync::atomic::{compiler_fence, AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use virtual_time::{Alarm, Sleep};
 
@@ -42,6 +43,8 @@ const SERVED_AT_ONCE_MAX: u32 = 8;
 
 static ALARM_HANDLER: AtomicUsize = AtomicUsize::new(0);
 static INPUT_HANDLER: AtomicUsize = AtomicUsize::new(0);
+
+static CHANNEL_FD: AtomicI32 = AtomicI32::new(-1);
 
 /// A critical section: a handler of the kernel's runs, or the timer is being set.
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -96,6 +99,11 @@ impl Adopted {
     }
 }
 
+/// Remembers the channel to the host.
+pub fn start(channel_fd: c_int) {
+    CHANNEL_FD.store(channel_fd, Relaxed);
+}
+
 /// Runs `f` in a critical section, into which sections may be nested. Signals that came meanwhile are raised again.
 pub fn exclusively<T>(f: impl FnOnce() -> T) -> T {
     let nested = BUSY.swap(true, Relaxed);
@@ -121,16 +129,37 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         INPUT_LATER.store(true, Relaxed);
         return;
     }
-    if keeper::is_event() && !is_resting() {
-        INPUT_AT_REST.store(true, Relaxed);
-        return;
+    if keeper::is_event() {
+        if !is_resting() {
+            INPUT_AT_REST.store(true, Relaxed);
+            return;
+        }
+        // The host sends the signal also when it has room again for what the guest says, at whatever instant that is.
+        if !sys::is_readable(CHANNEL_FD.load(Relaxed)) {
+            return;
+        }
     }
     NOTED.store(true, Relaxed);
     exclusively(|| {
         // SAFETY: the address that the kernel installed with SA_SIGINFO.
         let kernel_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
+        clear_stack_below();
         kernel_handler(signal, info, context);
     });
+}
+
+/// Zeros what earlier calls have left on the stack. The kernel's handler of input passes on registers that it has not set
+/// (arch/um/os-Linux/signal.c, sig_handler_common), and one of them goes into its random numbers: what is left there
+/// would be instants of the host.
+#[inline(never)]
+fn clear_stack_below() {
+    /// The registers are below 2,696 bytes of extended state, on a stack of 16 KiB.
+    const WORDS: usize = 768;
+    let mut words = MaybeUninit::<[u64; WORDS]>::uninit();
+    for place in 0..WORDS {
+        // SAFETY: within the array; volatile, since nothing that the compiler sees reads it.
+        unsafe { words.as_mut_ptr().cast::<u64>().add(place).write_volatile(0) };
+    }
 }
 
 /// SIGALRM: the host timer fired, or the host sent a command. Only a reached deadline goes on to the kernel's handler.
@@ -263,7 +292,9 @@ pub fn after_user() {
 /// `mask` must point to a signal mask; SIGALRM and SIGIO must be blocked.
 pub unsafe fn idle(page: &ClockPage, mask: *const libc::sigset_t) {
     count(&page.idle_waits);
-    keeper::heed_host(page);
+    if !keeper::is_event() {
+        keeper::heed_host(page);
+    }
     if NOTED.swap(false, Relaxed) {
         return;
     }
@@ -289,7 +320,8 @@ pub fn is_resting() -> bool {
 
 /// Sleeps as the clock says; tells whether the deadline is reached.
 unsafe fn rest(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
-    if INPUT_AT_REST.swap(false, Relaxed) {
+    keeper::heed_host(page);
+    if INPUT_AT_REST.swap(false, Relaxed) && sys::is_readable(CHANNEL_FD.load(Relaxed)) {
         sys::raise(libc::SIGIO);
         // SAFETY: the caller's mask, under which the signal comes through.
         unsafe { sys::sleep(Some(0), mask) };

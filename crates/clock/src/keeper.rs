@@ -19,6 +19,7 @@ use virtual_time::{Alarm, Clock, Drive, GuestTimer, Now, Pace, Sleep, VirtualDur
 
 use crate::delivery;
 use crate::drive;
+use crate::entropy;
 use crate::page::{count, ClockPage};
 use crate::sys;
 
@@ -70,6 +71,7 @@ pub fn start(page: &'static ClockPage, wake_fd: c_int) {
     sys::prctl(libc::PR_SET_TIMERSLACK, 1);
     page.deadline_ns.store(OFF, Relaxed);
     drive::start();
+    entropy::start(page.seed.load(Relaxed));
     take_command(page);
 }
 
@@ -226,6 +228,12 @@ pub fn heed_host(page: &ClockPage) {
         sys::drain(WAKE_FD.load(Relaxed));
         take_command(page);
     }
+}
+
+/// The agent waits for the host from now on, and virtual time stands still; or it no longer does.
+pub fn wait_for_host(page: &ClockPage, waits: bool) {
+    change(page, &|clock| clock.wait_for_host(drive::now(clock.drive()), waits));
+    look(page);
 }
 
 /// Lets the wake pipe raise SIGALRM; not earlier than its handler is there, for without one it ends the process.

@@ -11,8 +11,9 @@
 //! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
 //! page.rs        shared memory with the host: commands in, timeline and counters out
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
-//! counter.rs     the time-stamp counter as user code reads it, and CPUID
+//! counter.rs     instructions of user code that are carried out: the time-stamp counter, CPUID, the agent's requests
 //! cpuid.rs       what user code is told of the processor
+//! entropy.rs     random numbers from a seed
 //! sys.rs         system calls and the real libc functions
 //! ```
 //!
@@ -27,6 +28,7 @@ mod counter;
 mod cpuid;
 mod delivery;
 mod drive;
+mod entropy;
 mod interpose;
 mod keeper;
 mod page;
@@ -46,7 +48,8 @@ static ATTACH: extern "C" fn() = attach;
 /// Runs when the library is loaded, before the kernel's `main`.
 extern "C" fn attach() {
     sys::resolve();
-    if let Some((page_fd, wake_fd)) = page::inherited_fds() {
+    if let Some((page_fd, wake_fd, channel_fd)) = page::inherited_fds() {
+        delivery::start(channel_fd);
         keeper::start(page::map(page_fd), wake_fd);
     }
 }

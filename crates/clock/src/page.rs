@@ -9,13 +9,15 @@ use crate::sys;
 
 include!(concat!(env!("OUT_DIR"), "/clock_page.rs"));
 
-const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
+/// "DILATON\0": in a clock page, and in what the agent asks of the clock.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
 
-/// The environment variable by which the host hands over the page and the wake pipe: two numbers and a comma.
+/// The environment variable by which the host hands over the page, the wake pipe and the channel: three numbers, and
+/// commas between them.
 const VARIABLE: &[u8] = b"DILATON_CLOCK\0";
 
-/// File descriptors of the page and of the wake pipe; `None` when this process is not a guest.
-pub fn inherited_fds() -> Option<(c_int, c_int)> {
+/// File descriptors of the page, of the wake pipe and of the channel; `None` when this process is not a guest.
+pub fn inherited_fds() -> Option<(c_int, c_int, c_int)> {
     // SAFETY: getenv returns NULL or a NUL-terminated string.
     let value = unsafe {
         let value = libc::getenv(VARIABLE.as_ptr().cast());
@@ -28,10 +30,11 @@ pub fn inherited_fds() -> Option<(c_int, c_int)> {
         .to_str()
         .ok()
         .and_then(|text| text.split_once(','))
-        .and_then(|(page, wake)| Some((page.parse().ok()?, wake.parse().ok()?)));
+        .and_then(|(page, pipes)| Some((page, pipes.split_once(',')?)))
+        .and_then(|(page, (wake, channel))| Some((page.parse().ok()?, wake.parse().ok()?, channel.parse().ok()?)));
     match fds {
         Some(fds) => Some(fds),
-        None => sys::die(b"dilaton clock: DILATON_CLOCK is not two file descriptors\n"),
+        None => sys::die(b"dilaton clock: DILATON_CLOCK is not three file descriptors\n"),
     }
 }
 

@@ -66,6 +66,9 @@ pub static WAITPID: Real = Real::new(b"waitpid\0");
 /// `clone`
 pub static CLONE: Real = Real::new(b"clone\0");
 
+/// `getrandom`
+pub static GETRANDOM: Real = Real::new(b"getrandom\0");
+
 /// Looks up all real functions.
 pub fn resolve() {
     for real in [
@@ -80,6 +83,7 @@ pub fn resolve() {
         &PTRACE,
         &WAITPID,
         &CLONE,
+        &GETRANDOM,
     ] {
         real.resolve();
     }
@@ -179,6 +183,13 @@ pub fn signal_on_input(fd: c_int, signal: c_int) {
 
 /// From linux/fcntl.h; not in every version of the libc crate.
 const F_SETSIG: c_int = 10;
+
+/// Whether there is something to read from `fd`.
+pub fn is_readable(fd: c_int) -> bool {
+    let mut asked = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one structure, which is ours.
+    unsafe { libc::syscall(libc::SYS_poll, &raw mut asked, 1_usize, 0_usize) == 1 }
+}
 
 /// Takes everything that is in a non-blocking `fd` out of it.
 pub fn drain(fd: c_int) {

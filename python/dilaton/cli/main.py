@@ -37,7 +37,8 @@ TdfOption = Annotated[
     str | None, typer.Option("--tdf", metavar="N", help="Time dilation factor, instead of the lab's.")
 ]
 DriveOption = Annotated[
-    str | None, typer.Option("--drive", metavar="wall|work", help="What drives virtual time, instead of the lab's.")
+    str | None,
+    typer.Option("--drive", metavar="wall|work|event", help="What drives virtual time, instead of the lab's."),
 ]
 MaxSpeedOption = Annotated[
     str | None,

@@ -25,7 +25,7 @@ LATENESS_BINS = 64
 NEVER_NS = 2**64 - 1
 """An instant that is not reached: no end, no timer."""
 
-FACTOR_MIN, FACTOR_MAX = Fraction(1, 10**6), Fraction(10**6)
+FACTOR_MIN, FACTOR_MAX = Fraction(1, 10**9), Fraction(10**6)
 """Of TDFs and speeds."""
 
 Drive = Literal["wall", "work", "event"]

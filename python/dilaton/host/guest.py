@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
+import fcntl
 import os
 import resource
 import time
@@ -18,7 +20,7 @@ from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.errors import GuestError
 
 BOOT_TDF = Fraction(1, 50)
-"""Pace of a booting guest: the kernel waits for jiffies (a RAID benchmark of 0.85 s, RCU grace periods), so its clock
+"""Pace of a booting guest: the kernel waits for jiffies (RCU grace periods), so its clock
 runs ahead of the host's until the guest is built."""
 
 BOOT_HOST_S_MAX = 30.0
@@ -26,6 +28,22 @@ BOOT_HOST_S_MAX = 30.0
 
 ANSWER_HOST_S_MAX = 10.0
 """Host seconds within which a live guest answers a command."""
+
+REPEATABLE_DATE_NS = 1_767_225_600 * 10**9
+"""The date, 1 January 2026, at the start of a guest that does the same with the same seed."""
+
+LEFT_OUT = ("raid6_select_algo", "calibrate_xor_blocks", "rng_init")
+"""What the kernel does not do at boot: measure, in jiffies, how to do RAID, which never ends on the event drive, where
+nothing interrupts; and open the host's /dev/random, which it would go on stirring into its own."""
+
+CHANNEL_FD_MIN = 900
+"""The least number of the channel's descriptor in the guest. The number is on the kernel's command line, which the
+kernel stirs into its random numbers, and so has to be the same whatever else this process has open."""
+
+ADDR_NO_RANDOMIZE = 0x0040000
+"""personality(2)"""
+
+LIBC = ctypes.CDLL(None)
 
 LOOK_HOST_S = 0.0005
 """How often the clock page is looked at while something is awaited in it."""
@@ -64,17 +82,24 @@ class Guest:
         self._log: Path
 
     @classmethod
-    async def start(cls, name: str, memory_bytes: int, placement: Placement) -> Guest:
+    async def start(cls, name: str, memory_bytes: int, placement: Placement, seed: int | None = None) -> Guest:
         """Starts the kernel `name`, its clock at boot pace, and waits for its agent.
 
         Its console goes to `guest/<name>.log` in the run directory.
+
+        Args:
+            name: of the guest.
+            memory_bytes: what it is given.
+            placement: where it runs.
+            seed: when given, the guest boots on the event drive, and nothing in it depends on the host's clock or its
+                random numbers: the same seed gives the same guest.
 
         Raises:
             HostLacksError: when this machine lacks a part.
             GuestError: when the kernel does not come up.
         """
-        boot = Orders(BOOT_TDF)
-        page = ClockPage(realtime_base_ns=time.time_ns())
+        boot = Orders(BOOT_TDF) if seed is None else Orders(Fraction(1), "event")
+        page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed)
         channel = Channel()
         core = cores.take()
         log = placement.run_dir / "guest" / f"{name}.log"
@@ -91,7 +116,7 @@ class Guest:
             page.close_guest_side()
         guest = cls(name, placement, process)
         guest.page, guest.channel, guest._core, guest._log = page, channel, core, log
-        guest._orders, guest._pace = boot, BOOT_TDF
+        guest._orders, guest._pace = boot, Fraction(1)
         try:
             await guest._greet()
         except BaseException:
@@ -241,14 +266,16 @@ async def _spawn(
     # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
     clock_fd = os.open(clock, os.O_RDONLY)
     own_clock = Path(f"/proc/self/fd/{clock_fd}")
+    channel_fd = fcntl.fcntl(channel.guest_fd, fcntl.F_DUPFD_CLOEXEC, CHANNEL_FD_MIN)
     inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if placement.jailed else (agent, own_clock)
     argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={memory_bytes // 2**20}M", f'init="{inside_agent}"']
-    argv += [f"ssl0=fd:{channel.guest_fd}", "ssl=null", "con0=null,fd:1", "con=null", "quiet", "panic=-1"]
+    argv += [f"ssl0=fd:{channel_fd}", "ssl=null", "con0=null,fd:1", "con=null", "quiet", "panic=-1"]
     argv += [f"thash_entries={CONNECTION_HASH_ENTRIES}"]
     argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
+    argv += [f"initcall_blacklist={','.join(LEFT_OUT)}"]
     environment = {
         "LD_PRELOAD": str(inside_clock),
-        "DILATON_CLOCK": f"{page.fd},{page.wake_fd}",
+        "DILATON_CLOCK": f"{page.fd},{page.wake_fd},{channel_fd}",
         # The clock registers a restartable sequence of its own, and a process has one.
         "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -263,14 +290,14 @@ async def _spawn(
         # Without a jail nothing else ends the kernel with us.
         argv = [str(files.program("setpriv", "util-linux")), "--pdeathsig", "KILL", "--", *argv]
     log.parent.mkdir(exist_ok=True)
-    with log.open("wb") as console, os.fdopen(clock_fd):
+    with log.open("wb") as console, os.fdopen(clock_fd), os.fdopen(channel_fd):
         return await asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=console,
             stderr=console,
             env=environment,
-            pass_fds=(page.fd, page.wake_fd, channel.guest_fd, clock_fd),
+            pass_fds=(page.fd, page.wake_fd, channel_fd, clock_fd),
             # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
             start_new_session=True,
             preexec_fn=lambda: _settle(core.number),
@@ -280,6 +307,8 @@ async def _spawn(
 def _settle(core: int) -> None:
     """Prepares this process, freshly forked, to become a kernel."""
     os.sched_setaffinity(0, {core})
+    # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
+    LIBC.personality(ADDR_NO_RANDOMIZE)
     # The guest's file system keeps a host file open for each file and directory in its cache: a walk over a whole
     # tree, as by find, needs a hundred thousand.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

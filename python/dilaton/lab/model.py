@@ -37,9 +37,9 @@ Path = Annotated[str, BeforeValidator(syntax.parse_path)]
 
 
 class Time(Part):
-    """What drives virtual time, and the time dilation factor (host seconds per virtual second), exact."""
+    """What drives virtual time, the dilation factor (host seconds per virtual second), exact, and a highest speed."""
 
-    drive: Annotated[Literal["wall", "work"], BeforeValidator(syntax.parse_drive)] = "wall"
+    drive: Annotated[Literal["wall", "work", "event"], BeforeValidator(syntax.parse_drive)] = "work"
     tdf: Annotated[InstanceOf[Fraction], BeforeValidator(units.parse_tdf)] = Fraction(1)
     max_speed: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_max_speed)] = None
     """Virtual seconds per host second that are not exceeded, idle time included; None: no bound."""

@@ -77,11 +77,7 @@ def parse_choice(value: object, what: str, choices: Sequence[str]) -> str:
 
 def parse_drive(value: object) -> object:
     """Reads what drives virtual time."""
-    if value == "event":
-        raise ValueError("event: this drive is not there yet; use wall or work")
-    if value not in ("wall", "work"):
-        raise ValueError(f"{units.shown(value)}: not a drive; use wall or work")
-    return value
+    return parse_choice(value, "a drive", ("wall", "work", "event"))
 
 
 def parse_max_speed(value: object) -> Fraction | None:

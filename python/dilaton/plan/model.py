@@ -40,7 +40,7 @@ class Speed(Part):
 class Time(Part):
     """What drives virtual time, and how fast; `max_speed` bounds it, idle time included."""
 
-    drive: Literal["wall", "work"]
+    drive: Literal["wall", "work", "event"]
     tdf: Tdf
     max_speed: Speed | None = None
 

@@ -25,7 +25,7 @@ from typing import Any, Protocol, TextIO, TypeVar
 
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.errors import GuestError
-from dilaton.host.guest import Guest, Placement
+from dilaton.host.guest import REPEATABLE_DATE_NS, Guest, Placement
 from dilaton.measure.lateness import summarise
 from dilaton.plan.model import Plan
 from dilaton.run import control
@@ -135,6 +135,7 @@ class _Run:
         self.options = options
         self.stop = stop
         self.so_far = _Progress()
+        self.is_repeatable = plan.time.drive == "event"
         self.steering: ClockControl | None = None
         self.handlers: dict[str, Handler] = {"show": self.on_show, "stop": self.on_stop}
         """What can be asked of the run, by verb; the parts of it that come up add theirs."""
@@ -154,7 +155,8 @@ class _Run:
         self.enter("boot")
         guest_plan = self.plan.guests[0]
         placement = Placement(self.run_dir.path, self.options.jailed)
-        guest = await _unless(self.stop, Guest.start(guest_plan.name, guest_plan.memory_bytes, placement))
+        seed = self.plan.seed if self.is_repeatable else None
+        guest = await _unless(self.stop, Guest.start(guest_plan.name, guest_plan.memory_bytes, placement, seed))
         if guest is None:
             self.so_far.state, self.so_far.reason = "aborted", "interrupted while booting"
             return
@@ -180,7 +182,8 @@ class _Run:
     async def run(self, guest: Guest) -> None:
         await guest.hold()
         zero_ns = guest.virtual_ns() + LEAD_NS
-        await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS, "date_ns": time.time_ns()})
+        date_ns = REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns()
+        await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS, "date_ns": date_ns})
         if (message := await guest.receive())["type"] != "armed":
             raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
         before = _Counters.of(guest.page)

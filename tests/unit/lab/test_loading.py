@@ -37,7 +37,7 @@ def problems(text: str) -> list[str]:
 
 def test_the_smallest_lab_has_the_documented_defaults() -> None:
     lab = loads("name: x\nnodes: {a: {}}\n", "lab.yaml")
-    assert (lab.seed, lab.time.drive, lab.time.tdf) == (1, "wall", Fraction(1))
+    assert (lab.seed, lab.time.drive, lab.time.tdf) == (1, "work", Fraction(1))
     assert lab.nodes["a"].image == "host"
     assert (lab.links, lab.run, lab.expect, lab.stop_after_ns) == ([], [], [], None)
 
