@@ -46,7 +46,8 @@ def _table(plan: Plan, record: Record) -> Table:
     table.add_column("")
     table.add_column("asked")
     table.add_column("measured, in virtual time")
-    asked_time = f"TDF {numbers.tdf(Fraction(str(record.time.tdf)))}, {record.time.drive} drive"
+    tdf = Fraction(plan.time.tdf.numerator, plan.time.tdf.denominator)
+    asked_time = f"TDF {numbers.tdf(tdf)}, {plan.time.drive} drive"
     table.add_row("time", asked_time, _times(record))
     if record.fidelity and record.fidelity.timers:
         table.add_row("timers", f"{record.fidelity.timers}", _lateness(record.fidelity))

@@ -125,7 +125,7 @@ class Fidelity(Part):
     lateness_ns_counts: list[int] = Field(default_factory=list)
     """Timers by lateness: bin 0 those on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds."""
     busy: float | None = None
-    """The share of virtual time in which guests worked and did not idle, 0..1; None where the drive does not tell."""
+    """The share of virtual time in which guests worked and did not idle, 0..1; None when no virtual time passed."""
     tdf_trace: list[ClockChange] = Field(default_factory=list)
     """Every change of the clock from its release on."""
 
