@@ -8,7 +8,7 @@ from tests.conftest import RunLab
 
 SLEEP = """
 name: sleep
-time: {{tdf: {tdf}}}
+time: {{drive: wall, tdf: {tdf}}}
 nodes: {{a: {{}}}}
 run:
   - {{on: a, name: sleep, exec: sleep 2}}
@@ -32,7 +32,7 @@ RTT_S = 0.040031
 
 PING = """
 name: ping
-time: {{tdf: {tdf}}}
+time: {{drive: wall, tdf: {tdf}}}
 nodes: {{a: {{}}, b: {{}}}}
 links: [{{endpoints: a -- b, rate: 50Mbit, delay: 20ms}}]
 run: [{{on: a, name: ping, exec: ping -i {interval_s} -c {count} b}}]
@@ -58,7 +58,7 @@ RATE_BIT_PER_S = 50e6
 
 BULK = """
 name: bulk
-time: {{tdf: {tdf}}}
+time: {{drive: wall, tdf: {tdf}}}
 nodes: {{a: {{}}, b: {{}}}}
 links: [{{endpoints: a -- b, rate: 50Mbit, delay: 2ms, queue: {{limit: 50}}}}]
 run:

@@ -15,7 +15,7 @@ use core::sync::atomic::{
     compiler_fence, AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
 };
 
-use virtual_time::{Alarm, Clock, Drive, GuestTimer, Now, Pace, Sleep, VirtualDuration, VirtualInstant};
+use virtual_time::{Alarm, Clock, Drive, GuestTimer, Now, Sleep, VirtualDuration, VirtualInstant};
 
 use crate::delivery;
 use crate::drive;
@@ -183,12 +183,7 @@ fn take_command(page: &ClockPage) {
     if delivery::is_resting() {
         idle(page); // which a ceiling may have kept behind the host's clock
     }
-    change(page, &|clock| {
-        if clock.line().pace() == Pace::Held {
-            page.forget_lateness();
-        }
-        clock.obey(drive::both(clock.drive()), drive::now(command.orders.drive), command.orders)
-    });
+    change(page, &|clock| clock.obey(drive::both(clock.drive()), drive::now(command.orders.drive), command.orders));
     look(page);
     APPLIED.store(command.sequence, Relaxed);
     page.applied_sequence.store(command.sequence, Relaxed);

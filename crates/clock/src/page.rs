@@ -126,12 +126,6 @@ impl ClockPage {
         self.timeline_sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
-    /// Begins the histogram of lateness anew.
-    pub fn forget_lateness(&self) {
-        self.lateness_max_ns.store(0, Ordering::Relaxed);
-        self.lateness_ns_log2.iter().for_each(|bin| bin.store(0, Ordering::Relaxed));
-    }
-
     /// Enters one served timer into the histogram.
     pub fn record_lateness(&self, ns: u64) {
         count(&self.timers_served);

@@ -221,8 +221,14 @@ class ClockPage:
         line = self.timeline()
         return line.tdf is None or self.virtual_ns(host_ns) >= line.end_ns
 
+    def forget_lateness(self) -> None:
+        """Begins the histogram of lateness anew; only while the clock is held, when no timer is served."""
+        for number in range(LATENESS_BINS):
+            self._write("lateness_ns_log2", 0, number)
+        self._write("lateness_max_ns", 0)
+
     def lateness_counts(self) -> list[int]:
-        """Timers served since the last release, by lateness: the histogram that `clock-page.def` describes."""
+        """Timers served since the histogram was begun, by lateness: the histogram that `clock-page.def` describes."""
         return [self.read("lateness_ns_log2", number) for number in range(LATENESS_BINS)]
 
     def read(self, field: str, index: int = 0) -> int:
@@ -230,5 +236,5 @@ class ClockPage:
         value: int = WORD.unpack_from(self._memory, (self._layout.offsets[field] + index) * WORD.size)[0]
         return value
 
-    def _write(self, field: str, value: int) -> None:
-        WORD.pack_into(self._memory, self._layout.offsets[field] * WORD.size, value)
+    def _write(self, field: str, value: int, index: int = 0) -> None:
+        WORD.pack_into(self._memory, (self._layout.offsets[field] + index) * WORD.size, value)

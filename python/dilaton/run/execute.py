@@ -186,6 +186,7 @@ class _Run:
         await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS, "date_ns": date_ns})
         if (message := await guest.receive())["type"] != "armed":
             raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
+        guest.page.forget_lateness()
         before = _Counters.of(guest.page)
         released_ns = time.monotonic_ns()
         self.steering = ClockControl(guest, zero_ns, self.plan.time, self.clock_changed)
