@@ -54,6 +54,7 @@ SECRET = "open-in-the-caller"
 
 LAB = """
 name: inside
+time: {drive: wall} # the others would be over at once
 nodes: {a: {}}
 run: [{on: a, name: wait, exec: sleep 1000}]
 """
