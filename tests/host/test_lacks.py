@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import resource
 import shutil
 import stat
 from pathlib import Path
@@ -98,3 +100,11 @@ def test_doctor_lists_what_is_missing_and_fails(open_directory: Path) -> None:
 def test_doctor_is_content_with_this_machine() -> None:
     assert shutil.which("linux.uml") and shutil.which("bwrap"), "./dev setup installs them"
     assert dilaton("doctor").returncode == 0
+
+
+def test_a_machine_that_allows_too_few_open_files_is_told_so(lab: Path, tmp_path: Path) -> None:
+    few = functools.partial(resource.setrlimit, resource.RLIMIT_NOFILE, (512, 512))
+    done = dilaton("run", lab, "--out", tmp_path / "run", preexec_fn=few)
+    assert done.returncode == 3
+    assert "open files: at most 512" in done.stderr
+    assert not (tmp_path / "run").exists()

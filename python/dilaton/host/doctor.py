@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +20,12 @@ SHARED_MEMORY_BYTES_MIN = 256 << 20
 
 KERNEL_XSTATE_BYTES = 2696
 """Room for extended CPU state in the stock kernel (FP_SIZE in arch/x86/um/user-offsets.c); the clock adds the rest."""
+
+OPEN_FILES_MIN = 1024
+"""Open files that a guest needs to start."""
+
+OPEN_FILES_EASY = 100_000
+"""Open files with which programs in nodes may walk over whole trees."""
 
 JAIL_FINDINGS = frozenset({"bubblewrap", "jail"})
 """What a run without a jail does not need."""
@@ -170,8 +177,20 @@ def _machine(facts: Facts) -> Iterator[Finding]:
         yield Finding("memory", "warning", memory, "close other programs; large labs need 1 GiB")
     else:
         yield Finding("memory", "ok", memory)
+    yield _open_files(facts.open_files_max)
     yield Finding("host kernel", "ok", f"Linux {facts.kernel}")
     yield Finding("Python", "ok", facts.python)
+
+
+def _open_files(limit: int) -> Finding:
+    if limit == resource.RLIM_INFINITY:
+        return Finding("open files", "ok", "as many as the kernel has")
+    if limit >= OPEN_FILES_EASY:
+        return Finding("open files", "ok", f"at most {limit:,}")
+    fix = f"sudo prlimit --pid $$ --nofile={OPEN_FILES_EASY}"
+    if limit < OPEN_FILES_MIN:
+        return Finding("open files", "missing", f"at most {limit}, and a guest needs {OPEN_FILES_MIN}", fix)
+    return Finding("open files", "warning", f"at most {limit:,}: programs that read many files may fail", fix)
 
 
 def _shared_memory(facts: Facts) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -57,6 +58,8 @@ class Facts:
     """Cores that this process may run on."""
     kernel: str
     memory_available_bytes: int
+    open_files_max: int
+    """Files that a process of ours may have open at once, at most."""
     shared_memory: SharedMemory | None
     xstate_bytes: int | None
     """Size of a process's extended CPU state; None when it could not be traced."""
@@ -92,6 +95,7 @@ def gather() -> Facts:
         cores_usable=len(os.sched_getaffinity(0)),
         kernel=platform.release(),
         memory_available_bytes=memory_available_bytes(_read("/proc/meminfo")),
+        open_files_max=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         shared_memory=_shared_memory(Path("/dev/shm")),  # noqa: S108 - examined, not written
         xstate_bytes=xstate,
         trace_error=trace_error,

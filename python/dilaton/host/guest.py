@@ -99,6 +99,7 @@ class Guest:
             GuestError: when the kernel does not come up.
         """
         boot = Orders(BOOT_TDF) if seed is None else Orders(Fraction(1), "event")
+        _allow_open_files()
         page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed)
         channel = Channel()
         core = cores.take()
@@ -309,8 +310,14 @@ def _settle(core: int) -> None:
     os.sched_setaffinity(0, {core})
     # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
     LIBC.personality(ADDR_NO_RANDOMIZE)
-    # The guest's file system keeps a host file open for each file and directory in its cache: a walk over a whole
-    # tree, as by find, needs a hundred thousand.
+
+
+def _allow_open_files() -> None:
+    """Lets this process, and the kernels that it starts, open as many files as they ever may.
+
+    A guest's file system keeps a host file open for each file and directory in its cache: a walk over a whole tree, as
+    by find, needs a hundred thousand.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
