@@ -27,15 +27,17 @@ def test_the_time_between_packets_is_the_same_at_every_tdf(run_lab: RunLab, loss
 
 
 def test_flows_share_a_bottleneck_alike_at_every_tdf(run_lab: RunLab) -> None:
-    """NSDI'06, figure 5: here for two seconds, in which flows do not come to their shares: so their sum alone is held."""
+    """NSDI'06, figure 5: here for too short a time for flows to come to their shares, so that their sum alone is held."""
     sums = []
     for tdf in ("1", "10"):
         lab = PAPERS / "nsdi06-flows/lab.yaml"
-        outcome = run_lab(lab, "--set", f"time.tdf={tdf}", "--set", "stop_after=2100ms")
+        outcome = run_lab(lab, "--set", f"time.tdf={tdf}", "--set", "stop_after=4100ms")
         assert outcome.status == 0
         tcp = dilaton.load(outcome.path).tcp
-        sent = tcp[tcp.destination_port.between(5201, 5203) & (tcp.t_s == 2.0)]
+        sent = tcp[tcp.destination_port.between(5201, 5203)]
         assert set(sent.node) == {"near", "middle", "far"}
-        sums.append(sent.bytes_acked.sum() * 8 / 2.0)
-    assert sums[1] == pytest.approx(sums[0], rel=0.1)
+        acknowledged = sent.groupby("t_s").bytes_acked.sum()
+        # After slow start, whose end hangs on a few packets.
+        sums.append((acknowledged[4.0] - acknowledged[2.0]) * 8 / 2.0)
+    assert sums[1] == pytest.approx(sums[0], rel=0.05)
     assert sums[0] < 100e6
