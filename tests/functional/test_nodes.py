@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Outcome, RunLab
+from tests.conftest import PYTHON, Outcome, RunLab
 
 LAB = """
 name: nodes
@@ -109,3 +110,20 @@ def test_a_node_has_the_date_of_the_run(run_lab: RunLab) -> None:
     outcome = run_lab("name: date\nnodes: {a: {}}\nrun: [{on: a, name: date, exec: date +%s.%N}]\n")
     # The kernel booted at fifty virtual seconds a second; none of that may be left in its date.
     assert before_s <= float(outcome.stdout("a", "date")) <= time.time() + 1
+
+
+@pytest.mark.parametrize(
+    ("work", "who"),
+    [("sum(i * i for i in range(6_000_000))", "user"), ("[os.stat('/tmp') for _ in range(60_000)]", "system")],
+)
+def test_cpu_time_is_charged_to_the_program_or_to_the_kernel_whoever_used_it(
+    run_lab: RunLab, work: str, who: str
+) -> None:
+    code = f"import os; before = os.times(); {work}; after = os.times(); print(*[b - a for a, b in zip(before, after)])"
+    outcome = run_lab(
+        f"name: charged\nnodes: {{a: {{}}}}\nrun: [{{on: a, name: it, exec: {json.dumps([str(PYTHON), '-c', code])}}}]"
+    )
+    assert outcome.status == 0
+    user, system, *_ = map(float, outcome.stdout("a", "it").split())
+    charged, other = (user, system) if who == "user" else (system, user)
+    assert charged > 2 * other

@@ -25,6 +25,7 @@
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
 use core::mem::{zeroed, MaybeUninit};
+use core::ptr;
 use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use virtual_time::{Alarm, Sleep};
@@ -40,6 +41,12 @@ const WATCH_NS: u64 = 1_000_000;
 /// Alarms served one after the other before the interrupted code goes on. Packets are handled inside the handler, and when
 /// it is done the next timer is often due.
 const SERVED_AT_ONCE_MAX: u32 = 8;
+
+/// A word that means, in the kernel's registers, that user code was interrupted: two integers of one.
+const USER_WORD: u64 = 0x1_0000_0001;
+
+/// What the first frames of the kernel's alarm handler take of its stack, at most; the stock kernel's take fewer than 32.
+const FIRST_FRAMES_WORDS: usize = 64;
 
 static ALARM_HANDLER: AtomicUsize = AtomicUsize::new(0);
 static INPUT_HANDLER: AtomicUsize = AtomicUsize::new(0);
@@ -143,22 +150,22 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     exclusively(|| {
         // SAFETY: the address that the kernel installed with SA_SIGINFO.
         let kernel_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
-        clear_stack_below();
+        fill_stack_below(0);
         kernel_handler(signal, info, context);
     });
 }
 
-/// Zeros what earlier calls have left on the stack. The kernel's handler of input passes on registers that it has not set
-/// (arch/um/os-Linux/signal.c, sig_handler_common), and one of them goes into its random numbers: what is left there
-/// would be instants of the host.
+/// Overwrites what earlier calls have left on the stack. The kernel's handlers pass on registers of which they have not set
+/// all (arch/um/os-Linux/signal.c): one goes into its random numbers, where what is left there would be instants of the
+/// host; another tells whether user code was interrupted, to which the tick then charges its time.
 #[inline(never)]
-fn clear_stack_below() {
+fn fill_stack_below(word: u64) {
     /// The registers are below 2,696 bytes of extended state, on a stack of 16 KiB.
     const WORDS: usize = 768;
     let mut words = MaybeUninit::<[u64; WORDS]>::uninit();
     for place in 0..WORDS {
         // SAFETY: within the array; volatile, since nothing that the compiler sees reads it.
-        unsafe { words.as_mut_ptr().cast::<u64>().add(place).write_volatile(0) };
+        unsafe { words.as_mut_ptr().cast::<u64>().add(place).write_volatile(word) };
     }
 }
 
@@ -175,9 +182,11 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     }
     keeper::heed_host(page);
     keeper::look(page);
+    let in_user = IN_USER.load(Relaxed);
     exclusively(|| {
         let mut served = 0;
         while served < SERVED_AT_ONCE_MAX && is_due(page) {
+            fill_stack_below(u64::from(in_user) * USER_WORD);
             // SAFETY: the address that the kernel installed with SA_SIGINFO.
             let kernel_handler = unsafe { sys::handler(ALARM_HANDLER.load(Relaxed)) };
             kernel_handler(signal, info, context);
@@ -186,7 +195,10 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         if served == 0 {
             count(&page.alarms_not_due);
         }
-        keeper::arm(page, if IN_USER.load(Relaxed) { keeper::USER_SLACK_NS } else { keeper::KERNEL_SLACK_NS });
+        if in_user {
+            fill_stack_below(0);
+        }
+        keeper::arm(page, if in_user { keeper::USER_SLACK_NS } else { keeper::KERNEL_SLACK_NS });
     });
 }
 
@@ -251,6 +263,9 @@ unsafe fn call_alarm_handler(top: usize) {
     // context, only to tell user code from its own.
     let (mut info, mut context): (libc::siginfo_t, libc::ucontext_t) = unsafe { (zeroed(), zeroed()) };
     info.si_signo = libc::SIGALRM;
+    // What tells whether user code was interrupted is below the handler's first frames (`fill_stack_below`).
+    // SAFETY: the stack is free.
+    unsafe { ptr::write_bytes((top as *mut u64).sub(FIRST_FRAMES_WORDS), 0, FIRST_FRAMES_WORDS) };
     // SAFETY: r12 is preserved by the handler, a C function, and so brings our stack back.
     unsafe {
         asm!(

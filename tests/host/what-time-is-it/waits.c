@@ -215,6 +215,7 @@ static bool interval_timer(int which, int signal_number, ns_t ns) {
     return true;
 }
 static bool itimer_real(ns_t ns) { return interval_timer(ITIMER_REAL, SIGALRM, ns); }
+static bool itimer_virtual(ns_t ns) { return interval_timer(ITIMER_VIRTUAL, SIGVTALRM, ns); }
 static bool itimer_prof(ns_t ns) { return interval_timer(ITIMER_PROF, SIGPROF, ns); }
 
 static const struct {
@@ -261,6 +262,7 @@ static const struct {
     {"timerfd REALTIME_ALARM", timerfd_REALTIME_ALARM, 0},
     {"timerfd BOOTTIME_ALARM", timerfd_BOOTTIME_ALARM, 0},
     {"setitimer REAL", itimer_real, 0},
+    {"setitimer VIRTUAL", itimer_virtual, COARSE_NS},
     {"setitimer PROF", itimer_prof, COARSE_NS},
     {"timer PROCESS_CPUTIME_ID", timer_PROCESS, COARSE_NS},
     {"timer THREAD_CPUTIME_ID", timer_THREAD, COARSE_NS},
