@@ -15,6 +15,7 @@ mod bpf;
 mod build;
 mod channel;
 mod clock;
+mod computing;
 mod delivery;
 mod drops;
 mod egress;
@@ -106,6 +107,8 @@ fn live() -> Result<std::convert::Infallible> {
                 wait_for_host(true);
                 channel.send(&FromAgent::Finished { t_ns: 0, outcome: Outcome::Stopped, reason: &reason })?;
             }
+            // The run that it is about has just ended.
+            (FromHost::WhoComputes {}, _) => wait_for_host(true),
             (FromHost::Halt {}, _) => guest::power_off(),
             (FromHost::Build { .. }, Some(_)) => return Err(Error::new("the host sent build twice")),
             (FromHost::Arm { .. }, None) => return Err(Error::new("the host sent arm before build")),

@@ -23,6 +23,8 @@ pub enum FromHost {
         /// The guest's CLOCK_REALTIME at virtual 0.
         date_ns: i64,
     },
+    /// Tell which program computes.
+    WhoComputes {},
     /// End the run early.
     Stop {
         /// Why, for the `finished` message.
@@ -173,7 +175,7 @@ pub enum EventKind {
     },
 }
 
-/// What can happen to what is measured.
+/// What can happen to what is measured, and to programs that are not the plan's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Observation {
@@ -185,6 +187,13 @@ pub enum Observation {
         interface: String,
         /// Why.
         reason: String,
+    },
+    /// A program computes, or waits in a loop, without entering the kernel.
+    Spinning {
+        /// The node.
+        node: String,
+        /// Its command line.
+        program: String,
     },
     /// The rest of a table of samples is missing.
     SamplingEnded {

@@ -15,13 +15,14 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use crate::build::Guest;
 use crate::channel::Channel;
 use crate::clock::{date, monotonic_ns, wait_for_host, SECOND_NS};
+use crate::computing;
 use crate::error::{Doing, Error, Result};
 use crate::guest::power_off;
 use crate::measure::Sampler;
 use crate::node::{self, Handle};
 use crate::orders::{receive, send, Order, Reply};
 use crate::plan::{EndChange, LinkChange};
-use crate::protocol::{Event, EventKind, FromAgent, FromHost, Outcome, Subject};
+use crate::protocol::{Event, EventKind, FromAgent, FromHost, Observation, Outcome, Subject};
 use crate::ready::Probe;
 use crate::schedule::{Action, Input, Schedule};
 
@@ -179,6 +180,7 @@ impl<'a> Run<'a> {
                     let now_ns = self.now_ns();
                     self.feed(now_ns, Input::Stop { reason })?;
                 }
+                FromHost::WhoComputes {} => self.tell_who_computes()?,
                 FromHost::Halt {} => power_off(),
                 FromHost::Build { .. } | FromHost::Arm { .. } => {
                     return Err(Error::new("the host sent build or arm during a run"));
@@ -193,6 +195,12 @@ impl<'a> Run<'a> {
         heard.map_or(Ok(()), |(t_ns, observation)| {
             self.channel.send(&FromAgent::Observed { t_ns, observation: &observation })
         })
+    }
+
+    fn tell_who_computes(&mut self) -> Result<()> {
+        let Some(program) = computing::find() else { return Ok(()) };
+        let observation = Observation::Spinning { node: program.node, program: program.command };
+        self.channel.send(&FromAgent::Observed { t_ns: self.now_ns().max(0), observation: &observation })
     }
 
     fn change_link(&mut self, link: &str, ends: &[EndChange]) -> Result<()> {

@@ -20,7 +20,7 @@
 //!
 //! **The event drive.** Signals come when the host sends them. So that a run depends on nothing but itself, none has an
 //! effect at any other point than where the kernel rests: at idle, with nothing noted. There is no preemption; input waits,
-//! and so do commands.
+//! and so do commands. Only a program that spins is interrupted (`spin.rs`).
 
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
@@ -31,7 +31,7 @@ use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicUsize, Ord
 use virtual_time::{Alarm, Sleep};
 
 use crate::page::{count, ClockPage};
-use crate::{drive, keeper, sys};
+use crate::{drive, keeper, spin, sys};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
@@ -67,8 +67,8 @@ static INPUT_AT_REST: AtomicBool = AtomicBool::new(false);
 /// A signal went to the kernel since it idled last.
 static NOTED: AtomicBool = AtomicBool::new(false);
 
-/// User code runs: a stub was resumed, and the kernel has not looked at it since.
-static IN_USER: AtomicBool = AtomicBool::new(false);
+/// The stub whose user code runs: it was resumed, and the kernel has not looked at it since. 0: none.
+static IN_USER: AtomicI32 = AtomicI32::new(0);
 
 /// The kernel's signal stack; both zero until it is known.
 static STACK_LOW: AtomicUsize = AtomicUsize::new(0);
@@ -177,12 +177,19 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         ALARM_LATER.store(true, Relaxed);
         return;
     }
+    let in_user = IN_USER.load(Relaxed) != 0;
     if keeper::is_event() {
-        return; // it has ended the kernel's sleep, if it slept
+        // It has ended the kernel's sleep, if it slept.
+        if !spin::look(page, IN_USER.load(Relaxed)) {
+            exclusively(keeper::arm_look);
+            return;
+        }
+        keeper::heed_host(page);
+        keeper::idle(page);
+    } else {
+        keeper::heed_host(page);
+        keeper::look(page);
     }
-    keeper::heed_host(page);
-    keeper::look(page);
-    let in_user = IN_USER.load(Relaxed);
     exclusively(|| {
         let mut served = 0;
         while served < SERVED_AT_ONCE_MAX && is_due(page) {
@@ -197,6 +204,15 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         }
         if in_user {
             fill_stack_below(0);
+        }
+        if keeper::is_event() {
+            if INPUT_AT_REST.swap(false, Relaxed) {
+                // SAFETY: as above.
+                let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
+                input_handler(libc::SIGIO, info, context);
+            }
+            keeper::arm_look();
+            return;
         }
         keeper::arm(page, if in_user { keeper::USER_SLACK_NS } else { keeper::KERNEL_SLACK_NS });
     });
@@ -288,13 +304,13 @@ unsafe fn call_alarm_handler(top: usize) {
 pub fn before_user(page: &ClockPage, pid: c_int) {
     deliver_if_due(page);
     drive::stub_runs(pid);
-    IN_USER.store(true, Relaxed);
+    IN_USER.store(pid, Relaxed);
     keeper::arm_for_user(page);
 }
 
 /// The kernel has turned to a stub that stopped.
 pub fn after_user() {
-    if IN_USER.swap(false, Relaxed) {
+    if IN_USER.swap(0, Relaxed) != 0 {
         drive::step_entry();
         drive::stub_stopped();
     }

@@ -13,6 +13,7 @@
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
 //! counter.rs     instructions of user code that are carried out: the time-stamp counter, CPUID, the agent's requests
 //! cpuid.rs       what user code is told of the processor
+//! spin.rs        programs that spin on the event drive
 //! entropy.rs     random numbers from a seed
 //! sys.rs         system calls and the real libc functions
 //! ```
@@ -32,6 +33,7 @@ mod entropy;
 mod interpose;
 mod keeper;
 mod page;
+mod spin;
 mod sys;
 mod tracee;
 

@@ -109,9 +109,11 @@ def _event_line(event: dict[str, Any]) -> Text:
 
 
 def _subject(event: dict[str, Any]) -> str:
-    """What an event is about: a process, a link, an interface with its capture, or a table of samples."""
+    """What an event is about: a process, a link, a program, an interface with its capture, or a table of samples."""
     if "process" in event:
         return f"{event['node']}/{event['process']}"
     if "link" in event:
         return str(event["link"])
+    if "program" in event:
+        return f"{event['node']}/{event['program']}"
     return f"{event['node']}:{event['interface']}" if "interface" in event else f"measure: {event['table']}"

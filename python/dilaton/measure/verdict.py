@@ -16,6 +16,8 @@ and the plan says which error matters:
   trip, as its probes wait for two of them (RFC 8985, section 7.2), nor programs from less than a tick of the kernel.
 - **Capacity.** A guest has one CPU. What waits for it waits, as in every queue, in the mean rho / (1 - rho) times as
   long as its service takes: at a busy fraction of 0.9 nine times. Beyond, the CPU is the bottleneck, not the network.
+- **Repetition.** On the event drive a program that spins is preempted where the host happens to be: the same seed may
+  give another run.
 - **Observation.** Packets that a capture dropped, and samples that were not taken or not in time, are not in the
   results.
 
@@ -84,6 +86,7 @@ class Observation:
         packets_dropped: By captures, by the name of the interface.
         samples_lost: Samples that should have been taken, and were not.
         captures_ended: Captures that ended before the run did, with the reason.
+        spinning: Programs that spun on the event drive, with their nodes.
     """
 
     drive: str
@@ -94,6 +97,7 @@ class Observation:
     packets_dropped: tuple[tuple[str, int], ...] = ()
     samples_lost: int = 0
     captures_ended: tuple[tuple[str, str], ...] = ()
+    spinning: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
         *(_dropped(name, count) for name, count in seen.packets_dropped if count),
         *(_ended(name, why) for name, why in seen.captures_ended),
         _samples(seen),
+        *map(_spun, seen.spinning),
     ]
     reasons = sorted((reason for reason in found if reason), key=lambda reason: reason.level != "invalid")
     return Verdict(reasons[0].level if reasons else "valid", tuple(reasons))
@@ -242,6 +247,14 @@ def _samples(seen: Observation) -> Reason | None:
         return None
     what = f"{seen.samples_lost} samples could not be taken"
     return Reason("suspect", what, seen.samples_lost, 0, "samples", "raise tdf, or sample less often")
+
+
+def _spun(program: str) -> Reason:
+    what = (
+        f"{program}: used 5 s of CPU time without entering the kernel, and was then preempted as the host's clock went"
+    )
+    advice = "use the work drive for programs that wait in a loop; if it only computes, the run may not be repeatable"
+    return Reason("suspect", what, 5, 5, "s", advice)
 
 
 def _raise(seen: Observation, factor: float) -> str:

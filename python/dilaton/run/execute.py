@@ -39,6 +39,9 @@ from dilaton.run.record import Record, State
 
 Awaited = TypeVar("Awaited")
 
+SPINNING_LOOK_HOST_S = 0.25
+"""Host seconds between looks whether a program spins, on the event drive."""
+
 LEAD_NS = 1_000_000
 """Virtual time from the release of the clock to the run's virtual 0: room for the agent to be back in its loop."""
 
@@ -195,6 +198,7 @@ class _Run:
         self.enter("running")
         self.observer.released(lambda: self.clock(guest, zero_ns, released_ns))
         stopper = asyncio.create_task(self.stop_when_asked(guest))
+        namer = asyncio.create_task(self.name_spinning(guest))
         logger = asyncio.create_task(
             log_clock(self.run_dir.path / "clock.csv", lambda: self.clock(guest, zero_ns, released_ns))
         )
@@ -206,6 +210,7 @@ class _Run:
             raise GuestError(f"{error}, at {now_s:.6f} virtual seconds") from error
         finally:
             stopper.cancel()
+            namer.cancel()
             logger.cancel()
             # Its last row is read off the clock page, which goes with the guest.
             await asyncio.wait({logger})
@@ -236,6 +241,15 @@ class _Run:
             self.observer.event(event)
             log.write(json.dumps(event) + "\n")
         return message
+
+    async def name_spinning(self, guest: Guest) -> None:
+        """Has the agent name each program that the clock finds spinning, while the run goes on."""
+        named = 0
+        while self.is_repeatable:
+            if (found := guest.page.read("spinners")) > named:
+                named = found
+                await guest.channel.send({"type": "who-computes"})
+            await asyncio.sleep(SPINNING_LOOK_HOST_S)
 
     async def stop_when_asked(self, guest: Guest) -> None:
         """Ends the run in good order when asked, and at once when that takes too long."""

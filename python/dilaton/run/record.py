@@ -32,7 +32,7 @@ from dilaton.run.model import (
     Time,
     VerdictRecord,
 )
-from dilaton.run.observation import Losses, losses_of
+from dilaton.run.observation import Seen, seen_of
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 
@@ -109,7 +109,7 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
             boot_host_s=progress.boot_host_s,
         ),
         fidelity=fidelity,
-        verdict=judge_fidelity(plan, fidelity, losses_of(run_dir, progress.events)) if fidelity else None,
+        verdict=judge_fidelity(plan, fidelity, seen_of(run_dir, progress.events)) if fidelity else None,
         guests=[GuestRecord(name=guest.name, memory_bytes=guest.memory_bytes) for guest in plan.guests],
         processes=processes,
         checks=evaluate_checks(plan, processes) if is_over and progress.events else [],
@@ -126,7 +126,7 @@ def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Chec
     return checks
 
 
-def judge_fidelity(plan: Plan, fidelity: Fidelity, losses: Losses) -> VerdictRecord:
+def judge_fidelity(plan: Plan, fidelity: Fidelity, beside: Seen) -> VerdictRecord:
     """The verdict on a run of a plan."""
     seen = Observation(
         drive=plan.time.drive,
@@ -134,9 +134,10 @@ def judge_fidelity(plan: Plan, fidelity: Fidelity, losses: Losses) -> VerdictRec
         lateness_counts=fidelity.lateness_ns_counts,
         lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
         busy=fidelity.busy,
-        packets_dropped=losses.packets_dropped,
-        samples_lost=losses.samples_lost,
-        captures_ended=losses.captures_ended,
+        packets_dropped=beside.packets_dropped,
+        samples_lost=beside.samples_lost,
+        captures_ended=beside.captures_ended,
+        spinning=beside.spinning,
     )
     verdict = judge(network_of(plan), seen)
     reasons = [ReasonRecord(**asdict(reason)) for reason in verdict.reasons]

@@ -91,9 +91,10 @@ def test_a_busy_guest_is_suspect_and_the_advice_halves_its_load() -> None:
             "the capture of a:eth0 ended before the run: no space left",
         ),
         ({"samples_lost": 3}, "3 samples could not be taken"),
+        ({"spinning": ("a: loop 3",)}, "a: loop 3: used 5 s of CPU time without entering the kernel"),
     ],
 )
-def test_what_was_not_observed_makes_a_run_suspect(seen: dict[str, object], said: str) -> None:
+def test_what_was_not_observed_or_not_repeatable_makes_a_run_suspect(seen: dict[str, object], said: str) -> None:
     verdict = judge(GIGABIT, replace(QUIET, **seen))
     assert verdict.level == "suspect"
     assert said in verdict.reasons[0].what
