@@ -93,12 +93,12 @@ impl Interfaces {
         network.batch(interface, requests)
     }
 
-    /// Makes the ends of a link do what a change says.
+    /// Makes ends of a link do what a change says.
     ///
     /// # Errors
     /// As for [`Interfaces::set`].
-    pub fn change(&mut self, ends: &[EndChange]) -> Result<()> {
-        ends.iter().try_for_each(|end| self.set(&end.node, &end.interface, &end.egress))
+    pub fn change<'a>(&mut self, mut ends: impl Iterator<Item = &'a EndChange>) -> Result<()> {
+        ends.try_for_each(|end| self.set(&end.node, &end.interface, &end.egress))
     }
 
     /// Starts all delivery traces: virtual 0 of the run is at `zero_ns` of the guest's clock.

@@ -29,6 +29,7 @@ mod node;
 mod node_init;
 mod orders;
 mod passwd;
+mod peers;
 mod plan;
 mod priority;
 mod protocol;

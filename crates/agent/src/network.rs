@@ -6,9 +6,12 @@
 
 use std::fs::File;
 use std::net::IpAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
 use nix::sched::{setns, unshare, CloneFlags};
+use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 
 use crate::error::{Doing, Error, Result};
 use crate::netlink::{Request, Socket};
@@ -19,6 +22,10 @@ const LOOPBACK_INDEX: u32 = 1;
 const RTNEXTHOP_BYTES: usize = 8;
 /// `IFLA_BR_STP_STATE` of `linux/if_link.h`.
 const IFLA_BR_STP_STATE: u16 = 5;
+/// `IFLA_NEW_IFINDEX` of `linux/if_link.h`.
+const IFLA_NEW_IFINDEX: u16 = 49;
+/// `ETHTOOL_SGRO` of `linux/ethtool.h`.
+const ETHTOOL_SGRO: u32 = 0x2C;
 /// `VETH_INFO_PEER` of `linux/veth.h`.
 const VETH_INFO_PEER: u16 = 1;
 
@@ -72,6 +79,22 @@ impl Network {
         });
         let name = format!("link {}:{} -- {}:{}", self.node, here.interface.name, other.node, there.interface.name);
         self.socket.request(request, || name.clone())
+    }
+
+    /// Takes the network device `device` of the caller's namespace over as the interface `port` of this node.
+    ///
+    /// # Errors
+    /// There is no such device, or the kernel refuses it.
+    pub fn adopt(&self, device: &str, port: &Port<'_>) -> Result<()> {
+        let name = || format!("{device} as {}:{}", self.node, port.interface.name);
+        let index = if_nametoindex(device).doing(name)?;
+        // Whatever it does to packets happens as to those of a link within a guest.
+        ethtool_off(device, ETHTOOL_SGRO).doing(name)?;
+        let request = Port { interface: port.interface, index }
+            .attributes(Request::new(libc::RTM_NEWLINK, 0))?
+            .attribute(libc::IFLA_NET_NS_FD, &(self.namespace.as_raw_fd() as u32).to_ne_bytes())
+            .attribute(IFLA_NEW_IFINDEX, &port.index.to_ne_bytes());
+        Socket::open()?.request(request, name)
     }
 
     /// Carries out requests about the interface named `interface`, nothing else in between.
@@ -176,6 +199,47 @@ impl Network {
         let request = Request::new(libc::RTM_NEWLINK, 0).structure(&interface_header(index, up));
         self.socket.request(request, || format!("set up {}:{interface}", self.node))
     }
+}
+
+/// Sets up an interface of the network namespace that the calling process is in.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn set_up_here(index: u32, interface: &str) -> Result<()> {
+    let up = libc::IFF_UP as u32;
+    let request = Request::new(libc::RTM_NEWLINK, 0).structure(&interface_header(index, up));
+    Socket::open()?.request(request, || format!("set up {interface}"))
+}
+
+/// Lets a packet socket take what comes in by an interface, and send by it.
+///
+/// # Errors
+/// There is no such interface.
+pub fn bind_packets(socket: &OwnedFd, protocol: u16, interface: u32) -> nix::Result<()> {
+    // SAFETY: zeros are a valid value of this structure of numbers.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = interface as i32;
+    let length = std::mem::size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the address is readable for its length.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };
+    Errno::result(result).map(drop)
+}
+
+/// Switches a feature of a network device off, by the request of `linux/ethtool.h` that sets it.
+fn ethtool_off(device: &str, request: u32) -> nix::Result<()> {
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    let mut value = [request, 0];
+    // SAFETY: zeros are a valid value of this structure of numbers.
+    let mut argument: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, &byte) in argument.ifr_name.iter_mut().zip(device.as_bytes()) {
+        *place = byte as libc::c_char;
+    }
+    argument.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+    // SAFETY: the argument is a request of this kind, and what it points to outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, std::ptr::from_mut(&mut argument)) };
+    Errno::result(result).map(drop)
 }
 
 /// The network namespace that the calling process is in.

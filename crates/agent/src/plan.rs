@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::queues::Egress;
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -33,6 +33,8 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     /// What connects them.
     pub links: Vec<Link>,
+    /// What carries frames between guests.
+    pub wires: Vec<Wire>,
     /// Distribution tables of netem.
     pub tables: BTreeMap<String, Vec<i16>>,
     /// Delivery traces.
@@ -57,6 +59,8 @@ pub struct Guest {
     pub name: String,
     #[serde(rename = "memory_bytes")]
     _memory_bytes: u64,
+    #[serde(rename = "tdf")]
+    _tdf: serde_json::Value,
     /// Kernel modules to load, in this order.
     pub modules: Vec<String>,
     /// Values to write below /proc/sys, for the kernel as a whole.
@@ -175,6 +179,30 @@ pub struct Link {
     pub name: String,
     /// Its two ends.
     pub ends: (LinkEnd, LinkEnd),
+}
+
+/// What carries frames between two guests.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wire {
+    /// Whose frames; `None`: those of the agents.
+    pub link: Option<String>,
+    /// In the order of the link's ends.
+    pub ends: (WireEnd, WireEnd),
+    #[serde(rename = "delays_ns")]
+    _delays_ns: (u64, u64),
+    #[serde(rename = "ring_bytes")]
+    _ring_bytes: (u64, u64),
+}
+
+/// Where a wire ends.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WireEnd {
+    /// The guest.
+    pub guest: String,
+    /// The guest's network device.
+    pub device: String,
 }
 
 /// One end of a link.

@@ -21,6 +21,7 @@ use crate::guest::power_off;
 use crate::measure::Sampler;
 use crate::node::{self, Handle};
 use crate::orders::{receive, send, Order, Reply};
+use crate::peers::News;
 use crate::plan::{EndChange, LinkChange};
 use crate::protocol::{Event, EventKind, FromAgent, FromHost, Observation, Outcome, Subject};
 use crate::ready::Probe;
@@ -31,6 +32,8 @@ const PROBE_INTERVAL_NS: i64 = 10_000_000;
 const CHANNEL_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
 const SAMPLER_TOKEN: u64 = u64::MAX - 2;
+/// Of the first line to another guest; those of the others follow. Those of nodes begin at 0.
+const PEER_TOKENS: u64 = 1 << 32;
 
 /// A run from `arm` to `finished`.
 pub struct Run<'a> {
@@ -54,7 +57,7 @@ impl<'a> Run<'a> {
     /// # Errors
     /// The plan is inconsistent, or the kernel gives no timer.
     pub fn new(guest: &'a Guest, channel: &'a mut Channel, zero_ns: i64) -> Result<Self> {
-        let schedule = Schedule::new(&guest.plan)
+        let schedule = Schedule::new(&guest.plan, &guest.name)
             .map_err(|name| Error::new(format!("plan.json: a process waits for {name}, which does not exist")))?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
             .doing(|| "timerfd".to_owned())?;
@@ -93,6 +96,7 @@ impl<'a> Run<'a> {
                     CHANNEL_TOKEN => self.on_channel()?,
                     TIMER_TOKEN => self.on_timer()?,
                     SAMPLER_TOKEN => self.on_sampler()?,
+                    peer @ PEER_TOKENS.. => self.on_peer((peer - PEER_TOKENS) as usize)?,
                     node => self.on_node(node as usize)?,
                 }
             }
@@ -116,6 +120,9 @@ impl<'a> Run<'a> {
         epoll.add(self.timer.as_fd(), readable(TIMER_TOKEN)).doing(doing)?;
         if let Some(sampler) = &self.guest.sampler {
             epoll.add(sampler.socket.as_fd(), readable(SAMPLER_TOKEN)).doing(doing)?;
+        }
+        for (token, line) in (PEER_TOKENS..).zip(self.guest.peers.lines()) {
+            epoll.add(line, readable(token)).doing(doing)?;
         }
         for (token, (_, handle)) in (0..).zip(&self.nodes) {
             epoll.add(handle.socket.as_fd(), readable(token)).doing(doing)?;
@@ -203,8 +210,21 @@ impl<'a> Run<'a> {
         self.channel.send(&FromAgent::Observed { t_ns: self.now_ns().max(0), observation: &observation })
     }
 
+    fn on_peer(&mut self, line: usize) -> Result<()> {
+        for News { process, standing } in self.guest.peers.hear(line)? {
+            let now_ns = self.now_ns();
+            self.feed(now_ns, Input::Told { process, standing })?;
+        }
+        Ok(())
+    }
+
+    /// Changes those ends of a link that are in this guest; the guest of the first one tells of it.
     fn change_link(&mut self, link: &str, ends: &[EndChange]) -> Result<()> {
-        self.guest.interfaces.borrow_mut().change(ends)?;
+        let is_here = |end: &&EndChange| self.guest.nodes.contains_key(&end.node);
+        self.guest.interfaces.borrow_mut().change(ends.iter().filter(is_here))?;
+        if !ends.iter().take(1).any(|end| is_here(&end)) {
+            return Ok(());
+        }
         let event =
             Event { t_ns: self.now_ns().max(0), kind: &EventKind::LinkChanged, subject: Subject::Link { link } };
         self.channel.send(&FromAgent::Event(event))
@@ -235,6 +255,7 @@ impl<'a> Run<'a> {
                 Action::Start { process } => self.start(process)?,
                 Action::Terminate { process } => self.signal(process, Signal::SIGTERM)?,
                 Action::Kill { process } => self.signal(process, Signal::SIGKILL)?,
+                Action::Tell { process, standing } => self.guest.peers.tell(News { process, standing })?,
                 Action::Report { process, kind } => {
                     let entry = &self.guest.plan.processes[process];
                     let subject = Subject::Process { process: &entry.name, node: &entry.node };

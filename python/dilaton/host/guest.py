@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
-import fcntl
 import os
-import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from dilaton.host import cores, files, jail
+from dilaton.host import cores, jail
 from dilaton.host.channel import PROTOCOL, Channel, Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.errors import GuestError
+from dilaton.host.kernel import Kernel, Placement, allow_open_files
 
 BOOT_TDF = Fraction(1, 50)
 """Pace of a booting guest: the kernel waits for jiffies (RCU grace periods), so its clock
@@ -32,37 +30,14 @@ ANSWER_HOST_S_MAX = 10.0
 REPEATABLE_DATE_NS = 1_767_225_600 * 10**9
 """The date, 1 January 2026, at the start of a guest that does the same with the same seed."""
 
-LEFT_OUT = ("raid6_select_algo", "calibrate_xor_blocks", "rng_init")
-"""What the kernel does not do at boot: measure, in jiffies, how to do RAID, which never ends on the event drive, where
-nothing interrupts; and open the host's /dev/random, which it would go on stirring into its own."""
-
-CHANNEL_FD_MIN = 900
-"""The least number of the channel's descriptor in the guest. The number is on the kernel's command line, which the
-kernel stirs into its random numbers, and so has to be the same whatever else this process has open."""
-
-ADDR_NO_RANDOMIZE = 0x0040000
-"""personality(2)"""
-
-LIBC = ctypes.CDLL(None)
+LEAD_NS = 1_000_000
+"""Virtual time from the release of the clock to the run's virtual 0: room for the agent to be back in its loop."""
 
 LOOK_HOST_S = 0.0005
 """How often the clock page is looked at while something is awaited in it."""
 
-LOOPS_PER_JIFFY = 13_500_000
-"""Given to the kernel so that it does not calibrate its delay loop, which nothing in a guest depends on."""
-
-
-CONNECTION_HASH_ENTRIES = 2048
-"""Of the kernel's table of TCP connections. By itself the kernel takes 16 for a MiB of memory, as for a busy server;
-sampling walks through all of them for every node: with 16384 of them that took 12 us more than with 1024."""
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Where and how a guest runs: run directory on the host, jailed or not."""
-
-    run_dir: Path
-    jailed: bool
+Progress = Callable[[int, int, str], None]
+"""Told while a guest is built: so many of so many of what are up."""
 
 
 class Guest:
@@ -73,6 +48,7 @@ class Guest:
         self.name = name
         self.process = process
         self.run_dir_inside = jail.RUN_DIR if placement.jailed else placement.run_dir
+        self._jailed = placement.jailed
         self.kernel = ""
         self.page: ClockPage
         self.channel: Channel
@@ -82,7 +58,15 @@ class Guest:
         self._log: Path
 
     @classmethod
-    async def start(cls, name: str, memory_bytes: int, placement: Placement, seed: int | None = None) -> Guest:
+    async def start(
+        cls,
+        name: str,
+        memory_bytes: int,
+        placement: Placement,
+        seed: int | None = None,
+        core: cores.Core | None = None,
+        number: int = 0,
+    ) -> Guest:
         """Starts the kernel `name`, its clock at boot pace, and waits for its agent.
 
         Its console goes to `guest/<name>.log` in the run directory.
@@ -93,20 +77,23 @@ class Guest:
             placement: where it runs.
             seed: when given, the guest boots on the event drive, and nothing in it depends on the host's clock or its
                 random numbers: the same seed gives the same guest.
+            core: the core that it runs on; None: one that no guest holds.
+            number: of the guest in its run.
 
         Raises:
             HostLacksError: when this machine lacks a part.
             GuestError: when the kernel does not come up.
         """
         boot = Orders(BOOT_TDF) if seed is None else Orders(Fraction(1), "event")
-        _allow_open_files()
+        allow_open_files()
         page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed)
         channel = Channel()
-        core = cores.take()
+        core = core or cores.take()[0]
         log = placement.run_dir / "guest" / f"{name}.log"
         try:
             page.command(boot)
-            process = await _spawn(memory_bytes, placement, page, channel, core, log)
+            kernel = Kernel(number, memory_bytes, placement, page, channel, core.number, log)
+            process = await kernel.spawn()
         except BaseException:
             page.close()
             channel.close()
@@ -138,6 +125,35 @@ class Guest:
         if hello.get("type") != "hello" or hello.get("protocol") != PROTOCOL:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
         self.kernel = str(hello["kernel"])
+
+    async def build(self, progress: Progress) -> None:
+        """Lets the agent make its part of the plan in the run directory.
+
+        Raises:
+            GuestError: when it cannot.
+        """
+        await self.channel.send({"type": "build", "run_dir": str(self.run_dir_inside), "guest": self.name})
+        while (message := await self.receive())["type"] != "ready":
+            if message["type"] != "progress":
+                raise GuestError(f"guest {self.name} said {message['type']} while it was being built")
+            progress(message["done"], message["total"], message["what"])
+
+    async def arm(self, date_ns: int) -> int:
+        """Holds the clock and arms the schedule.
+
+        Args:
+            date_ns: the guest's CLOCK_REALTIME at the run's virtual 0.
+
+        Returns:
+            The run's virtual 0 as in `virtual_ns()`.
+        """
+        await self.hold()
+        zero_ns = self.virtual_ns() + LEAD_NS
+        await self.channel.send({"type": "arm", "lead_ns": LEAD_NS, "date_ns": date_ns})
+        if (message := await self.receive())["type"] != "armed":
+            raise GuestError(f"guest {self.name} said {message['type']} instead of armed")
+        self.page.forget_lateness()
+        return zero_ns
 
     @property
     def orders(self) -> Orders:
@@ -206,12 +222,24 @@ class Guest:
         Raises:
             GuestError: the guest has no timer set, or does not come to rest.
         """
-        # What the last step began may still be going on, at the instant of that step.
-        await self._until(lambda: self.page.read("deadline_ns") > self.virtual_ns(), "set its next timer")
-        deadline_ns = self.page.read("deadline_ns")
+        deadline_ns = await self.next_timer_ns()
         if deadline_ns == NEVER_NS:
             raise GuestError(f"guest {self.name} has no timer set: nothing will happen in it by itself")
         return await self.run_until(deadline_ns, tdf)
+
+    async def next_timer_ns(self) -> int:
+        """When the next timer of a guest that stands still expires; `NEVER_NS` when none is set.
+
+        Raises:
+            GuestError: the guest does not come to rest.
+        """
+        # What the last step began may still be going on, at the instant of that step.
+        await self._until(lambda: self.page.read("deadline_ns") > self.virtual_ns(), "set its next timer")
+        return self.page.read("deadline_ns")
+
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped the kernel's process, as by SIGSTOP."""
+        return any(_state(pid) == "T" for pid in _descent(self.process.pid, jail.DEPTH if self._jailed else 0))
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + ANSWER_HOST_S_MAX
@@ -258,70 +286,6 @@ class Guest:
         self._core.free()
 
 
-async def _spawn(
-    memory_bytes: int, placement: Placement, page: ClockPage, channel: Channel, core: cores.Core, log: Path
-) -> asyncio.subprocess.Process:
-    """Starts the kernel, pinned to its core, its console going to `log`."""
-    uml = files.program("linux.uml", "user-mode-linux")
-    agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
-    # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
-    clock_fd = os.open(clock, os.O_RDONLY)
-    own_clock = Path(f"/proc/self/fd/{clock_fd}")
-    channel_fd = fcntl.fcntl(channel.guest_fd, fcntl.F_DUPFD_CLOEXEC, CHANNEL_FD_MIN)
-    inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if placement.jailed else (agent, own_clock)
-    argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={memory_bytes // 2**20}M", f'init="{inside_agent}"']
-    argv += [f"ssl0=fd:{channel_fd}", "ssl=null", "con0=null,fd:1", "con=null", "quiet", "panic=-1"]
-    argv += [f"thash_entries={CONNECTION_HASH_ENTRIES}"]
-    argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
-    argv += [f"initcall_blacklist={','.join(LEFT_OUT)}"]
-    environment = {
-        "LD_PRELOAD": str(inside_clock),
-        "DILATON_CLOCK": f"{page.fd},{page.wake_fd},{channel_fd}",
-        # The clock registers a restartable sequence of its own, and a process has one.
-        "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": "/tmp" if placement.jailed else str(log.parent),  # noqa: S108 - the kernel makes ~/.uml
-        "TMPDIR": "/dev/shm",  # noqa: S108 - the guest's memory
-    }
-    if placement.jailed:
-        bwrap = files.program("bwrap", "bubblewrap")
-        argv = [*jail.command(bwrap, placement.run_dir, agent, clock, environment), *argv]
-        environment = {}
-    else:
-        # Without a jail nothing else ends the kernel with us.
-        argv = [str(files.program("setpriv", "util-linux")), "--pdeathsig", "KILL", "--", *argv]
-    log.parent.mkdir(exist_ok=True)
-    with log.open("wb") as console, os.fdopen(clock_fd), os.fdopen(channel_fd):
-        return await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=console,
-            stderr=console,
-            env=environment,
-            pass_fds=(page.fd, page.wake_fd, channel_fd, clock_fd),
-            # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
-            start_new_session=True,
-            preexec_fn=lambda: _settle(core.number),
-        )
-
-
-def _settle(core: int) -> None:
-    """Prepares this process, freshly forked, to become a kernel."""
-    os.sched_setaffinity(0, {core})
-    # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
-    LIBC.personality(ADDR_NO_RANDOMIZE)
-
-
-def _allow_open_files() -> None:
-    """Lets this process, and the kernels that it starts, open as many files as they ever may.
-
-    A guest's file system keeps a host file open for each file and directory in its cache: a walk over a whole tree, as
-    by find, needs a hundred thousand.
-    """
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def _last_words(log: Path) -> str:
     """The line of a console that says most about why a kernel did not start."""
     lines = _lines(log)
@@ -336,3 +300,20 @@ def _panic(log: Path) -> str:
 
 def _lines(log: Path) -> list[str]:
     return [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+
+
+def _descent(pid: int, depth: int) -> list[int]:
+    """A process, its first child, that one's first child and so on, as far as they live."""
+    found = [pid]
+    with contextlib.suppress(OSError, IndexError):
+        for _ in range(depth):
+            found.append(int(Path(f"/proc/{found[-1]}/task/{found[-1]}/children").read_text().split()[0]))
+    return found
+
+
+def _state(pid: int) -> str:
+    """The letter of a process's state, as in proc(5); empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""

@@ -17,6 +17,9 @@ RUN_DIR = MOUNT / "run"
 AGENT = MOUNT / "agent"
 CLOCK = MOUNT / "clock.so"
 
+DEPTH = 2
+"""Generations from bubblewrap's process on the host to the command in the jail: process 1 of the jail is between."""
+
 
 def command(bwrap: Path, run_dir: Path, agent: Path, clock: Path, environment: dict[str, str]) -> list[str]:
     """The bubblewrap command line, to be followed by the command that runs in the jail."""

@@ -30,7 +30,7 @@ up, and with it the busy fraction: this is what the advice is reckoned from.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,8 +91,8 @@ class Observation:
 
     drive: str
     tdf: float
-    lateness_counts: Sequence[int]
-    lateness_max_ns: int
+    lateness_counts: Sequence[int] = ()
+    lateness_max_ns: int = 0
     busy: float | None = None
     packets_dropped: tuple[tuple[str, int], ...] = ()
     samples_lost: int = 0
@@ -126,11 +126,19 @@ class Verdict:
     level: Level
     reasons: tuple[Reason, ...] = ()
 
+    @classmethod
+    def of(cls, reasons: Iterable[Reason]) -> Verdict:
+        """The verdict for these reasons."""
+        ordered = sorted(reasons, key=lambda reason: reason.level != "invalid")
+        return cls(ordered[0].level if ordered else "valid", tuple(ordered))
 
-def network_of(plan: Plan) -> Network:
-    """What lateness can spoil in a plan."""
+
+def network_of(plan: Plan, guest: str | None = None) -> Network:
+    """What lateness can spoil in a plan; with the name of a guest, lateness in that one."""
     delays, frames = [], []
     for node in plan.nodes:
+        if guest not in (None, node.guest):
+            continue
         for interface in node.interfaces:
             name = f"{node.name}:{interface.name}"
             egress = interface.egress
@@ -155,8 +163,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
         _samples(seen),
         *map(_spun, seen.spinning),
     ]
-    reasons = sorted((reason for reason in found if reason), key=lambda reason: reason.level != "invalid")
-    return Verdict(reasons[0].level if reasons else "valid", tuple(reasons))
+    return Verdict.of(reason for reason in found if reason)
 
 
 def share_later(counts: Sequence[int], bound_ns: float) -> float:

@@ -31,6 +31,7 @@ def compile(lab: Lab) -> Plan:
         guests=[guests.guest(network.lab, network.modules, network.states)],
         nodes=network.nodes(),
         links=network.links(),
+        wires=[],
         tables=tables_of(lab),
         traces=traces_of(lab),
         changes=link_changes(network.lab, network.states),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dilaton.lab.model import Lab
 from dilaton.plan.changes import State
 from dilaton.plan.links import ETHERNET_HEADER_BYTES, held_bytes
-from dilaton.plan.model import Guest
+from dilaton.plan.model import Guest, Tdf
 from dilaton.plan.queues import Egress
 
 GUEST = "guest0"
@@ -54,7 +54,13 @@ def guest(lab: Lab, kind_modules: Iterable[str], states: Sequence[Sequence[State
     found = _link_modules(one for of_link in states for state in of_link for one in state.egress)
     modules = [*MODULES, *found, *kind_modules, *_congestion_controls(lab)]
     memory = memory_bytes(lab, states)
-    return Guest(name=GUEST, memory_bytes=memory, modules=modules, sysctls=_sysctls(memory))
+    return Guest(
+        name=GUEST,
+        memory_bytes=memory,
+        tdf=Tdf(numerator=lab.time.tdf.numerator, denominator=lab.time.tdf.denominator),
+        modules=modules,
+        sysctls=_sysctls(memory),
+    )
 
 
 def _link_modules(found: Iterable[Egress]) -> list[str]:

@@ -15,7 +15,7 @@ from pydantic import Field, RootModel
 
 from dilaton.plan.queues import Egress, Nanoseconds, Part
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 
 class Tdf(Part):
@@ -134,6 +134,30 @@ class Link(Part):
     ends: tuple[End, End]
 
 
+class WireEnd(Part):
+    """Where a wire ends."""
+
+    guest: str
+    device: str
+    """The guest's network device, as `vec0`."""
+
+
+class Wire(Part):
+    """What carries frames between two guests, both ways; the pairs here are of a to b and of b to a.
+
+    A frame arrives exactly its delay after it was sent. Its other delays, losses and queues are in the egress of the
+    interfaces, as for links within a guest.
+    """
+
+    link: str | None
+    """Whose frames; None: those by which the agents of the two guests tell each other of their processes."""
+    ends: tuple[WireEnd, WireEnd]
+    """In the order of the link's ends."""
+    delays_ns: tuple[Nanoseconds, Nanoseconds]
+    ring_bytes: tuple[int, int]
+    """Room for what is under way."""
+
+
 class EndChange(Part):
     """The complete new state of one end of a link."""
 
@@ -220,6 +244,8 @@ class Guest(Part):
 
     name: str
     memory_bytes: int
+    tdf: Tdf
+    """Of its clock, when the run begins: how much faster than a core of the host its CPU is."""
     modules: list[str]
     """Kernel modules to load, in this order; their dependencies come by themselves."""
     sysctls: dict[str, str]
@@ -266,7 +292,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     lab: str
     seed: int
     time: Time
@@ -276,6 +302,7 @@ class Plan(Part):
     guests: list[Guest]
     nodes: list[Node]
     links: list[Link]
+    wires: list[Wire]
     tables: dict[str, list[int]]
     """Distribution tables of netem by name: quantiles of the variation in 1/8192 of the jitter."""
     traces: dict[str, list[int]]

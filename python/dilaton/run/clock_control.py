@@ -17,7 +17,7 @@ from typing import Any
 
 from dilaton.host.clock_page import Orders
 from dilaton.host.errors import GuestError
-from dilaton.host.guest import Guest
+from dilaton.host.guests import Guests
 from dilaton.lab import units
 from dilaton.measure import numbers
 from dilaton.plan.model import Time
@@ -28,17 +28,15 @@ from dilaton.run.model import ClockChange
 class ClockControl:
     """The clock of a run, for those who steer it."""
 
-    def __init__(self, guest: Guest, zero_ns: int, planned: Time, told: Callable[[ClockChange], None]) -> None:
-        """Takes the clock of `guest`, which is held.
+    def __init__(self, guests: Guests, planned: Time, told: Callable[[ClockChange], None]) -> None:
+        """Takes the clock of `guests`, which are held.
 
         Args:
-            guest: Whose clock it is.
-            zero_ns: The run's virtual 0 in the guest's time.
+            guests: Whose clock it is.
             planned: What drives it, and how fast.
             told: Learns of every change.
         """
-        self._guest = guest
-        self._zero_ns = zero_ns
+        self._guests = guests
         self._drive = planned.drive
         self._tdf = Fraction(planned.tdf.numerator, planned.tdf.denominator)
         speed = planned.max_speed
@@ -67,7 +65,7 @@ class ClockControl:
             "virtual_s": now.virtual_s,
             "host_s": now.host_s,
             "tdf": float(self._tdf),
-            "held": self._guest.page.is_held(time.monotonic_ns()),
+            "held": self._guests.is_held(),
             "drive": self._drive,
             "steered_by": self._steered_by,
             "max_speed": None if self._max_speed is None else float(self._max_speed),
@@ -78,8 +76,7 @@ class ClockControl:
         if hold_at_ns is None:
             await self.release("released")
             return
-        end_ns = self._zero_ns + hold_at_ns
-        await self._guest.order(Orders(self._tdf, self._drive, end_ns, self._max_speed))
+        await self._guests.order(Orders(self._tdf, self._drive, hold_at_ns, self._max_speed))
         self._first_hold = asyncio.create_task(self._hold_at(hold_at_ns))
 
     async def _hold_at(self, at_ns: int) -> None:
@@ -96,7 +93,7 @@ class ClockControl:
         """Lets virtual time go on from where it is."""
         # The instant is read before: a clock that goes on is seconds further when the order is known to be followed.
         at = self._now(reason)
-        await self._guest.release(self._tdf, self._drive, self._max_speed)
+        await self._guests.order(Orders(self._tdf, self._drive, None, self._max_speed))
         self._tell_running(at)
 
     async def until(self, at_ns: int, reason: str) -> None:
@@ -107,23 +104,19 @@ class ClockControl:
             GuestError: the guest has ended.
         """
         async with self._steering(reason):
-            now = self._now(reason)
-            if at_ns / 1e9 < now.virtual_s:
-                asked, reached = numbers.duration(at_ns / 1e9), numbers.duration(now.virtual_s)
+            now, latest_ns = self._now(reason), self._guests.latest_ns()
+            if at_ns < latest_ns:
+                asked, reached = numbers.duration(at_ns / 1e9), numbers.duration(latest_ns / 1e9)
                 raise ControlError(f"{asked}: virtual time is already at {reached}, and never goes back")
             self._tell_running(now)
-            await self._guest.run_until(self._zero_ns + at_ns, self._tdf)
+            await self._guests.run_until(at_ns, self._tdf)
             self._log("held")
 
     def _now(self, reason: str) -> ClockChange:
-        host_ns = time.monotonic_ns()
-        line = self._guest.page.timeline()
-        virtual_ns = max(0, self._guest.page.virtual_ns(host_ns) - self._zero_ns)
-        held = line.tdf is None or self._zero_ns + virtual_ns >= line.end_ns
         return ClockChange(
-            virtual_s=virtual_ns / 1e9,
-            host_s=(host_ns - self._released_ns) / 1e9,
-            tdf=None if held else float(self._tdf),
+            virtual_s=self._guests.now_ns() / 1e9,
+            host_s=(time.monotonic_ns() - self._released_ns) / 1e9,
+            tdf=None if self._guests.is_held() else float(self._tdf),
             reason=reason,
         )
 
@@ -150,7 +143,7 @@ class ClockControl:
         return self.state()
 
     async def _on_hold(self, _: Request) -> Result:
-        await self._guest.hold()
+        await self._guests.hold()
         self._log("held")
         return self.state()
 
@@ -166,14 +159,14 @@ class ClockControl:
 
     async def _on_step(self, _: Request) -> Result:
         async with self._steering("step"):
-            await self._guest.step(self._tdf)
+            await self._guests.step(self._tdf)
             self._log("stepped")
         return self.state()
 
     async def _on_tdf(self, request: Request) -> Result:
         tdf = _argument(request, "tdf", units.parse_tdf)
         async with self._steering("tdf"):
-            await self._guest.set_tdf(tdf)
+            await self._guests.set_tdf(tdf)
             self._tdf = tdf
             self._log(f"TDF {numbers.tdf(tdf)}")
         return self.state()

@@ -7,8 +7,8 @@ prepare ──► boot ──► ready ──► running ──► collecting �
                   links     armed
 ```
 
-Every state is written to `run.json` when it begins. Whatever ends a run, an exception included, ends the guest with it:
-`Guest.close` kills the jail, and everything in the jail lives in its process and mount namespaces.
+Every state is written to `run.json` when it begins. Whatever ends a run, an exception included, ends the guests with
+it: `Guests.close` kills the jails, and everything in a jail lives in its process and mount namespaces.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol, TextIO, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from dilaton.host.clock_page import ClockPage
+from dilaton.host.channel import Message
 from dilaton.host.errors import GuestError
-from dilaton.host.guest import REPEATABLE_DATE_NS, Guest, Placement
-from dilaton.measure.lateness import summarise
+from dilaton.host.guest import REPEATABLE_DATE_NS
+from dilaton.host.guests import Guests
+from dilaton.host.kernel import Placement
 from dilaton.plan.model import Plan
 from dilaton.run import control
 from dilaton.run import record as records
 from dilaton.run.clock_control import ClockControl
 from dilaton.run.clock_log import log_clock
 from dilaton.run.control import Handler, Request, Result
-from dilaton.run.directory import RunDir
-from dilaton.run.model import ClockChange, Fidelity, LatenessRecord
+from dilaton.run.directory import RunDir, replace_file
+from dilaton.run.fidelity import Watch, together
+from dilaton.run.model import ClockChange, Fidelity, GuestFidelity
 from dilaton.run.record import Record, State
 
 Awaited = TypeVar("Awaited")
@@ -42,11 +44,8 @@ Awaited = TypeVar("Awaited")
 SPINNING_LOOK_HOST_S = 0.25
 """Host seconds between looks whether a program spins, on the event drive."""
 
-LEAD_NS = 1_000_000
-"""Virtual time from the release of the clock to the run's virtual 0: room for the agent to be back in its loop."""
-
 STOP_HOST_S_MAX = 15.0
-"""Host seconds that an interrupted run has to stop its processes before its guest is ended as it is."""
+"""Host seconds that an interrupted run has to stop its processes before its guests are ended as they are."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,7 @@ class _Progress:
     virtual_s: float = 0.0
     guest_kernel: str = ""
     fidelity: Fidelity | None = None
+    guests: list[GuestFidelity] = field(default_factory=list)
     tdf_trace: list[ClockChange] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -156,117 +156,109 @@ class _Run:
         self.enter("prepare")
         begin = time.monotonic()
         self.enter("boot")
-        guest_plan = self.plan.guests[0]
         placement = Placement(self.run_dir.path, self.options.jailed)
         seed = self.plan.seed if self.is_repeatable else None
-        guest = await _unless(self.stop, Guest.start(guest_plan.name, guest_plan.memory_bytes, placement, seed))
-        if guest is None:
+        guests = await _unless(self.stop, Guests.boot(self.plan, placement, seed, self.observer.progress))
+        if guests is None:
             self.so_far.state, self.so_far.reason = "aborted", "interrupted while booting"
             return
         try:
-            self.so_far.guest_kernel = guest.kernel
-            if await _unless(self.stop, self.build(guest)) is None:
-                self.so_far.state, self.so_far.reason = "aborted", "interrupted while building"
-                return
+            self.so_far.guest_kernel = guests.all[0].kernel
             self.so_far.boot_host_s = time.monotonic() - begin
             self.enter("ready")
-            await self.run(guest)
+            await self.run(guests)
         finally:
-            await guest.close()
+            await guests.close()
 
-    async def build(self, guest: Guest) -> bool:
-        await guest.channel.send({"type": "build", "run_dir": str(guest.run_dir_inside), "guest": guest.name})
-        while (message := await guest.receive())["type"] != "ready":
-            if message["type"] != "progress":
-                raise GuestError(f"guest {guest.name} said {message['type']} while it was being built")
-            self.observer.progress(message["done"], message["total"], message["what"])
-        return True
-
-    async def run(self, guest: Guest) -> None:
-        await guest.hold()
-        zero_ns = guest.virtual_ns() + LEAD_NS
-        date_ns = REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns()
-        await guest.channel.send({"type": "arm", "lead_ns": LEAD_NS, "date_ns": date_ns})
-        if (message := await guest.receive())["type"] != "armed":
-            raise GuestError(f"guest {guest.name} said {message['type']} instead of armed")
-        guest.page.forget_lateness()
-        before = _Counters.of(guest.page)
+    async def run(self, guests: Guests) -> None:
+        await guests.arm(REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns())
+        watch = Watch(guests)
         released_ns = time.monotonic_ns()
-        self.steering = ClockControl(guest, zero_ns, self.plan.time, self.clock_changed)
+        self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
         self.handlers |= self.steering.handlers
         await self.steering.start(self.options.hold_at_ns)
         self.enter("running")
-        self.observer.released(lambda: self.clock(guest, zero_ns, released_ns))
-        stopper = asyncio.create_task(self.stop_when_asked(guest))
-        namer = asyncio.create_task(self.name_spinning(guest))
-        logger = asyncio.create_task(
-            log_clock(self.run_dir.path / "clock.csv", lambda: self.clock(guest, zero_ns, released_ns))
-        )
+
+        def clock() -> RunClock:
+            return self.clock(guests, released_ns)
+
+        self.observer.released(clock)
+        stopper = asyncio.create_task(self.stop_when_asked(guests))
+        namer = asyncio.create_task(self.name_spinning(guests))
+        logger = asyncio.create_task(log_clock(self.run_dir.path / "clock.csv", clock))
         try:
-            with (self.run_dir.path / "events.jsonl").open("w", buffering=1) as log:
-                finished = await self.follow(guest, log)
-        except GuestError as error:
-            now_s = max(0, guest.virtual_ns() - zero_ns) / 1e9
-            raise GuestError(f"{error}, at {now_s:.6f} virtual seconds") from error
+            finished = await self.follow(guests)
         finally:
             stopper.cancel()
             namer.cancel()
             logger.cancel()
-            # Its last row is read off the clock page, which goes with the guest.
+            # Its last row is read off the clock pages, which go with the guests.
             await asyncio.wait({logger})
             self.steering.close()
             for verb in self.steering.handlers:
                 del self.handlers[verb]
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
-        await guest.hold()
-        self.so_far.virtual_s = finished["t_ns"] / 1e9
-        self.so_far.fidelity = _fidelity(guest.page, before, self.so_far.tdf_trace)
+        await guests.stop_clocks()
+        self.so_far.virtual_s = max(message["t_ns"] for message in finished) / 1e9
+        self.so_far.guests = watch.seen()
+        self.so_far.fidelity = together(self.so_far.guests, self.so_far.tdf_trace)
         self.enter("collecting")
-        await guest.halt()
+        await guests.halt()
         self.judge(finished)
 
-    def clock(self, guest: Guest, zero_ns: int, released_ns: int) -> RunClock:
-        host_ns = time.monotonic_ns()
-        late = guest.page.read("lateness_max_ns")
-        virtual_ns = max(0, guest.page.virtual_ns(host_ns) - zero_ns)
-        return RunClock(virtual_ns, host_ns - released_ns, guest.page.timeline().tdf, late)
+    def clock(self, guests: Guests, released_ns: int) -> RunClock:
+        tdf = guests.all[0].page.timeline().tdf
+        return RunClock(guests.now_ns(), time.monotonic_ns() - released_ns, tdf, guests.lateness_ns_max())
 
-    async def follow(self, guest: Guest, log: TextIO) -> dict[str, Any]:
-        """Takes the agent's events until it has finished."""
-        while (message := await guest.receive())["type"] != "finished":
-            if message["type"] != "event":
-                raise GuestError(f"guest {guest.name} said {message['type']} while running")
-            event = {name: value for name, value in message.items() if name != "type"}
-            self.so_far.events.append(event)
-            self.observer.event(event)
-            log.write(json.dumps(event) + "\n")
-        return message
+    async def follow(self, guests: Guests) -> list[dict[str, Any]]:
+        """Takes the agents' events until all have finished."""
+        path = self.run_dir.path / "events.jsonl"
+        events: list[tuple[int, int, dict[str, Any]]] = []
+        with path.open("w", buffering=1) as log:
 
-    async def name_spinning(self, guest: Guest) -> None:
-        """Has the agent name each program that the clock finds spinning, while the run goes on."""
-        named = 0
+            def told(guest: int, message: Message) -> None:
+                if message["type"] != "event":
+                    raise GuestError(f"guest {guests.all[guest].name} said {message['type']} while running")
+                event = {name: value for name, value in message.items() if name != "type"}
+                events.append((event["t_ns"], guest, event))
+                self.so_far.events.append(event)
+                self.observer.event(event)
+                log.write(json.dumps(event) + "\n")
+
+            finished = await guests.follow(told)
+        if len(guests.all) > 1:
+            # As it came in depends on the host. Those of one guest and instant keep their order.
+            self.so_far.events = [event for *_, event in sorted(events, key=lambda each: each[:2])]
+            replace_file(path, "".join(json.dumps(event) + "\n" for event in self.so_far.events).encode())
+        return finished
+
+    async def name_spinning(self, guests: Guests) -> None:
+        """Has the agents name each program that a clock finds spinning, while the run goes on."""
+        named = [0] * len(guests.all)
         while self.is_repeatable:
-            if (found := guest.page.read("spinners")) > named:
-                named = found
-                await guest.channel.send({"type": "who-computes"})
+            for number, guest in enumerate(guests.all):
+                if (found := guest.page.read("spinners")) > named[number]:
+                    named[number] = found
+                    await guest.channel.send({"type": "who-computes"})
             await asyncio.sleep(SPINNING_LOOK_HOST_S)
 
-    async def stop_when_asked(self, guest: Guest) -> None:
+    async def stop_when_asked(self, guests: Guests) -> None:
         """Ends the run in good order when asked, and at once when that takes too long."""
         await self.stop.wait()
         if self.steering:
             # Processes need virtual time to end in good order. A guest that spins does not hear it.
             with contextlib.suppress(GuestError):
                 await self.steering.release("stopping")
-        await guest.channel.send({"type": "stop", "reason": "interrupted"})
+        await guests.send({"type": "stop", "reason": "interrupted"})
         await asyncio.sleep(STOP_HOST_S_MAX)
-        guest.process.kill()
+        guests.kill()
 
-    def judge(self, finished: dict[str, Any]) -> None:
+    def judge(self, finished: list[dict[str, Any]]) -> None:
+        failed = [message for message in finished if message["outcome"] == "failed"]
         if self.stop.is_set():
             self.so_far.state, self.so_far.reason = "aborted", "interrupted"
-        elif finished["outcome"] == "failed":
-            self.fail(finished["reason"])
+        elif failed:
+            self.fail(failed[0]["reason"])
         else:
             self.so_far.state, self.so_far.reason = "finished", None
 
@@ -305,39 +297,6 @@ class _Run:
         records.write(self.run_dir.path, record)
         self.observer.state(record.state)
         return record
-
-
-@dataclass(frozen=True)
-class _Counters:
-    """Counters of the clock page at some moment."""
-
-    reads: int
-    virtual_ns: int
-    idle_virtual_ns: int
-
-    @classmethod
-    def of(cls, page: ClockPage) -> _Counters:
-        return cls(page.read("reads"), page.read("virtual_now_ns"), page.read("idle_virtual_ns"))
-
-
-def _fidelity(page: ClockPage, before: _Counters, tdf_trace: list[ClockChange]) -> Fidelity:
-    """What the clock has seen since its release, when its counters were as in `before`."""
-    now = _Counters.of(page)
-    counts = page.lateness_counts()
-    late = summarise(counts, page.read("lateness_max_ns"))
-    passed_ns = now.virtual_ns - before.virtual_ns
-    idle_ns = now.idle_virtual_ns - before.idle_virtual_ns
-    busy = min(1.0, max(0.0, 1 - idle_ns / passed_ns)) if passed_ns else None
-    return Fidelity(
-        lateness_us=LatenessRecord(
-            p50=late.p50_ns / 1e3, p99=late.p99_ns / 1e3, p999=late.p999_ns / 1e3, max=late.max_ns / 1e3
-        ),
-        timers=late.timers,
-        reads=now.reads - before.reads,
-        lateness_ns_counts=counts,
-        busy=busy,
-        tdf_trace=tdf_trace,
-    )
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Awaited]) -> Awaited | None:

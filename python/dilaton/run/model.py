@@ -114,18 +114,23 @@ class ClockChange(Part):
     """What changed it."""
 
 
-class Fidelity(Part):
-    """How well virtual time was kept."""
+class GuestFidelity(Part):
+    """How well a guest kept virtual time."""
 
     lateness_us: LatenessRecord
     timers: int
-    """Served, all guests together."""
+    """Served."""
     reads: int
-    """Of the clock, by the kernels."""
+    """Of the clock, by the kernel."""
     lateness_ns_counts: list[int] = Field(default_factory=list)
     """Timers by lateness: bin 0 those on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds."""
     busy: float | None = None
-    """The share of virtual time in which guests worked and did not idle, 0..1; None when no virtual time passed."""
+    """The share of virtual time in which it worked and did not idle, 0..1; None when no virtual time passed."""
+
+
+class Fidelity(GuestFidelity):
+    """How well virtual time was kept: timers and readings of all guests together, and the busiest guest."""
+
     tdf_trace: list[ClockChange] = Field(default_factory=list)
     """Every change of the clock from its release on."""
 
@@ -158,6 +163,10 @@ class GuestRecord(Part):
     name: str
     memory_bytes: int
     """What it was given."""
+    tdf: int | float | None = None
+    """Its own at the start."""
+    fidelity: GuestFidelity | None = None
+    """None as long as the run has not ended by itself."""
 
 
 class Record(Part):
