@@ -53,6 +53,7 @@ class Display:
     def state(self, state: State) -> None:
         """See `Observer`."""
         self._state = state
+        self._is_released &= state != "prepare"
         if state in ("collecting", "finished", "failed", "aborted"):
             self._clock = None
 
@@ -77,6 +78,14 @@ class Display:
         if change.tdf is None:
             line.append(f"; to go on: dilaton clock {shlex.quote(str(self._run_dir))} release", style="not dim")
         self._console.print(line, soft_wrap=True)
+
+    def begun_again(self, why: str, plan: Plan) -> None:
+        """See `Observer`."""
+        line = Text("begun again", style="cyan").append(
+            f" with TDF {numbers.tdf(plan.time.tdf.ratio)}: {why}", style="default"
+        )
+        self._console.print(line, soft_wrap=True)
+        self._plan = plan
 
     def _line(self) -> Text:
         line = Text(f"{self._plan.lab} ", style="bold")

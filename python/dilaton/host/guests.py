@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from dilaton.host import cores
 from dilaton.host.channel import Message
-from dilaton.host.clock_page import NEVER_NS, Orders
+from dilaton.host.clock_page import NEVER_NS, ClockPage, Orders
 from dilaton.host.errors import GuestError
 from dilaton.host.guest import Guest, Progress
 from dilaton.host.kernel import Placement
@@ -38,8 +38,8 @@ class Guests:
     def __init__(self, planned: plan.Plan, guests: Sequence[Guest]) -> None:
         """Use `boot`."""
         self.all = tuple(guests)
-        run_tdf = _ratio(planned.time.tdf)
-        self._factors = [_ratio(guest.tdf) / run_tdf for guest in planned.guests]
+        run_tdf = planned.time.tdf.ratio
+        self._factors = [guest.tdf.ratio / run_tdf for guest in planned.guests]
         """Of each guest's TDF to the run's, whatever that becomes."""
         self._zeros_ns = [0] * len(self.all)
         self._going = set(range(len(self.all)))
@@ -91,6 +91,11 @@ class Guests:
             GuestError: A guest cannot be armed.
         """
         self._zeros_ns = await _all(guest.arm(date_ns) for guest in self.all)
+
+    @property
+    def clocks(self) -> list[tuple[ClockPage, int]]:
+        """The clock page of each guest, and the run's virtual 0 in its time."""
+        return [(guest.page, zero_ns) for guest, zero_ns in zip(self.all, self._zeros_ns, strict=True)]
 
     def now_ns(self) -> int:
         """Virtual now: that of the guest that is furthest behind; before virtual 0 it is 0."""
@@ -255,7 +260,3 @@ async def _all(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _ratio(tdf: plan.Tdf) -> Fraction:
-    return Fraction(tdf.numerator, tdf.denominator)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
-from dilaton.plan import guests, schedule
+from dilaton.plan import guests, pace, schedule
 from dilaton.plan.changes import link_changes, tables_of, traces_of
 from dilaton.plan.measure import measurement
-from dilaton.plan.model import Check, Plan, Speed, Tdf, Time
+from dilaton.plan.model import Check, Plan
 from dilaton.plan.network import Network
 
 
@@ -18,18 +18,16 @@ def compile(lab: Lab) -> Plan:
         LabError: the lab has more parts than addresses can tell apart, or than its pools have room for.
     """
     network = Network(without_lans(lab))
+    nodes = network.nodes()
+    time = pace.time(lab.time, nodes)
     return Plan(
         lab=lab.name,
         seed=lab.seed,
-        time=Time(
-            drive=lab.time.drive,
-            tdf=Tdf(numerator=lab.time.tdf.numerator, denominator=lab.time.tdf.denominator),
-            max_speed=None if (speed := lab.time.max_speed) is None else Speed.of(speed),
-        ),
+        time=time,
         stop_after_ns=lab.stop_after_ns,
         grace_ns=schedule.GRACE_NS,
-        guests=[guests.guest(network.lab, network.modules, network.states)],
-        nodes=network.nodes(),
+        guests=[guests.guest(network.lab, time.tdf, network.modules, network.states)],
+        nodes=nodes,
         links=network.links(),
         wires=[],
         tables=tables_of(lab),

@@ -49,15 +49,15 @@ PAGE_BYTES = 4096
 BUILT_IN_CONGESTION_CONTROLS = ("cubic", "reno")
 
 
-def guest(lab: Lab, kind_modules: Iterable[str], states: Sequence[Sequence[State]]) -> Guest:
-    """The guest of a lab, whose kinds of nodes need these modules and whose links have these states."""
+def guest(lab: Lab, tdf: Tdf, kind_modules: Iterable[str], states: Sequence[Sequence[State]]) -> Guest:
+    """The guest of a lab: with its TDF at the start, the modules of its kinds of nodes, and what its links become."""
     found = _link_modules(one for of_link in states for state in of_link for one in state.egress)
     modules = [*MODULES, *found, *kind_modules, *_congestion_controls(lab)]
     memory = memory_bytes(lab, states)
     return Guest(
         name=GUEST,
         memory_bytes=memory,
-        tdf=Tdf(numerator=lab.time.tdf.numerator, denominator=lab.time.tdf.denominator),
+        tdf=tdf,
         modules=modules,
         sysctls=_sysctls(memory),
     )

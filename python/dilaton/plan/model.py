@@ -24,6 +24,16 @@ class Tdf(Part):
     numerator: int = Field(gt=0)
     denominator: int = Field(gt=0)
 
+    @classmethod
+    def of(cls, value: Fraction) -> Tdf:
+        """That factor."""
+        return cls(numerator=value.numerator, denominator=value.denominator)
+
+    @property
+    def ratio(self) -> Fraction:
+        """As a number."""
+        return Fraction(self.numerator, self.denominator)
+
 
 class Speed(Part):
     """Virtual seconds per host second, as the exact ratio numerator / denominator."""
@@ -37,12 +47,31 @@ class Speed(Part):
         return cls(numerator=value.numerator, denominator=value.denominator)
 
 
+class Watch(Part):
+    """How a run is watched while it goes: what each epoch shows decides the TDF of the next, from `least` to `most`.
+
+    Of a TDF that stays they are both that TDF.
+    """
+
+    policy: Literal["lateness", "pads15"]
+    least: Tdf
+    most: Tdf
+    target: float = Field(gt=0, lt=1)
+    """The busy fraction to aim at."""
+    epoch_ns: int = Field(gt=0)
+    """Virtual time."""
+    on_violation: Literal["continue", "hold", "fail", "retry"]
+    """What follows when fidelity is out of bounds."""
+
+
 class Time(Part):
-    """What drives virtual time, and how fast; `max_speed` bounds it, idle time included."""
+    """What drives virtual time, and how fast, at the start; `max_speed` bounds it, idle time included."""
 
     drive: Literal["wall", "work", "event"]
     tdf: Tdf
     max_speed: Speed | None = None
+    watch: Watch | None = None
+    """None: nothing is watched, and the TDF stays."""
 
 
 class Neighbour(Part):

@@ -38,7 +38,9 @@ class ClockControl:
         """
         self._guests = guests
         self._drive = planned.drive
-        self._tdf = Fraction(planned.tdf.numerator, planned.tdf.denominator)
+        self._tdf = planned.tdf.ratio
+        self.is_steered = False
+        """Whether somebody has given the run a TDF, which it keeps from then on."""
         speed = planned.max_speed
         self._max_speed = None if speed is None else Fraction(speed.numerator, speed.denominator)
         self._told = told
@@ -57,6 +59,11 @@ class ClockControl:
             "clock.step": self._on_step,
             "clock.tdf": self._on_tdf,
         }
+
+    @property
+    def tdf(self) -> Fraction:
+        """The present TDF; of a held clock, that with which it will go on."""
+        return self._tdf
 
     def state(self) -> Result:
         """Both clocks, the pace, and whether virtual time stands still."""
@@ -112,6 +119,25 @@ class ClockControl:
             await self._guests.run_until(at_ns, self._tdf)
             self._log("held")
 
+    async def hold(self, reason: str) -> None:
+        """Stops virtual time where it is."""
+        await self._guests.hold()
+        self._log(reason)
+
+    async def adapt(self, tdf: Fraction, reason: str) -> None:
+        """Changes the TDF as the load asks for, unless somebody has given the run one."""
+        if not self.is_steered:
+            await self._set_tdf(tdf, f": {reason}")
+
+    def note(self, what: str) -> None:
+        """Tells of something that does not change the clock, among what changes it."""
+        self._log(what)
+
+    async def _set_tdf(self, tdf: Fraction, reason: str) -> None:
+        await self._guests.set_tdf(tdf)
+        self._tdf = tdf
+        self._log(f"TDF {numbers.tdf(tdf)}{reason}")
+
     def _now(self, reason: str) -> ClockChange:
         return ClockChange(
             virtual_s=self._guests.now_ns() / 1e9,
@@ -143,8 +169,7 @@ class ClockControl:
         return self.state()
 
     async def _on_hold(self, _: Request) -> Result:
-        await self._guests.hold()
-        self._log("held")
+        await self.hold("held")
         return self.state()
 
     async def _on_release(self, _: Request) -> Result:
@@ -166,9 +191,8 @@ class ClockControl:
     async def _on_tdf(self, request: Request) -> Result:
         tdf = _argument(request, "tdf", units.parse_tdf)
         async with self._steering("tdf"):
-            await self._guests.set_tdf(tdf)
-            self._tdf = tdf
-            self._log(f"TDF {numbers.tdf(tdf)}")
+            self.is_steered = True
+            await self._set_tdf(tdf, "")
         return self.state()
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import time
@@ -28,15 +29,20 @@ from dilaton.host.errors import GuestError
 from dilaton.host.guest import REPEATABLE_DATE_NS
 from dilaton.host.guests import Guests
 from dilaton.host.kernel import Placement
+from dilaton.plan.bounds import network_of
 from dilaton.plan.model import Plan
 from dilaton.run import control
 from dilaton.run import record as records
+from dilaton.run.adaptive.ledger import Span
+from dilaton.run.adaptive.retry import ATTEMPTS_MAX, replanned
+from dilaton.run.adaptive.watch import Watch, explain
 from dilaton.run.clock_control import ClockControl
 from dilaton.run.clock_log import log_clock
 from dilaton.run.control import Handler, Request, Result
 from dilaton.run.directory import RunDir, replace_file
-from dilaton.run.fidelity import Watch, together
+from dilaton.run.fidelity import Tally, together
 from dilaton.run.model import ClockChange, Fidelity, GuestFidelity
+from dilaton.run.observation import NOTHING_BESIDE
 from dilaton.run.record import Record, State
 
 Awaited = TypeVar("Awaited")
@@ -79,6 +85,9 @@ class Observer(Protocol):
     def clock_changed(self, change: ClockChange) -> None:
         """The clock was released, held, or got another pace."""
 
+    def begun_again(self, why: str, plan: Plan) -> None:
+        """The run was ended, and begins again from the start with another plan."""
+
 
 @dataclass(frozen=True)
 class RunClock:
@@ -95,6 +104,7 @@ class _Progress:
     """What has become of a run so far."""
 
     state: State = "prepare"
+    attempts: int = 1
     reason: str | None = None
     boot_host_s: float = 0.0
     host_s: float = 0.0
@@ -119,15 +129,24 @@ async def execute(
         options: how.
         stop: set to end the run early, in good order; the run is then `aborted`.
     """
-    run = _Run(plan, run_dir, observer, options, stop)
-    try:
-        run_dir.write("lab.yaml", lab_text)
-        run_dir.write("plan.json", plan.model_dump_json(indent=1))
-        async with control.serve(run_dir.path, run.handlers):
-            await run.live()
-    except (GuestError, OSError) as error:
-        run.fail(str(error))
-    return run.conclude()
+    for attempt in itertools.count(1):
+        run = _Run(plan, run_dir, observer, options, stop)
+        run.so_far.attempts = attempt
+        try:
+            run_dir.write("lab.yaml", lab_text)
+            run_dir.write("plan.json", plan.model_dump_json(indent=1))
+            async with control.serve(run_dir.path, run.handlers):
+                await run.live()
+        except (GuestError, OSError) as error:
+            run.fail(str(error))
+        again = replanned(plan, run.violation) if run.violation and attempt < ATTEMPTS_MAX else None
+        record = run.conclude()
+        if again is None or record.state != "failed":
+            break
+        run_dir.set_aside(attempt)
+        plan = again
+        observer.begun_again(record.reason or "", plan)
+    return record
 
 
 class _Run:
@@ -140,6 +159,9 @@ class _Run:
         self.so_far = _Progress()
         self.is_repeatable = plan.time.drive == "event"
         self.steering: ClockControl | None = None
+        self.watch: Watch | None = None
+        self.violation: Span | None = None
+        """For which the run was ended."""
         self.handlers: dict[str, Handler] = {"show": self.on_show, "stop": self.on_stop}
         """What can be asked of the run, by verb; the parts of it that come up add theirs."""
 
@@ -172,7 +194,7 @@ class _Run:
 
     async def run(self, guests: Guests) -> None:
         await guests.arm(REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns())
-        watch = Watch(guests)
+        tally = Tally(guests)
         released_ns = time.monotonic_ns()
         self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
         self.handlers |= self.steering.handlers
@@ -183,6 +205,7 @@ class _Run:
             return self.clock(guests, released_ns)
 
         self.observer.released(clock)
+        watcher = asyncio.create_task(self.keep_watch(guests, self.steering))
         stopper = asyncio.create_task(self.stop_when_asked(guests))
         namer = asyncio.create_task(self.name_spinning(guests))
         logger = asyncio.create_task(log_clock(self.run_dir.path / "clock.csv", clock))
@@ -192,19 +215,41 @@ class _Run:
             stopper.cancel()
             namer.cancel()
             logger.cancel()
-            # Its last row is read off the clock pages, which go with the guests.
-            await asyncio.wait({logger})
+            watcher.cancel()
+            # Their last rows are read off the clock pages, which go with the guests.
+            await asyncio.wait({logger, watcher})
             self.steering.close()
             for verb in self.steering.handlers:
                 del self.handlers[verb]
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
         await guests.stop_clocks()
         self.so_far.virtual_s = max(message["t_ns"] for message in finished) / 1e9
-        self.so_far.guests = watch.seen()
-        self.so_far.fidelity = together(self.so_far.guests, self.so_far.tdf_trace)
+        self.so_far.guests = tally.seen()
+        adaptation = self.watch.summary() if self.watch else None
+        self.so_far.fidelity = together(self.so_far.guests, self.so_far.tdf_trace, adaptation)
         self.enter("collecting")
         await guests.halt()
         self.judge(finished)
+
+    async def keep_watch(self, guests: Guests, steering: ClockControl) -> None:
+        """Watches the run, if that was asked for, and acts on violations as the lab says."""
+        planned = self.plan.time.watch
+        if planned is None:
+            return
+
+        async def violated(span: Span) -> None:
+            if planned.on_violation == "continue":
+                steering.note(explain(span))
+            elif planned.on_violation == "hold":
+                await steering.hold(explain(span))
+            else:
+                self.violation = span
+                await guests.send({"type": "stop", "reason": explain(span)})
+
+        self.watch = Watch(guests.clocks, self.plan.time, network_of(self.plan.nodes))
+        # A guest that has ended is told by whoever waits for its events.
+        with contextlib.suppress(GuestError):
+            await self.watch.follow(self.run_dir.path / "epochs.csv", steering, violated)
 
     def clock(self, guests: Guests, released_ns: int) -> RunClock:
         tdf = guests.all[0].page.timeline().tdf
@@ -257,10 +302,21 @@ class _Run:
         failed = [message for message in finished if message["outcome"] == "failed"]
         if self.stop.is_set():
             self.so_far.state, self.so_far.reason = "aborted", "interrupted"
+        elif violation := self.violation or self.final_violation():
+            self.violation = violation
+            self.fail(explain(violation))
         elif failed:
             self.fail(failed[0]["reason"])
         else:
             self.so_far.state, self.so_far.reason = "finished", None
+
+    def final_violation(self) -> Span | None:
+        """Of a run that has ended: for what it does not count, where the lab does not let violations pass."""
+        planned, seen = self.plan.time.watch, self.so_far.guests
+        if not self.watch or not planned or planned.on_violation not in ("fail", "retry"):
+            return None
+        verdict = records.judge_fidelity(self.plan, seen, self.watch.summary(), NOTHING_BESIDE)
+        return self.watch.last_due(is_valid=verdict.level == "valid")
 
     def clock_changed(self, change: ClockChange) -> None:
         self.so_far.tdf_trace.append(change)

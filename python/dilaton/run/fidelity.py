@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.guests import Guests
 from dilaton.measure.lateness import summarise
-from dilaton.run.model import ClockChange, Fidelity, GuestFidelity, LatenessRecord
+from dilaton.run.model import Adaptation, ClockChange, Fidelity, GuestFidelity, LatenessRecord
 
 
-def together(guests: Sequence[GuestFidelity], tdf_trace: Sequence[ClockChange]) -> Fidelity:
+def together(
+    guests: Sequence[GuestFidelity], tdf_trace: Sequence[ClockChange], adaptation: Adaptation | None
+) -> Fidelity:
     """How well a run with these guests kept virtual time: all timers together, and the busiest guest."""
     counts = [sum(bins) for bins in zip(*(guest.lateness_ns_counts for guest in guests), strict=True)]
     worst_ns = round(max(guest.lateness_us.max for guest in guests) * 1e3)
@@ -22,6 +24,7 @@ def together(guests: Sequence[GuestFidelity], tdf_trace: Sequence[ClockChange]) 
         lateness_ns_counts=counts,
         busy=max((guest.busy for guest in guests if guest.busy is not None), default=None),
         tdf_trace=list(tdf_trace),
+        adaptation=adaptation,
     )
 
 
@@ -38,7 +41,7 @@ class _Counters:
         return cls(page.read("reads"), page.read("virtual_now_ns"), page.read("idle_virtual_ns"))
 
 
-class Watch:
+class Tally:
     """Counts from the moment it is made on."""
 
     def __init__(self, guests: Guests) -> None:

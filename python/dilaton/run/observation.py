@@ -24,6 +24,9 @@ class Seen:
     spinning: tuple[str, ...]
 
 
+NOTHING_BESIDE = Seen((), 0, (), ())
+
+
 def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
     """What was seen of the run in a directory.
 

@@ -13,13 +13,15 @@ from pydantic import ValidationError
 
 from dilaton.lab.expect import parse_expectation
 from dilaton.measure.expect import evaluate
-from dilaton.measure.verdict import Network, Observation, Reason, Verdict, judge, network_of
-from dilaton.plan.model import Plan, Tdf
+from dilaton.measure.verdict import Observation, Reason, Verdict, judge
+from dilaton.plan.bounds import Network, network_of
+from dilaton.plan.model import Plan
 from dilaton.run import machine
 from dilaton.run.directory import replace_file
 from dilaton.run.model import (
     FINAL_STATES,
     FORMAT,
+    Adaptation,
     CheckRecord,
     Dilaton,
     Fidelity,
@@ -52,6 +54,10 @@ class Progress(Protocol):
     @property
     def state(self) -> State:
         """Where it is in its life."""
+
+    @property
+    def attempts(self) -> int:
+        """How often it was begun."""
 
     @property
     def reason(self) -> str | None:
@@ -102,25 +108,35 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
         lab=plan.lab,
         state=progress.state,
         reason=progress.reason,
+        attempts=progress.attempts,
         seed=plan.seed,
         dilaton=machine.program(),
         host=machine.host(progress.guest_kernel),
         time=Time(
             drive=plan.time.drive,
-            tdf=_number(plan.time.tdf),
+            tdf=_number(plan.time.tdf.ratio),
             virtual_s=progress.virtual_s,
             host_s=progress.host_s,
             boot_host_s=progress.boot_host_s,
         ),
         fidelity=progress.fidelity,
-        verdict=judge_fidelity(plan, progress.guests, seen_of(run_dir, progress.events)) if progress.guests else None,
+        verdict=_verdict(plan, progress, run_dir),
         guests=[
-            GuestRecord(name=guest.name, memory_bytes=guest.memory_bytes, tdf=_number(guest.tdf), fidelity=fidelity)
+            GuestRecord(
+                name=guest.name, memory_bytes=guest.memory_bytes, tdf=_number(guest.tdf.ratio), fidelity=fidelity
+            )
             for guest, fidelity in zip(plan.guests, fidelities, strict=True)
         ],
         processes=processes,
         checks=evaluate_checks(plan, processes) if is_over and progress.events else [],
     )
+
+
+def _verdict(plan: Plan, progress: Progress, run_dir: Path) -> VerdictRecord | None:
+    if not progress.guests:
+        return None
+    adaptation = progress.fidelity.adaptation if progress.fidelity else None
+    return judge_fidelity(plan, progress.guests, adaptation, seen_of(run_dir, progress.events))
 
 
 def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[CheckRecord]:
@@ -133,23 +149,29 @@ def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Chec
     return checks
 
 
-def judge_fidelity(plan: Plan, guests: Sequence[GuestFidelity], beside: Seen) -> VerdictRecord:
+def judge_fidelity(
+    plan: Plan, guests: Sequence[GuestFidelity], adaptation: Adaptation | None, beside: Seen
+) -> VerdictRecord:
     """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them."""
     reasons: list[Reason] = []
+    watch = plan.time.watch
+    is_adaptive = watch is not None and watch.least != watch.most
+    tdf = (adaptation and adaptation.tdf_mean) or float(plan.time.tdf.ratio)
     for guest, fidelity in zip(plan.guests, guests, strict=True):
         seen = Observation(
             drive=plan.time.drive,
-            tdf=guest.tdf.numerator / guest.tdf.denominator,
+            tdf=tdf * float(guest.tdf.ratio / plan.time.tdf.ratio),
             lateness_counts=fidelity.lateness_ns_counts,
             lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
             busy=fidelity.busy,
+            is_adaptive=is_adaptive,
         )
         where = f"guest {guest.name}: " if len(guests) > 1 else ""
-        found = judge(network_of(plan, guest.name), seen).reasons
+        found = judge(network_of(plan.nodes, guest.name), seen).reasons
         reasons += [replace(reason, what=where + reason.what) for reason in found]
     unseen = Observation(
         drive=plan.time.drive,
-        tdf=plan.time.tdf.numerator / plan.time.tdf.denominator,
+        tdf=tdf,
         packets_dropped=beside.packets_dropped,
         samples_lost=beside.samples_lost,
         captures_ended=beside.captures_ended,
@@ -159,9 +181,8 @@ def judge_fidelity(plan: Plan, guests: Sequence[GuestFidelity], beside: Seen) ->
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
 
 
-def _number(tdf: Tdf) -> int | float:
-    exact = Fraction(tdf.numerator, tdf.denominator)
-    return int(exact) if exact.denominator == 1 else float(exact)
+def _number(tdf: Fraction) -> int | float:
+    return int(tdf) if tdf.denominator == 1 else float(tdf)
 
 
 def write(run_dir: Path, record: Record) -> None:

@@ -213,6 +213,7 @@ class Progress:
 
     state: State = "finished"
     reason: str | None = None
+    attempts: int = 1
     boot_host_s: float = 0.5
     host_s: float = 20.0
     virtual_s: float = 2.0

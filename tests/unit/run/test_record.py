@@ -46,6 +46,7 @@ rtt min/avg/max/mdev = 40.000/40.000/40.000/0.000 ms
 class Progress:
     state: State = "finished"
     reason: str | None = None
+    attempts: int = 1
     boot_host_s: float = 1.5
     host_s: float = 2.0
     virtual_s: float = 6.0

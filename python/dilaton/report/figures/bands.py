@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dilaton.report.style import BLACK
+from dilaton.report.style import BLACK, RED
 
 PROCESS_KINDS = {"started", "ready", "exited", "start-failed", "skipped", "ready-timeout"}
 LABELS_MAX = 6
@@ -22,6 +22,12 @@ class Band:
     name: str
     begin_s: float
     end_s: float
+    is_out_of_bounds: bool = False
+    """Whether fidelity was, as a run that was watched has shown."""
+
+    def unnamed(self) -> Band:
+        """For further panels of a figure."""
+        return replace(self, name="")
 
 
 def bands_of(processes: pd.DataFrame, events: pd.DataFrame, end_s: float) -> list[Band]:
@@ -46,7 +52,8 @@ def draw_bands(where: Axes, bands: Sequence[Band]) -> None:
     """Draws bands behind a series, with their names above it as long as there are few."""
     for number, band in enumerate(bands):
         if band.end_s > band.begin_s:
-            where.axvspan(band.begin_s, band.end_s, color=BLACK, alpha=0.04, linewidth=0)
+            colour, alpha = (RED, 0.2) if band.is_out_of_bounds else (BLACK, 0.04)
+            where.axvspan(band.begin_s, band.end_s, color=colour, alpha=alpha, linewidth=0)
         else:
             where.axvline(band.begin_s, color=BLACK, alpha=0.4, linewidth=0.6, linestyle=":")
         if len(bands) <= LABELS_MAX:
