@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import PurePosixPath
 
 from dilaton.lab.model import Lab
 from dilaton.plan.changes import State
@@ -101,6 +103,9 @@ def memory_bytes(lab: Lab, states: Sequence[Sequence[State]]) -> int:
 
 
 def _congestion_controls(lab: Lab) -> list[str]:
-    """The modules of the TCP congestion controls that nodes choose."""
+    """The modules of the TCP congestion controls that nodes choose, or iperf3 for its connections."""
     chosen = {node.sysctls.get("net/ipv4/tcp_congestion_control", "") for node in lab.nodes.values()}
+    for process in lab.run:
+        if PurePosixPath(process.argv[0]).name == "iperf3":
+            chosen |= {name for flag, name in pairwise(process.argv) if flag in ("-C", "--congestion")}
     return [f"tcp_{name}" for name in sorted(chosen - {"", *BUILT_IN_CONGESTION_CONTROLS})]
