@@ -67,6 +67,10 @@ static INPUT_AT_REST: AtomicBool = AtomicBool::new(false);
 /// A signal went to the kernel since it idled last.
 static NOTED: AtomicBool = AtomicBool::new(false);
 
+/// An alarm was served while the kernel rests. Its deadline is gone, and the next one is not known before the kernel has
+/// woken up and set it: until then nothing may be jumped over.
+static SERVED_AT_REST: AtomicBool = AtomicBool::new(false);
+
 /// The stub whose user code runs: it was resumed, and the kernel has not looked at it since. 0: none.
 static IN_USER: AtomicI32 = AtomicI32::new(0);
 
@@ -225,6 +229,7 @@ fn is_due(page: &ClockPage) -> bool {
         Alarm::Due { lateness } => {
             page.record_lateness(lateness.as_ns());
             NOTED.store(true, Relaxed);
+            SERVED_AT_REST.store(is_resting(), Relaxed);
             true
         }
     }
@@ -330,6 +335,7 @@ pub unsafe fn idle(page: &ClockPage, mask: *const libc::sigset_t) {
         return;
     }
     let before = keeper::both_ns();
+    SERVED_AT_REST.store(false, Relaxed);
     RESTS.store(true, Relaxed);
     // SAFETY: the caller's mask.
     let due = unsafe { rest(page, mask) };
@@ -347,6 +353,11 @@ pub unsafe fn idle(page: &ClockPage, mask: *const libc::sigset_t) {
 /// Whether the kernel has nothing left to do.
 pub fn is_resting() -> bool {
     RESTS.load(Relaxed)
+}
+
+/// Whether the kernel rests and has yet to set its next deadline.
+pub fn has_served_at_rest() -> bool {
+    is_resting() && SERVED_AT_REST.load(Relaxed)
 }
 
 /// Sleeps as the clock says; tells whether the deadline is reached.

@@ -201,6 +201,9 @@ pub fn is_wall() -> bool {
 
 /// The kernel idles: the clock does what its drive makes of that, and says how the kernel has to sleep.
 pub fn idle(page: &ClockPage) -> Sleep {
+    if delivery::has_served_at_rest() {
+        return Sleep::No;
+    }
     let deadline_ns = DEADLINE_NS.load(Relaxed);
     let deadline = (deadline_ns != OFF).then_some(VirtualInstant::from_ns(deadline_ns));
     let (clock, now) = present();
