@@ -16,7 +16,7 @@ use crate::network::{present_namespace, Network, Port};
 use crate::node::{self, Handle};
 use crate::orders::{send, Order};
 use crate::peers::Peers;
-use crate::plan::{Link, LinkEnd, Node, Plan, FORMAT};
+use crate::plan::{Link, LinkEnd, LinkUpdate, Node, Plan, FORMAT};
 use crate::priority::{self, Priority};
 use crate::protocol::FromAgent;
 use crate::ready;
@@ -43,6 +43,22 @@ pub struct Guest {
     pub interfaces: RefCell<Interfaces>,
     /// The agents of the other guests.
     pub peers: Peers,
+}
+
+impl Guest {
+    /// Reads what a link becomes while the run goes on, and sees to it that it can.
+    ///
+    /// # Errors
+    /// The file is unusable, or the kernel lacks what it takes.
+    pub fn prepare_update(&self, file: &str) -> Result<LinkUpdate> {
+        let update: LinkUpdate = serde_json::from_str(&self.run_dir.read(file)?).doing(|| file.to_owned())?;
+        if !update.modules.is_empty() {
+            let mut modules = Modules::find()?;
+            update.modules.iter().try_for_each(|module| modules.load(module))?;
+        }
+        self.interfaces.borrow_mut().add_tables(&update.tables);
+        Ok(update)
+    }
 }
 
 /// Builds the guest named `name` from the plan in `run_dir`.

@@ -15,7 +15,7 @@ use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 
 use crate::error::{Doing, Error, Result};
 use crate::netlink::{Request, Socket};
-use crate::plan::{Bridge, Interface, Route};
+use crate::plan::{Bridge, Interface, Node, Route};
 
 const LOOPBACK_INDEX: u32 = 1;
 /// The size of `struct rtnexthop` of `linux/rtnetlink.h`.
@@ -153,7 +153,7 @@ impl Network {
     pub fn create_bridge(&self, bridge: &Bridge, interfaces: &[Interface]) -> Result<()> {
         let index = LOOPBACK_INDEX + 1 + interfaces.len() as u32;
         let request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
-            .structure(&interface_header(index, 0))
+            .structure(&interface_header(index, 0, 0))
             .text(libc::IFLA_IFNAME, &bridge.name)
             .nested(libc::IFLA_LINKINFO, |request| {
                 request.text(libc::IFLA_INFO_KIND, "bridge").nested(libc::IFLA_INFO_DATA, |request| {
@@ -163,7 +163,7 @@ impl Network {
         self.socket.request(request, || format!("bridge {} on {}", bridge.name, self.node))?;
         for port in Port::all(interfaces) {
             let request = Request::new(libc::RTM_NEWLINK, 0)
-                .structure(&interface_header(port.index, 0))
+                .structure(&interface_header(port.index, 0, 0))
                 .attribute(libc::IFLA_MASTER, &index.to_ne_bytes());
             let name = &port.interface.name;
             self.socket.request(request, || format!("put {}:{name} into {}", self.node, bridge.name))?;
@@ -194,10 +194,32 @@ impl Network {
         self.socket.request(request, what)
     }
 
+    /// Gives an interface that was down, and is up again, what it lost by that.
+    ///
+    /// # Errors
+    /// As when the node was made.
+    pub fn restore(&self, node: &Node, interface: &str) -> Result<()> {
+        for port in Port::all(&node.interfaces).filter(|port| port.interface.name == interface) {
+            self.configure(&port)?;
+            self.add_neighbours(&port)?;
+        }
+        let through = |route: &&Route| route.hops.iter().any(|hop| hop.interface == interface);
+        node.routes.iter().filter(through).try_for_each(|route| self.add_route(route, &node.interfaces))
+    }
+
     fn set_up(&self, index: u32, interface: &str) -> Result<()> {
-        let up = libc::IFF_UP as u32;
-        let request = Request::new(libc::RTM_NEWLINK, 0).structure(&interface_header(index, up));
-        self.socket.request(request, || format!("set up {}:{interface}", self.node))
+        self.set_running(index, interface, true)
+    }
+
+    /// Sets an interface up or down.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn set_running(&self, index: u32, interface: &str, up: bool) -> Result<()> {
+        let flag = libc::IFF_UP as u32;
+        let header = interface_header(index, if up { flag } else { 0 }, flag);
+        let request = Request::new(libc::RTM_NEWLINK, 0).structure(&header);
+        self.socket.request(request, || format!("set {} {}:{interface}", if up { "up" } else { "down" }, self.node))
     }
 }
 
@@ -207,7 +229,7 @@ impl Network {
 /// The kernel refuses it.
 pub fn set_up_here(index: u32, interface: &str) -> Result<()> {
     let up = libc::IFF_UP as u32;
-    let request = Request::new(libc::RTM_NEWLINK, 0).structure(&interface_header(index, up));
+    let request = Request::new(libc::RTM_NEWLINK, 0).structure(&interface_header(index, up, up));
     Socket::open()?.request(request, || format!("set up {interface}"))
 }
 
@@ -267,7 +289,7 @@ impl<'a> Port<'a> {
 
     fn attributes(&self, request: Request) -> Result<Request> {
         let mut request = request
-            .structure(&interface_header(self.index, 0))
+            .structure(&interface_header(self.index, 0, 0))
             .text(libc::IFLA_IFNAME, &self.interface.name)
             .attribute(libc::IFLA_ADDRESS, &parse_mac(&self.interface.mac)?)
             .attribute(libc::IFLA_MTU, &self.interface.mtu.to_ne_bytes());
@@ -279,12 +301,12 @@ impl<'a> Port<'a> {
     }
 }
 
-/// `struct ifinfomsg`, with these flags set.
-fn interface_header(index: u32, flags: u32) -> [u8; 16] {
+/// `struct ifinfomsg`, with the flags in `changed` set to those in `flags`.
+fn interface_header(index: u32, flags: u32, changed: u32) -> [u8; 16] {
     let mut header = [0; 16];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
-    header[12..16].copy_from_slice(&flags.to_ne_bytes());
+    header[12..16].copy_from_slice(&changed.to_ne_bytes());
     header
 }
 
@@ -292,7 +314,7 @@ fn address_request(index: u32, ip: IpAddr, prefix: u8) -> Request {
     // An address of a point-to-point link cannot be a duplicate: no detection, which would delay its use.
     let flags = if ip.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
     let index = index.to_ne_bytes();
-    Request::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+    Request::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
         .structure(&[family(ip), prefix, flags, libc::RT_SCOPE_UNIVERSE, index[0], index[1], index[2], index[3]])
         .attribute(libc::IFA_LOCAL, &octets(ip))
         .attribute(libc::IFA_ADDRESS, &octets(ip))
@@ -326,7 +348,7 @@ fn route_request(hops: &[Gateway], destination: Option<(IpAddr, u8)>) -> Option<
     header[5] = libc::RTPROT_STATIC;
     header[6] = libc::RT_SCOPE_UNIVERSE;
     header[7] = libc::RTN_UNICAST;
-    let mut request = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL).structure(&header);
+    let mut request = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE).structure(&header);
     if let Some((ip, _)) = destination {
         request = request.attribute(libc::RTA_DST, &octets(ip));
     }

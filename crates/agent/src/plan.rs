@@ -225,6 +225,8 @@ pub struct EndChange {
     pub interface: String,
     /// What it does from then on to packets that leave by it.
     pub egress: Egress,
+    /// Whether it is up.
+    pub up: bool,
 }
 
 /// What a link becomes at an instant.
@@ -237,6 +239,20 @@ pub struct LinkChange {
     pub link: String,
     /// The ends that change.
     pub ends: Vec<EndChange>,
+}
+
+/// What a link becomes while the run goes on, in place of what was planned for it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkUpdate {
+    /// The link.
+    pub link: String,
+    /// Kernel modules that this takes and the plan does not name.
+    pub modules: Vec<String>,
+    /// Distribution tables that this uses.
+    pub tables: BTreeMap<String, Vec<i16>>,
+    /// All that is still to come, in the order of time.
+    pub changes: Vec<LinkChange>,
 }
 
 /// A line of /etc/hosts.

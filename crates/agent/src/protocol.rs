@@ -30,6 +30,11 @@ pub enum FromHost {
         /// Why, for the `finished` message.
         reason: String,
     },
+    /// Make of a link what a file in the run directory says, a `LinkUpdate`.
+    UpdateLink {
+        /// Its path in the run directory.
+        file: String,
+    },
     /// Flush and power off.
     Halt {},
 }
@@ -73,6 +78,20 @@ pub enum FromAgent<'a> {
         /// What happened.
         #[serde(flatten)]
         observation: &'a Observation,
+    },
+    /// A link's course is now what a file says.
+    LinkUpdated {
+        /// The file.
+        file: &'a str,
+        /// When, in virtual time of the run.
+        t_ns: i64,
+    },
+    /// It cannot be what the file says, and is what it was.
+    LinkRefused {
+        /// The file.
+        file: &'a str,
+        /// What was tried and why it failed.
+        reason: &'a str,
     },
     /// The schedule is over and all processes are gone.
     Finished {

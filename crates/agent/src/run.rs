@@ -155,10 +155,7 @@ impl<'a> Run<'a> {
         let _ = self.timer.wait();
         let now_ns = self.now_ns();
         // Links first: a process that starts at the same instant finds them changed.
-        let due = self.changes.iter().take_while(|change| change.at_ns <= now_ns).count();
-        for change in self.changes.drain(..due).collect::<Vec<_>>() {
-            self.change_link(&change.link, &change.ends)?;
-        }
+        self.change_links(now_ns)?;
         self.feed(now_ns, Input::Tick)?;
         if !self.probes.is_empty() && self.probe_at_ns <= now_ns {
             self.probe_at_ns = now_ns + PROBE_INTERVAL_NS;
@@ -188,6 +185,7 @@ impl<'a> Run<'a> {
                     self.feed(now_ns, Input::Stop { reason })?;
                 }
                 FromHost::WhoComputes {} => self.tell_who_computes()?,
+                FromHost::UpdateLink { file } => self.update_link(&file)?,
                 FromHost::Halt {} => power_off(),
                 FromHost::Build { .. } | FromHost::Arm { .. } => {
                     return Err(Error::new("the host sent build or arm during a run"));
@@ -218,10 +216,34 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Makes links what they are due to become.
+    fn change_links(&mut self, now_ns: i64) -> Result<()> {
+        let due = self.changes.iter().take_while(|change| change.at_ns <= now_ns).count();
+        let due: Vec<LinkChange> = self.changes.drain(..due).collect();
+        due.iter().try_for_each(|change| self.change_link(&change.link, &change.ends))
+    }
+
+    /// Takes over what a link becomes from now on; what cannot be is refused before anything is changed.
+    fn update_link(&mut self, file: &str) -> Result<()> {
+        let update = match self.guest.prepare_update(file) {
+            Ok(update) => update,
+            Err(error) => {
+                return self.channel.send(&FromAgent::LinkRefused { file, reason: &error.to_string() });
+            }
+        };
+        self.changes.retain(|change| change.link != update.link);
+        self.changes.extend(update.changes);
+        self.changes.sort_by_key(|change| change.at_ns);
+        let t_ns = self.now_ns();
+        self.change_links(t_ns)?;
+        self.channel.send(&FromAgent::LinkUpdated { file, t_ns: t_ns.max(0) })
+    }
+
     /// Changes those ends of a link that are in this guest; the guest of the first one tells of it.
     fn change_link(&mut self, link: &str, ends: &[EndChange]) -> Result<()> {
         let is_here = |end: &&EndChange| self.guest.nodes.contains_key(&end.node);
-        self.guest.interfaces.borrow_mut().change(ends.iter().filter(is_here))?;
+        let here: Vec<&EndChange> = ends.iter().filter(is_here).collect();
+        self.guest.interfaces.borrow_mut().change(&self.guest.plan.nodes, &here)?;
         if !ends.iter().take(1).any(|end| is_here(&end)) {
             return Ok(());
         }

@@ -235,6 +235,25 @@ def clock(
     raise typer.Exit(steer(run, action, value))
 
 
+@app.command(name="link")
+def steer_link(
+    run: RunName,
+    which: Annotated[str | None, typer.Argument(metavar="[LINK]", help="As a--b or a:eth0--b:eth1.")] = None,
+    action: Annotated[str, typer.Argument(metavar="show|set|down|up", help="What to do with it.")] = "show",
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIELD=VALUE...]", help="set: as in the lab: loss=5% delay.jitter=2ms b_to_a.rate=1Mbit"
+        ),
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="T", help="At this virtual instant, not now.")] = None,
+) -> None:
+    """Show or change the links of a run that goes on."""
+    from dilaton.cli.link import steer_link as steer
+
+    raise typer.Exit(steer(run, which, action, fields or [], at))
+
+
 @app.command()
 def ps() -> None:
     """List the runs that go on."""

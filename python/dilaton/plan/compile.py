@@ -5,7 +5,7 @@ from __future__ import annotations
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
 from dilaton.plan import guests, pace, schedule
-from dilaton.plan.changes import link_changes, tables_of, traces_of
+from dilaton.plan.changes import directions_of, link_changes, tables_of, traces_of
 from dilaton.plan.errors import lab_error
 from dilaton.plan.measure import measurement
 from dilaton.plan.model import Check, Plan, Process
@@ -32,8 +32,8 @@ def compile(lab: Lab) -> Plan:
         nodes=nodes,
         links=network.links(),
         wires=[],
-        tables=tables_of(lab),
-        traces=traces_of(lab),
+        tables=tables_of(directions_of(lab)),
+        traces=traces_of(directions_of(lab)),
         changes=link_changes(network.lab, network.states),
         hosts=network.hosts(),
         measure=measurement(lab.measure),

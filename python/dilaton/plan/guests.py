@@ -53,7 +53,7 @@ BUILT_IN_CONGESTION_CONTROLS = ("cubic", "reno")
 
 def guest(lab: Lab, tdf: Tdf, kind_modules: Iterable[str], states: Sequence[Sequence[State]]) -> Guest:
     """The guest of a lab: with its TDF at the start, the modules of its kinds of nodes, and what its links become."""
-    found = _link_modules(one for of_link in states for state in of_link for one in state.egress)
+    found = link_modules(one for of_link in states for state in of_link for one in state.egress)
     modules = [*MODULES, *found, *kind_modules, *_congestion_controls(lab)]
     memory = memory_bytes(lab, states)
     return Guest(
@@ -65,7 +65,7 @@ def guest(lab: Lab, tdf: Tdf, kind_modules: Iterable[str], states: Sequence[Sequ
     )
 
 
-def _link_modules(found: Iterable[Egress]) -> list[str]:
+def link_modules(found: Iterable[Egress]) -> list[str]:
     """The modules of what links do, so that one that is missing is noticed before the run."""
     modules: set[str] = set()
     for egress in found:

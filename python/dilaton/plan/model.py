@@ -193,6 +193,8 @@ class EndChange(Part):
     node: str
     interface: str
     egress: Egress
+    up: bool
+    """Whether the interface is up; one that comes up again gets its addresses, neighbours and routes anew."""
 
 
 class LinkChange(Part):
@@ -201,6 +203,18 @@ class LinkChange(Part):
     at_ns: Nanoseconds
     link: str
     ends: list[EndChange] = Field(min_length=1)
+
+
+class LinkUpdate(Part):
+    """What a link becomes while a run goes on, in place of all that was planned for it; a document of its own."""
+
+    link: str
+    modules: list[str]
+    """Kernel modules that this takes and the plan does not name."""
+    tables: dict[str, list[int]]
+    """As `Plan.tables`, of those that this uses."""
+    changes: list[LinkChange]
+    """In the order of time; those at 0, or whose instant has passed, happen at once."""
 
 
 class HostsEntry(Part):

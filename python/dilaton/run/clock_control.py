@@ -13,7 +13,6 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from fractions import Fraction
-from typing import Any
 
 from dilaton.host.clock_page import Orders
 from dilaton.host.errors import GuestError
@@ -21,7 +20,7 @@ from dilaton.host.guests import Guests
 from dilaton.lab import units
 from dilaton.measure import numbers
 from dilaton.plan.model import Time
-from dilaton.run.control import ControlError, Handler, Request, Result
+from dilaton.run.control import ControlError, Handler, Request, Result, argument
 from dilaton.run.model import ClockChange
 
 
@@ -178,7 +177,7 @@ class ClockControl:
         return self.state()
 
     async def _on_until(self, request: Request) -> Result:
-        at_ns = _argument(request, "at", units.parse_duration)
+        at_ns = argument(request, "at", units.parse_duration)
         await self.until(at_ns, f"until {numbers.duration(at_ns / 1e9)}")
         return self.state()
 
@@ -189,17 +188,8 @@ class ClockControl:
         return self.state()
 
     async def _on_tdf(self, request: Request) -> Result:
-        tdf = _argument(request, "tdf", units.parse_tdf)
+        tdf = argument(request, "tdf", units.parse_tdf)
         async with self._steering("tdf"):
             self.is_steered = True
             await self._set_tdf(tdf, "")
         return self.state()
-
-
-def _argument(request: Request, name: str, parse: Callable[[Any], Any]) -> Any:
-    try:
-        return parse(request[name])
-    except KeyError:
-        raise ControlError(f"{name} is missing") from None
-    except ValueError as error:
-        raise ControlError(f"{name}: {error}") from error

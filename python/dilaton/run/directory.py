@@ -2,6 +2,7 @@
 
 ```text
 lab.yaml  plan.json  run.json  events.jsonl  clock.csv
+link-updates/<n>.json                      what the agent was told of links while the run went on
 nodes/<node>/<process>.stdout|.stderr      written by the guest itself
 guest/<guest>.log                          the kernel's console
 epochs.csv                                 of a run that is watched: what each epoch showed

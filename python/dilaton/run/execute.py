@@ -29,6 +29,7 @@ from dilaton.host.errors import GuestError
 from dilaton.host.guest import REPEATABLE_DATE_NS
 from dilaton.host.guests import Guests
 from dilaton.host.kernel import Placement
+from dilaton.lab.model import Lab
 from dilaton.plan.bounds import network_of
 from dilaton.plan.model import Plan
 from dilaton.run import control
@@ -41,6 +42,7 @@ from dilaton.run.clock_log import log_clock
 from dilaton.run.control import Handler, Request, Result
 from dilaton.run.directory import RunDir, replace_file
 from dilaton.run.fidelity import Tally, together
+from dilaton.run.link_control import LinkControl
 from dilaton.run.model import ClockChange, Fidelity, GuestFidelity
 from dilaton.run.observation import NOTHING_BESIDE
 from dilaton.run.record import Record, State
@@ -116,24 +118,32 @@ class _Progress:
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Source:
+    """The lab that a plan was compiled from: as it was read, and as it was written."""
+
+    lab: Lab
+    text: str
+
+
 async def execute(
-    plan: Plan, lab_text: str, run_dir: RunDir, observer: Observer, options: Options, *, stop: asyncio.Event
+    plan: Plan, source: Source, run_dir: RunDir, observer: Observer, options: Options, *, stop: asyncio.Event
 ) -> Record:
     """Runs `plan` and returns its record, which is also in `run.json`.
 
     Args:
         plan: what to run.
-        lab_text: the lab as it was given, kept in the run directory.
+        source: its lab, whose text is kept in the run directory.
         run_dir: where everything goes.
         observer: told of what happens.
         options: how.
         stop: set to end the run early, in good order; the run is then `aborted`.
     """
     for attempt in itertools.count(1):
-        run = _Run(plan, run_dir, observer, options, stop)
+        run = _Run(plan, source.lab, run_dir, observer, options, stop)
         run.so_far.attempts = attempt
         try:
-            run_dir.write("lab.yaml", lab_text)
+            run_dir.write("lab.yaml", source.text)
             run_dir.write("plan.json", plan.model_dump_json(indent=1))
             async with control.serve(run_dir.path, run.handlers):
                 await run.live()
@@ -150,8 +160,11 @@ async def execute(
 
 
 class _Run:
-    def __init__(self, plan: Plan, run_dir: RunDir, observer: Observer, options: Options, stop: asyncio.Event) -> None:
+    def __init__(
+        self, plan: Plan, lab: Lab, run_dir: RunDir, observer: Observer, options: Options, stop: asyncio.Event
+    ) -> None:
         self.plan = plan
+        self.lab = lab
         self.run_dir = run_dir
         self.observer = observer
         self.options = options
@@ -196,21 +209,23 @@ class _Run:
         await guests.arm(REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns())
         tally = Tally(guests)
         released_ns = time.monotonic_ns()
-        self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
-        self.handlers |= self.steering.handlers
-        await self.steering.start(self.options.hold_at_ns)
-        self.enter("running")
 
         def clock() -> RunClock:
             return self.clock(guests, released_ns)
 
+        self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
+        links = LinkControl(self.lab, self.plan, self.run_dir, guests, clock)
+        while_running = self.steering.handlers | links.handlers
+        self.handlers |= while_running
+        await self.steering.start(self.options.hold_at_ns)
+        self.enter("running")
         self.observer.released(clock)
         watcher = asyncio.create_task(self.keep_watch(guests, self.steering))
         stopper = asyncio.create_task(self.stop_when_asked(guests))
         namer = asyncio.create_task(self.name_spinning(guests))
         logger = asyncio.create_task(log_clock(self.run_dir.path / "clock.csv", clock))
         try:
-            finished = await self.follow(guests)
+            finished = await self.follow(guests, links)
         finally:
             stopper.cancel()
             namer.cancel()
@@ -219,7 +234,7 @@ class _Run:
             # Their last rows are read off the clock pages, which go with the guests.
             await asyncio.wait({logger, watcher})
             self.steering.close()
-            for verb in self.steering.handlers:
+            for verb in while_running:
                 del self.handlers[verb]
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
         await guests.stop_clocks()
@@ -255,16 +270,23 @@ class _Run:
         tdf = guests.all[0].page.timeline().tdf
         return RunClock(guests.now_ns(), time.monotonic_ns() - released_ns, tdf, guests.lateness_ns_max())
 
-    async def follow(self, guests: Guests) -> list[dict[str, Any]]:
-        """Takes the agents' events until all have finished."""
+    async def follow(self, guests: Guests, links: LinkControl) -> list[dict[str, Any]]:
+        """Takes the agents' events and answers until all have finished."""
         path = self.run_dir.path / "events.jsonl"
         events: list[tuple[int, int, dict[str, Any]]] = []
         with path.open("w", buffering=1) as log:
 
             def told(guest: int, message: Message) -> None:
-                if message["type"] != "event":
-                    raise GuestError(f"guest {guests.all[guest].name} said {message['type']} while running")
-                event = {name: value for name, value in message.items() if name != "type"}
+                match message["type"]:
+                    case "event":
+                        happened(guest, {name: value for name, value in message.items() if name != "type"})
+                    case "link-updated" | "link-refused":
+                        if steered := links.answered(message):
+                            happened(guest, steered)
+                    case unknown:
+                        raise GuestError(f"guest {guests.all[guest].name} said {unknown} while running")
+
+            def happened(guest: int, event: dict[str, Any]) -> None:
                 events.append((event["t_ns"], guest, event))
                 self.so_far.events.append(event)
                 self.observer.event(event)

@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 
 from dilaton.report.style import BLACK, RED
 
-PROCESS_KINDS = {"started", "ready", "exited", "start-failed", "skipped", "ready-timeout"}
+NOT_MARKED = {"started", "ready", "exited", "start-failed", "skipped", "ready-timeout", "link-steered"}
+"""What happens to processes, which have bands, and what says who changed a link: that it changed is an event, too."""
 LABELS_MAX = 6
 LABEL_CHARACTERS_MAX = 16
 
@@ -44,7 +45,7 @@ def bands_of(processes: pd.DataFrame, events: pd.DataFrame, end_s: float) -> lis
     ]
     # What runs all the time explains nothing.
     partial = [band for band in whole if band.end_s - band.begin_s < 0.95 * end_s]
-    others = events[~events.kind.isin(PROCESS_KINDS)]
+    others = events[~events.kind.isin(NOT_MARKED)]
     return partial + [Band(str(row.kind), float(row.t_s), float(row.t_s)) for row in others.itertuples()]
 
 
