@@ -16,7 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from dilaton.host.guest import Guest, Placement
+from dilaton.host.guest import Guest
+from dilaton.host.kernel import Placement
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 

@@ -13,7 +13,8 @@ import pytest
 
 from dilaton.host.clock_page import Drive, Orders
 from dilaton.host.errors import GuestError
-from dilaton.host.guest import Guest, Placement
+from dilaton.host.guest import Guest
+from dilaton.host.kernel import Placement
 from dilaton.lab.loader import loads
 from dilaton.plan.compile import compile as compile_plan
 

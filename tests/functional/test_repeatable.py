@@ -14,8 +14,9 @@ LABS = [ROOT / "examples" / name for name in ("lossy-bulk", "many-pings", "async
 
 
 def left(outcome: Outcome) -> dict[str, bytes]:
-    """What a run left that is to be the same: its events, and all that its programs wrote."""
-    files = [outcome.path / "events.jsonl", *(outcome.path / "nodes").rglob("*")]
+    """What a run left that is to be the same: its events, what its programs wrote, samples and captures."""
+    written = (file for place in ("nodes", "measure", "captures") for file in (outcome.path / place).rglob("*"))
+    files = [outcome.path / "events.jsonl", *written]
     return {str(file.relative_to(outcome.path)): file.read_bytes() for file in files if file.is_file()}
 
 
@@ -30,6 +31,10 @@ def test_every_byte_is_the_same_also_beside_other_load(run_lab: RunLab, lab: Pat
         loop.wait()
     assert loaded == first
     assert left(run_lab(lab)) == first
+
+
+def test_captures_and_samples_are_among_what_is_the_same(run_lab: RunLab) -> None:
+    assert {"captures/a.eth0.pcapng", "measure/guest0/tcp.csv"} <= left(run_lab(LABS[0])).keys()
 
 
 def test_another_seed_gives_another_run(run_lab: RunLab) -> None:

@@ -116,7 +116,13 @@ def counters(sources: list[Source]) -> dict[str, float]:
 
 @pytest.mark.parametrize(
     ("drive", "tdf", "wait_ms", "span_s", "wait_slack"),
-    [("work", "7", 60, 3, 0.1), ("work", "1/3", 60, 3, 0.5), ("wall", "7", 20, 1, 1.5), ("wall", "1/3", 100, 4, 1.0)],
+    [
+        ("work", "7", 60, 3, 0.1),
+        ("work", "1/3", 60, 3, 0.5),
+        ("wall", "7", 20, 1, 1.5),
+        ("wall", "1/3", 100, 4, 1.0),
+        ("event", "1/7", 20, 1, 0.1),
+    ],
 )
 def test_every_time_source_agrees_with_virtual_time(
     run_lab: RunLab,

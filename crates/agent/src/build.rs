@@ -15,7 +15,8 @@ use crate::modules::{self, Modules};
 use crate::network::{present_namespace, Network, Port};
 use crate::node::{self, Handle};
 use crate::orders::{send, Order};
-use crate::plan::{LinkEnd, Node, Plan, FORMAT};
+use crate::peers::Peers;
+use crate::plan::{Link, LinkEnd, LinkUpdate, Node, Plan, FORMAT};
 use crate::priority::{self, Priority};
 use crate::protocol::FromAgent;
 use crate::ready;
@@ -28,6 +29,8 @@ const PROGRESS_MESSAGES: usize = 10;
 
 /// A guest that is ready to run its plan.
 pub struct Guest {
+    /// Its name in the plan.
+    pub name: String,
     /// The plan.
     pub plan: Plan,
     /// The nodes of this guest by name.
@@ -38,6 +41,24 @@ pub struct Guest {
     pub sampler: Option<Sampler>,
     /// What its interfaces do to packets.
     pub interfaces: RefCell<Interfaces>,
+    /// The agents of the other guests.
+    pub peers: Peers,
+}
+
+impl Guest {
+    /// Reads what a link becomes while the run goes on, and sees to it that it can.
+    ///
+    /// # Errors
+    /// The file is unusable, or the kernel lacks what it takes.
+    pub fn prepare_update(&self, file: &str) -> Result<LinkUpdate> {
+        let update: LinkUpdate = serde_json::from_str(&self.run_dir.read(file)?).doing(|| file.to_owned())?;
+        if !update.modules.is_empty() {
+            let mut modules = Modules::find()?;
+            update.modules.iter().try_for_each(|module| modules.load(module))?;
+        }
+        self.interfaces.borrow_mut().add_tables(&update.tables);
+        Ok(update)
+    }
 }
 
 /// Builds the guest named `name` from the plan in `run_dir`.
@@ -62,7 +83,8 @@ pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> 
     }
     setns(&outside, CloneFlags::CLONE_NEWNET).doing(|| "return to the guest's own network".to_owned())?;
 
-    let wiring = Wiring { nodes, networks };
+    let peers = Peers::open(&plan, name)?;
+    let wiring = Wiring { guest: name, nodes, networks };
     wiring.make_links(channel, &plan)?;
     wiring.configure(channel, &handles)?;
     // Not earlier: a long stretch of real-time work would keep the kernel's own threads from freeing memory.
@@ -75,7 +97,8 @@ pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> 
     for node in wiring.nodes {
         node.interfaces.iter().try_for_each(|port| interfaces.set(&node.name, &port.name, &port.egress))?;
     }
-    Ok(Guest { plan, nodes: handles, run_dir: directory, sampler, interfaces: RefCell::new(interfaces) })
+    let interfaces = RefCell::new(interfaces);
+    Ok(Guest { name: name.to_owned(), plan, nodes: handles, run_dir: directory, sampler, interfaces, peers })
 }
 
 fn read_plan(run_dir: &RunDir) -> Result<Plan> {
@@ -94,9 +117,8 @@ fn check(plan: &Plan, guest: &str) -> Result<()> {
         if let Some(crate::plan::Ready::Output { regex }) = &process.ready {
             ready::compile(process, regex)?;
         }
-        let here = |node: &&Node| node.name == process.node && node.guest == guest;
-        if !plan.nodes.iter().any(|node| here(&node)) {
-            return Err(Error::new(format!("process {}: no node {} in guest {guest}", process.name, process.node)));
+        if !plan.nodes.iter().any(|node| node.name == process.node) {
+            return Err(Error::new(format!("process {}: no node {}", process.name, process.node)));
         }
     }
     Ok(())
@@ -116,6 +138,7 @@ fn prepare_kernel(plan: &Plan, name: &str) -> Result<()> {
 
 /// The nodes of the guest, each with its network.
 struct Wiring<'a> {
+    guest: &'a str,
     nodes: Vec<&'a Node>,
     networks: Vec<Network>,
 }
@@ -132,14 +155,25 @@ impl Wiring<'_> {
                     Port::all(&self.nodes[place].interfaces).find(|port| port.interface.name == end.interface)?;
                 Some((place, port))
             };
-            let lost = |end: &LinkEnd| {
-                Error::new(format!("link {}: no interface {}:{} in this guest", link.name, end.node, end.interface))
-            };
-            let (here, here_port) = find(&link.ends.0).ok_or_else(|| lost(&link.ends.0))?;
-            let (there, there_port) = find(&link.ends.1).ok_or_else(|| lost(&link.ends.1))?;
-            self.networks[here].create_link(&here_port, &self.networks[there], &there_port)?;
+            match (find(&link.ends.0), find(&link.ends.1)) {
+                (Some((here, here_port)), Some((there, there_port))) => {
+                    self.networks[here].create_link(&here_port, &self.networks[there], &there_port)?;
+                }
+                (Some((place, port)), None) | (None, Some((place, port))) => {
+                    self.networks[place].adopt(self.device_of(plan, link)?, &port)?;
+                }
+                (None, None) => {}
+            }
         }
         Ok(())
+    }
+
+    /// The device of this guest at which the wire of a link to another one ends.
+    fn device_of<'p>(&self, plan: &'p Plan, link: &Link) -> Result<&'p str> {
+        let wires = plan.wires.iter().filter(|wire| wire.link.as_ref() == Some(&link.name));
+        let mut ends = wires.flat_map(|wire| [&wire.ends.0, &wire.ends.1]);
+        let found = ends.find(|end| end.guest == self.guest).map(|end| end.device.as_str());
+        found.ok_or_else(|| Error::new(format!("link {}: no wire of it ends in guest {}", link.name, self.guest)))
     }
 
     /// Everything that needs the links: first all interfaces come up, then what needs a link with both ends up.

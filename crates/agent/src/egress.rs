@@ -11,7 +11,7 @@ use crate::drops;
 use crate::error::{Error, Result};
 use crate::netlink::Request;
 use crate::network::{Network, Port};
-use crate::plan::{EndChange, Plan};
+use crate::plan::{EndChange, Node, Plan};
 use crate::queues::{Delivery, Egress};
 use crate::tc::{self, Tables};
 
@@ -42,6 +42,7 @@ pub struct Interfaces {
 struct State {
     index: u32,
     egress: Egress,
+    up: bool,
     has_programs: bool,
     player: Option<Player>,
 }
@@ -54,7 +55,7 @@ impl Interfaces {
             .flat_map(|node| Port::all(&node.interfaces).map(|port| (node.name.clone(), port)))
             .map(|(node, port)| {
                 let egress = Egress { drops: None, delivery: None, qdiscs: Vec::new() };
-                let state = State { index: port.index, egress, has_programs: false, player: None };
+                let state = State { index: port.index, egress, up: true, has_programs: false, player: None };
                 ((node, port.interface.name.clone()), state)
             })
             .collect();
@@ -93,12 +94,34 @@ impl Interfaces {
         network.batch(interface, requests)
     }
 
-    /// Makes the ends of a link do what a change says.
+    /// Adds distribution tables to those of the plan.
+    pub fn add_tables(&mut self, tables: &Tables) {
+        self.tables.extend(tables.iter().map(|(name, table)| (name.clone(), table.clone())));
+    }
+
+    /// Makes the ends of a link, which are of these nodes, what a change says.
     ///
     /// # Errors
     /// As for [`Interfaces::set`].
-    pub fn change(&mut self, ends: &[EndChange]) -> Result<()> {
-        ends.iter().try_for_each(|end| self.set(&end.node, &end.interface, &end.egress))
+    pub fn change(&mut self, nodes: &[Node], ends: &[&EndChange]) -> Result<()> {
+        ends.iter().try_for_each(|end| self.set(&end.node, &end.interface, &end.egress))?;
+        let mut coming_up = Vec::new();
+        for end in ends {
+            let key = (end.node.clone(), end.interface.clone());
+            let (Some(state), Some(network)) = (self.states.get_mut(&key), self.networks.get(&end.node)) else {
+                continue;
+            };
+            if state.up == end.up {
+                continue;
+            }
+            state.up = end.up;
+            network.set_running(state.index, &end.interface, end.up)?;
+            if end.up {
+                coming_up.extend(nodes.iter().find(|node| node.name == end.node).map(|node| (network, node, end)));
+            }
+        }
+        // As when the guest was built: what needs a link with both ends up comes when they are.
+        coming_up.into_iter().try_for_each(|(network, node, end)| network.restore(node, &end.interface))
     }
 
     /// Starts all delivery traces: virtual 0 of the run is at `zero_ns` of the guest's clock.

@@ -15,11 +15,11 @@ mod bpf;
 mod build;
 mod channel;
 mod clock;
+mod computing;
 mod delivery;
 mod drops;
 mod egress;
 mod error;
-mod frames;
 mod guest;
 mod measure;
 mod modules;
@@ -29,6 +29,7 @@ mod node;
 mod node_init;
 mod orders;
 mod passwd;
+mod peers;
 mod plan;
 mod priority;
 mod protocol;
@@ -37,9 +38,7 @@ mod ready;
 mod run;
 mod run_dir;
 mod schedule;
-mod session;
 mod spawn;
-mod streams;
 mod tc;
 
 use std::time::Duration;
@@ -52,7 +51,6 @@ use crate::error::{Doing, Error, Result};
 use crate::modules::Modules;
 use crate::protocol::{FromAgent, FromHost, Outcome, PROTOCOL};
 use crate::run::Run;
-use crate::streams::Streams;
 
 /// The serial line that is the channel.
 const TTY: &str = "/dev/ttyS0";
@@ -85,7 +83,6 @@ fn die(reason: &str) -> ! {
 fn live() -> Result<std::convert::Infallible> {
     guest::prepare()?;
     let mut channel = Channel::open(TTY)?;
-    let mut streams = Streams::open()?;
     let system = uname().doing(|| "ask for the kernel's release".to_owned())?;
     let kernel = system.release().to_string_lossy();
     wait_for_host(true);
@@ -105,11 +102,17 @@ fn live() -> Result<std::convert::Infallible> {
                 set_date_ns(date_ns - lead_ns)?;
                 let zero_ns = monotonic_ns() + lead_ns;
                 guest.sampler.iter().try_for_each(|sampler| sampler.begin(zero_ns, date_ns))?;
-                Run::new(guest, &mut channel, &mut streams, zero_ns)?.execute()?;
+                Run::new(guest, &mut channel, zero_ns)?.execute()?;
             }
             (FromHost::Stop { reason }, _) => {
                 wait_for_host(true);
                 channel.send(&FromAgent::Finished { t_ns: 0, outcome: Outcome::Stopped, reason: &reason })?;
+            }
+            // The run that it is about has just ended.
+            (FromHost::WhoComputes {}, _) => wait_for_host(true),
+            (FromHost::UpdateLink { file }, _) => {
+                wait_for_host(true);
+                channel.send(&FromAgent::LinkRefused { file: &file, reason: "the run is over" })?;
             }
             (FromHost::Halt {}, _) => guest::power_off(),
             (FromHost::Build { .. }, Some(_)) => return Err(Error::new("the host sent build twice")),

@@ -6,19 +6,26 @@
 
 use std::fs::File;
 use std::net::IpAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
 use nix::sched::{setns, unshare, CloneFlags};
+use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 
 use crate::error::{Doing, Error, Result};
 use crate::netlink::{Request, Socket};
-use crate::plan::{Bridge, Interface, Route};
+use crate::plan::{Bridge, Interface, Node, Route};
 
 const LOOPBACK_INDEX: u32 = 1;
 /// The size of `struct rtnexthop` of `linux/rtnetlink.h`.
 const RTNEXTHOP_BYTES: usize = 8;
 /// `IFLA_BR_STP_STATE` of `linux/if_link.h`.
 const IFLA_BR_STP_STATE: u16 = 5;
+/// `IFLA_NEW_IFINDEX` of `linux/if_link.h`.
+const IFLA_NEW_IFINDEX: u16 = 49;
+/// `ETHTOOL_SGRO` of `linux/ethtool.h`.
+const ETHTOOL_SGRO: u32 = 0x2C;
 /// `VETH_INFO_PEER` of `linux/veth.h`.
 const VETH_INFO_PEER: u16 = 1;
 
@@ -72,6 +79,22 @@ impl Network {
         });
         let name = format!("link {}:{} -- {}:{}", self.node, here.interface.name, other.node, there.interface.name);
         self.socket.request(request, || name.clone())
+    }
+
+    /// Takes the network device `device` of the caller's namespace over as the interface `port` of this node.
+    ///
+    /// # Errors
+    /// There is no such device, or the kernel refuses it.
+    pub fn adopt(&self, device: &str, port: &Port<'_>) -> Result<()> {
+        let name = || format!("{device} as {}:{}", self.node, port.interface.name);
+        let index = if_nametoindex(device).doing(name)?;
+        // Whatever it does to packets happens as to those of a link within a guest.
+        ethtool_off(device, ETHTOOL_SGRO).doing(name)?;
+        let request = Port { interface: port.interface, index }
+            .attributes(Request::new(libc::RTM_NEWLINK, 0))?
+            .attribute(libc::IFLA_NET_NS_FD, &(self.namespace.as_raw_fd() as u32).to_ne_bytes())
+            .attribute(IFLA_NEW_IFINDEX, &port.index.to_ne_bytes());
+        Socket::open()?.request(request, name)
     }
 
     /// Carries out requests about the interface named `interface`, nothing else in between.
@@ -130,7 +153,7 @@ impl Network {
     pub fn create_bridge(&self, bridge: &Bridge, interfaces: &[Interface]) -> Result<()> {
         let index = LOOPBACK_INDEX + 1 + interfaces.len() as u32;
         let request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
-            .structure(&interface_header(index, 0))
+            .structure(&interface_header(index, 0, 0))
             .text(libc::IFLA_IFNAME, &bridge.name)
             .nested(libc::IFLA_LINKINFO, |request| {
                 request.text(libc::IFLA_INFO_KIND, "bridge").nested(libc::IFLA_INFO_DATA, |request| {
@@ -140,7 +163,7 @@ impl Network {
         self.socket.request(request, || format!("bridge {} on {}", bridge.name, self.node))?;
         for port in Port::all(interfaces) {
             let request = Request::new(libc::RTM_NEWLINK, 0)
-                .structure(&interface_header(port.index, 0))
+                .structure(&interface_header(port.index, 0, 0))
                 .attribute(libc::IFLA_MASTER, &index.to_ne_bytes());
             let name = &port.interface.name;
             self.socket.request(request, || format!("put {}:{name} into {}", self.node, bridge.name))?;
@@ -171,11 +194,74 @@ impl Network {
         self.socket.request(request, what)
     }
 
-    fn set_up(&self, index: u32, interface: &str) -> Result<()> {
-        let up = libc::IFF_UP as u32;
-        let request = Request::new(libc::RTM_NEWLINK, 0).structure(&interface_header(index, up));
-        self.socket.request(request, || format!("set up {}:{interface}", self.node))
+    /// Gives an interface that was down, and is up again, what it lost by that.
+    ///
+    /// # Errors
+    /// As when the node was made.
+    pub fn restore(&self, node: &Node, interface: &str) -> Result<()> {
+        for port in Port::all(&node.interfaces).filter(|port| port.interface.name == interface) {
+            self.configure(&port)?;
+            self.add_neighbours(&port)?;
+        }
+        let through = |route: &&Route| route.hops.iter().any(|hop| hop.interface == interface);
+        node.routes.iter().filter(through).try_for_each(|route| self.add_route(route, &node.interfaces))
     }
+
+    fn set_up(&self, index: u32, interface: &str) -> Result<()> {
+        self.set_running(index, interface, true)
+    }
+
+    /// Sets an interface up or down.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn set_running(&self, index: u32, interface: &str, up: bool) -> Result<()> {
+        let flag = libc::IFF_UP as u32;
+        let header = interface_header(index, if up { flag } else { 0 }, flag);
+        let request = Request::new(libc::RTM_NEWLINK, 0).structure(&header);
+        self.socket.request(request, || format!("set {} {}:{interface}", if up { "up" } else { "down" }, self.node))
+    }
+}
+
+/// Sets up an interface of the network namespace that the calling process is in.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn set_up_here(index: u32, interface: &str) -> Result<()> {
+    let up = libc::IFF_UP as u32;
+    let request = Request::new(libc::RTM_NEWLINK, 0).structure(&interface_header(index, up, up));
+    Socket::open()?.request(request, || format!("set up {interface}"))
+}
+
+/// Lets a packet socket take what comes in by an interface, and send by it.
+///
+/// # Errors
+/// There is no such interface.
+pub fn bind_packets(socket: &OwnedFd, protocol: u16, interface: u32) -> nix::Result<()> {
+    // SAFETY: zeros are a valid value of this structure of numbers.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = interface as i32;
+    let length = std::mem::size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the address is readable for its length.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };
+    Errno::result(result).map(drop)
+}
+
+/// Switches a feature of a network device off, by the request of `linux/ethtool.h` that sets it.
+fn ethtool_off(device: &str, request: u32) -> nix::Result<()> {
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    let mut value = [request, 0];
+    // SAFETY: zeros are a valid value of this structure of numbers.
+    let mut argument: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, &byte) in argument.ifr_name.iter_mut().zip(device.as_bytes()) {
+        *place = byte as libc::c_char;
+    }
+    argument.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+    // SAFETY: the argument is a request of this kind, and what it points to outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, std::ptr::from_mut(&mut argument)) };
+    Errno::result(result).map(drop)
 }
 
 /// The network namespace that the calling process is in.
@@ -203,7 +289,7 @@ impl<'a> Port<'a> {
 
     fn attributes(&self, request: Request) -> Result<Request> {
         let mut request = request
-            .structure(&interface_header(self.index, 0))
+            .structure(&interface_header(self.index, 0, 0))
             .text(libc::IFLA_IFNAME, &self.interface.name)
             .attribute(libc::IFLA_ADDRESS, &parse_mac(&self.interface.mac)?)
             .attribute(libc::IFLA_MTU, &self.interface.mtu.to_ne_bytes());
@@ -215,12 +301,12 @@ impl<'a> Port<'a> {
     }
 }
 
-/// `struct ifinfomsg`, with these flags set.
-fn interface_header(index: u32, flags: u32) -> [u8; 16] {
+/// `struct ifinfomsg`, with the flags in `changed` set to those in `flags`.
+fn interface_header(index: u32, flags: u32, changed: u32) -> [u8; 16] {
     let mut header = [0; 16];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
-    header[12..16].copy_from_slice(&flags.to_ne_bytes());
+    header[12..16].copy_from_slice(&changed.to_ne_bytes());
     header
 }
 
@@ -228,7 +314,7 @@ fn address_request(index: u32, ip: IpAddr, prefix: u8) -> Request {
     // An address of a point-to-point link cannot be a duplicate: no detection, which would delay its use.
     let flags = if ip.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
     let index = index.to_ne_bytes();
-    Request::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+    Request::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
         .structure(&[family(ip), prefix, flags, libc::RT_SCOPE_UNIVERSE, index[0], index[1], index[2], index[3]])
         .attribute(libc::IFA_LOCAL, &octets(ip))
         .attribute(libc::IFA_ADDRESS, &octets(ip))
@@ -262,7 +348,7 @@ fn route_request(hops: &[Gateway], destination: Option<(IpAddr, u8)>) -> Option<
     header[5] = libc::RTPROT_STATIC;
     header[6] = libc::RT_SCOPE_UNIVERSE;
     header[7] = libc::RTN_UNICAST;
-    let mut request = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL).structure(&header);
+    let mut request = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE).structure(&header);
     if let Some((ip, _)) = destination {
         request = request.attribute(libc::RTA_DST, &octets(ip));
     }

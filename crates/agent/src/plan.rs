@@ -33,6 +33,8 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     /// What connects them.
     pub links: Vec<Link>,
+    /// What carries frames between guests.
+    pub wires: Vec<Wire>,
     /// Distribution tables of netem.
     pub tables: BTreeMap<String, Vec<i16>>,
     /// Delivery traces.
@@ -57,6 +59,8 @@ pub struct Guest {
     pub name: String,
     #[serde(rename = "memory_bytes")]
     _memory_bytes: u64,
+    #[serde(rename = "tdf")]
+    _tdf: serde_json::Value,
     /// Kernel modules to load, in this order.
     pub modules: Vec<String>,
     /// Values to write below /proc/sys, for the kernel as a whole.
@@ -81,8 +85,6 @@ pub struct Node {
     pub loopback: Vec<String>,
     /// Files of its own, beside those of its file tree.
     pub files: Vec<OwnFile>,
-    /// What it sees of the machine as it is.
-    pub binds: Vec<Bind>,
     /// Its static routes.
     pub routes: Vec<Route>,
     /// Values to write below /proc/sys.
@@ -137,16 +139,6 @@ pub struct OwnFile {
     pub text: String,
 }
 
-/// A directory of the machine, at its own path.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bind {
-    /// Where it is, there and in the node.
-    pub path: String,
-    /// Whether what the node writes there goes to the machine, not into the node's memory.
-    pub writable: bool,
-}
-
 /// A kernel bridge.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -189,6 +181,30 @@ pub struct Link {
     pub ends: (LinkEnd, LinkEnd),
 }
 
+/// What carries frames between two guests.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wire {
+    /// Whose frames; `None`: those of the agents.
+    pub link: Option<String>,
+    /// In the order of the link's ends.
+    pub ends: (WireEnd, WireEnd),
+    #[serde(rename = "delays_ns")]
+    _delays_ns: (u64, u64),
+    #[serde(rename = "ring_bytes")]
+    _ring_bytes: (u64, u64),
+}
+
+/// Where a wire ends.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WireEnd {
+    /// The guest.
+    pub guest: String,
+    /// The guest's network device.
+    pub device: String,
+}
+
 /// One end of a link.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -209,6 +225,8 @@ pub struct EndChange {
     pub interface: String,
     /// What it does from then on to packets that leave by it.
     pub egress: Egress,
+    /// Whether it is up.
+    pub up: bool,
 }
 
 /// What a link becomes at an instant.
@@ -221,6 +239,20 @@ pub struct LinkChange {
     pub link: String,
     /// The ends that change.
     pub ends: Vec<EndChange>,
+}
+
+/// What a link becomes while the run goes on, in place of what was planned for it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkUpdate {
+    /// The link.
+    pub link: String,
+    /// Kernel modules that this takes and the plan does not name.
+    pub modules: Vec<String>,
+    /// Distribution tables that this uses.
+    pub tables: BTreeMap<String, Vec<i16>>,
+    /// All that is still to come, in the order of time.
+    pub changes: Vec<LinkChange>,
 }
 
 /// A line of /etc/hosts.

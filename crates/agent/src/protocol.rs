@@ -23,10 +23,17 @@ pub enum FromHost {
         /// The guest's CLOCK_REALTIME at virtual 0.
         date_ns: i64,
     },
+    /// Tell which program computes.
+    WhoComputes {},
     /// End the run early.
     Stop {
         /// Why, for the `finished` message.
         reason: String,
+    },
+    /// Make of a link what a file in the run directory says, a `LinkUpdate`.
+    UpdateLink {
+        /// Its path in the run directory.
+        file: String,
     },
     /// Flush and power off.
     Halt {},
@@ -71,6 +78,20 @@ pub enum FromAgent<'a> {
         /// What happened.
         #[serde(flatten)]
         observation: &'a Observation,
+    },
+    /// A link's course is now what a file says.
+    LinkUpdated {
+        /// The file.
+        file: &'a str,
+        /// When, in virtual time of the run.
+        t_ns: i64,
+    },
+    /// It cannot be what the file says, and is what it was.
+    LinkRefused {
+        /// The file.
+        file: &'a str,
+        /// What was tried and why it failed.
+        reason: &'a str,
     },
     /// The schedule is over and all processes are gone.
     Finished {
@@ -173,7 +194,7 @@ pub enum EventKind {
     },
 }
 
-/// What can happen to what is measured.
+/// What can happen to what is measured, and to programs that are not the plan's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Observation {
@@ -185,6 +206,13 @@ pub enum Observation {
         interface: String,
         /// Why.
         reason: String,
+    },
+    /// A program computes, or waits in a loop, without entering the kernel.
+    Spinning {
+        /// The node.
+        node: String,
+        /// Its command line.
+        program: String,
     },
     /// The rest of a table of samples is missing.
     SamplingEnded {

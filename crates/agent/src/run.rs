@@ -15,23 +15,25 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use crate::build::Guest;
 use crate::channel::Channel;
 use crate::clock::{date, monotonic_ns, wait_for_host, SECOND_NS};
+use crate::computing;
 use crate::error::{Doing, Error, Result};
 use crate::guest::power_off;
 use crate::measure::Sampler;
 use crate::node::{self, Handle};
-use crate::orders::{receive, send, Job, Order, Reply};
+use crate::orders::{receive, send, Order, Reply};
+use crate::peers::News;
 use crate::plan::{EndChange, LinkChange};
-use crate::protocol::{Event, EventKind, FromAgent, FromHost, Outcome, Subject};
+use crate::protocol::{Event, EventKind, FromAgent, FromHost, Observation, Outcome, Subject};
 use crate::ready::Probe;
 use crate::schedule::{Action, Input, Schedule};
-use crate::streams::Streams;
 
 /// How often readiness is looked for.
 const PROBE_INTERVAL_NS: i64 = 10_000_000;
 const CHANNEL_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
 const SAMPLER_TOKEN: u64 = u64::MAX - 2;
-const STREAMS_TOKEN: u64 = u64::MAX - 3;
+/// Of the first line to another guest; those of the others follow. Those of nodes begin at 0.
+const PEER_TOKENS: u64 = 1 << 32;
 
 /// A run from `arm` to `finished`.
 pub struct Run<'a> {
@@ -39,7 +41,6 @@ pub struct Run<'a> {
     /// The nodes in the order of their epoll tokens.
     nodes: Vec<(&'a str, &'a Handle)>,
     channel: &'a mut Channel,
-    streams: &'a mut Streams,
     schedule: Schedule,
     probes: BTreeMap<usize, Probe>,
     probe_at_ns: i64,
@@ -55,8 +56,8 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// The plan is inconsistent, or the kernel gives no timer.
-    pub fn new(guest: &'a Guest, channel: &'a mut Channel, streams: &'a mut Streams, zero_ns: i64) -> Result<Self> {
-        let schedule = Schedule::new(&guest.plan)
+    pub fn new(guest: &'a Guest, channel: &'a mut Channel, zero_ns: i64) -> Result<Self> {
+        let schedule = Schedule::new(&guest.plan, &guest.name)
             .map_err(|name| Error::new(format!("plan.json: a process waits for {name}, which does not exist")))?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
             .doing(|| "timerfd".to_owned())?;
@@ -64,7 +65,6 @@ impl<'a> Run<'a> {
             guest,
             nodes: guest.nodes.iter().map(|(name, handle)| (name.as_str(), handle)).collect(),
             channel,
-            streams,
             schedule,
             probes: BTreeMap::new(),
             probe_at_ns: 0,
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
                     CHANNEL_TOKEN => self.on_channel()?,
                     TIMER_TOKEN => self.on_timer()?,
                     SAMPLER_TOKEN => self.on_sampler()?,
-                    STREAMS_TOKEN => self.streams.serve(&self.guest.nodes)?,
+                    peer @ PEER_TOKENS.. => self.on_peer((peer - PEER_TOKENS) as usize)?,
                     node => self.on_node(node as usize)?,
                 }
             }
@@ -121,7 +121,9 @@ impl<'a> Run<'a> {
         if let Some(sampler) = &self.guest.sampler {
             epoll.add(sampler.socket.as_fd(), readable(SAMPLER_TOKEN)).doing(doing)?;
         }
-        epoll.add(self.streams.as_fd(), readable(STREAMS_TOKEN)).doing(doing)?;
+        for (token, line) in (PEER_TOKENS..).zip(self.guest.peers.lines()) {
+            epoll.add(line, readable(token)).doing(doing)?;
+        }
         for (token, (_, handle)) in (0..).zip(&self.nodes) {
             epoll.add(handle.socket.as_fd(), readable(token)).doing(doing)?;
         }
@@ -153,10 +155,7 @@ impl<'a> Run<'a> {
         let _ = self.timer.wait();
         let now_ns = self.now_ns();
         // Links first: a process that starts at the same instant finds them changed.
-        let due = self.changes.iter().take_while(|change| change.at_ns <= now_ns).count();
-        for change in self.changes.drain(..due).collect::<Vec<_>>() {
-            self.change_link(&change.link, &change.ends)?;
-        }
+        self.change_links(now_ns)?;
         self.feed(now_ns, Input::Tick)?;
         if !self.probes.is_empty() && self.probe_at_ns <= now_ns {
             self.probe_at_ns = now_ns + PROBE_INTERVAL_NS;
@@ -185,6 +184,8 @@ impl<'a> Run<'a> {
                     let now_ns = self.now_ns();
                     self.feed(now_ns, Input::Stop { reason })?;
                 }
+                FromHost::WhoComputes {} => self.tell_who_computes()?,
+                FromHost::UpdateLink { file } => self.update_link(&file)?,
                 FromHost::Halt {} => power_off(),
                 FromHost::Build { .. } | FromHost::Arm { .. } => {
                     return Err(Error::new("the host sent build or arm during a run"));
@@ -201,8 +202,51 @@ impl<'a> Run<'a> {
         })
     }
 
+    fn tell_who_computes(&mut self) -> Result<()> {
+        let Some(program) = computing::find() else { return Ok(()) };
+        let observation = Observation::Spinning { node: program.node, program: program.command };
+        self.channel.send(&FromAgent::Observed { t_ns: self.now_ns().max(0), observation: &observation })
+    }
+
+    fn on_peer(&mut self, line: usize) -> Result<()> {
+        for News { process, standing } in self.guest.peers.hear(line)? {
+            let now_ns = self.now_ns();
+            self.feed(now_ns, Input::Told { process, standing })?;
+        }
+        Ok(())
+    }
+
+    /// Makes links what they are due to become.
+    fn change_links(&mut self, now_ns: i64) -> Result<()> {
+        let due = self.changes.iter().take_while(|change| change.at_ns <= now_ns).count();
+        let due: Vec<LinkChange> = self.changes.drain(..due).collect();
+        due.iter().try_for_each(|change| self.change_link(&change.link, &change.ends))
+    }
+
+    /// Takes over what a link becomes from now on; what cannot be is refused before anything is changed.
+    fn update_link(&mut self, file: &str) -> Result<()> {
+        let update = match self.guest.prepare_update(file) {
+            Ok(update) => update,
+            Err(error) => {
+                return self.channel.send(&FromAgent::LinkRefused { file, reason: &error.to_string() });
+            }
+        };
+        self.changes.retain(|change| change.link != update.link);
+        self.changes.extend(update.changes);
+        self.changes.sort_by_key(|change| change.at_ns);
+        let t_ns = self.now_ns();
+        self.change_links(t_ns)?;
+        self.channel.send(&FromAgent::LinkUpdated { file, t_ns: t_ns.max(0) })
+    }
+
+    /// Changes those ends of a link that are in this guest; the guest of the first one tells of it.
     fn change_link(&mut self, link: &str, ends: &[EndChange]) -> Result<()> {
-        self.guest.interfaces.borrow_mut().change(ends)?;
+        let is_here = |end: &&EndChange| self.guest.nodes.contains_key(&end.node);
+        let here: Vec<&EndChange> = ends.iter().filter(is_here).collect();
+        self.guest.interfaces.borrow_mut().change(&self.guest.plan.nodes, &here)?;
+        if !ends.iter().take(1).any(|end| is_here(&end)) {
+            return Ok(());
+        }
         let event =
             Event { t_ns: self.now_ns().max(0), kind: &EventKind::LinkChanged, subject: Subject::Link { link } };
         self.channel.send(&FromAgent::Event(event))
@@ -212,30 +256,17 @@ impl<'a> Run<'a> {
         let (name, handle) = self.nodes[index];
         let Some((reply, _)) = receive(&handle.socket)? else { return Err(node::died(name)) };
         match reply {
-            Reply::Started { job: Job::Process(process), pid, at_ns } => {
-                self.feed(at_ns - self.zero_ns, Input::Started { process, pid })
-            }
-            Reply::StartFailed { job: Job::Process(process), reason, at_ns, .. } => {
+            Reply::Started { process, pid, at_ns } => self.feed(at_ns - self.zero_ns, Input::Started { process, pid }),
+            Reply::StartFailed { process, reason, at_ns } => {
                 self.feed(at_ns - self.zero_ns, Input::StartFailed { process, reason })
             }
-            Reply::Ended { job: Job::Process(process), end, at_ns } => {
+            Reply::Ended { process, end, at_ns } => {
                 // It may have become ready since the last look.
                 self.look(process)?;
                 self.feed(at_ns - self.zero_ns, Input::Ended { process, end })
             }
             Reply::Failed { reason } => Err(Error::new(format!("node {name}: {reason}"))),
             Reply::Done => Err(Error::new(format!("node {name}: unexpected reply"))),
-            reply => self.on_session(&reply),
-        }
-    }
-
-    fn on_session(&mut self, reply: &Reply) -> Result<()> {
-        match reply {
-            Reply::StartFailed { job: Job::Session(session), status, reason, .. } => {
-                self.streams.on_failure(*session, *status, reason)
-            }
-            Reply::Ended { job: Job::Session(session), end, .. } => self.streams.on_end(*session, *end),
-            _ => Ok(()),
         }
     }
 
@@ -246,6 +277,7 @@ impl<'a> Run<'a> {
                 Action::Start { process } => self.start(process)?,
                 Action::Terminate { process } => self.signal(process, Signal::SIGTERM)?,
                 Action::Kill { process } => self.signal(process, Signal::SIGKILL)?,
+                Action::Tell { process, standing } => self.guest.peers.tell(News { process, standing })?,
                 Action::Report { process, kind } => {
                     let entry = &self.guest.plan.processes[process];
                     let subject = Subject::Process { process: &entry.name, node: &entry.node };
@@ -293,20 +325,15 @@ impl<'a> Run<'a> {
 
     fn signal(&self, process: usize, signal: Signal) -> Result<()> {
         let node = &self.guest.plan.processes[process].node;
-        send(&self.guest.nodes[node].socket, &Order::Signal { job: Job::Process(process), signal: signal as i32 }, &[])
+        send(&self.guest.nodes[node].socket, &Order::Signal { process, signal: signal as i32 }, &[])
     }
 
-    /// Ends what processes and sessions left behind in their nodes.
-    fn sweep(&mut self) -> Result<()> {
-        for (name, handle) in self.nodes.clone() {
-            send(&handle.socket, &Order::Sweep, &[])?;
-            loop {
-                match receive(&handle.socket)? {
-                    Some((Reply::Done, _)) => break,
-                    Some((Reply::Failed { reason }, _)) => return Err(Error::new(format!("node {name}: {reason}"))),
-                    Some((reply, _)) => self.on_session(&reply)?,
-                    None => return Err(node::died(name)),
-                }
+    /// Ends what the processes of the plan left behind in their nodes.
+    fn sweep(&self) -> Result<()> {
+        for (name, handle) in &self.nodes {
+            if self.guest.plan.processes.iter().any(|process| process.node == *name) {
+                send(&handle.socket, &Order::Sweep, &[])?;
+                node::wait_done(&handle.socket, name)?;
             }
         }
         Ok(())

@@ -20,11 +20,18 @@
 //! The run goes on until no foreground process can do anything more, or `stop_after`, or a stop from outside. Then
 //! whatever runs is stopped: SIGTERM, and SIGKILL after the grace. Without any foreground process `stop_after` is what
 //! ends the run; without that either it ends at once.
+//!
+//! Of a run over several guests each has a schedule of its own. It carries out its own processes, knows of the others
+//! what their schedules tell it ([`Standing`]), and tells them the same of its own.
+
+mod entry;
 
 use std::time::Duration;
 
-use crate::plan::{Plan, Process, Ready};
+use crate::plan::{Plan, Ready};
 use crate::protocol::{End, EventKind, Outcome};
+use entry::{Entry, Readiness, State, Stop};
+pub use entry::{Milestone, Standing};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +64,13 @@ pub enum Input {
         /// How.
         end: End,
     },
+    /// The schedule of another guest tells how a process of it stands.
+    Told {
+        /// Its place in the plan.
+        process: usize,
+        /// How.
+        standing: Standing,
+    },
     /// The host wants the run to end.
     Stop {
         /// Why.
@@ -82,6 +96,13 @@ pub enum Action {
         /// Its place in the plan.
         process: usize,
     },
+    /// Tell the other guests how a process of this one stands now.
+    Tell {
+        /// Its place in the plan.
+        process: usize,
+        /// How.
+        standing: Standing,
+    },
     /// Tell the host what happened.
     Report {
         /// The process in the plan.
@@ -98,47 +119,6 @@ pub enum Action {
     },
 }
 
-/// Where a process is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Waiting,
-    Starting,
-    Running { since_ns: i64, stop: Option<Stop> },
-    Ended { as_expected: bool },
-    StartFailed,
-    Skipped,
-}
-
-impl State {
-    fn is_final(self) -> bool {
-        matches!(self, Self::Ended { .. } | Self::StartFailed | Self::Skipped)
-    }
-}
-
-/// That we are ending a process, and when patience ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stop {
-    /// `None` once SIGKILL was sent.
-    kill_ns: Option<i64>,
-    timed_out: bool,
-}
-
-/// The readiness of a process that has one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Readiness {
-    Awaited,
-    Reached,
-    Missed,
-}
-
-/// What others wait for in a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Milestone {
-    Pending,
-    Reached,
-    Missed,
-}
-
 /// How far the run is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
@@ -152,56 +132,6 @@ enum Phase {
     Over,
 }
 
-/// A process, where it is, and what it waits for.
-#[derive(Debug)]
-struct Entry {
-    process: Process,
-    after: Vec<usize>,
-    state: State,
-    readiness: Readiness,
-}
-
-impl Entry {
-    fn milestone(&self) -> Milestone {
-        if self.process.ready.is_some() {
-            return match self.readiness {
-                Readiness::Reached => Milestone::Reached,
-                Readiness::Missed => Milestone::Missed,
-                Readiness::Awaited if self.state.is_final() => Milestone::Missed,
-                Readiness::Awaited => Milestone::Pending,
-            };
-        }
-        match self.state {
-            State::Running { .. } | State::Ended { .. } if self.process.background => Milestone::Reached,
-            State::Waiting | State::Starting | State::Running { .. } => Milestone::Pending,
-            State::Ended { as_expected: true } => Milestone::Reached,
-            State::StartFailed | State::Skipped | State::Ended { as_expected: false } => Milestone::Missed,
-        }
-    }
-
-    /// The instants at which a running process needs attention.
-    fn deadlines_ns(&self, since_ns: i64, stop: Option<Stop>) -> impl Iterator<Item = i64> {
-        let readiness = match (&self.process.ready, self.readiness) {
-            (Some(Ready::Delay { delay_ns }), Readiness::Awaited) => Some(since_ns.saturating_add(*delay_ns)),
-            (Some(_), Readiness::Awaited) => Some(since_ns.saturating_add(self.process.ready_timeout_ns)),
-            _ => None,
-        };
-        let end = match stop {
-            Some(stop) => [stop.kill_ns, None],
-            None => [self.process.stop_ns, self.process.timeout_ns.map(|limit| since_ns.saturating_add(limit))],
-        };
-        readiness.into_iter().chain(end.into_iter().flatten())
-    }
-
-    fn is_active(&self) -> bool {
-        matches!(self.state, State::Starting | State::Running { .. })
-    }
-
-    fn name(&self) -> String {
-        format!("process {} on {}", self.process.name, self.process.node)
-    }
-}
-
 /// The state of the whole schedule.
 #[derive(Debug)]
 pub struct Schedule {
@@ -213,14 +143,16 @@ pub struct Schedule {
     now_ns: i64,
     failure: Option<String>,
     actions: Vec<Action>,
+    has_others: bool,
 }
 
 impl Schedule {
-    /// The schedule of a plan, before virtual 0.
+    /// The schedule of a plan for the guest named `guest`, before virtual 0.
     ///
     /// # Errors
     /// The name in an `after` that no process has.
-    pub fn new(plan: &Plan) -> Result<Self, String> {
+    pub fn new(plan: &Plan, guest: &str) -> Result<Self, String> {
+        let is_elsewhere = |node: &str| plan.nodes.iter().any(|entry| entry.name == node && entry.guest != guest);
         let place =
             |name: &String| plan.processes.iter().position(|process| process.name == *name).ok_or_else(|| name.clone());
         let entries = plan
@@ -230,8 +162,13 @@ impl Schedule {
                 Ok(Entry {
                     process: process.clone(),
                     after: process.after.iter().map(place).collect::<Result<_, _>>()?,
-                    state: State::Waiting,
+                    state: if is_elsewhere(&process.node) {
+                        State::Elsewhere(Standing::AT_FIRST)
+                    } else {
+                        State::Waiting
+                    },
                     readiness: Readiness::Awaited,
+                    told: Standing::AT_FIRST,
                 })
             })
             .collect::<Result<_, String>>()?;
@@ -243,6 +180,7 @@ impl Schedule {
             now_ns: i64::MIN,
             failure: None,
             actions: Vec::new(),
+            has_others: plan.guests.len() > 1,
         })
     }
 
@@ -255,6 +193,7 @@ impl Schedule {
             Input::StartFailed { process, reason } => self.on_start_failed(process, reason),
             Input::Ready { process } => self.on_ready(process),
             Input::Ended { process, end } => self.on_ended(process, end),
+            Input::Told { process, standing } => self.entries[process].state = State::Elsewhere(standing),
             Input::Stop { reason } => self.stop_all(now_ns, Some(reason)),
         }
         if self.phase == Phase::Ahead && now_ns >= 0 {
@@ -264,6 +203,7 @@ impl Schedule {
         if self.phase == Phase::Running {
             self.advance(now_ns);
         }
+        self.tell_others();
         self.finish_if_gone();
         std::mem::take(&mut self.actions)
     }
@@ -416,7 +356,10 @@ impl Schedule {
             _ => None,
         };
         if let Some(reason) = why {
-            self.fail(format!("{} was skipped: {reason}", entry.name()));
+            // A failure elsewhere is the outcome of that guest.
+            if !missed.is_some_and(|&other| matches!(self.entries[other].state, State::Elsewhere(_))) {
+                self.fail(format!("{} was skipped: {reason}", entry.name()));
+            }
             self.entries[process].state = State::Skipped;
             self.report(process, EventKind::Skipped { reason });
             return true;
@@ -433,7 +376,7 @@ impl Schedule {
     fn why_missed(&self, process: usize) -> String {
         let entry = &self.entries[process];
         let how = match entry.state {
-            State::Skipped => "which was skipped",
+            state if state.is_skipped() => "which was skipped",
             _ if entry.process.ready.is_some() => "which did not become ready",
             _ => "which failed",
         };
@@ -457,6 +400,20 @@ impl Schedule {
             let stop = Some(Stop { kill_ns: Some(now_ns.saturating_add(self.grace_ns)), timed_out });
             self.entries[process].state = State::Running { since_ns, stop };
             self.actions.push(Action::Terminate { process });
+        }
+    }
+
+    /// Tells the other guests of what has changed for them.
+    fn tell_others(&mut self) {
+        if !self.has_others {
+            return;
+        }
+        for (process, entry) in self.entries.iter_mut().enumerate() {
+            let standing = entry.standing();
+            if standing != entry.told && !matches!(entry.state, State::Elsewhere(_)) {
+                entry.told = standing;
+                self.actions.push(Action::Tell { process, standing });
+            }
         }
     }
 

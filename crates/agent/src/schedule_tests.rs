@@ -20,11 +20,11 @@ fn process(name: &str, fields: &Value) -> Value {
 fn schedule(stop_after_ns: Option<i64>, processes: &[Value]) -> Schedule {
     let plan = json!({
         "format": 3, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": stop_after_ns, "grace_ns": 5 * S,
-        "guests": [], "nodes": [], "links": [], "tables": {}, "traces": {}, "changes": [],
+        "guests": [], "nodes": [], "links": [], "wires": [], "tables": {}, "traces": {}, "changes": [],
         "hosts": [], "processes": processes, "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
     });
-    Schedule::new(&serde_json::from_value(plan).unwrap()).unwrap()
+    Schedule::new(&serde_json::from_value(plan).unwrap(), "guest0").unwrap()
 }
 
 fn started(process: usize) -> Input {
@@ -254,9 +254,77 @@ fn a_deadline_that_passed_while_an_older_event_was_on_its_way_is_still_wanted() 
 fn an_after_that_names_no_process_is_refused() {
     let plan = json!({
         "format": 3, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 0, "guests": [],
-        "nodes": [], "links": [], "tables": {}, "traces": {}, "changes": [],
+        "nodes": [], "links": [], "wires": [], "tables": {}, "traces": {}, "changes": [],
         "hosts": [], "processes": [process("p", &json!({"after": ["ghost"]}))], "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
     });
-    assert_eq!(Schedule::new(&serde_json::from_value(plan).unwrap()).unwrap_err(), "ghost");
+    assert_eq!(Schedule::new(&serde_json::from_value(plan).unwrap(), "guest0").unwrap_err(), "ghost");
+}
+
+/// The schedule of guest g of two, which holds node a; node b is in the other.
+fn schedule_of_two(processes: &[Value]) -> Schedule {
+    let guest = |name| json!({"name": name, "memory_bytes": 1, "tdf": {}, "modules": [], "sysctls": {}});
+    let node = |name, guest| {
+        json!({"name": name, "guest": guest, "image": {"kind": "host"}, "interfaces": [], "bridge": null,
+               "loopback": [], "files": [], "routes": [], "sysctls": {}})
+    };
+    let plan = json!({
+        "format": 3, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 5 * S,
+        "guests": [guest("g"), guest("h")], "nodes": [node("a", "g"), node("b", "h")], "links": [], "wires": [],
+        "tables": {}, "traces": {}, "changes": [], "hosts": [], "processes": processes, "checks": [],
+        "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
+    });
+    Schedule::new(&serde_json::from_value(plan).unwrap(), "g").unwrap()
+}
+
+fn standing(milestone: Milestone, is_final: bool, skipped: bool) -> Standing {
+    Standing { milestone, is_final, skipped }
+}
+
+fn told(process: usize, standing: Standing) -> Input {
+    Input::Told { process, standing }
+}
+
+#[test]
+fn a_process_starts_when_what_it_waits_for_in_another_guest_is_told() {
+    let server = process("server", &json!({"node": "b", "background": true, "ready": {"kind": "tcp", "port": 1}}));
+    let mut run = schedule_of_two(&[server, process("client", &json!({"after": ["server"]}))]);
+    assert_eq!(does(&mut run, 0, Input::Tick), []);
+    assert_eq!(run.next_deadline_ns(), None);
+    let ready = standing(Milestone::Reached, false, false);
+    assert_eq!(does(&mut run, S, told(0, ready)), [Action::Start { process: 1 }]);
+}
+
+#[test]
+fn others_are_told_of_every_change_that_matters_to_them_and_of_no_other() {
+    let mut run = schedule_of_two(&[process("p", &json!({})), process("q", &json!({"node": "b"}))]);
+    assert_eq!(does(&mut run, 0, Input::Tick), [Action::Start { process: 0 }]);
+    assert_eq!(does(&mut run, 1, started(0)), [], "others wait for its end");
+    let done = standing(Milestone::Reached, true, false);
+    assert_eq!(does(&mut run, 2, ended(0, 0))[1], Action::Tell { process: 0, standing: done });
+}
+
+#[test]
+fn a_run_goes_on_until_the_foreground_of_all_guests_has_ended() {
+    let router = process("router", &json!({"background": true}));
+    let mut run = schedule_of_two(&[router, process("client", &json!({"node": "b"}))]);
+    does(&mut run, 0, Input::Tick);
+    does(&mut run, 1, started(0));
+    let done = standing(Milestone::Reached, true, false);
+    assert_eq!(does(&mut run, S, told(1, done)), [Action::Terminate { process: 0 }]);
+}
+
+#[test]
+fn a_failure_elsewhere_skips_those_that_wait_for_it_and_is_told_there() {
+    let mut run = schedule_of_two(&[process("p", &json!({"after": ["q"]})), process("q", &json!({"node": "b"}))]);
+    does(&mut run, 0, Input::Tick);
+    let actions = does(&mut run, S, told(1, standing(Milestone::Missed, true, true)));
+    let reason = "it waits for q, which was skipped".to_owned();
+    let skipped = standing(Milestone::Missed, true, true);
+    let expected = [
+        Action::Report { process: 0, kind: EventKind::Skipped { reason } },
+        Action::Tell { process: 0, standing: skipped },
+        finish(Outcome::Done, ""),
+    ];
+    assert_eq!(actions, expected);
 }

@@ -20,7 +20,7 @@
 //!
 //! **The event drive.** Signals come when the host sends them. So that a run depends on nothing but itself, none has an
 //! effect at any other point than where the kernel rests: at idle, with nothing noted. There is no preemption; input waits,
-//! and so do commands.
+//! and so do commands. Only a program that spins is interrupted (`spin.rs`).
 
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
@@ -31,7 +31,7 @@ use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicUsize, Ord
 use virtual_time::{Alarm, Sleep};
 
 use crate::page::{count, ClockPage};
-use crate::{drive, keeper, sys};
+use crate::{drive, keeper, spin, sys};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
@@ -51,8 +51,7 @@ const FIRST_FRAMES_WORDS: usize = 64;
 static ALARM_HANDLER: AtomicUsize = AtomicUsize::new(0);
 static INPUT_HANDLER: AtomicUsize = AtomicUsize::new(0);
 
-/// The serial lines that the host writes to.
-static LINES: [AtomicI32; 2] = [AtomicI32::new(-1), AtomicI32::new(-1)];
+static CHANNEL_FD: AtomicI32 = AtomicI32::new(-1);
 
 /// A critical section: a handler of the kernel's runs, or the timer is being set.
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -68,8 +67,12 @@ static INPUT_AT_REST: AtomicBool = AtomicBool::new(false);
 /// A signal went to the kernel since it idled last.
 static NOTED: AtomicBool = AtomicBool::new(false);
 
-/// User code runs: a stub was resumed, and the kernel has not looked at it since.
-static IN_USER: AtomicBool = AtomicBool::new(false);
+/// An alarm was served while the kernel rests. Its deadline is gone, and the next one is not known before the kernel has
+/// woken up and set it: until then nothing may be jumped over.
+static SERVED_AT_REST: AtomicBool = AtomicBool::new(false);
+
+/// The stub whose user code runs: it was resumed, and the kernel has not looked at it since. 0: none.
+static IN_USER: AtomicI32 = AtomicI32::new(0);
 
 /// The kernel's signal stack; both zero until it is known.
 static STACK_LOW: AtomicUsize = AtomicUsize::new(0);
@@ -107,16 +110,9 @@ impl Adopted {
     }
 }
 
-/// Remembers the serial lines that the host writes to.
-pub fn start(lines: [c_int; 2]) {
-    for (known, line) in LINES.iter().zip(lines) {
-        known.store(line, Relaxed);
-    }
-}
-
-/// Whether the host has written something that the kernel has not read.
-fn has_input() -> bool {
-    LINES.iter().any(|line| sys::is_readable(line.load(Relaxed)))
+/// Remembers the channel to the host.
+pub fn start(channel_fd: c_int) {
+    CHANNEL_FD.store(channel_fd, Relaxed);
 }
 
 /// Runs `f` in a critical section, into which sections may be nested. Signals that came meanwhile are raised again.
@@ -150,7 +146,7 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
             return;
         }
         // The host sends the signal also when it has room again for what the guest says, at whatever instant that is.
-        if !has_input() {
+        if !sys::is_readable(CHANNEL_FD.load(Relaxed)) {
             return;
         }
     }
@@ -185,12 +181,19 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         ALARM_LATER.store(true, Relaxed);
         return;
     }
+    let in_user = IN_USER.load(Relaxed) != 0;
     if keeper::is_event() {
-        return; // it has ended the kernel's sleep, if it slept
+        // It has ended the kernel's sleep, if it slept.
+        if !spin::look(page, IN_USER.load(Relaxed)) {
+            exclusively(keeper::arm_look);
+            return;
+        }
+        keeper::heed_host(page);
+        keeper::idle(page);
+    } else {
+        keeper::heed_host(page);
+        keeper::look(page);
     }
-    keeper::heed_host(page);
-    keeper::look(page);
-    let in_user = IN_USER.load(Relaxed);
     exclusively(|| {
         let mut served = 0;
         while served < SERVED_AT_ONCE_MAX && is_due(page) {
@@ -206,6 +209,15 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         if in_user {
             fill_stack_below(0);
         }
+        if keeper::is_event() {
+            if INPUT_AT_REST.swap(false, Relaxed) {
+                // SAFETY: as above.
+                let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
+                input_handler(libc::SIGIO, info, context);
+            }
+            keeper::arm_look();
+            return;
+        }
         keeper::arm(page, if in_user { keeper::USER_SLACK_NS } else { keeper::KERNEL_SLACK_NS });
     });
 }
@@ -217,6 +229,7 @@ fn is_due(page: &ClockPage) -> bool {
         Alarm::Due { lateness } => {
             page.record_lateness(lateness.as_ns());
             NOTED.store(true, Relaxed);
+            SERVED_AT_REST.store(is_resting(), Relaxed);
             true
         }
     }
@@ -296,13 +309,13 @@ unsafe fn call_alarm_handler(top: usize) {
 pub fn before_user(page: &ClockPage, pid: c_int) {
     deliver_if_due(page);
     drive::stub_runs(pid);
-    IN_USER.store(true, Relaxed);
+    IN_USER.store(pid, Relaxed);
     keeper::arm_for_user(page);
 }
 
 /// The kernel has turned to a stub that stopped.
 pub fn after_user() {
-    if IN_USER.swap(false, Relaxed) {
+    if IN_USER.swap(0, Relaxed) != 0 {
         drive::step_entry();
         drive::stub_stopped();
     }
@@ -322,6 +335,7 @@ pub unsafe fn idle(page: &ClockPage, mask: *const libc::sigset_t) {
         return;
     }
     let before = keeper::both_ns();
+    SERVED_AT_REST.store(false, Relaxed);
     RESTS.store(true, Relaxed);
     // SAFETY: the caller's mask.
     let due = unsafe { rest(page, mask) };
@@ -341,10 +355,15 @@ pub fn is_resting() -> bool {
     RESTS.load(Relaxed)
 }
 
+/// Whether the kernel rests and has yet to set its next deadline.
+pub fn has_served_at_rest() -> bool {
+    is_resting() && SERVED_AT_REST.load(Relaxed)
+}
+
 /// Sleeps as the clock says; tells whether the deadline is reached.
 unsafe fn rest(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
     keeper::heed_host(page);
-    if INPUT_AT_REST.swap(false, Relaxed) && has_input() {
+    if INPUT_AT_REST.swap(false, Relaxed) && sys::is_readable(CHANNEL_FD.load(Relaxed)) {
         sys::raise(libc::SIGIO);
         // SAFETY: the caller's mask, under which the signal comes through.
         unsafe { sys::sleep(Some(0), mask) };

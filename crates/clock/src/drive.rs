@@ -172,6 +172,11 @@ pub fn step_reading() {
     STEPS_NS.store(STEPS_NS.load(Relaxed) + READING_NS, Relaxed);
 }
 
+/// The steps made so far, nanoseconds.
+pub fn steps_ns() -> u64 {
+    STEPS_NS.load(Relaxed)
+}
+
 /// User code has entered the kernel.
 pub fn step_entry() {
     STEPS_NS.store(STEPS_NS.load(Relaxed) + ENTRY_NS, Relaxed);
@@ -233,11 +238,7 @@ pub fn stub_runs(pid: c_int) {
         return;
     }
     let slot = &STOPPED[pid as usize % STUB_SLOTS];
-    let cpu_ns = if slot.pid.load(Relaxed) == pid {
-        slot.cpu_ns.load(Relaxed)
-    } else {
-        sys::cpu_ns(process_clock(pid)).unwrap_or(0)
-    };
+    let cpu_ns = if slot.pid.load(Relaxed) == pid { slot.cpu_ns.load(Relaxed) } else { stub_cpu_ns(pid).unwrap_or(0) };
     RUNNING_NS.store(cpu_ns, Relaxed);
     RUNNING.store(pid, Relaxed);
 }
@@ -257,13 +258,18 @@ pub fn stub_stopped() {
 /// Adds what the stub `pid` has used since it was read last.
 fn charge(pid: c_int) {
     // A stub that has ended has no clock any more.
-    if let Some(cpu_ns) = sys::cpu_ns(process_clock(pid)) {
+    if let Some(cpu_ns) = stub_cpu_ns(pid) {
         let before_ns = RUNNING_NS.load(Relaxed);
         // Less than before: another process of the same number.
         let used_ns = cpu_ns.checked_sub(before_ns).unwrap_or(cpu_ns);
         RUNNING_NS.store(cpu_ns, Relaxed);
         STUBS_NS.store(STUBS_NS.load(Relaxed) + used_ns, Relaxed);
     }
+}
+
+/// The CPU time of a stub; `None` when there is no such process.
+pub fn stub_cpu_ns(pid: c_int) -> Option<u64> {
+    sys::cpu_ns(process_clock(pid))
 }
 
 /// The clock id of a process's CPU time (clock_getcpuclockid(3)).

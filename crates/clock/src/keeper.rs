@@ -21,6 +21,7 @@ use crate::delivery;
 use crate::drive;
 use crate::entropy;
 use crate::page::{count, ClockPage};
+use crate::spin;
 use crate::sys;
 
 /// How late, in host time, the host timer may preempt user code. Most programs enter the kernel sooner, which then finds
@@ -188,7 +189,7 @@ fn take_command(page: &ClockPage) {
     APPLIED.store(command.sequence, Relaxed);
     page.applied_sequence.store(command.sequence, Relaxed);
     // The host timer was armed for the old pace; its alarm has it armed for the new one.
-    if !HOST_TIMER.load(Relaxed).is_null() && !is_event() {
+    if !HOST_TIMER.load(Relaxed).is_null() {
         sys::raise(libc::SIGALRM);
     }
 }
@@ -200,6 +201,9 @@ pub fn is_wall() -> bool {
 
 /// The kernel idles: the clock does what its drive makes of that, and says how the kernel has to sleep.
 pub fn idle(page: &ClockPage) -> Sleep {
+    if delivery::has_served_at_rest() {
+        return Sleep::No;
+    }
     let deadline_ns = DEADLINE_NS.load(Relaxed);
     let deadline = (deadline_ns != OFF).then_some(VirtualInstant::from_ns(deadline_ns));
     let (clock, now) = present();
@@ -239,6 +243,9 @@ pub fn listen_to_host() {
 /// Remembers the host timer behind the guest's clock event device.
 pub fn adopt_timer(timer: libc::timer_t) {
     HOST_TIMER.store(timer, Relaxed);
+    if is_event() {
+        delivery::exclusively(arm_look);
+    }
 }
 
 /// Sets the guest's timer to `after` from now, then every `interval`; or off when `after` is zero.
@@ -279,6 +286,13 @@ pub fn arm(page: &ClockPage, slack_ns: u64) {
         count(&page.host_timers_armed);
         sys::arm_timer(HOST_TIMER.load(Relaxed), instant);
     }
+}
+
+/// Arms the host timer for the next look at what spins, on the event drive. In a critical section.
+pub fn arm_look() {
+    let instant = spin::next_look();
+    with_timer(|timer| timer.armed_for(instant));
+    sys::arm_timer(HOST_TIMER.load(Relaxed), instant);
 }
 
 fn with_timer<T>(f: impl FnOnce(&mut GuestTimer) -> T) -> T {

@@ -13,6 +13,7 @@
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
 //! counter.rs     instructions of user code that are carried out: the time-stamp counter, CPUID, the agent's requests
 //! cpuid.rs       what user code is told of the processor
+//! spin.rs        programs that spin on the event drive
 //! entropy.rs     random numbers from a seed
 //! sys.rs         system calls and the real libc functions
 //! ```
@@ -32,6 +33,7 @@ mod entropy;
 mod interpose;
 mod keeper;
 mod page;
+mod spin;
 mod sys;
 mod tracee;
 
@@ -48,8 +50,8 @@ static ATTACH: extern "C" fn() = attach;
 /// Runs when the library is loaded, before the kernel's `main`.
 extern "C" fn attach() {
     sys::resolve();
-    if let Some(inherited) = page::inherited_fds() {
-        delivery::start(inherited.lines);
-        keeper::start(page::map(inherited.page), inherited.wake);
+    if let Some((page_fd, wake_fd, channel_fd)) = page::inherited_fds() {
+        delivery::start(channel_fd);
+        keeper::start(page::map(page_fd), wake_fd);
     }
 }

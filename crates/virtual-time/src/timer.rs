@@ -84,6 +84,11 @@ impl GuestTimer {
         }
     }
 
+    /// Takes note that the host timer was armed for `instant` with another purpose.
+    pub fn armed_for(&mut self, instant: HostInstant) {
+        self.host_alarm = Some(instant);
+    }
+
     /// Takes an alarm. When it is [`Alarm::Due`], the timer has moved on to its next expiry.
     pub fn alarm(&mut self, now: Now, clock: &Clock) -> Alarm {
         if self.host_alarm.is_some_and(|alarm| alarm <= now.host) {

@@ -6,8 +6,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.lab import syntax, units
-from dilaton.lab.errors import LabError
+from dilaton.lab import syntax
+from dilaton.lab.checks import check_time
+from dilaton.lab.errors import LabError, field_name
 from dilaton.lab.loader import load, locate
 from dilaton.lab.model import Lab
 from dilaton.lab.settings import parse_setting
@@ -46,6 +47,8 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
     except (LabError, ValueError) as error:
         raise BadInputError(str(error)) from error
     lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
+    if found := [f"{field_name(finding.path)}: {finding.message}" for finding in check_time(lab.time)]:
+        raise BadInputError("\n".join(found))
     try:
         return lab, compile_plan(lab)
     except LabError as error:
@@ -54,7 +57,7 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
 
 def _times(overrides: Overrides) -> dict[str, object]:
     """The fields of a lab's `time` that the command line gives."""
-    readers = {"tdf": units.parse_tdf, "drive": syntax.parse_drive, "max_speed": syntax.parse_max_speed}
+    readers = {"tdf": syntax.parse_tdf, "drive": syntax.parse_drive, "max_speed": syntax.parse_max_speed}
     given = {name: getattr(overrides, name) for name in readers if getattr(overrides, name) is not None}
     fields: dict[str, object] = {}
     for name, text in given.items():

@@ -53,6 +53,7 @@ class Display:
     def state(self, state: State) -> None:
         """See `Observer`."""
         self._state = state
+        self._is_released &= state != "prepare"
         if state in ("collecting", "finished", "failed", "aborted"):
             self._clock = None
 
@@ -77,6 +78,14 @@ class Display:
         if change.tdf is None:
             line.append(f"; to go on: dilaton clock {shlex.quote(str(self._run_dir))} release", style="not dim")
         self._console.print(line, soft_wrap=True)
+
+    def begun_again(self, why: str, plan: Plan) -> None:
+        """See `Observer`."""
+        line = Text("begun again", style="cyan").append(
+            f" with TDF {numbers.tdf(plan.time.tdf.ratio)}: {why}", style="default"
+        )
+        self._console.print(line, soft_wrap=True)
+        self._plan = plan
 
     def _line(self) -> Text:
         line = Text(f"{self._plan.lab} ", style="bold")
@@ -103,15 +112,19 @@ def _event_line(event: dict[str, Any]) -> Text:
         style = "green" if event["expected"] else "red"
         ended = f"status {event['status']}" if event.get("status") is not None else f"signal {event.get('signal')}"
         detail = ended + (" (stopped)" if event.get("stopped") else " (timed out)" if event.get("timed_out") else "")
+    elif kind == "link-steered":
+        detail = event["asked"]
     elif kind not in ("started", "ready", "link-changed"):
         style = "red"
     return line.append(f"{kind} {detail}".rstrip(), style=style)
 
 
 def _subject(event: dict[str, Any]) -> str:
-    """What an event is about: a process, a link, an interface with its capture, or a table of samples."""
+    """What an event is about: a process, a link, a program, an interface with its capture, or a table of samples."""
     if "process" in event:
         return f"{event['node']}/{event['process']}"
     if "link" in event:
         return str(event["link"])
+    if "program" in event:
+        return f"{event['node']}/{event['program']}"
     return f"{event['node']}:{event['interface']}" if "interface" in event else f"measure: {event['table']}"

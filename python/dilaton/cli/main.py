@@ -93,38 +93,6 @@ def demo(out: Out = None, no_jail: NoJail = False) -> None:
     raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, Overrides(), Options(jailed=not no_jail)))
 
 
-@app.command("exec", context_settings={"allow_interspersed_args": False})
-def execute(
-    command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="A program of this machine, and arguments.")
-    ],
-    tdf: Annotated[str, typer.Option("--tdf", metavar="N", help="Time dilation factor.")] = "1",
-    drive: Annotated[
-        str, typer.Option("--drive", metavar="wall|work|event", help="What drives virtual time.")
-    ] = "work",
-    max_speed: Annotated[
-        str | None,
-        typer.Option("--max-speed", metavar="N", help="Virtual seconds per host second at most [with a terminal: 1]."),
-    ] = None,
-    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Of the guest.")] = "1G",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of random numbers, on the event drive.")] = 1,
-    writable: Annotated[
-        list[Path] | None,
-        typer.Option("--rw", metavar="DIR", help="A directory that the command may write. Repeatable."),
-    ] = None,
-    terminal: Annotated[
-        bool | None,
-        typer.Option("-t/-T", "-it", "--terminal/--no-terminal", help="Give it a terminal [default: if there is one]."),
-    ] = None,
-) -> None:
-    """Run a command of this machine, as root of a world of its own, in virtual time."""
-    from dilaton.cli.exec import Options
-    from dilaton.cli.exec import execute as run_command
-
-    options = Options(tdf, drive, max_speed, memory, seed, writable or [], terminal)
-    raise typer.Exit(run_command(command, options))
-
-
 @app.command()
 def check(labs: Annotated[list[Path], typer.Argument(metavar="LAB...")]) -> None:
     """Read and plan labs, and say what is wrong with them, without running anything."""
@@ -265,6 +233,25 @@ def clock(
     from dilaton.cli.control import steer
 
     raise typer.Exit(steer(run, action, value))
+
+
+@app.command(name="link")
+def steer_link(
+    run: RunName,
+    which: Annotated[str | None, typer.Argument(metavar="[LINK]", help="As a--b or a:eth0--b:eth1.")] = None,
+    action: Annotated[str, typer.Argument(metavar="show|set|down|up", help="What to do with it.")] = "show",
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIELD=VALUE...]", help="set: as in the lab: loss=5% delay.jitter=2ms b_to_a.rate=1Mbit"
+        ),
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="T", help="At this virtual instant, not now.")] = None,
+) -> None:
+    """Show or change the links of a run that goes on."""
+    from dilaton.cli.link import steer_link as steer
+
+    raise typer.Exit(steer(run, which, action, fields or [], at))
 
 
 @app.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
 from rich import box
@@ -13,8 +12,8 @@ from dilaton.cli.links import describe
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
-from dilaton.plan.model import End, Interface, Link, Plan
-from dilaton.run.model import Fidelity, VerdictRecord
+from dilaton.plan.model import End, Interface, Link, Plan, Time
+from dilaton.run.model import Adaptation, Fidelity, VerdictRecord
 from dilaton.run.record import Record
 from dilaton.run.words import outcome
 
@@ -46,9 +45,11 @@ def _table(plan: Plan, record: Record) -> Table:
     table.add_column("")
     table.add_column("asked")
     table.add_column("measured, in virtual time")
-    tdf = Fraction(plan.time.tdf.numerator, plan.time.tdf.denominator)
-    asked_time = f"TDF {numbers.tdf(tdf)}, {plan.time.drive} drive"
-    table.add_row("time", asked_time, _times(record))
+    table.add_row("time", f"TDF {_tdf(plan.time)}, {plan.time.drive} drive", _times(record))
+    if record.fidelity and record.fidelity.adaptation and record.fidelity.adaptation.tdf_mean:
+        attempt = f", attempt {record.attempts}" if record.attempts > 1 else ""
+        seen = record.fidelity.adaptation
+        table.add_row("watch", f"{seen.epochs} epochs{attempt}", _adaptation(seen))
     if record.fidelity and record.fidelity.timers:
         table.add_row("timers", f"{record.fidelity.timers}", _lateness(record.fidelity))
     if record.verdict:
@@ -66,6 +67,18 @@ def _table(plan: Plan, record: Record) -> Table:
         mark = Text("passed  ", style="green") if check.passed else Text("failed  ", style="bold red")
         table.add_row("check", Text(check.text), mark.append(quantity(check.text, check.value), style="default"))
     return table
+
+
+def _tdf(time: Time) -> str:
+    watch = time.watch
+    if watch is None or watch.least == watch.most:
+        return numbers.tdf(time.tdf.ratio)
+    return f"auto, {numbers.tdf(watch.least.ratio)} to {numbers.tdf(watch.most.ratio)}"
+
+
+def _adaptation(seen: Adaptation) -> str:
+    text = f"TDF {seen.tdf_mean:.3g} in the mean, {numbers.ratio(seen.out_of_bounds_share)} of the time out of bounds"
+    return text if seen.tdf_needed is None else f"{text}; would need TDF {seen.tdf_needed:.3g}"
 
 
 def _times(record: Record) -> str:

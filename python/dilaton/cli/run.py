@@ -14,7 +14,7 @@ from dilaton.host.doctor import require
 from dilaton.lab import units
 from dilaton.plan.model import Plan
 from dilaton.run.directory import RunDir, RunDirError, default
-from dilaton.run.execute import Options, execute
+from dilaton.run.execute import Options, Source, execute
 from dilaton.run.record import Record, RecordError
 
 
@@ -31,7 +31,8 @@ def run_lab(path: Path, out: Path | None, overrides: Overrides, options: Options
     except (BadInputError, RunDirError) as error:
         print(error, file=sys.stderr)
         return 2
-    record = asyncio.run(execute_shown(plan, lab_file(path).read_text(), run_dir, options))
+    source = Source(lab, lab_file(path).read_text())
+    record = asyncio.run(execute_shown(plan, source, run_dir, options))
     print_result(plan, record, run_dir.path)
     if any(run_dir.path.glob("measure/*/*.csv")) or any(run_dir.path.glob("captures/*")):
         _report(run_dir.path)
@@ -73,11 +74,11 @@ def exit_status(record: Record) -> int:
     return 0 if record.state == "finished" and passed else 1
 
 
-async def execute_shown(plan: Plan, lab_text: str, run_dir: RunDir, options: Options) -> Record:
+async def execute_shown(plan: Plan, source: Source, run_dir: RunDir, options: Options) -> Record:
     """Executes a plan, shown in the terminal; signals that ask to end end it in good order."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     with Display(plan, run_dir.path) as display:
-        return await execute(plan, lab_text, run_dir, display, options, stop=stop)
+        return await execute(plan, source, run_dir, display, options, stop=stop)

@@ -19,7 +19,7 @@ from dilaton.lab.units import UnitError, parse_link_rate
 from dilaton.measure.link_validation import Line, judge_delay, judge_rate, judge_tcp, lateness_ns
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run.directory import RunDir, RunDirError, default
-from dilaton.run.execute import Options
+from dilaton.run.execute import Options, Source
 from dilaton.run.record import Record
 
 PROBES = 5000
@@ -83,7 +83,7 @@ def validate_link(rate: str | None, delay: str, tdf: str, drive: str, out: Path 
     except (LabError, UnitError, RunDirError) as error:
         print(error, file=sys.stderr)
         return 2
-    record = asyncio.run(execute_shown(compile_plan(lab), text, run_dir, Options()))
+    record = asyncio.run(execute_shown(compile_plan(lab), Source(lab, text), run_dir, Options()))
     if exit_status(record):
         print(f"not measured: {record.reason or 'a probe failed'}; see {run_dir.path}", file=sys.stderr)
         return 1

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Core:
-    """A host core, and the hold on it; `held` is None when all cores were taken and this one is shared."""
+    """A host core, and the hold on it; `held` is None when it is shared with another guest."""
 
     number: int
     held: socket.socket | None
@@ -25,15 +25,29 @@ class Core:
             self.held.close()
 
 
-def take() -> Core:
-    """Takes a core that no other guest holds, or shares one when there is none."""
+def take(count: int = 1) -> list[Core]:
+    """Takes cores for guests that run together, each its own as long as there are free ones.
+
+    Returns:
+        A core for each guest. More guests than free cores share them in turn; without a free one, all that there are.
+    """
     allowed = sorted(os.sched_getaffinity(0))
+    free: list[Core] = []
     for number in reversed(allowed):
-        name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        try:
-            name.bind(f"\0dilaton-core-{number}")
-        except OSError:
-            name.close()
-        else:
-            return Core(number, name)
-    return Core(allowed[os.getpid() % len(allowed)], None)
+        if len(free) < count and (held := _hold(number)):
+            free.append(Core(number, held))
+    numbers = [core.number for core in free] or allowed
+    shift = 0 if free else os.getpid()
+    shared = [Core(numbers[(place + shift) % len(numbers)], None) for place in range(len(free), count)]
+    return free + shared
+
+
+def _hold(number: int) -> socket.socket | None:
+    """The hold on a core; None when another guest has it."""
+    name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        name.bind(f"\0dilaton-core-{number}")
+    except OSError:
+        name.close()
+        return None
+    return name

@@ -9,6 +9,7 @@ from dilaton.host.errors import HostLacksError
 
 ROOT = Path(__file__).resolve().parents[3]
 CLOCK_PAGE_DEFINITION = ROOT / "crates" / "clock" / "clock-page.def"
+WIRE_DEFINITION = ROOT / "crates" / "wire" / "wire.def"
 CLOCK_LIBRARY = ROOT / "target" / "release" / "libdilaton_clock.so"
 AGENT = ROOT / "target" / "x86_64-unknown-linux-gnu" / "release" / "dilaton-agent"
 

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
-import fcntl
 import os
-import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import IO
 
-from dilaton.host import cores, files, jail
+from dilaton.host import cores, jail
 from dilaton.host.channel import PROTOCOL, Channel, Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.errors import GuestError
-from dilaton.host.streams import Streams
-from dilaton.plan.model import Bind
+from dilaton.host.kernel import Kernel, Placement, allow_open_files
 
 BOOT_TDF = Fraction(1, 50)
 """Pace of a booting guest: the kernel waits for jiffies (RCU grace periods), so its clock
@@ -35,61 +30,14 @@ ANSWER_HOST_S_MAX = 10.0
 REPEATABLE_DATE_NS = 1_767_225_600 * 10**9
 """The date, 1 January 2026, at the start of a guest that does the same with the same seed."""
 
-LEFT_OUT = ("raid6_select_algo", "calibrate_xor_blocks", "rng_init")
-"""What the kernel does not do at boot: measure, in jiffies, how to do RAID, which never ends on the event drive, where
-nothing interrupts; and open the host's /dev/random, which it would go on stirring into its own."""
-
-LINE_FD_MIN = 900
-"""The least number of the descriptors of a guest's serial lines. The numbers are on the kernel's command line, which
-the kernel stirs into its random numbers, and so have to be the same whatever else this process has open."""
-
-ADDR_NO_RANDOMIZE = 0x0040000
-"""personality(2)"""
-
-LIBC = ctypes.CDLL(None)
-
 LEAD_NS = 1_000_000
 """Virtual time from the release of the clock to the run's virtual 0: room for the agent to be back in its loop."""
 
 LOOK_HOST_S = 0.0005
 """How often the clock page is looked at while something is awaited in it."""
 
-LOOPS_PER_JIFFY = 13_500_000
-"""Given to the kernel so that it does not calibrate its delay loop, which nothing in a guest depends on."""
-
-
-CONNECTION_HASH_ENTRIES = 2048
-"""Of the kernel's table of TCP connections. By itself the kernel takes 16 for a MiB of memory, as for a busy server;
-sampling walks through all of them for every node: with 16384 of them that took 12 us more than with 1024."""
-
-
 Progress = Callable[[int, int, str], None]
 """Told while a guest is built: so many of so many of what are up."""
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Where and how a guest runs.
-
-    Attributes:
-        run_dir: The run directory on the host; None for a run that leaves nothing: it is then in the jail's memory.
-        jailed: Whether the guest is in a jail.
-        binds: What nodes are to see of this machine where the jail has places of its own, or are to write.
-        files: Of a run directory in the jail, by name.
-    """
-
-    run_dir: Path | None
-    jailed: bool
-    binds: Sequence[Bind] = ()
-    files: Mapping[str, bytes] = field(default_factory=dict)
-
-    @property
-    def run_dir_inside(self) -> Path:
-        """Where the guest finds the run directory."""
-        if self.jailed:
-            return jail.RUN_DIR
-        assert self.run_dir is not None, "a guest without a jail has its run directory on the host"
-        return self.run_dir
 
 
 class Guest:
@@ -99,18 +47,26 @@ class Guest:
         """Use `start`."""
         self.name = name
         self.process = process
-        self.run_dir_inside = placement.run_dir_inside
+        self.run_dir_inside = jail.RUN_DIR if placement.jailed else placement.run_dir
+        self._jailed = placement.jailed
         self.kernel = ""
         self.page: ClockPage
         self.channel: Channel
-        self.streams: Streams
         self._orders: Orders
         self._pace: Fraction
         self._core: cores.Core
-        self._log: IO[bytes]
+        self._log: Path
 
     @classmethod
-    async def start(cls, name: str, memory_bytes: int, placement: Placement, seed: int | None = None) -> Guest:
+    async def start(
+        cls,
+        name: str,
+        memory_bytes: int,
+        placement: Placement,
+        seed: int | None = None,
+        core: cores.Core | None = None,
+        number: int = 0,
+    ) -> Guest:
         """Starts the kernel `name`, its clock at boot pace, and waits for its agent.
 
         Its console goes to `guest/<name>.log` in the run directory.
@@ -121,33 +77,33 @@ class Guest:
             placement: where it runs.
             seed: when given, the guest boots on the event drive, and nothing in it depends on the host's clock or its
                 random numbers: the same seed gives the same guest.
+            core: the core that it runs on; None: one that no guest holds.
+            number: of the guest in its run.
 
         Raises:
             HostLacksError: when this machine lacks a part.
             GuestError: when the kernel does not come up.
         """
         boot = Orders(BOOT_TDF) if seed is None else Orders(Fraction(1), "event")
-        _allow_open_files()
+        allow_open_files()
         page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed)
-        channel, streams = Channel(), Streams()
-        core = cores.take()
-        log = _open_log(name, placement)
+        channel = Channel()
+        core = core or cores.take()[0]
+        log = placement.run_dir / "guest" / f"{name}.log"
         try:
             page.command(boot)
-            process = await _spawn(memory_bytes, placement, page, [channel.guest_fd, streams.guest_fd], core, log)
+            kernel = Kernel(number, memory_bytes, placement, page, channel, core.number, log)
+            process = await kernel.spawn()
         except BaseException:
-            log.close()
             page.close()
             channel.close()
-            await streams.close()
             core.free()
             raise
         finally:
             os.close(channel.guest_fd)
-            os.close(streams.guest_fd)
             page.close_guest_side()
         guest = cls(name, placement, process)
-        guest.page, guest.channel, guest.streams, guest._core, guest._log = page, channel, streams, core, log
+        guest.page, guest.channel, guest._core, guest._log = page, channel, core, log
         guest._orders, guest._pace = boot, Fraction(1)
         try:
             await guest._greet()
@@ -158,7 +114,6 @@ class Guest:
 
     async def _greet(self) -> None:
         await self.channel.open()
-        await self.streams.open()
         try:
             hello = await asyncio.wait_for(self.channel.receive(), BOOT_HOST_S_MAX)
         except TimeoutError:
@@ -267,12 +222,24 @@ class Guest:
         Raises:
             GuestError: the guest has no timer set, or does not come to rest.
         """
-        # What the last step began may still be going on, at the instant of that step.
-        await self._until(lambda: self.page.read("deadline_ns") > self.virtual_ns(), "set its next timer")
-        deadline_ns = self.page.read("deadline_ns")
+        deadline_ns = await self.next_timer_ns()
         if deadline_ns == NEVER_NS:
             raise GuestError(f"guest {self.name} has no timer set: nothing will happen in it by itself")
         return await self.run_until(deadline_ns, tdf)
+
+    async def next_timer_ns(self) -> int:
+        """When the next timer of a guest that stands still expires; `NEVER_NS` when none is set.
+
+        Raises:
+            GuestError: the guest does not come to rest.
+        """
+        # What the last step began may still be going on, at the instant of that step.
+        await self._until(lambda: self.page.read("deadline_ns") > self.virtual_ns(), "set its next timer")
+        return self.page.read("deadline_ns")
+
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped the kernel's process, as by SIGSTOP."""
+        return any(_state(pid) == "T" for pid in _descent(self.process.pid, jail.DEPTH if self._jailed else 0))
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + ANSWER_HOST_S_MAX
@@ -315,113 +282,38 @@ class Guest:
             self.process.kill()
         await self.process.wait()
         self.channel.close()
-        await self.streams.close()
         self.page.close()
-        self._log.close()
         self._core.free()
 
 
-async def _spawn(
-    memory_bytes: int, placement: Placement, page: ClockPage, lines: Sequence[int], core: cores.Core, log: IO[bytes]
-) -> asyncio.subprocess.Process:
-    """Starts the kernel, pinned to its core, its console going to `log`; `lines` are its serial lines."""
-    uml = files.program("linux.uml", "user-mode-linux")
-    agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
-    with contextlib.ExitStack() as stack:
-        # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
-        clock_fd = stack.enter_context(open(clock, "rb")).fileno()
-        own_clock = Path(f"/proc/self/fd/{clock_fd}")
-        line_fds = [stack.enter_context(os.fdopen(_copy(line), "rb")).fileno() for line in lines]
-        inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if placement.jailed else (agent, own_clock)
-        argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={memory_bytes // 2**20}M", f'init="{inside_agent}"']
-        argv += [*(f"ssl{number}=fd:{fd}" for number, fd in enumerate(line_fds)), "ssl=null"]
-        argv += ["con0=null,fd:1", "con=null", "quiet", "panic=-1", f"thash_entries={CONNECTION_HASH_ENTRIES}"]
-        argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
-        argv += [f"initcall_blacklist={','.join(LEFT_OUT)}"]
-        environment = {
-            "LD_PRELOAD": str(inside_clock),
-            "DILATON_CLOCK": ",".join(map(str, (page.fd, page.wake_fd, *line_fds))),
-            # The clock registers a restartable sequence of its own, and a process has one.
-            "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-            # The kernel makes ~/.uml.
-            "HOME": "/tmp" if placement.jailed else f"{placement.run_dir}/guest",  # noqa: S108
-            "TMPDIR": "/dev/shm",  # noqa: S108 - the guest's memory
-        }
-        file_fds = {name: stack.enter_context(_memory_file(text)).fileno() for name, text in placement.files.items()}
-        if placement.jailed:
-            bwrap = files.program("bwrap", "bubblewrap")
-            own = jail.Parts(placement.run_dir, agent, clock, file_fds, placement.binds)
-            argv = [*jail.command(bwrap, own, environment), *argv]
-            environment = {}
-        else:
-            # Without a jail nothing else ends the kernel with us.
-            argv = [str(files.program("setpriv", "util-linux")), "--pdeathsig", "KILL", "--", *argv]
-        return await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            pass_fds=(page.fd, page.wake_fd, clock_fd, *line_fds, *file_fds.values()),
-            # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
-            start_new_session=True,
-            preexec_fn=lambda: _settle(core.number),
-        )
-
-
-def _copy(line: int) -> int:
-    """A descriptor of a guest's end of a line, to be closed."""
-    return fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, LINE_FD_MIN)
-
-
-def _memory_file(contents: bytes) -> IO[bytes]:
-    """A file without a name, at its beginning."""
-    file = os.fdopen(os.memfd_create("dilaton"), "w+b")
-    file.write(contents)
-    file.seek(0)
-    return file
-
-
-def _open_log(name: str, placement: Placement) -> IO[bytes]:
-    """The file that takes the console of guest `name`."""
-    if placement.run_dir is None:
-        return _memory_file(b"")
-    log = placement.run_dir / "guest" / f"{name}.log"
-    log.parent.mkdir(exist_ok=True)
-    return log.open("w+b")
-
-
-def _settle(core: int) -> None:
-    """Prepares this process, freshly forked, to become a kernel."""
-    os.sched_setaffinity(0, {core})
-    # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
-    LIBC.personality(ADDR_NO_RANDOMIZE)
-
-
-def _allow_open_files() -> None:
-    """Lets this process, and the kernels that it starts, open as many files as they ever may.
-
-    A guest's file system keeps a host file open for each file and directory in its cache: a walk over a whole tree, as
-    by find, needs a hundred thousand.
-    """
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _last_words(log: IO[bytes]) -> str:
+def _last_words(log: Path) -> str:
     """The line of a console that says most about why a kernel did not start."""
     lines = _lines(log)
     telling = [line for line in lines if line.startswith(("bwrap:", "dilaton clock:"))]
     return _panic(log) or (telling or lines or ["it said nothing"])[-1]
 
 
-def _panic(log: IO[bytes]) -> str:
+def _panic(log: Path) -> str:
     """The line of a console in which the kernel says why it panicked; empty when it did not."""
     return next((line for line in _lines(log) if "Kernel panic" in line), "")
 
 
-def _lines(log: IO[bytes]) -> list[str]:
-    # Opened anew: the position of `log` is the kernel's.
-    text = Path(f"/proc/self/fd/{log.fileno()}").read_text(errors="replace")
-    return [line.strip() for line in text.splitlines() if line.strip()]
+def _lines(log: Path) -> list[str]:
+    return [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+
+
+def _descent(pid: int, depth: int) -> list[int]:
+    """A process, its first child, that one's first child and so on, as far as they live."""
+    found = [pid]
+    with contextlib.suppress(OSError, IndexError):
+        for _ in range(depth):
+            found.append(int(Path(f"/proc/{found[-1]}/task/{found[-1]}/children").read_text().split()[0]))
+    return found
+
+
+def _state(pid: int) -> str:
+    """The letter of a process's state, as in proc(5); empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""

@@ -11,7 +11,7 @@ from dilaton.lab.checks_network import check_network
 from dilaton.lab.errors import Finding, Path, unknown
 from dilaton.lab.expect import METRICS, Expectation
 from dilaton.lab.link_checks import check_links
-from dilaton.lab.model import Lab, Process
+from dilaton.lab.model import Lab, Process, Time
 
 PARSED_PROGRAMS = frozenset().union(*(metric.programs for metric in METRICS.values()))
 """Programs whose output becomes a result."""
@@ -19,6 +19,7 @@ PARSED_PROGRAMS = frozenset().union(*(metric.programs for metric in METRICS.valu
 
 def check_lab(lab: Lab) -> Iterator[Finding]:
     """Yields everything that is wrong with a lab whose fields are right one by one."""
+    yield from check_time(lab.time)
     yield from _check_nodes(lab)
     yield from check_links(lab)
     yield from check_network(lab)
@@ -26,6 +27,25 @@ def check_lab(lab: Lab) -> Iterator[Finding]:
     yield from _check_cycles(lab)
     yield from _check_expectations(lab)
     yield from _check_captures(lab)
+
+
+def check_time(time: Time) -> Iterator[Finding]:
+    """Yields what is wrong with a lab's `time` as a whole."""
+    auto, path = time.auto, ("time", "auto")
+    if auto.epoch_ns == 0:
+        yield Finding((*path, "epoch"), "0s: must be more than 0")
+    if auto.min is not None and auto.min > auto.max:
+        yield Finding((*path, "min"), f"{auto.min}: is more than max, {auto.max}")
+    elif auto.start is not None and not (auto.min or 0) <= auto.start <= auto.max:
+        low = f"from min, {auto.min}, " if auto.min else ""
+        yield Finding((*path, "start"), f"{auto.start}: must be {low}up to max, {auto.max}")
+    if time.drive != "event":
+        return
+    why = "the event drive's CPU takes no time, so that there is no load to follow; use work or wall"
+    if time.tdf == "auto":
+        yield Finding(("time", "tdf"), f"auto: {why}")
+    if time.on_violation != "continue":
+        yield Finding(("time", "on_violation"), f"{time.on_violation}: {why}")
 
 
 def _check_nodes(lab: Lab) -> Iterator[Finding]:

@@ -49,12 +49,24 @@ def check_links(lab: Lab) -> Iterator[Finding]:
             yield Finding(("changes", place, "link"), str(error))
     found: set[Finding] = set()
     for number, link in enumerate(lab.links):
-        states: list[Layers] = [[(("links", number), link)]]
-        for place in changes.get(number, []):
-            states.append([*states[-1], (("changes", place), lab.changes[place])])
-        for way in WAYS:
-            found.update(_check_direction(link, states, way))
+        placed: Layers = [(("changes", place), lab.changes[place]) for place in changes.get(number, [])]
+        found.update(check_course(link, ("links", number), placed))
     yield from sorted(found, key=lambda finding: (str(finding.path), finding.message))
+
+
+def check_course(link: Link, path: Path, changes: Layers) -> Iterator[Finding]:
+    """Yields what is wrong with any of the states of a link.
+
+    Args:
+        link: The link.
+        path: Where it is written.
+        changes: Its changes in the order of time, each with where it is written.
+    """
+    states: list[Layers] = [[(path, link)]]
+    for change in changes:
+        states.append([*states[-1], change])
+    for way in WAYS:
+        yield from _check_direction(link, states, way)
 
 
 def _check_ends(link: Link, path: Path) -> Iterator[Finding]:
@@ -71,7 +83,12 @@ def _check_change(change: Change, path: Path, stop_after_ns: int | None) -> Iter
     if stop_after_ns is not None and change.at_ns >= stop_after_ns:
         end = units.format_duration(stop_after_ns)
         yield Finding((*path, "at"), f"{at}: never comes, since stop_after ends the run at {end}")
-    if not set(BothWays.model_fields) & change.model_fields_set:
+    yield from check_change(change, path)
+
+
+def check_change(change: Change, path: Path) -> Iterator[Finding]:
+    """Yields what is wrong with what a change sets, whatever it is a change of."""
+    if not {*BothWays.model_fields, "down"} & change.model_fields_set:
         yield Finding(path, "changes nothing; write for example delay: 50ms")
     for here, part in ((path, change), *(((*path, way), getattr(change, way)) for way in WAYS)):
         if "trace" in part.model_fields_set:
@@ -87,6 +104,9 @@ def _check_direction(link: Link, states: list[Layers], way: Way) -> Iterator[Fin
         yield from _check_delay(direction, place)
         yield from _check_queue(direction, place, direction.delay_ns + other.delay_ns, has_rate)
         yield from _check_trace(direction, place)
+        if direction.trace is None and _is_traced(directions[0]):
+            message = "the trace from a file is the rate of the whole run; remove rate:"
+            yield Finding(place.of("rate_bit_per_s"), message)
         yield from _check_wire(direction, place)
     if "netem" in link.model_fields_set and link.netem.model_fields_set == set():
         yield Finding((*states[0][0][0], "netem"), "says nothing")
@@ -94,6 +114,10 @@ def _check_direction(link: Link, states: list[Layers], way: Way) -> Iterator[Fin
 
 def _effective(layers: Layers, way: Way) -> Direction:
     return effective(*(part for _, both in layers for part in (both, getattr(both, way))))
+
+
+def _is_traced(direction: Direction) -> bool:
+    return direction.trace is not None and direction.trace.file is not None
 
 
 class _Place:

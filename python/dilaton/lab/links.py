@@ -163,6 +163,8 @@ class Change(BothWays):
     at_ns: Annotated[int, duration("an instant")] = Field(validation_alias="at")
     link: Text
     """Its endpoints, as `a -- b` or `a:eth0 -- b:eth0`."""
+    down: Annotated[bool, BeforeValidator(syntax.parse_flag)] | None = None
+    """Whether both interfaces are down from then on; None: as before."""
 
     def layers(self, which: Way) -> tuple[Part, ...]:
         """What it sets of one direction, as layers for `effective`."""

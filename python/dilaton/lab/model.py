@@ -36,11 +36,31 @@ Text = Annotated[str, BeforeValidator(syntax.parse_text)]
 Path = Annotated[str, BeforeValidator(syntax.parse_path)]
 
 
+class Auto(Part):
+    """How a TDF that follows the load does so."""
+
+    min: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_auto_tdf)] = None
+    """None: 1, on the wall drive 1/10."""
+    max: Annotated[InstanceOf[Fraction], BeforeValidator(units.parse_tdf)] = Fraction(100)
+    start: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_auto_tdf)] = None
+    """None: what the links of the lab will need on an ordinary host."""
+    target: Annotated[float, BeforeValidator(syntax.parse_target)] = 0.8
+    """The busy fraction to aim at."""
+    epoch_ns: Annotated[int, duration("an epoch")] = Field(default=100_000_000, validation_alias="epoch")
+    policy: Annotated[Literal["lateness", "pads15"], BeforeValidator(syntax.parse_policy)] = "lateness"
+
+
 class Time(Part):
     """What drives virtual time, the dilation factor (host seconds per virtual second), exact, and a highest speed."""
 
     drive: Annotated[Literal["wall", "work", "event"], BeforeValidator(syntax.parse_drive)] = "work"
-    tdf: Annotated[InstanceOf[Fraction], BeforeValidator(units.parse_tdf)] = Fraction(1)
+    tdf: Annotated[InstanceOf[Fraction] | Literal["auto"], BeforeValidator(syntax.parse_tdf)] = Fraction(1)
+    """`auto`: it follows the load."""
+    auto: Auto = Auto()
+    on_violation: Annotated[
+        Literal["continue", "hold", "fail", "retry"], BeforeValidator(syntax.parse_on_violation)
+    ] = "continue"
+    """What follows when fidelity is out of bounds while the lab runs."""
     max_speed: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_max_speed)] = None
     """Virtual seconds per host second that are not exceeded, idle time included; None: no bound."""
 

@@ -80,6 +80,34 @@ def parse_drive(value: object) -> object:
     return parse_choice(value, "a drive", ("wall", "work", "event"))
 
 
+def parse_tdf(value: object) -> object:
+    """Reads a time dilation factor, or `auto`."""
+    return "auto" if value == "auto" else units.parse_tdf(value)
+
+
+def parse_auto_tdf(value: object) -> Fraction | None:
+    """Reads a time dilation factor that may be left to Dilaton."""
+    return None if value is None else units.parse_tdf(value)
+
+
+def parse_target(value: object) -> float:
+    """Reads a busy fraction to aim at: more than 0 % and less than 100 %."""
+    target = float(units.parse_ratio(value, "a target"))
+    if not 0 < target < 1:
+        raise ValueError(f"{units.shown(value)}: a target is a busy fraction, more than 0% and less than 100%")
+    return target
+
+
+def parse_policy(value: object) -> object:
+    """Reads how the time dilation factor follows the load."""
+    return parse_choice(value, "a policy", ("lateness", "pads15"))
+
+
+def parse_on_violation(value: object) -> object:
+    """Reads what follows when fidelity is out of bounds."""
+    return parse_choice(value, "what can follow a violation", ("continue", "hold", "fail", "retry"))
+
+
 def parse_max_speed(value: object) -> Fraction | None:
     """Reads how fast virtual time may run at most."""
     return None if value is None else units.parse_factor(value, "the highest speed")

@@ -16,6 +16,8 @@ and the plan says which error matters:
   trip, as its probes wait for two of them (RFC 8985, section 7.2), nor programs from less than a tick of the kernel.
 - **Capacity.** A guest has one CPU. What waits for it waits, as in every queue, in the mean rho / (1 - rho) times as
   long as its service takes: at a busy fraction of 0.9 nine times. Beyond, the CPU is the bottleneck, not the network.
+- **Repetition.** On the event drive a program that spins is preempted where the host happens to be: the same seed may
+  give another run.
 - **Observation.** Packets that a capture dropped, and samples that were not taken or not in time, are not in the
   results.
 
@@ -28,20 +30,18 @@ up, and with it the busy fraction: this is what the advice is reckoned from.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dilaton.plan.model import Plan
+from dilaton.plan.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 Level = Literal["valid", "suspect", "invalid"]
 
 LATE_SHARE_MAX = 0.01
 """Of timers, that may be later than a bound."""
 
-DELAY_SHARE_MAX = 0.01
 DELAY_SHARE_INVALID = 0.1
-FRAMES_MAX = 1.0
 FRAMES_INVALID = 10.0
 LATE_SHARE_INVALID = 0.5
 """Of timers, that may be later than `FRAMES_INVALID` frames take."""
@@ -53,23 +53,6 @@ BUSY_MAX = 0.9
 BUSY_WANTED = 0.5
 """What the advice aims at."""
 
-ETHERNET_HEADER_BYTES = 14
-
-
-@dataclass(frozen=True)
-class Network:
-    """What the plan asks for that lateness can spoil; None where the lab has no such link.
-
-    Attributes:
-        delay_ns_min: The smallest delay of a direction of a link, with `delay_link`, which has it.
-        frame_ns_min: What a full frame takes on the fastest link with a rate, with `frame_link`.
-    """
-
-    delay_ns_min: int | None = None
-    delay_link: str = ""
-    frame_ns_min: float | None = None
-    frame_link: str = ""
-
 
 @dataclass(frozen=True)
 class Observation:
@@ -77,23 +60,27 @@ class Observation:
 
     Attributes:
         drive: `wall`, `work` or `event`.
-        tdf: Host seconds per virtual second.
+        tdf: Host seconds per virtual second; in the mean, when it followed the load.
         lateness_counts: Timers by lateness: bin 0 on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds.
         lateness_max_ns: The largest.
         busy: The share of virtual time in which the guest's CPU worked, 0..1; None when it is not known.
         packets_dropped: By captures, by the name of the interface.
         samples_lost: Samples that should have been taken, and were not.
         captures_ended: Captures that ended before the run did, with the reason.
+        spinning: Programs that spun on the event drive, with their nodes.
+        is_adaptive: Whether the TDF followed the load.
     """
 
     drive: str
     tdf: float
-    lateness_counts: Sequence[int]
-    lateness_max_ns: int
+    lateness_counts: Sequence[int] = ()
+    lateness_max_ns: int = 0
     busy: float | None = None
     packets_dropped: tuple[tuple[str, int], ...] = ()
     samples_lost: int = 0
     captures_ended: tuple[tuple[str, str], ...] = ()
+    spinning: tuple[str, ...] = ()
+    is_adaptive: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,21 +109,11 @@ class Verdict:
     level: Level
     reasons: tuple[Reason, ...] = ()
 
-
-def network_of(plan: Plan) -> Network:
-    """What lateness can spoil in a plan."""
-    delays, frames = [], []
-    for node in plan.nodes:
-        for interface in node.interfaces:
-            name = f"{node.name}:{interface.name}"
-            egress = interface.egress
-            if egress.delay_ns:
-                delays.append((egress.delay_ns, name))
-            if egress.rate_bit_per_s:
-                bits = (interface.mtu + ETHERNET_HEADER_BYTES) * 8
-                frames.append((bits * 1e9 / egress.rate_bit_per_s, name))
-    delay, frame = min(delays, default=(None, "")), min(frames, default=(None, ""))
-    return Network(delay[0], delay[1], frame[0], frame[1])
+    @classmethod
+    def of(cls, reasons: Iterable[Reason]) -> Verdict:
+        """The verdict for these reasons."""
+        ordered = sorted(reasons, key=lambda reason: reason.level != "invalid")
+        return cls(ordered[0].level if ordered else "valid", tuple(ordered))
 
 
 def judge(network: Network, seen: Observation) -> Verdict:
@@ -149,9 +126,9 @@ def judge(network: Network, seen: Observation) -> Verdict:
         *(_dropped(name, count) for name, count in seen.packets_dropped if count),
         *(_ended(name, why) for name, why in seen.captures_ended),
         _samples(seen),
+        *map(_spun, seen.spinning),
     ]
-    reasons = sorted((reason for reason in found if reason), key=lambda reason: reason.level != "invalid")
-    return Verdict(reasons[0].level if reasons else "valid", tuple(reasons))
+    return Verdict.of(reason for reason in found if reason)
 
 
 def share_later(counts: Sequence[int], bound_ns: float) -> float:
@@ -171,11 +148,13 @@ def share_later(counts: Sequence[int], bound_ns: float) -> float:
 
 def lateness_of_share(counts: Sequence[int], share: float) -> float:
     """The lateness, in virtual nanoseconds, that `share` of the timers exceed: the inverse of `share_later`."""
-    low, high = 0.0, 2.0 ** len(counts)
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if share_later(counts, middle) > share else (low, middle)
-    return high
+    left = share * sum(counts)
+    for number in range(len(counts) - 1, 0, -1):
+        if counts[number] > left:
+            high = 2.0**number
+            return high - left / counts[number] * high / 2
+        left -= counts[number]
+    return 0.0
 
 
 def _delay(network: Network, seen: Observation) -> Reason | None:
@@ -223,7 +202,7 @@ def _busy(seen: Observation) -> Reason | None:
         return None
     what = f"the guest's CPU was busy {_percent(seen.busy)} of the time: what it forwards and computes waits for it"
     factor = seen.busy / BUSY_WANTED
-    advice = f"raise tdf to {_tdf(seen.tdf * factor)}, or do less in the lab"
+    advice = f"{_raised(seen, factor)}, or do less in the lab"
     return Reason("suspect", what, seen.busy, BUSY_MAX, "ratio", advice)
 
 
@@ -244,10 +223,23 @@ def _samples(seen: Observation) -> Reason | None:
     return Reason("suspect", what, seen.samples_lost, 0, "samples", "raise tdf, or sample less often")
 
 
+def _spun(program: str) -> Reason:
+    what = (
+        f"{program}: used 5 s of CPU time without entering the kernel, and was then preempted as the host's clock went"
+    )
+    advice = "use the work drive for programs that wait in a loop; if it only computes, the run may not be repeatable"
+    return Reason("suspect", what, 5, 5, "s", advice)
+
+
 def _raise(seen: Observation, factor: float) -> str:
     """What to do about lateness that is `factor` times what it may be."""
-    advice = f"raise tdf to {_tdf(seen.tdf * factor)}"
+    advice = _raised(seen, factor)
     return f"{advice}, or use the work drive" if seen.drive == "wall" else advice
+
+
+def _raised(seen: Observation, factor: float) -> str:
+    tdf = _tdf(seen.tdf * factor)
+    return f"write tdf: {tdf} in place of auto" if seen.is_adaptive else f"raise tdf to {tdf}"
 
 
 def _tdf(wanted: float) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dilaton.lab.impairments import Distribution
 from dilaton.lab.links import WAYS, Change, Direction, Link, Way, effective, find_link
 from dilaton.lab.model import Lab
-from dilaton.plan.links import egress, shape
+from dilaton.plan.links import Shape, egress, shape
 from dilaton.plan.model import EndChange, LinkChange
 from dilaton.plan.queues import Egress
 from dilaton.plan.tables import table
@@ -21,26 +21,54 @@ class State:
 
     at_ns: int
     egress: tuple[Egress, Egress]
+    up: bool = True
+
+
+class Course:
+    """What a link is in the course of time, from some instant on.
+
+    Attributes:
+        shapes: The shape of each direction, the same in all states.
+        states: In the order of time.
+    """
+
+    def __init__(
+        self, link: Link, changes: Sequence[Change], since_ns: int = 0, used: Mapping[Way, Shape] | None = None
+    ) -> None:
+        """Plans the states of a link.
+
+        Args:
+            link: As the lab has it.
+            changes: Its changes, in the order of time; those of one instant in the order in which they count.
+            since_ns: When the first state begins.
+            used: The shapes that the directions have already, which are kept where they serve.
+        """
+        later = {at for at in (*(change.at_ns for change in changes), *_steps(link)) if at > since_ns}
+        instants = [since_ns, *sorted(later)]
+        timeline = {way: [_direction(link, changes, way, at) for at in instants] for way in WAYS}
+        self.shapes = {way: shape(timeline[way], used[way] if used else None) for way in WAYS}
+        self.states: list[State] = []
+        for number, at in enumerate(instants):
+            now = {way: timeline[way][number] for way in WAYS}
+            round_trip_ns = sum(direction.delay_ns for direction in now.values())
+            a, b = (egress(now[way], self.shapes[way], link.mtu, round_trip_ns) for way in WAYS)
+            state = State(at, (a, b), _is_up(changes, at))
+            if not self.states or (self.states[-1].egress, self.states[-1].up) != (state.egress, state.up):
+                self.states.append(state)
+
+    def at(self, instant_ns: int) -> State:
+        """The state at an instant that is not before the first."""
+        return [state for state in self.states if state.at_ns <= instant_ns][-1]
 
 
 def states(link: Link, changes: Sequence[Change]) -> list[State]:
-    """All states of a link, the first at 0.
+    """All states of a link, the first at 0; args as for `Course`."""
+    return Course(link, changes).states
 
-    Args:
-        link: As the lab has it.
-        changes: Its changes, in the order of time; those of one instant in the order in which they count.
-    """
-    instants = sorted({0} | {change.at_ns for change in changes} | set(_steps(link)))
-    timeline = {way: [_direction(link, changes, way, at) for at in instants] for way in WAYS}
-    shapes = {way: shape(timeline[way]) for way in WAYS}
-    found: list[State] = []
-    for number, at in enumerate(instants):
-        now = {way: timeline[way][number] for way in WAYS}
-        round_trip_ns = sum(direction.delay_ns for direction in now.values())
-        a, b = (egress(now[way], shapes[way], link.mtu, round_trip_ns) for way in WAYS)
-        if not found or found[-1].egress != (a, b):
-            found.append(State(at, (a, b)))
-    return found
+
+def _is_up(changes: Sequence[Change], at_ns: int) -> bool:
+    said = [change.down for change in changes if change.at_ns <= at_ns and change.down is not None]
+    return not (said and said[-1])
 
 
 def _steps(link: Link) -> list[int]:
@@ -59,11 +87,17 @@ def _direction(link: Link, changes: Sequence[Change], way: Way, at_ns: int) -> D
     return direction.model_copy(update={"trace": None, "rate_bit_per_s": rate})
 
 
-def states_of_links(lab: Lab) -> list[list[State]]:
-    """The states of each link of a lab."""
+def changes_of_links(lab: Lab) -> dict[int, list[Change]]:
+    """The changes of each link that has any, in the order of time, by its position in the lab."""
     changes: dict[int, list[Change]] = {}
     for change in sorted(lab.changes, key=lambda change: change.at_ns):
         changes.setdefault(find_link(change.link, lab.links), []).append(change)
+    return changes
+
+
+def states_of_links(lab: Lab) -> list[list[State]]:
+    """The states of each link of a lab."""
+    changes = changes_of_links(lab)
     return [states(link, changes.get(number, [])) for number, link in enumerate(lab.links)]
 
 
@@ -80,16 +114,17 @@ def changes_of(link: Link, found: Sequence[State]) -> list[LinkChange]:
             at_ns=after.at_ns,
             link=link.name,
             ends=[
-                EndChange(node=end.node, interface=end.interface, egress=new)
+                EndChange(node=end.node, interface=end.interface, egress=new, up=after.up)
                 for end, old, new in zip(link.endpoints, before.egress, after.egress, strict=True)
-                if old != new
+                if old != new or before.up != after.up
             ],
         )
         for before, after in itertools.pairwise(found)
+        if (before.egress, before.up) != (after.egress, after.up)
     ]
 
 
-def _directions(lab: Lab) -> Iterator[Direction]:
+def directions_of(lab: Lab) -> Iterator[Direction]:
     """The parameters of every direction as it begins, and what changes write."""
     for link in lab.links:
         yield from (link.direction(way) for way in WAYS)
@@ -97,15 +132,15 @@ def _directions(lab: Lab) -> Iterator[Direction]:
         yield from (effective(*change.layers(way)) for way in WAYS)
 
 
-def tables_of(lab: Lab) -> dict[str, list[int]]:
-    """The tables of all distributions that are used."""
-    used = {direction.delay.distribution for direction in _directions(lab)}
+def tables_of(directions: Iterable[Direction]) -> dict[str, list[int]]:
+    """The tables of all distributions that directions use."""
+    used = {direction.delay.distribution for direction in directions}
     if used == {Distribution("uniform")}:
         return {}
     return {one.name: list(one.table or table(one.name)) for one in sorted(used, key=lambda one: one.name)}
 
 
-def traces_of(lab: Lab) -> dict[str, list[int]]:
+def traces_of(directions: Iterable[Direction]) -> dict[str, list[int]]:
     """All delivery traces."""
-    traces = [direction.trace.file for direction in _directions(lab) if direction.trace is not None]
+    traces = [direction.trace.file for direction in directions if direction.trace is not None]
     return {trace.name: list(trace.opportunities_ms) for trace in traces if trace is not None}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import PurePosixPath
 
 from dilaton.lab.model import Lab
 from dilaton.plan.changes import State
 from dilaton.plan.links import ETHERNET_HEADER_BYTES, held_bytes
-from dilaton.plan.model import Guest
+from dilaton.plan.model import Guest, Tdf
 from dilaton.plan.queues import Egress
 
 GUEST = "guest0"
@@ -49,15 +51,21 @@ PAGE_BYTES = 4096
 BUILT_IN_CONGESTION_CONTROLS = ("cubic", "reno")
 
 
-def guest(lab: Lab, kind_modules: Iterable[str], states: Sequence[Sequence[State]]) -> Guest:
-    """The guest of a lab, whose kinds of nodes need these modules and whose links have these states."""
-    found = _link_modules(one for of_link in states for state in of_link for one in state.egress)
+def guest(lab: Lab, tdf: Tdf, kind_modules: Iterable[str], states: Sequence[Sequence[State]]) -> Guest:
+    """The guest of a lab: with its TDF at the start, the modules of its kinds of nodes, and what its links become."""
+    found = link_modules(one for of_link in states for state in of_link for one in state.egress)
     modules = [*MODULES, *found, *kind_modules, *_congestion_controls(lab)]
     memory = memory_bytes(lab, states)
-    return Guest(name=GUEST, memory_bytes=memory, modules=modules, sysctls=_sysctls(memory))
+    return Guest(
+        name=GUEST,
+        memory_bytes=memory,
+        tdf=tdf,
+        modules=modules,
+        sysctls=_sysctls(memory),
+    )
 
 
-def _link_modules(found: Iterable[Egress]) -> list[str]:
+def link_modules(found: Iterable[Egress]) -> list[str]:
     """The modules of what links do, so that one that is missing is noticed before the run."""
     modules: set[str] = set()
     for egress in found:
@@ -95,6 +103,9 @@ def memory_bytes(lab: Lab, states: Sequence[Sequence[State]]) -> int:
 
 
 def _congestion_controls(lab: Lab) -> list[str]:
-    """The modules of the TCP congestion controls that nodes choose."""
+    """The modules of the TCP congestion controls that nodes choose, or iperf3 for its connections."""
     chosen = {node.sysctls.get("net/ipv4/tcp_congestion_control", "") for node in lab.nodes.values()}
+    for process in lab.run:
+        if PurePosixPath(process.argv[0]).name == "iperf3":
+            chosen |= {name for flag, name in pairwise(process.argv) if flag in ("-C", "--congestion")}
     return [f"tcp_{name}" for name in sorted(chosen - {"", *BUILT_IN_CONGESTION_CONTROLS})]

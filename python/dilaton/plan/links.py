@@ -104,20 +104,32 @@ class Shape:
     """Whether even a uniform distribution is given as a table, since it follows another one."""
 
 
-def shape(states: Sequence[Direction]) -> Shape:
-    """The shape that serves all states of a direction."""
+def shape(states: Sequence[Direction], used: Shape | None = None) -> Shape:
+    """The shape that serves all states of a direction.
+
+    Args:
+        states: All that are to come.
+        used: The shape that it has already, of which all is kept that serves, so that little is made anew and little
+            that waits is lost.
+    """
     rates = {state.rate_bit_per_s for state in states}
+    fits_netem = all(_fits_netem(state) for state in states)
+    kept = used.queue if used else "none"
     if any(state.trace is not None for state in states):
         queue: QueueKind = "trace"
-    elif rates == {None}:
+    elif rates == {None} and kept != "shaped":
         queue = "none"
-    elif len(rates) == 1 and all(_fits_netem(state) for state in states):
+    elif fits_netem and (kept == "netem" or (len(rates) == 1 and kept != "shaped")):
         queue = "netem"
     else:
         queue = "shaped"
-    wire = queue != "none" or any(_has_wire(state) for state in states)
     htb = any((rate or units.RATE_MAX) > HFSC_RATE_MAX for rate in rates)
-    return Shape(wire, queue, htb, has_table=any(state.delay.distribution.name != "uniform" for state in states))
+    return Shape(
+        wire=queue != "none" or any(_has_wire(state) for state in states) or bool(used and used.wire),
+        queue=queue,
+        htb=htb or bool(used and used.htb),
+        has_table=any(state.delay.distribution.name != "uniform" for state in states) or bool(used and used.has_table),
+    )
 
 
 def _fits_netem(state: Direction) -> bool:

@@ -24,6 +24,16 @@ class Tdf(Part):
     numerator: int = Field(gt=0)
     denominator: int = Field(gt=0)
 
+    @classmethod
+    def of(cls, value: Fraction) -> Tdf:
+        """That factor."""
+        return cls(numerator=value.numerator, denominator=value.denominator)
+
+    @property
+    def ratio(self) -> Fraction:
+        """As a number."""
+        return Fraction(self.numerator, self.denominator)
+
 
 class Speed(Part):
     """Virtual seconds per host second, as the exact ratio numerator / denominator."""
@@ -37,12 +47,31 @@ class Speed(Part):
         return cls(numerator=value.numerator, denominator=value.denominator)
 
 
+class Watch(Part):
+    """How a run is watched while it goes: what each epoch shows decides the TDF of the next, from `least` to `most`.
+
+    Of a TDF that stays they are both that TDF.
+    """
+
+    policy: Literal["lateness", "pads15"]
+    least: Tdf
+    most: Tdf
+    target: float = Field(gt=0, lt=1)
+    """The busy fraction to aim at."""
+    epoch_ns: int = Field(gt=0)
+    """Virtual time."""
+    on_violation: Literal["continue", "hold", "fail", "retry"]
+    """What follows when fidelity is out of bounds."""
+
+
 class Time(Part):
-    """What drives virtual time, and how fast; `max_speed` bounds it, idle time included."""
+    """What drives virtual time, and how fast, at the start; `max_speed` bounds it, idle time included."""
 
     drive: Literal["wall", "work", "event"]
     tdf: Tdf
     max_speed: Speed | None = None
+    watch: Watch | None = None
+    """None: nothing is watched, and the TDF stays."""
 
 
 class Neighbour(Part):
@@ -90,14 +119,6 @@ class OwnFile(Part):
     text: str
 
 
-class Bind(Part):
-    """A directory of this machine that a node sees at its own path, also where nodes have a place of their own."""
-
-    path: str
-    writable: bool
-    """Whether what the node writes there is kept; else it is in the node's memory, like all that it writes."""
-
-
 class Bridge(Part):
     """A kernel bridge over all interfaces of a node."""
 
@@ -123,7 +144,6 @@ class Node(Part):
     loopback: list[str]
     """Addresses of the interface `lo` besides 127.0.0.1 and ::1, with prefix length."""
     files: list[OwnFile]
-    binds: list[Bind]
     routes: list[Route]
     sysctls: dict[str, str]
     """Written below /proc/sys in the node, keys with slashes, e.g. `net/ipv4/ip_forward`."""
@@ -143,12 +163,38 @@ class Link(Part):
     ends: tuple[End, End]
 
 
+class WireEnd(Part):
+    """Where a wire ends."""
+
+    guest: str
+    device: str
+    """The guest's network device, as `vec0`."""
+
+
+class Wire(Part):
+    """What carries frames between two guests, both ways; the pairs here are of a to b and of b to a.
+
+    A frame arrives exactly its delay after it was sent. Its other delays, losses and queues are in the egress of the
+    interfaces, as for links within a guest.
+    """
+
+    link: str | None
+    """Whose frames; None: those by which the agents of the two guests tell each other of their processes."""
+    ends: tuple[WireEnd, WireEnd]
+    """In the order of the link's ends."""
+    delays_ns: tuple[Nanoseconds, Nanoseconds]
+    ring_bytes: tuple[int, int]
+    """Room for what is under way."""
+
+
 class EndChange(Part):
     """The complete new state of one end of a link."""
 
     node: str
     interface: str
     egress: Egress
+    up: bool
+    """Whether the interface is up; one that comes up again gets its addresses, neighbours and routes anew."""
 
 
 class LinkChange(Part):
@@ -157,6 +203,18 @@ class LinkChange(Part):
     at_ns: Nanoseconds
     link: str
     ends: list[EndChange] = Field(min_length=1)
+
+
+class LinkUpdate(Part):
+    """What a link becomes while a run goes on, in place of all that was planned for it; a document of its own."""
+
+    link: str
+    modules: list[str]
+    """Kernel modules that this takes and the plan does not name."""
+    tables: dict[str, list[int]]
+    """As `Plan.tables`, of those that this uses."""
+    changes: list[LinkChange]
+    """In the order of time; those at 0, or whose instant has passed, happen at once."""
 
 
 class HostsEntry(Part):
@@ -229,6 +287,8 @@ class Guest(Part):
 
     name: str
     memory_bytes: int
+    tdf: Tdf
+    """Of its clock, when the run begins: how much faster than a core of the host its CPU is."""
     modules: list[str]
     """Kernel modules to load, in this order; their dependencies come by themselves."""
     sysctls: dict[str, str]
@@ -285,6 +345,7 @@ class Plan(Part):
     guests: list[Guest]
     nodes: list[Node]
     links: list[Link]
+    wires: list[Wire]
     tables: dict[str, list[int]]
     """Distribution tables of netem by name: quantiles of the variation in 1/8192 of the jitter."""
     traces: dict[str, list[int]]

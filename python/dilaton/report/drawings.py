@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dilaton.measure.packets.tcp import flow_packets, round_trips, tcp_flows, times_between_packets
-from dilaton.measure.verdict import network_of
+from dilaton.plan.bounds import network_of
+from dilaton.report.figures.adaptation import draw_adaptation
 from dilaton.report.figures.bands import Band, bands_of
 from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.distributions import draw_lateness, ecdfs
@@ -58,7 +59,14 @@ def _samples(run: Run) -> Iterator[Drawing]:
 
 
 def _bands(run: Run) -> list[Band]:
-    return bands_of(run.processes, run.events, run.record.time.virtual_s)
+    return bands_of(run.processes, run.events, run.record.time.virtual_s) + _out_of_bounds(run)
+
+
+def _out_of_bounds(run: Run) -> list[Band]:
+    """When the fidelity of a run that was watched was out of bounds."""
+    adaptation = run.record.fidelity.adaptation if run.record.fidelity else None
+    spans = adaptation.out_of_bounds if adaptation else []
+    return [Band("", span.begin_s, span.end_s, is_out_of_bounds=True) for span in spans]
 
 
 def _captures(run: Run) -> Iterator[Drawing]:
@@ -109,12 +117,15 @@ def _processes(run: Run) -> Iterator[Drawing]:
     intervals = {name: each["intervals"] for name, each in results.items() if each.get("intervals")}
     starts = {process.name: process.start_s or 0.0 for process in run.record.processes}
     if intervals:
-        yield draw_intervals(intervals, starts)
+        yield draw_intervals(intervals, starts, _out_of_bounds(run))
 
 
 def _clock(run: Run) -> Iterator[Drawing]:
     fidelity = run.record.fidelity
     if fidelity and sum(fidelity.lateness_ns_counts) and run.plan:
-        yield draw_lateness(fidelity.lateness_ns_counts, network_of(run.plan))
+        yield draw_lateness(fidelity.lateness_ns_counts, network_of(run.plan.nodes))
+    if len(run.epochs) and run.plan:
+        bound_ns = network_of(run.plan.nodes).late_ns_max
+        yield draw_adaptation(run.epochs, None if bound_ns is None else bound_ns / 1e3, _bands(run))
     if len(run.clock) > 1:
         yield draw_clocks(run.clock)

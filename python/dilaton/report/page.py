@@ -59,6 +59,7 @@ def render(run: Run, drawings: Sequence[Drawing], missing: Sequence[str]) -> str
     return environment.get_template("report.html.j2").render(
         record=record,
         verdict=record.verdict,
+        adaptation=record.fidelity.adaptation if record.fidelity else None,
         verdict_colour=LEVELS[record.verdict.level] if record.verdict else "#777777",
         speed=record.time.virtual_s / record.time.host_s if record.time.host_s else 0.0,
         checks=[(check, quantity(check.text, check.value)) for check in record.checks],

@@ -13,34 +13,33 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from fractions import Fraction
-from typing import Any
 
 from dilaton.host.clock_page import Orders
 from dilaton.host.errors import GuestError
-from dilaton.host.guest import Guest
+from dilaton.host.guests import Guests
 from dilaton.lab import units
 from dilaton.measure import numbers
 from dilaton.plan.model import Time
-from dilaton.run.control import ControlError, Handler, Request, Result
+from dilaton.run.control import ControlError, Handler, Request, Result, argument
 from dilaton.run.model import ClockChange
 
 
 class ClockControl:
     """The clock of a run, for those who steer it."""
 
-    def __init__(self, guest: Guest, zero_ns: int, planned: Time, told: Callable[[ClockChange], None]) -> None:
-        """Takes the clock of `guest`, which is held.
+    def __init__(self, guests: Guests, planned: Time, told: Callable[[ClockChange], None]) -> None:
+        """Takes the clock of `guests`, which are held.
 
         Args:
-            guest: Whose clock it is.
-            zero_ns: The run's virtual 0 in the guest's time.
+            guests: Whose clock it is.
             planned: What drives it, and how fast.
             told: Learns of every change.
         """
-        self._guest = guest
-        self._zero_ns = zero_ns
+        self._guests = guests
         self._drive = planned.drive
-        self._tdf = Fraction(planned.tdf.numerator, planned.tdf.denominator)
+        self._tdf = planned.tdf.ratio
+        self.is_steered = False
+        """Whether somebody has given the run a TDF, which it keeps from then on."""
         speed = planned.max_speed
         self._max_speed = None if speed is None else Fraction(speed.numerator, speed.denominator)
         self._told = told
@@ -60,6 +59,11 @@ class ClockControl:
             "clock.tdf": self._on_tdf,
         }
 
+    @property
+    def tdf(self) -> Fraction:
+        """The present TDF; of a held clock, that with which it will go on."""
+        return self._tdf
+
     def state(self) -> Result:
         """Both clocks, the pace, and whether virtual time stands still."""
         now = self._now("")
@@ -67,7 +71,7 @@ class ClockControl:
             "virtual_s": now.virtual_s,
             "host_s": now.host_s,
             "tdf": float(self._tdf),
-            "held": self._guest.page.is_held(time.monotonic_ns()),
+            "held": self._guests.is_held(),
             "drive": self._drive,
             "steered_by": self._steered_by,
             "max_speed": None if self._max_speed is None else float(self._max_speed),
@@ -78,8 +82,7 @@ class ClockControl:
         if hold_at_ns is None:
             await self.release("released")
             return
-        end_ns = self._zero_ns + hold_at_ns
-        await self._guest.order(Orders(self._tdf, self._drive, end_ns, self._max_speed))
+        await self._guests.order(Orders(self._tdf, self._drive, hold_at_ns, self._max_speed))
         self._first_hold = asyncio.create_task(self._hold_at(hold_at_ns))
 
     async def _hold_at(self, at_ns: int) -> None:
@@ -96,7 +99,7 @@ class ClockControl:
         """Lets virtual time go on from where it is."""
         # The instant is read before: a clock that goes on is seconds further when the order is known to be followed.
         at = self._now(reason)
-        await self._guest.release(self._tdf, self._drive, self._max_speed)
+        await self._guests.order(Orders(self._tdf, self._drive, None, self._max_speed))
         self._tell_running(at)
 
     async def until(self, at_ns: int, reason: str) -> None:
@@ -107,23 +110,38 @@ class ClockControl:
             GuestError: the guest has ended.
         """
         async with self._steering(reason):
-            now = self._now(reason)
-            if at_ns / 1e9 < now.virtual_s:
-                asked, reached = numbers.duration(at_ns / 1e9), numbers.duration(now.virtual_s)
+            now, latest_ns = self._now(reason), self._guests.latest_ns()
+            if at_ns < latest_ns:
+                asked, reached = numbers.duration(at_ns / 1e9), numbers.duration(latest_ns / 1e9)
                 raise ControlError(f"{asked}: virtual time is already at {reached}, and never goes back")
             self._tell_running(now)
-            await self._guest.run_until(self._zero_ns + at_ns, self._tdf)
+            await self._guests.run_until(at_ns, self._tdf)
             self._log("held")
 
+    async def hold(self, reason: str) -> None:
+        """Stops virtual time where it is."""
+        await self._guests.hold()
+        self._log(reason)
+
+    async def adapt(self, tdf: Fraction, reason: str) -> None:
+        """Changes the TDF as the load asks for, unless somebody has given the run one."""
+        if not self.is_steered:
+            await self._set_tdf(tdf, f": {reason}")
+
+    def note(self, what: str) -> None:
+        """Tells of something that does not change the clock, among what changes it."""
+        self._log(what)
+
+    async def _set_tdf(self, tdf: Fraction, reason: str) -> None:
+        await self._guests.set_tdf(tdf)
+        self._tdf = tdf
+        self._log(f"TDF {numbers.tdf(tdf)}{reason}")
+
     def _now(self, reason: str) -> ClockChange:
-        host_ns = time.monotonic_ns()
-        line = self._guest.page.timeline()
-        virtual_ns = max(0, self._guest.page.virtual_ns(host_ns) - self._zero_ns)
-        held = line.tdf is None or self._zero_ns + virtual_ns >= line.end_ns
         return ClockChange(
-            virtual_s=virtual_ns / 1e9,
-            host_s=(host_ns - self._released_ns) / 1e9,
-            tdf=None if held else float(self._tdf),
+            virtual_s=self._guests.now_ns() / 1e9,
+            host_s=(time.monotonic_ns() - self._released_ns) / 1e9,
+            tdf=None if self._guests.is_held() else float(self._tdf),
             reason=reason,
         )
 
@@ -150,8 +168,7 @@ class ClockControl:
         return self.state()
 
     async def _on_hold(self, _: Request) -> Result:
-        await self._guest.hold()
-        self._log("held")
+        await self.hold("held")
         return self.state()
 
     async def _on_release(self, _: Request) -> Result:
@@ -160,29 +177,19 @@ class ClockControl:
         return self.state()
 
     async def _on_until(self, request: Request) -> Result:
-        at_ns = _argument(request, "at", units.parse_duration)
+        at_ns = argument(request, "at", units.parse_duration)
         await self.until(at_ns, f"until {numbers.duration(at_ns / 1e9)}")
         return self.state()
 
     async def _on_step(self, _: Request) -> Result:
         async with self._steering("step"):
-            await self._guest.step(self._tdf)
+            await self._guests.step(self._tdf)
             self._log("stepped")
         return self.state()
 
     async def _on_tdf(self, request: Request) -> Result:
-        tdf = _argument(request, "tdf", units.parse_tdf)
+        tdf = argument(request, "tdf", units.parse_tdf)
         async with self._steering("tdf"):
-            await self._guest.set_tdf(tdf)
-            self._tdf = tdf
-            self._log(f"TDF {numbers.tdf(tdf)}")
+            self.is_steered = True
+            await self._set_tdf(tdf, "")
         return self.state()
-
-
-def _argument(request: Request, name: str, parse: Callable[[Any], Any]) -> Any:
-    try:
-        return parse(request[name])
-    except KeyError:
-        raise ControlError(f"{name} is missing") from None
-    except ValueError as error:
-        raise ControlError(f"{name}: {error}") from error

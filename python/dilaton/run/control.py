@@ -113,6 +113,20 @@ async def _handle(line: bytes, handlers: Mapping[str, Handler]) -> Result:
     return await handlers[verb](request)
 
 
+def argument(request: Request, name: str, parse: Callable[[Any], Any]) -> Any:
+    """An argument of a request, as `parse` reads it.
+
+    Raises:
+        ControlError: it is missing, or `parse` refuses it.
+    """
+    try:
+        return parse(request[name])
+    except KeyError:
+        raise ControlError(f"{name} is missing") from None
+    except (ValueError, TypeError) as error:
+        raise ControlError(f"{name}: {error}") from error
+
+
 class Client:
     """A connection to a run, from another process. Blocking; closed at the end of its `with`."""
 

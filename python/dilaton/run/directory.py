@@ -2,8 +2,11 @@
 
 ```text
 lab.yaml  plan.json  run.json  events.jsonl  clock.csv
+link-updates/<n>.json                      what the agent was told of links while the run went on
 nodes/<node>/<process>.stdout|.stderr      written by the guest itself
 guest/<guest>.log                          the kernel's console
+epochs.csv                                 of a run that is watched: what each epoch showed
+attempt-<n>/                               all of that, of an attempt after which it was begun again
 ```
 """
 
@@ -12,6 +15,9 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+
+ATTEMPT = "attempt-"
+"""And its number: what a run has left that was begun again."""
 
 RESERVE_BYTES = 1 << 20
 """Kept aside at the start of a run, so that a full disk does not keep its record from being written at the end."""
@@ -44,13 +50,29 @@ class RunDir:
             self.path.mkdir(parents=True, exist_ok=True)
             if any(self.path.iterdir()):
                 raise RunDirError(f"{path}: the run directory is not empty; --out takes a new or an empty directory")
-            (self.path / "nodes").mkdir()
-            (self.path / "guest").mkdir()
-            self._reserve = self.path / "guest" / ".reserve"
-            with self._reserve.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+            self._prepare()
         except OSError as error:
             raise RunDirError(f"{path}: the run directory cannot be made: {error.strerror}") from error
+
+    def _prepare(self) -> None:
+        (self.path / "nodes").mkdir()
+        (self.path / "guest").mkdir()
+        self._reserve = self.path / "guest" / ".reserve"
+        with self._reserve.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+
+    def set_aside(self, number: int) -> None:
+        """Moves what attempt `number` has left into a directory of its own, and prepares for the next.
+
+        Raises:
+            OSError: it cannot be moved.
+        """
+        left = [path for path in self.path.iterdir() if not path.name.startswith(ATTEMPT)]
+        aside = self.path / f"{ATTEMPT}{number}"
+        aside.mkdir()
+        for path in left:
+            path.rename(aside / path.name)
+        self._prepare()
 
     def is_full(self) -> bool:
         """Whether the disk has no space left for what the guest writes."""

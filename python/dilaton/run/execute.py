@@ -7,40 +7,53 @@ prepare ──► boot ──► ready ──► running ──► collecting �
                   links     armed
 ```
 
-Every state is written to `run.json` when it begins. Whatever ends a run, an exception included, ends the guest with it:
-`Guest.close` kills the jail, and everything in the jail lives in its process and mount namespaces.
+Every state is written to `run.json` when it begins. Whatever ends a run, an exception included, ends the guests with
+it: `Guests.close` kills the jails, and everything in a jail lives in its process and mount namespaces.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol, TextIO, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from dilaton.host.clock_page import ClockPage
+from dilaton.host.channel import Message
 from dilaton.host.errors import GuestError
-from dilaton.host.guest import REPEATABLE_DATE_NS, Guest, Placement
-from dilaton.measure.lateness import summarise
+from dilaton.host.guest import REPEATABLE_DATE_NS
+from dilaton.host.guests import Guests
+from dilaton.host.kernel import Placement
+from dilaton.lab.model import Lab
+from dilaton.plan.bounds import network_of
 from dilaton.plan.model import Plan
 from dilaton.run import control
 from dilaton.run import record as records
+from dilaton.run.adaptive.ledger import Span
+from dilaton.run.adaptive.retry import ATTEMPTS_MAX, replanned
+from dilaton.run.adaptive.watch import Watch, explain
 from dilaton.run.clock_control import ClockControl
 from dilaton.run.clock_log import log_clock
 from dilaton.run.control import Handler, Request, Result
-from dilaton.run.directory import RunDir
-from dilaton.run.model import ClockChange, Fidelity, LatenessRecord
+from dilaton.run.directory import RunDir, replace_file
+from dilaton.run.fidelity import Tally, together
+from dilaton.run.link_control import LinkControl
+from dilaton.run.model import ClockChange, Fidelity, GuestFidelity
+from dilaton.run.observation import NOTHING_BESIDE
 from dilaton.run.record import Record, State
 
 Awaited = TypeVar("Awaited")
 
+SPINNING_LOOK_HOST_S = 0.25
+"""Host seconds between looks whether a program spins, on the event drive."""
+
 STOP_HOST_S_MAX = 15.0
-"""Host seconds that an interrupted run has to stop its processes before its guest is ended as it is."""
+"""Host seconds that an interrupted run has to stop its processes before its guests are ended as they are."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,9 @@ class Observer(Protocol):
     def clock_changed(self, change: ClockChange) -> None:
         """The clock was released, held, or got another pace."""
 
+    def begun_again(self, why: str, plan: Plan) -> None:
+        """The run was ended, and begins again from the start with another plan."""
+
 
 @dataclass(frozen=True)
 class RunClock:
@@ -90,43 +106,65 @@ class _Progress:
     """What has become of a run so far."""
 
     state: State = "prepare"
+    attempts: int = 1
     reason: str | None = None
     boot_host_s: float = 0.0
     host_s: float = 0.0
     virtual_s: float = 0.0
     guest_kernel: str = ""
     fidelity: Fidelity | None = None
+    guests: list[GuestFidelity] = field(default_factory=list)
     tdf_trace: list[ClockChange] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Source:
+    """The lab that a plan was compiled from: as it was read, and as it was written."""
+
+    lab: Lab
+    text: str
+
+
 async def execute(
-    plan: Plan, lab_text: str, run_dir: RunDir, observer: Observer, options: Options, *, stop: asyncio.Event
+    plan: Plan, source: Source, run_dir: RunDir, observer: Observer, options: Options, *, stop: asyncio.Event
 ) -> Record:
     """Runs `plan` and returns its record, which is also in `run.json`.
 
     Args:
         plan: what to run.
-        lab_text: the lab as it was given, kept in the run directory.
+        source: its lab, whose text is kept in the run directory.
         run_dir: where everything goes.
         observer: told of what happens.
         options: how.
         stop: set to end the run early, in good order; the run is then `aborted`.
     """
-    run = _Run(plan, run_dir, observer, options, stop)
-    try:
-        run_dir.write("lab.yaml", lab_text)
-        run_dir.write("plan.json", plan.model_dump_json(indent=1))
-        async with control.serve(run_dir.path, run.handlers):
-            await run.live()
-    except (GuestError, OSError) as error:
-        run.fail(str(error))
-    return run.conclude()
+    for attempt in itertools.count(1):
+        run = _Run(plan, source.lab, run_dir, observer, options, stop)
+        run.so_far.attempts = attempt
+        try:
+            run_dir.write("lab.yaml", source.text)
+            run_dir.write("plan.json", plan.model_dump_json(indent=1))
+            async with control.serve(run_dir.path, run.handlers):
+                await run.live()
+        except (GuestError, OSError) as error:
+            run.fail(str(error))
+        again = replanned(plan, run.violation) if run.violation and attempt < ATTEMPTS_MAX else None
+        record = run.conclude()
+        if again is None or record.state != "failed":
+            break
+        run_dir.set_aside(attempt)
+        plan = again
+        observer.begun_again(record.reason or "", plan)
+    return record
 
 
 class _Run:
-    def __init__(self, plan: Plan, run_dir: RunDir, observer: Observer, options: Options, stop: asyncio.Event) -> None:
+    def __init__(
+        self, plan: Plan, lab: Lab, run_dir: RunDir, observer: Observer, options: Options, stop: asyncio.Event
+    ) -> None:
         self.plan = plan
+        self.lab = lab
         self.run_dir = run_dir
         self.observer = observer
         self.options = options
@@ -134,6 +172,9 @@ class _Run:
         self.so_far = _Progress()
         self.is_repeatable = plan.time.drive == "event"
         self.steering: ClockControl | None = None
+        self.watch: Watch | None = None
+        self.violation: Span | None = None
+        """For which the run was ended."""
         self.handlers: dict[str, Handler] = {"show": self.on_show, "stop": self.on_stop}
         """What can be asked of the run, by verb; the parts of it that come up add theirs."""
 
@@ -150,98 +191,154 @@ class _Run:
         self.enter("prepare")
         begin = time.monotonic()
         self.enter("boot")
-        guest_plan = self.plan.guests[0]
         placement = Placement(self.run_dir.path, self.options.jailed)
         seed = self.plan.seed if self.is_repeatable else None
-        guest = await _unless(self.stop, Guest.start(guest_plan.name, guest_plan.memory_bytes, placement, seed))
-        if guest is None:
+        guests = await _unless(self.stop, Guests.boot(self.plan, placement, seed, self.observer.progress))
+        if guests is None:
             self.so_far.state, self.so_far.reason = "aborted", "interrupted while booting"
             return
         try:
-            self.so_far.guest_kernel = guest.kernel
-            if await _unless(self.stop, self.build(guest)) is None:
-                self.so_far.state, self.so_far.reason = "aborted", "interrupted while building"
-                return
+            self.so_far.guest_kernel = guests.all[0].kernel
             self.so_far.boot_host_s = time.monotonic() - begin
             self.enter("ready")
-            await self.run(guest)
+            await self.run(guests)
         finally:
-            await guest.close()
+            await guests.close()
 
-    async def build(self, guest: Guest) -> bool:
-        await guest.build(self.observer.progress)
-        return True
-
-    async def run(self, guest: Guest) -> None:
-        zero_ns = await guest.arm(REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns())
-        before = _Counters.of(guest.page)
+    async def run(self, guests: Guests) -> None:
+        await guests.arm(REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns())
+        tally = Tally(guests)
         released_ns = time.monotonic_ns()
-        self.steering = ClockControl(guest, zero_ns, self.plan.time, self.clock_changed)
-        self.handlers |= self.steering.handlers
+
+        def clock() -> RunClock:
+            return self.clock(guests, released_ns)
+
+        self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
+        links = LinkControl(self.lab, self.plan, self.run_dir, guests, clock)
+        while_running = self.steering.handlers | links.handlers
+        self.handlers |= while_running
         await self.steering.start(self.options.hold_at_ns)
         self.enter("running")
-        self.observer.released(lambda: self.clock(guest, zero_ns, released_ns))
-        stopper = asyncio.create_task(self.stop_when_asked(guest))
-        logger = asyncio.create_task(
-            log_clock(self.run_dir.path / "clock.csv", lambda: self.clock(guest, zero_ns, released_ns))
-        )
+        self.observer.released(clock)
+        watcher = asyncio.create_task(self.keep_watch(guests, self.steering))
+        stopper = asyncio.create_task(self.stop_when_asked(guests))
+        namer = asyncio.create_task(self.name_spinning(guests))
+        logger = asyncio.create_task(log_clock(self.run_dir.path / "clock.csv", clock))
         try:
-            with (self.run_dir.path / "events.jsonl").open("w", buffering=1) as log:
-                finished = await self.follow(guest, log)
-        except GuestError as error:
-            now_s = max(0, guest.virtual_ns() - zero_ns) / 1e9
-            raise GuestError(f"{error}, at {now_s:.6f} virtual seconds") from error
+            finished = await self.follow(guests, links)
         finally:
             stopper.cancel()
+            namer.cancel()
             logger.cancel()
-            # Its last row is read off the clock page, which goes with the guest.
-            await asyncio.wait({logger})
+            watcher.cancel()
+            # Their last rows are read off the clock pages, which go with the guests.
+            await asyncio.wait({logger, watcher})
             self.steering.close()
-            for verb in self.steering.handlers:
+            for verb in while_running:
                 del self.handlers[verb]
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
-        await guest.hold()
-        self.so_far.virtual_s = finished["t_ns"] / 1e9
-        self.so_far.fidelity = _fidelity(guest.page, before, self.so_far.tdf_trace)
+        await guests.stop_clocks()
+        self.so_far.virtual_s = max(message["t_ns"] for message in finished) / 1e9
+        self.so_far.guests = tally.seen()
+        adaptation = self.watch.summary() if self.watch else None
+        self.so_far.fidelity = together(self.so_far.guests, self.so_far.tdf_trace, adaptation)
         self.enter("collecting")
-        await guest.halt()
+        await guests.halt()
         self.judge(finished)
 
-    def clock(self, guest: Guest, zero_ns: int, released_ns: int) -> RunClock:
-        host_ns = time.monotonic_ns()
-        late = guest.page.read("lateness_max_ns")
-        virtual_ns = max(0, guest.page.virtual_ns(host_ns) - zero_ns)
-        return RunClock(virtual_ns, host_ns - released_ns, guest.page.timeline().tdf, late)
+    async def keep_watch(self, guests: Guests, steering: ClockControl) -> None:
+        """Watches the run, if that was asked for, and acts on violations as the lab says."""
+        planned = self.plan.time.watch
+        if planned is None:
+            return
 
-    async def follow(self, guest: Guest, log: TextIO) -> dict[str, Any]:
-        """Takes the agent's events until it has finished."""
-        while (message := await guest.receive())["type"] != "finished":
-            if message["type"] != "event":
-                raise GuestError(f"guest {guest.name} said {message['type']} while running")
-            event = {name: value for name, value in message.items() if name != "type"}
-            self.so_far.events.append(event)
-            self.observer.event(event)
-            log.write(json.dumps(event) + "\n")
-        return message
+        async def violated(span: Span) -> None:
+            if planned.on_violation == "continue":
+                steering.note(explain(span))
+            elif planned.on_violation == "hold":
+                await steering.hold(explain(span))
+            else:
+                self.violation = span
+                await guests.send({"type": "stop", "reason": explain(span)})
 
-    async def stop_when_asked(self, guest: Guest) -> None:
+        self.watch = Watch(guests.clocks, self.plan.time, network_of(self.plan.nodes))
+        # A guest that has ended is told by whoever waits for its events.
+        with contextlib.suppress(GuestError):
+            await self.watch.follow(self.run_dir.path / "epochs.csv", steering, violated)
+
+    def clock(self, guests: Guests, released_ns: int) -> RunClock:
+        tdf = guests.all[0].page.timeline().tdf
+        return RunClock(guests.now_ns(), time.monotonic_ns() - released_ns, tdf, guests.lateness_ns_max())
+
+    async def follow(self, guests: Guests, links: LinkControl) -> list[dict[str, Any]]:
+        """Takes the agents' events and answers until all have finished."""
+        path = self.run_dir.path / "events.jsonl"
+        events: list[tuple[int, int, dict[str, Any]]] = []
+        with path.open("w", buffering=1) as log:
+
+            def told(guest: int, message: Message) -> None:
+                match message["type"]:
+                    case "event":
+                        happened(guest, {name: value for name, value in message.items() if name != "type"})
+                    case "link-updated" | "link-refused":
+                        if steered := links.answered(message):
+                            happened(guest, steered)
+                    case unknown:
+                        raise GuestError(f"guest {guests.all[guest].name} said {unknown} while running")
+
+            def happened(guest: int, event: dict[str, Any]) -> None:
+                events.append((event["t_ns"], guest, event))
+                self.so_far.events.append(event)
+                self.observer.event(event)
+                log.write(json.dumps(event) + "\n")
+
+            finished = await guests.follow(told)
+        if len(guests.all) > 1:
+            # As it came in depends on the host. Those of one guest and instant keep their order.
+            self.so_far.events = [event for *_, event in sorted(events, key=lambda each: each[:2])]
+            replace_file(path, "".join(json.dumps(event) + "\n" for event in self.so_far.events).encode())
+        return finished
+
+    async def name_spinning(self, guests: Guests) -> None:
+        """Has the agents name each program that a clock finds spinning, while the run goes on."""
+        named = [0] * len(guests.all)
+        while self.is_repeatable:
+            for number, guest in enumerate(guests.all):
+                if (found := guest.page.read("spinners")) > named[number]:
+                    named[number] = found
+                    await guest.channel.send({"type": "who-computes"})
+            await asyncio.sleep(SPINNING_LOOK_HOST_S)
+
+    async def stop_when_asked(self, guests: Guests) -> None:
         """Ends the run in good order when asked, and at once when that takes too long."""
         await self.stop.wait()
         if self.steering:
             # Processes need virtual time to end in good order. A guest that spins does not hear it.
             with contextlib.suppress(GuestError):
                 await self.steering.release("stopping")
-        await guest.channel.send({"type": "stop", "reason": "interrupted"})
+        await guests.send({"type": "stop", "reason": "interrupted"})
         await asyncio.sleep(STOP_HOST_S_MAX)
-        guest.process.kill()
+        guests.kill()
 
-    def judge(self, finished: dict[str, Any]) -> None:
+    def judge(self, finished: list[dict[str, Any]]) -> None:
+        failed = [message for message in finished if message["outcome"] == "failed"]
         if self.stop.is_set():
             self.so_far.state, self.so_far.reason = "aborted", "interrupted"
-        elif finished["outcome"] == "failed":
-            self.fail(finished["reason"])
+        elif violation := self.violation or self.final_violation():
+            self.violation = violation
+            self.fail(explain(violation))
+        elif failed:
+            self.fail(failed[0]["reason"])
         else:
             self.so_far.state, self.so_far.reason = "finished", None
+
+    def final_violation(self) -> Span | None:
+        """Of a run that has ended: for what it does not count, where the lab does not let violations pass."""
+        planned, seen = self.plan.time.watch, self.so_far.guests
+        if not self.watch or not planned or planned.on_violation not in ("fail", "retry"):
+            return None
+        verdict = records.judge_fidelity(self.plan, seen, self.watch.summary(), NOTHING_BESIDE)
+        return self.watch.last_due(is_valid=verdict.level == "valid")
 
     def clock_changed(self, change: ClockChange) -> None:
         self.so_far.tdf_trace.append(change)
@@ -278,39 +375,6 @@ class _Run:
         records.write(self.run_dir.path, record)
         self.observer.state(record.state)
         return record
-
-
-@dataclass(frozen=True)
-class _Counters:
-    """Counters of the clock page at some moment."""
-
-    reads: int
-    virtual_ns: int
-    idle_virtual_ns: int
-
-    @classmethod
-    def of(cls, page: ClockPage) -> _Counters:
-        return cls(page.read("reads"), page.read("virtual_now_ns"), page.read("idle_virtual_ns"))
-
-
-def _fidelity(page: ClockPage, before: _Counters, tdf_trace: list[ClockChange]) -> Fidelity:
-    """What the clock has seen since its release, when its counters were as in `before`."""
-    now = _Counters.of(page)
-    counts = page.lateness_counts()
-    late = summarise(counts, page.read("lateness_max_ns"))
-    passed_ns = now.virtual_ns - before.virtual_ns
-    idle_ns = now.idle_virtual_ns - before.idle_virtual_ns
-    busy = min(1.0, max(0.0, 1 - idle_ns / passed_ns)) if passed_ns else None
-    return Fidelity(
-        lateness_us=LatenessRecord(
-            p50=late.p50_ns / 1e3, p99=late.p99_ns / 1e3, p999=late.p999_ns / 1e3, max=late.max_ns / 1e3
-        ),
-        timers=late.timers,
-        reads=now.reads - before.reads,
-        lateness_ns_counts=counts,
-        busy=busy,
-        tdf_trace=tdf_trace,
-    )
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Awaited]) -> Awaited | None:

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from dilaton.plan.model import Plan
 from dilaton.run import record as records
+from dilaton.run.adaptive.epoch import COLUMNS
 from dilaton.run.model import FINAL_STATES, Record
 from dilaton.run.outputs import read_output
 from dilaton.run.record import RecordError
@@ -144,14 +145,13 @@ class Run:
     @cached_property
     def clock(self) -> pd.DataFrame:
         """Both clocks, a row every 0.1 s of host time: `host_s` since the release, `virtual_s`, `tdf`."""
-        import pandas as pd
+        return self._numbers("clock.csv", "host_s,virtual_s,tdf")
 
-        text = self._open(path, _text) if (path := self.path / "clock.csv").exists() else ""
-        whole = text[: text.rfind("\n") + 1] or "host_s,virtual_s,tdf\n"
-        try:
-            return pd.read_csv(io.StringIO(whole), dtype="float64")
-        except ValueError as error:
-            raise RecordError(f"{path}: damaged: {error}") from error
+    @cached_property
+    def epochs(self) -> pd.DataFrame:
+        """What each epoch of a run that was watched showed: `begin_s`, `end_s`, `tdf`, `busy`, `late_us`, `timers`,
+        `in_bounds`; no rows of others."""
+        return self._numbers("epochs.csv", COLUMNS)
 
     @property
     def captures(self) -> list[str]:
@@ -226,6 +226,17 @@ class Run:
             known = ", ".join(each.name for each in self.record.processes) or "none"
             raise KeyError(f"{process}: no such process in this run; there is {known}")
         return read_output(self.path / "nodes" / node / f"{process}.{stream}")
+
+    def _numbers(self, name: str, columns: str) -> pd.DataFrame:
+        """A table of numbers in the run directory, up to its last whole line; no rows when there is no such file."""
+        import pandas as pd
+
+        text = self._open(path, _text) if (path := self.path / name).exists() else ""
+        whole = text[: text.rfind("\n") + 1] or f"{columns}\n"
+        try:
+            return pd.read_csv(io.StringIO(whole), dtype="float64")
+        except ValueError as error:
+            raise RecordError(f"{path}: damaged: {error}") from error
 
     def _samples(self, name: str) -> pd.DataFrame:
         from dilaton.measure.tables import LAYOUTS, TableError, read_samples

@@ -53,7 +53,7 @@ class Time(Part):
 
     drive: str
     tdf: int | float
-    """Host seconds per virtual second; `plan.json` has the exact ratio."""
+    """Host seconds per virtual second, at the start; `plan.json` has the exact ratio."""
     virtual_s: float
     """From the run's virtual 0 to its end."""
     host_s: float
@@ -114,20 +114,51 @@ class ClockChange(Part):
     """What changed it."""
 
 
-class Fidelity(Part):
-    """How well virtual time was kept."""
+class OutOfBounds(Part):
+    """Virtual time in which fidelity was out of bounds."""
+
+    begin_s: float
+    end_s: float
+    what: str
+    """What was seen."""
+
+
+class Adaptation(Part):
+    """What the watch over a run saw, and what it did to the TDF."""
+
+    policy: str
+    epochs: int
+    tdf_mean: float | None
+    """Over virtual time; None when no epoch was over before the run was."""
+    out_of_bounds_share: float
+    """Of virtual time, 0..1."""
+    out_of_bounds: list[OutOfBounds]
+    """In the order of time."""
+    tdf_needed: float | None
+    """More than the TDF could rise to, as far as could be told; None when it was enough."""
+
+
+class GuestFidelity(Part):
+    """How well a guest kept virtual time."""
 
     lateness_us: LatenessRecord
     timers: int
-    """Served, all guests together."""
+    """Served."""
     reads: int
-    """Of the clock, by the kernels."""
+    """Of the clock, by the kernel."""
     lateness_ns_counts: list[int] = Field(default_factory=list)
     """Timers by lateness: bin 0 those on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds."""
     busy: float | None = None
-    """The share of virtual time in which guests worked and did not idle, 0..1; None when no virtual time passed."""
+    """The share of virtual time in which it worked and did not idle, 0..1; None when no virtual time passed."""
+
+
+class Fidelity(GuestFidelity):
+    """How well virtual time was kept: timers and readings of all guests together, and the busiest guest."""
+
     tdf_trace: list[ClockChange] = Field(default_factory=list)
     """Every change of the clock from its release on."""
+    adaptation: Adaptation | None = None
+    """None of a run that was not watched."""
 
 
 class ReasonRecord(Part):
@@ -158,6 +189,10 @@ class GuestRecord(Part):
     name: str
     memory_bytes: int
     """What it was given."""
+    tdf: int | float | None = None
+    """Its own at the start."""
+    fidelity: GuestFidelity | None = None
+    """None as long as the run has not ended by itself."""
 
 
 class Record(Part):
@@ -168,6 +203,8 @@ class Record(Part):
     state: State
     reason: str | None = None
     """Why the run failed or was aborted."""
+    attempts: int = 1
+    """How often it was begun; what the attempts before have left is in `attempt-<n>`."""
     seed: int
     dilaton: Dilaton
     host: Host

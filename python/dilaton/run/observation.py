@@ -1,9 +1,9 @@
-"""What was not observed of a run, for its verdict: packets that captures dropped, samples that were not taken."""
+"""What was seen of a run beside its clock, for its verdict: what was not observed, and programs that spun."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,20 @@ TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Losses:
+class Seen:
     """Fields as in `dilaton.measure.verdict.Observation`."""
 
     packets_dropped: tuple[tuple[str, int], ...]
     samples_lost: int
     captures_ended: tuple[tuple[str, str], ...]
+    spinning: tuple[str, ...]
 
 
-def losses_of(run_dir: Path, events: Iterable[Mapping[str, Any]]) -> Losses:
-    """What was not observed of the run in a directory.
+NOTHING_BESIDE = Seen((), 0, (), ())
+
+
+def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
+    """What was seen of the run in a directory.
 
     Args:
         run_dir: Where samples and captures are.
@@ -40,7 +44,8 @@ def losses_of(run_dir: Path, events: Iterable[Mapping[str, Any]]) -> Losses:
         for event in events
         if event["kind"] == "capture-ended"
     )
-    return Losses(dropped, missed, ended)
+    spinning = tuple(f"{event['node']}: {event['program']}" for event in events if event["kind"] == "spinning")
+    return Seen(dropped, missed, ended, spinning)
 
 
 def _dropped(path: Path) -> int:

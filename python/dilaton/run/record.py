@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,16 +13,19 @@ from pydantic import ValidationError
 
 from dilaton.lab.expect import parse_expectation
 from dilaton.measure.expect import evaluate
-from dilaton.measure.verdict import Observation, judge, network_of
+from dilaton.measure.verdict import Observation, Reason, Verdict, judge
+from dilaton.plan.bounds import Network, network_of
 from dilaton.plan.model import Plan
 from dilaton.run import machine
 from dilaton.run.directory import replace_file
 from dilaton.run.model import (
     FINAL_STATES,
     FORMAT,
+    Adaptation,
     CheckRecord,
     Dilaton,
     Fidelity,
+    GuestFidelity,
     GuestRecord,
     Host,
     ProcessRecord,
@@ -32,7 +35,7 @@ from dilaton.run.model import (
     Time,
     VerdictRecord,
 )
-from dilaton.run.observation import Losses, losses_of
+from dilaton.run.observation import Seen, seen_of
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 
@@ -51,6 +54,10 @@ class Progress(Protocol):
     @property
     def state(self) -> State:
         """Where it is in its life."""
+
+    @property
+    def attempts(self) -> int:
+        """How often it was begun."""
 
     @property
     def reason(self) -> str | None:
@@ -77,6 +84,10 @@ class Progress(Protocol):
         """How well virtual time was kept; None as long as it is not over."""
 
     @property
+    def guests(self) -> Sequence[GuestFidelity]:
+        """How well each guest kept it, in the order of the plan; empty as long as it is not over."""
+
+    @property
     def events(self) -> Sequence[Mapping[str, Any]]:
         """What happened, as in `events.jsonl`."""
 
@@ -92,28 +103,40 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
     is_over = progress.state in FINAL_STATES
     reader = (lambda path: read_output(run_dir / path)) if is_over else None
     processes = processes_from_events(plan, progress.events, reader)
-    tdf = Fraction(plan.time.tdf.numerator, plan.time.tdf.denominator)
-    fidelity = progress.fidelity
+    fidelities: Sequence[GuestFidelity | None] = progress.guests or [None] * len(plan.guests)
     return Record(
         lab=plan.lab,
         state=progress.state,
         reason=progress.reason,
+        attempts=progress.attempts,
         seed=plan.seed,
         dilaton=machine.program(),
         host=machine.host(progress.guest_kernel),
         time=Time(
             drive=plan.time.drive,
-            tdf=int(tdf) if tdf.denominator == 1 else float(tdf),
+            tdf=_number(plan.time.tdf.ratio),
             virtual_s=progress.virtual_s,
             host_s=progress.host_s,
             boot_host_s=progress.boot_host_s,
         ),
-        fidelity=fidelity,
-        verdict=judge_fidelity(plan, fidelity, losses_of(run_dir, progress.events)) if fidelity else None,
-        guests=[GuestRecord(name=guest.name, memory_bytes=guest.memory_bytes) for guest in plan.guests],
+        fidelity=progress.fidelity,
+        verdict=_verdict(plan, progress, run_dir),
+        guests=[
+            GuestRecord(
+                name=guest.name, memory_bytes=guest.memory_bytes, tdf=_number(guest.tdf.ratio), fidelity=fidelity
+            )
+            for guest, fidelity in zip(plan.guests, fidelities, strict=True)
+        ],
         processes=processes,
         checks=evaluate_checks(plan, processes) if is_over and progress.events else [],
     )
+
+
+def _verdict(plan: Plan, progress: Progress, run_dir: Path) -> VerdictRecord | None:
+    if not progress.guests:
+        return None
+    adaptation = progress.fidelity.adaptation if progress.fidelity else None
+    return judge_fidelity(plan, progress.guests, adaptation, seen_of(run_dir, progress.events))
 
 
 def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[CheckRecord]:
@@ -126,21 +149,40 @@ def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Chec
     return checks
 
 
-def judge_fidelity(plan: Plan, fidelity: Fidelity, losses: Losses) -> VerdictRecord:
-    """The verdict on a run of a plan."""
-    seen = Observation(
+def judge_fidelity(
+    plan: Plan, guests: Sequence[GuestFidelity], adaptation: Adaptation | None, beside: Seen
+) -> VerdictRecord:
+    """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them."""
+    reasons: list[Reason] = []
+    watch = plan.time.watch
+    is_adaptive = watch is not None and watch.least != watch.most
+    tdf = (adaptation and adaptation.tdf_mean) or float(plan.time.tdf.ratio)
+    for guest, fidelity in zip(plan.guests, guests, strict=True):
+        seen = Observation(
+            drive=plan.time.drive,
+            tdf=tdf * float(guest.tdf.ratio / plan.time.tdf.ratio),
+            lateness_counts=fidelity.lateness_ns_counts,
+            lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
+            busy=fidelity.busy,
+            is_adaptive=is_adaptive,
+        )
+        where = f"guest {guest.name}: " if len(guests) > 1 else ""
+        found = judge(network_of(plan.nodes, guest.name), seen).reasons
+        reasons += [replace(reason, what=where + reason.what) for reason in found]
+    unseen = Observation(
         drive=plan.time.drive,
-        tdf=plan.time.tdf.numerator / plan.time.tdf.denominator,
-        lateness_counts=fidelity.lateness_ns_counts,
-        lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
-        busy=fidelity.busy,
-        packets_dropped=losses.packets_dropped,
-        samples_lost=losses.samples_lost,
-        captures_ended=losses.captures_ended,
+        tdf=tdf,
+        packets_dropped=beside.packets_dropped,
+        samples_lost=beside.samples_lost,
+        captures_ended=beside.captures_ended,
+        spinning=beside.spinning,
     )
-    verdict = judge(network_of(plan), seen)
-    reasons = [ReasonRecord(**asdict(reason)) for reason in verdict.reasons]
-    return VerdictRecord(level=verdict.level, reasons=reasons)
+    verdict = Verdict.of([*reasons, *judge(Network(), unseen).reasons])
+    return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
+
+
+def _number(tdf: Fraction) -> int | float:
+    return int(tdf) if tdf.denominator == 1 else float(tdf)
 
 
 def write(run_dir: Path, record: Record) -> None:

@@ -164,6 +164,11 @@ CHANGES = [
         "4:49: changes[0].queue.limit: a limit in bdp needs a rate; write rate: too, or a limit in packets or bytes",
     ),
     (
+        "a change that is none of going down",
+        "{at: 1s, link: a -- b, down: maybe}",
+        "4:40: changes[0].down: maybe: must be true or false",
+    ),
+    (
         "a change to a trace",
         "{at: 1s, link: a -- b, trace: {schedule: [[0s, 1Mbit]]}}",
         "4:41: changes[0].trace: a trace is of the whole run; change the rate: instead",

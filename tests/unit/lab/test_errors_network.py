@@ -32,8 +32,8 @@ TIME = [
     ),
     (
         "a time dilation factor that is no number",
-        HEAD + "time: {tdf: auto}\n",
-        "lab.yaml:3:13: time.tdf: auto: the time dilation factor must be a number, such as 10, 0.5 or 1/3",
+        HEAD + "time: {tdf: fast}\n",
+        "lab.yaml:3:13: time.tdf: fast: the time dilation factor must be a number, such as 10, 0.5 or 1/3",
     ),
     (
         "a time dilation factor over zero",

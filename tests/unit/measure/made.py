@@ -14,7 +14,7 @@ from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
 from dilaton.run import record as records
-from dilaton.run.model import Fidelity, State
+from dilaton.run.model import Fidelity, GuestFidelity, State
 
 IN, OUT = 1, 2
 SYN, ACK = 2, 16
@@ -213,12 +213,18 @@ class Progress:
 
     state: State = "finished"
     reason: str | None = None
+    attempts: int = 1
     boot_host_s: float = 0.5
     host_s: float = 20.0
     virtual_s: float = 2.0
     guest_kernel: str = "6.1"
     fidelity: Fidelity | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def guests(self) -> list[GuestFidelity]:
+        """The fidelity of its one guest."""
+        return [self.fidelity] if self.fidelity else []
 
 
 def run_dir(path: Path, lab: str = LAB, **fields: Any) -> Path:

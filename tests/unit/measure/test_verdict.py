@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.measure.verdict import Network, Observation, judge, lateness_of_share, network_of, share_later
+from dilaton.measure.verdict import Observation, judge, lateness_of_share, share_later
+from dilaton.plan.bounds import Network, network_of
 from tests.unit.measure.made import plan
 
 GIGABIT = Network(delay_ns_min=1_000_000, delay_link="a:eth0", frame_ns_min=12_112.0, frame_link="b:eth0")
@@ -40,7 +41,7 @@ def test_the_bounds_are_read_from_the_plan() -> None:
             "name: x\nnodes: {a: , b: , c: }\nlinks:\n"
             "  - {endpoints: [a, b], rate: 1Gbit, delay: 5ms, b_to_a: {delay: 2ms}}\n"
             "  - {endpoints: [b, c], rate: 10Gbit, mtu: 9000}\n"
-        )
+        ).nodes
     )
     assert (network.delay_ns_min, network.delay_link) == (2_000_000, "b:eth0")
     assert (network.frame_ns_min, network.frame_link) == (9014 * 8 / 10, "b:eth1")
@@ -91,9 +92,10 @@ def test_a_busy_guest_is_suspect_and_the_advice_halves_its_load() -> None:
             "the capture of a:eth0 ended before the run: no space left",
         ),
         ({"samples_lost": 3}, "3 samples could not be taken"),
+        ({"spinning": ("a: loop 3",)}, "a: loop 3: used 5 s of CPU time without entering the kernel"),
     ],
 )
-def test_what_was_not_observed_makes_a_run_suspect(seen: dict[str, object], said: str) -> None:
+def test_what_was_not_observed_or_not_repeatable_makes_a_run_suspect(seen: dict[str, object], said: str) -> None:
     verdict = judge(GIGABIT, replace(QUIET, **seen))
     assert verdict.level == "suspect"
     assert said in verdict.reasons[0].what

@@ -87,6 +87,8 @@ def test_each_kind_of_readiness_is_planned(ready: dict[str, str], expected: dict
 def test_congestion_controls_that_nodes_choose_are_loaded() -> None:
     chosen = {name: {"sysctls": {"net.ipv4.tcp_congestion_control": name}} for name in ("vegas", "cubic", "bbr")}
     assert compile_plan(lab(nodes=chosen)).guests[0].modules[-2:] == ["tcp_bbr", "tcp_vegas"]
+    bulk = {"on": "a", "name": "bulk", "exec": "/usr/bin/iperf3 -c b -C htcp -J"}
+    assert compile_plan(lab(run=[bulk])).guests[0].modules[-1] == "tcp_htcp"
 
 
 def memory(written: Lab) -> int:

@@ -239,6 +239,11 @@ def file_of(found: Plan, name: str, path: str) -> str:
 OSPF = SQUARE.replace("a -- b", "{endpoints: a -- b, cost: 5}") + "routing: {policy: ospf, daemon: %s}\n"
 
 
+def test_a_process_that_is_named_like_a_daemon_is_refused() -> None:
+    text = OSPF % "bird" + "\nrun: [{on: a, name: b-bird, exec: 'true'}]"
+    assert mistakes(text) == ["run[0].name: b-bird: a daemon of b has this name; choose another one"]
+
+
 def test_routers_with_bird_speak_ospf_to_routers_and_tell_of_their_hosts() -> None:
     found = plan(OSPF % "bird")
     text = file_of(found, "d", "/etc/dilaton/bird.conf")

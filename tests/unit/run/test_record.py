@@ -14,7 +14,7 @@ import pytest
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run import record as records
-from dilaton.run.model import Fidelity, LatenessRecord, State
+from dilaton.run.model import Fidelity, GuestFidelity, LatenessRecord, State
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 from dilaton.run.schema import schema_text
@@ -46,12 +46,18 @@ rtt min/avg/max/mdev = 40.000/40.000/40.000/0.000 ms
 class Progress:
     state: State = "finished"
     reason: str | None = None
+    attempts: int = 1
     boot_host_s: float = 1.5
     host_s: float = 2.0
     virtual_s: float = 6.0
     guest_kernel: str = "6.1"
     fidelity: Fidelity | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def guests(self) -> list[GuestFidelity]:
+        """The fidelity of its one guest."""
+        return [self.fidelity] if self.fidelity else []
 
 
 def event(kind: str, process: str = "ping", t_ns: int = 0, **fields: Any) -> dict[str, Any]:

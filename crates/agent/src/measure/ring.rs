@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 
 use super::dump::small_number;
+use crate::network::bind_packets;
 use crate::plan::BpfInstruction;
 
 /// Holds the largest packet that an interface with offloads passes on.
@@ -89,15 +90,7 @@ impl Ring {
     /// # Errors
     /// The interface is gone.
     pub fn bind(&self, interface: u32) -> nix::Result<()> {
-        // SAFETY: zeros are a valid value of this structure of numbers.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = interface as i32;
-        let length = std::mem::size_of_val(&address) as libc::socklen_t;
-        // SAFETY: the address is readable for its length.
-        let result = unsafe { libc::bind(self.socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };
-        Errno::result(result).map(drop)
+        bind_packets(&self.socket, libc::ETH_P_ALL as u16, interface)
     }
 
     /// Hands the packets of the next full block to `each`; false when no block is full.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dilaton.report.style import BLACK
+from dilaton.report.style import BLACK, RED
 
-PROCESS_KINDS = {"started", "ready", "exited", "start-failed", "skipped", "ready-timeout"}
+NOT_MARKED = {"started", "ready", "exited", "start-failed", "skipped", "ready-timeout", "link-steered"}
+"""What happens to processes, which have bands, and what says who changed a link: that it changed is an event, too."""
 LABELS_MAX = 6
 LABEL_CHARACTERS_MAX = 16
 
@@ -22,6 +23,12 @@ class Band:
     name: str
     begin_s: float
     end_s: float
+    is_out_of_bounds: bool = False
+    """Whether fidelity was, as a run that was watched has shown."""
+
+    def unnamed(self) -> Band:
+        """For further panels of a figure."""
+        return replace(self, name="")
 
 
 def bands_of(processes: pd.DataFrame, events: pd.DataFrame, end_s: float) -> list[Band]:
@@ -38,7 +45,7 @@ def bands_of(processes: pd.DataFrame, events: pd.DataFrame, end_s: float) -> lis
     ]
     # What runs all the time explains nothing.
     partial = [band for band in whole if band.end_s - band.begin_s < 0.95 * end_s]
-    others = events[~events.kind.isin(PROCESS_KINDS)]
+    others = events[~events.kind.isin(NOT_MARKED)]
     return partial + [Band(str(row.kind), float(row.t_s), float(row.t_s)) for row in others.itertuples()]
 
 
@@ -46,7 +53,8 @@ def draw_bands(where: Axes, bands: Sequence[Band]) -> None:
     """Draws bands behind a series, with their names above it as long as there are few."""
     for number, band in enumerate(bands):
         if band.end_s > band.begin_s:
-            where.axvspan(band.begin_s, band.end_s, color=BLACK, alpha=0.04, linewidth=0)
+            colour, alpha = (RED, 0.2) if band.is_out_of_bounds else (BLACK, 0.04)
+            where.axvspan(band.begin_s, band.end_s, color=colour, alpha=alpha, linewidth=0)
         else:
             where.axvline(band.begin_s, color=BLACK, alpha=0.4, linewidth=0.6, linestyle=":")
         if len(bands) <= LABELS_MAX:

@@ -67,18 +67,22 @@ def draw_nodes(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
     yield from _draw("nodes", "Nodes", caption, table.assign(series=table.node), NODES, "cpu_ns", "nodes", bands)
 
 
-def draw_intervals(intervals: Mapping[str, Sequence[Mapping[str, Any]]], starts: Mapping[str, float]) -> Drawing:
+def draw_intervals(
+    intervals: Mapping[str, Sequence[Mapping[str, Any]]], starts: Mapping[str, float], bands: Sequence[Band]
+) -> Drawing:
     """Throughput as programs printed it, interval by interval.
 
     Args:
         intervals: `start_s`, `end_s` and `throughput` of each, by process.
         starts: The virtual second at which each process started.
+        bands: What is shown behind them.
     """
     figure, (where,) = axes()
     for name, parts in list(intervals.items())[:LINES_MAX]:
         edges = [starts[name] + parts[0]["start_s"], *(starts[name] + part["end_s"] for part in parts)]
         rates = [part["throughput"] for part in parts]
         where.step(edges, [*rates[:1], *rates], where="pre", label=name)
+    draw_bands(where, bands)
     where.set_ylabel("throughput")
     from_zero(where)
     unit(where.yaxis, "bit/s")
@@ -107,7 +111,7 @@ def _draw(
     figure, made = axes(len(shown), 1.7, sharex=True)
     for panel, where in zip(shown, made, strict=True):
         _draw_panel(where, table, list(largest.index[:LINES_MAX]), panel)
-        draw_bands(where, bands if where is made[0] else [Band("", band.begin_s, band.end_s) for band in bands])
+        draw_bands(where, bands if where is made[0] else [band.unnamed() for band in bands])
     legend(made[0])
     time_axis(made[-1])
     more = f"; the {LINES_MAX} with most of {len(largest)} {things}" if len(largest) > LINES_MAX else ""

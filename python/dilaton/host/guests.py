@@ -1,0 +1,262 @@
+"""The guests of a run, as one.
+
+Each guest has a virtual clock of its own, which counts from the guest's start. The run's virtual 0 is some instant of
+each; from there on they are one virtual time, and all instants here are since then. Guests compute at the same time and
+each at its own pace, so at one moment of the host their clocks read differently: the run's *now* is that of the guest
+that is furthest behind. Whenever all stand still after a command, they stand at the same instant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from dilaton.host import cores
+from dilaton.host.channel import Message
+from dilaton.host.clock_page import NEVER_NS, ClockPage, Orders
+from dilaton.host.errors import GuestError
+from dilaton.host.guest import Guest, Progress
+from dilaton.host.kernel import Placement
+from dilaton.plan import model as plan
+
+WATCH_HOST_S = 0.5
+"""How often it is looked whether somebody has stopped a guest."""
+
+Result = TypeVar("Result")
+
+
+SEED_STEP = 0x9E37_79B9_7F4A_7C15
+"""Between the seeds of guests: 2^64 divided by the golden ratio, so that they are far apart."""
+
+
+class Guests:
+    """The running guests of a plan, in its order. Make them with `boot`; `close` ends them in whatever state."""
+
+    def __init__(self, planned: plan.Plan, guests: Sequence[Guest]) -> None:
+        """Use `boot`."""
+        self.all = tuple(guests)
+        run_tdf = planned.time.tdf.ratio
+        self._factors = [guest.tdf.ratio / run_tdf for guest in planned.guests]
+        """Of each guest's TDF to the run's, whatever that becomes."""
+        self._zeros_ns = [0] * len(self.all)
+        self._going = set(range(len(self.all)))
+        """Those that have not finished; the clock of one that has stands still."""
+
+    @classmethod
+    async def boot(cls, planned: plan.Plan, placement: Placement, seed: int | None, progress: Progress) -> Guests:
+        """Starts all guests and lets them build their parts of the plan, as many at a time as there are cores.
+
+        Args:
+            planned: What to start; it is in the run directory already.
+            placement: Where.
+            seed: As for `Guest.start`; each guest gets one of its own from it.
+            progress: Told how far each of them is.
+
+        Raises:
+            HostLacksError: This machine lacks a part.
+            GuestError: A guest does not come up.
+        """
+        taken = cores.take(len(planned.guests))
+        slots = asyncio.Semaphore(len({core.number for core in taken}))
+        started: dict[int, Guest] = {}
+
+        async def boot(number: int, wanted: plan.Guest) -> None:
+            async with slots:
+                own_seed = None if seed is None else seed + number * SEED_STEP
+                guest = await Guest.start(wanted.name, wanted.memory_bytes, placement, own_seed, taken[number], number)
+                started[number] = guest
+                await guest.build(progress)
+
+        try:
+            await _all(boot(number, wanted) for number, wanted in enumerate(planned.guests))
+        except BaseException:
+            for guest in started.values():
+                await guest.close()
+            for number, core in enumerate(taken):
+                if number not in started:
+                    core.free()
+            raise
+        return cls(planned, [started[number] for number in sorted(started)])
+
+    async def arm(self, date_ns: int) -> None:
+        """Holds all clocks and arms all schedules; virtual 0 of the run is at the same instant of all.
+
+        Args:
+            date_ns: CLOCK_REALTIME at virtual 0.
+
+        Raises:
+            GuestError: A guest cannot be armed.
+        """
+        self._zeros_ns = await _all(guest.arm(date_ns) for guest in self.all)
+
+    @property
+    def clocks(self) -> list[tuple[ClockPage, int]]:
+        """The clock page of each guest, and the run's virtual 0 in its time."""
+        return [(guest.page, zero_ns) for guest, zero_ns in zip(self.all, self._zeros_ns, strict=True)]
+
+    def now_ns(self) -> int:
+        """Virtual now: that of the guest that is furthest behind; before virtual 0 it is 0."""
+        return min(map(self._now_ns, self._going), default=self.latest_ns())
+
+    def latest_ns(self) -> int:
+        """Virtual now of the guest that is furthest ahead."""
+        return max(map(self._now_ns, range(len(self.all))))
+
+    def _now_ns(self, number: int) -> int:
+        return max(0, self.all[number].virtual_ns() - self._zeros_ns[number])
+
+    def is_held(self) -> bool:
+        """Whether virtual time stands still in all of them."""
+        host_ns = time.monotonic_ns()
+        return all(guest.page.is_held(host_ns) for guest in self.all)
+
+    def lateness_ns_max(self) -> int:
+        """The largest lateness of a timer so far."""
+        return max(guest.page.read("lateness_max_ns") for guest in self.all)
+
+    async def order(self, orders: Orders) -> None:
+        """Gives all clocks their orders, the TDF and the end being those of the run.
+
+        Raises:
+            GuestError: A guest does not answer.
+        """
+        await _all(
+            guest.order(
+                Orders(
+                    None if orders.tdf is None else orders.tdf * factor,
+                    orders.drive,
+                    None if orders.end_ns is None else zero_ns + orders.end_ns,
+                    orders.max_speed,
+                )
+            )
+            for guest, factor, zero_ns in zip(self.all, self._factors, self._zeros_ns, strict=True)
+        )
+
+    async def stop_clocks(self) -> None:
+        """Stops each clock where it is."""
+        await _all(guest.hold() for guest in self.all)
+
+    async def hold(self) -> None:
+        """Stops virtual time: the guests that are behind come to where the furthest one stands."""
+        await self.stop_clocks()
+        latest_ns = self.latest_ns()
+        if self.now_ns() < latest_ns:
+            await self.run_until(latest_ns, None)
+
+    async def set_tdf(self, tdf: Fraction) -> None:
+        """Changes the TDF of the run, and each guest's in proportion; held clocks stay held."""
+        await _all(guest.set_tdf(tdf * factor) for guest, factor in zip(self.all, self._factors, strict=True))
+
+    async def run_until(self, at_ns: int, tdf: Fraction | None) -> None:
+        """Lets virtual time go on to exactly `at_ns`, and waits for that; a guest that is past it stays where it is.
+
+        Args:
+            at_ns: Since the run's virtual 0.
+            tdf: The run's; None for the one that each guest had.
+
+        Raises:
+            GuestError: A guest ended, or was released to run on.
+        """
+
+        async def reach(guest: Guest, goal_ns: int, pace: Fraction | None) -> None:
+            try:
+                await guest.run_until(goal_ns, pace)
+            except ValueError:
+                await guest.hold()
+
+        await _all(
+            reach(guest, zero_ns + at_ns, tdf and tdf * factor)
+            for guest, factor, zero_ns in zip(self.all, self._factors, self._zeros_ns, strict=True)
+        )
+
+    async def step(self, tdf: Fraction) -> None:
+        """Lets virtual time go on to the next timer of any guest, serves that, and holds.
+
+        Raises:
+            GuestError: No guest has a timer set, or one does not come to rest.
+        """
+        going = sorted(self._going)
+        timers_ns = await _all(self.all[number].next_timer_ns() for number in going)
+        due = [
+            timer - self._zeros_ns[number] for number, timer in zip(going, timers_ns, strict=True) if timer != NEVER_NS
+        ]
+        if not due:
+            raise GuestError("no guest has a timer set: nothing will happen by itself")
+        await self.run_until(min(due), tdf)
+
+    async def follow(self, told: Callable[[int, Message], None]) -> list[Message]:
+        """Takes what the agents say until all have finished.
+
+        Args:
+            told: Gets every message but the last of each guest, with the guest's number.
+
+        Returns:
+            The last message of each.
+
+        Raises:
+            GuestError: A guest ended, was stopped from outside, or its agent cannot go on; it names guest and instant.
+        """
+
+        async def hear(number: int, guest: Guest) -> Message:
+            try:
+                while (message := await guest.receive())["type"] != "finished":
+                    told(number, message)
+            except GuestError as error:
+                raise GuestError(f"{error}, at {self._now_ns(number) / 1e9:.6f} virtual seconds") from error
+            self._going.discard(number)
+            return message
+
+        watch = asyncio.create_task(self._watch())
+        hearing = asyncio.create_task(_all(hear(number, guest) for number, guest in enumerate(self.all)))
+        try:
+            await asyncio.wait({watch, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            # The watch ends only with an error.
+            return hearing.result() if hearing.done() else watch.result()
+        finally:
+            for task in (watch, hearing):
+                task.cancel()
+            await asyncio.gather(watch, hearing, return_exceptions=True)
+
+    async def _watch(self) -> list[Message]:
+        """Fails once a guest was stopped from outside, as by SIGSTOP: the others would wait for it for ever."""
+        while True:
+            await asyncio.sleep(WATCH_HOST_S)
+            for number, guest in enumerate(self.all):
+                if len(self.all) > 1 and guest.is_stopped():
+                    now_s = self._now_ns(number) / 1e9
+                    raise GuestError(f"guest {guest.name} was stopped by a signal, at {now_s:.6f} virtual seconds")
+
+    async def send(self, message: Message) -> None:
+        """Says the same to all agents."""
+        for guest in self.all:
+            await guest.channel.send(message)
+
+    async def halt(self) -> None:
+        """Powers all guests off in good order; use `close` afterwards all the same."""
+        await _all(guest.halt() for guest in self.all)
+
+    def kill(self) -> None:
+        """Ends all guests at once; what waits for them notices."""
+        for guest in self.all:
+            if guest.process.returncode is None:
+                guest.process.kill()
+
+    async def close(self) -> None:
+        """Ends all guests, and everything in their jails with them."""
+        self.kill()
+        for guest in self.all:
+            await guest.close()
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """The results of all, in their order; at the first error the others are cancelled, and it is raised."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,54 @@
+"""Changes of a link as people type them while a lab runs: `delay=50ms b_to_a.loss=5%`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from dilaton.lab.errors import LabError, Problem, field_name
+from dilaton.lab.link_checks import check_change, check_course
+from dilaton.lab.links import Change, Link
+from dilaton.lab.settings import Setting, apply_settings
+from dilaton.lab.wording import message
+
+
+def read_change(
+    link: Link, earlier: Sequence[Change], settings: Sequence[Setting], at_ns: int, directory: str
+) -> Change:
+    """Reads a change of a link, and checks what the link becomes by it.
+
+    Args:
+        link: As the lab has it.
+        earlier: Its other changes, in the order of time.
+        settings: What it sets, as fields of an item of `changes:`, with dots between a field and its parts.
+        at_ns: When, nanoseconds since the run's virtual 0.
+        directory: Where paths of files in it start.
+
+    Raises:
+        LabError: it has mistakes; it names them all.
+    """
+    data: dict[str, Any] = {}
+    apply_settings(data, settings)
+    misplaced = sorted({"at", "link"} & set(data))
+    if misplaced:
+        raise LabError(
+            [_problem(name, "not something that a change sets; it is given with the link") for name in misplaced]
+        )
+    given = data | {"at": "0s", "link": link.name}
+    try:
+        change = Change.model_validate(given, by_name=False, context={"directory": directory})
+    except ValidationError as error:
+        details = [detail | {"loc": ("changes", 0, *detail["loc"])} for detail in error.errors()]
+        raise LabError([_problem(field_name(one["loc"][2:]), message(one)) for one in details]) from error
+    change = change.model_copy(update={"at_ns": at_ns})
+    course = sorted([*earlier, change], key=lambda one: one.at_ns)
+    findings = [*check_change(change, ()), *check_course(link, (), [((), one) for one in course])]
+    if findings:
+        raise LabError([_problem(field_name(finding.path), finding.message) for finding in findings])
+    return change
+
+
+def _problem(field: str, what: str) -> Problem:
+    return Problem("", 0, 0, field, what)

@@ -1,0 +1,120 @@
+"""The terms of adaptive time dilation: what is seen of an epoch, within which limits, and what is decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from dilaton.measure.verdict import LATE_SHARE_MAX, Observation, Verdict, judge, lateness_of_share
+from dilaton.plan.bounds import Network
+
+COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,in_bounds"
+"""Of the table of all epochs of a run; `late_us` is what one timer in a hundred was later than."""
+
+TIMERS_MIN = 100
+"""Fewer timers say nothing about one in a hundred."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What a run showed for some virtual time, during which its TDF stayed the same.
+
+    Attributes:
+        begin_ns, end_ns: Since the run's virtual 0.
+        tdf: Host seconds per virtual second.
+        busy: The share of the epoch in which the busiest guest worked, 0..1.
+        lateness_counts: Timers by lateness in virtual nanoseconds, of all guests: bin 0 on time, bin i those in
+            [2^(i-1), 2^i).
+    """
+
+    begin_ns: int
+    end_ns: int
+    tdf: Fraction
+    busy: float
+    lateness_counts: Sequence[int]
+
+    @property
+    def work(self) -> float:
+        """Host seconds of work per virtual second."""
+        return self.busy * float(self.tdf)
+
+    @property
+    def timers(self) -> int:
+        """Served in the epoch."""
+        return sum(self.lateness_counts)
+
+    @property
+    def timers_per_s(self) -> float:
+        """Served per virtual second."""
+        return self.timers * 1e9 / (self.end_ns - self.begin_ns)
+
+    @property
+    def late_ns(self) -> float:
+        """What one timer in a hundred was later than, virtual nanoseconds; 0 when there were too few to say."""
+        return lateness_of_share(self.lateness_counts, LATE_SHARE_MAX) if self.timers >= TIMERS_MIN else 0.0
+
+    def judge(self, network: Network, drive: str) -> Verdict:
+        """The verdict on this epoch alone."""
+        counts = self.lateness_counts if self.timers >= TIMERS_MIN else ()
+        # Of the latest timer only its bin is known; the lower edge wrongs nobody.
+        highest = max((number for number, count in enumerate(self.lateness_counts) if count), default=0)
+        latest_ns = 1 << (highest - 1) if highest else 0
+        return judge(network, Observation(drive, float(self.tdf), counts, latest_ns, self.busy))
+
+    def row(self, *, in_bounds: bool) -> str:
+        """As a line of the table with `COLUMNS`."""
+        return (
+            f"{self.begin_ns / 1e9:.9f},{self.end_ns / 1e9:.9f},{float(self.tdf):.9g},{self.busy:.4f},"
+            f"{self.late_ns / 1e3:.3f},{self.timers},{int(in_bounds)}\n"
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a policy keeps to.
+
+    Attributes:
+        least, most: TDFs.
+        target: The busy fraction to aim at, between 0 and 1.
+        late_ns_max: What one timer in a hundred may be later than, virtual nanoseconds; None: lateness spoils nothing.
+    """
+
+    least: Fraction
+    most: Fraction
+    target: float
+    late_ns_max: float | None
+
+    def within(self, tdf: Fraction) -> Fraction:
+        """The TDF within the limits that is nearest."""
+        return min(max(tdf, self.least), self.most)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is decided after an epoch.
+
+    Attributes:
+        tdf: Of the next epoch.
+        wanted: What it would be without limits.
+        reason: Why it changes; empty when it does not.
+    """
+
+    tdf: Fraction
+    wanted: Fraction
+    reason: str = ""
+
+
+class Policy(Protocol):
+    """From one epoch to the next: a value, whose successor comes with each decision."""
+
+    def decide(self, seen: Epoch) -> tuple[Policy, Decision]:
+        """What follows from an epoch, and the policy for the next one."""
+
+
+def rounded_up(tdf: float) -> Fraction:
+    """The next TDF with two significant digits, so that traces can be read; exact."""
+    step = Fraction(10) ** (math.floor(math.log10(tdf)) - 1)
+    return math.ceil(Fraction(tdf) / step - Fraction(1, 10**6)) * step

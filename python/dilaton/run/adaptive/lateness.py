@@ -1,0 +1,111 @@
+"""The policy `lateness`: the least TDF at which timers are in time and the CPU has room, quick to rise, slow to fall.
+
+**What is wanted.** Two things can be told of the TDF from an epoch at TDF f. Timers are served by the host, so their
+lateness in *host* time is what it is, and virtual lateness goes as 1 / f: one in a hundred was later than L, and may be
+later than B, so f L / B is needed (a fourth more, as a bound is nothing to aim at). And the epoch's work, busy fraction
+times f host seconds for each virtual second, has to leave the CPU idle enough: work / target. The larger one is wanted.
+
+**Saturation.** A CPU that is busy all the time shows how fast it is, not how much it is asked for. Then the TDF at
+least doubles with every epoch: a load of n times the capacity is met after log2 n of them.
+
+**Programs that spin** take all the CPU that they are given, and doubling would never end. But a network whose CPU was
+the bottleneck does more when it gets more: it serves more timers in a virtual second, one for every packet and hop. So
+two doublings in a row that do not bring 10 % more timers were in vain: the TDF goes back to where it was, and
+saturation alone is not answered for a while, ten virtual seconds the first time, twice as long every further time. What
+is late is always answered.
+
+**No oscillation.** It rises as soon as a tenth more is wanted, and falls only to the most that any of the last
+`CALM_EPOCHS` epochs wanted, when that is a fifth less, and to half at most. Work per virtual second falls with the TDF,
+since packets that wait for the CPU are then handled together; so after a fall less is wanted than before, and it does
+not rise again unless the load does. A load that comes and goes within these epochs keeps the TDF that its peaks need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dilaton.measure import numbers
+from dilaton.run.adaptive.epoch import Decision, Epoch, Limits, rounded_up
+
+LATENESS_MARGIN = 1.25
+SATURATED = 0.95
+RISE_MIN = 1.1
+FALL_MIN = 0.8
+CALM_EPOCHS = 10
+
+MORE_TIMERS = 1.1
+VAIN_RISES = 2
+REST_EPOCHS = 100
+
+
+@dataclass(frozen=True)
+class Push:
+    """Rises for saturation alone, which may be in vain.
+
+    Attributes:
+        base: The TDF before the first that was.
+        timers_per_s: Before the last one.
+        in_vain: How many in a row did not bring more timers.
+    """
+
+    base: Fraction
+    timers_per_s: float
+    in_vain: int = 0
+
+    def after(self, seen: Epoch) -> Push:
+        """Once the epoch behind the last rise is seen."""
+        if seen.timers_per_s > MORE_TIMERS * self.timers_per_s:
+            return Push(seen.tdf, seen.timers_per_s)
+        return Push(self.base, seen.timers_per_s, self.in_vain + 1)
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """The policy; `recent` is what the last epochs wanted, `rest` for how many more saturation is not answered."""
+
+    limits: Limits
+    recent: tuple[Fraction, ...] = ()
+    push: Push | None = None
+    rest: int = 0
+    rest_next: int = REST_EPOCHS
+
+    def decide(self, seen: Epoch) -> tuple[Lateness, Decision]:
+        """See `Policy`."""
+        bound = self.limits.late_ns_max
+        for_lateness = float(seen.tdf) * LATENESS_MARGIN * seen.late_ns / bound if bound else 0.0
+        if seen.busy > SATURATED and for_lateness <= seen.tdf:
+            return self._saturated(seen)
+        rested = replace(self, push=None, rest=max(0, self.rest - 1))
+        for_work = max(seen.work / self.limits.target, 2 * float(seen.tdf) if seen.busy > SATURATED else 0.0)
+        wanted = rounded_up(max(for_lateness, for_work, 1e-6))
+        if for_lateness > for_work:
+            late = numbers.duration(seen.late_ns / 1e9)
+            return rested._follow(seen, wanted, f"1 % of timers later than {late}")
+        return rested._follow(seen, wanted, f"busy {seen.busy:.0%}")
+
+    def _saturated(self, seen: Epoch) -> tuple[Lateness, Decision]:
+        """In time, but without a pause."""
+        if self.rest:
+            waiting = replace(self, rest=self.rest - 1, recent=())
+            return waiting, Decision(seen.tdf, seen.tdf)
+        if self.limits.within(2 * seen.tdf) == seen.tdf:
+            return replace(self, push=None, recent=()), Decision(seen.tdf, 2 * seen.tdf)
+        push = self.push.after(seen) if self.push else Push(seen.tdf, seen.timers_per_s)
+        if push.in_vain >= VAIN_RISES:
+            given_up = Lateness(self.limits, rest=self.rest_next, rest_next=2 * self.rest_next)
+            return given_up, Decision(push.base, push.base, "programs take all CPU that they are given")
+        return replace(self, push=push)._follow(seen, 2 * seen.tdf, f"busy {seen.busy:.0%}")
+
+    def _follow(self, seen: Epoch, wanted: Fraction, why: str) -> tuple[Lateness, Decision]:
+        """Towards what is wanted: up at once, down when it has been less for a while."""
+        recent = (*self.recent, wanted)[-CALM_EPOCHS:]
+        goal = seen.tdf
+        if wanted > RISE_MIN * seen.tdf:
+            goal = wanted
+        elif len(recent) == CALM_EPOCHS and max(recent) < FALL_MIN * seen.tdf:
+            goal = max(max(recent), seen.tdf / 2)
+            why = f"{why}: less was needed for {CALM_EPOCHS} epochs"
+        tdf = self.limits.within(goal)
+        changed = tdf != seen.tdf
+        return replace(self, recent=() if changed else recent), Decision(tdf, wanted, why if changed else "")

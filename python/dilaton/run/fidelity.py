@@ -1,0 +1,73 @@
+"""What the clocks of a run's guests have seen, for its record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dilaton.host.clock_page import ClockPage
+from dilaton.host.guests import Guests
+from dilaton.measure.lateness import summarise
+from dilaton.run.model import Adaptation, ClockChange, Fidelity, GuestFidelity, LatenessRecord
+
+
+def together(
+    guests: Sequence[GuestFidelity], tdf_trace: Sequence[ClockChange], adaptation: Adaptation | None
+) -> Fidelity:
+    """How well a run with these guests kept virtual time: all timers together, and the busiest guest."""
+    counts = [sum(bins) for bins in zip(*(guest.lateness_ns_counts for guest in guests), strict=True)]
+    worst_ns = round(max(guest.lateness_us.max for guest in guests) * 1e3)
+    return Fidelity(
+        lateness_us=_lateness(counts, worst_ns),
+        timers=sum(guest.timers for guest in guests),
+        reads=sum(guest.reads for guest in guests),
+        lateness_ns_counts=counts,
+        busy=max((guest.busy for guest in guests if guest.busy is not None), default=None),
+        tdf_trace=list(tdf_trace),
+        adaptation=adaptation,
+    )
+
+
+@dataclass(frozen=True)
+class _Counters:
+    """Counters of a clock page at some moment."""
+
+    reads: int
+    virtual_ns: int
+    idle_virtual_ns: int
+
+    @classmethod
+    def of(cls, page: ClockPage) -> _Counters:
+        return cls(page.read("reads"), page.read("virtual_now_ns"), page.read("idle_virtual_ns"))
+
+
+class Tally:
+    """Counts from the moment it is made on."""
+
+    def __init__(self, guests: Guests) -> None:
+        """Begins to count."""
+        self._pages = [guest.page for guest in guests.all]
+        self._before = [_Counters.of(page) for page in self._pages]
+
+    def seen(self) -> list[GuestFidelity]:
+        """What was counted so far, in the order of the guests."""
+        return list(map(_fidelity, self._pages, self._before))
+
+
+def _fidelity(page: ClockPage, before: _Counters) -> GuestFidelity:
+    now = _Counters.of(page)
+    counts = page.lateness_counts()
+    passed_ns = now.virtual_ns - before.virtual_ns
+    idle_ns = now.idle_virtual_ns - before.idle_virtual_ns
+    return GuestFidelity(
+        lateness_us=_lateness(counts, page.read("lateness_max_ns")),
+        timers=sum(counts),
+        reads=now.reads - before.reads,
+        lateness_ns_counts=counts,
+        busy=min(1.0, max(0.0, 1 - idle_ns / passed_ns)) if passed_ns else None,
+    )
+
+
+def _lateness(counts: Sequence[int], max_ns: int) -> LatenessRecord:
+    late = summarise(counts, max_ns)
+    return LatenessRecord(p50=late.p50_ns / 1e3, p99=late.p99_ns / 1e3, p999=late.p999_ns / 1e3, max=late.max_ns / 1e3)

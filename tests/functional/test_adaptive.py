@@ -1,0 +1,100 @@
+"""The TDF of a real guest follows its load, and what is out of bounds has the consequences that the lab asks for."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dilaton.run.control import Client
+from tests.conftest import Outcome, RunLab, command_line, environment
+
+BUFFERS = "{net.ipv4.tcp_rmem: 4096 1048576 67108864, net.ipv4.tcp_wmem: 4096 1048576 67108864}"
+NODES = 8
+
+
+def chain(time: str, data: str) -> str:
+    """One TCP flow over seven links of 5 Gbit/s, which at TDF 1 is some twenty times too much."""
+    nodes = "".join(f"  n{number}: {{sysctls: {BUFFERS}}}\n" for number in range(NODES))
+    links = "".join(
+        f"  - {{endpoints: [n{number}, n{number + 1}], rate: 5Gbit, delay: 1ms}}\n" for number in range(NODES - 1)
+    )
+    last = f"n{NODES - 1}"
+    return (
+        f"name: chain\ntime: {time}\nnodes:\n{nodes}links:\n{links}run:\n"
+        f"  - {{on: {last}, name: server, exec: iperf3 -s, ready: {{tcp: 5201}}, background: true}}\n"
+        f"  - {{on: n0, name: bulk, exec: iperf3 -c {last} -n {data} -J, after: server}}\n"
+    )
+
+
+def trace(outcome: Outcome) -> list[float]:
+    return [change["tdf"] for change in outcome.record["fidelity"]["tdf_trace"]]
+
+
+@pytest.mark.parametrize("policy", ["lateness", "pads15"])
+def test_the_tdf_rises_with_the_load_and_says_why(run_lab: RunLab, policy: str) -> None:
+    outcome = run_lab(chain(f"{{tdf: auto, auto: {{start: 1, max: 50, policy: {policy}, epoch: 20ms}}}}", "30M"))
+    assert outcome.status == 0
+    fidelity = outcome.record["fidelity"]
+    assert trace(outcome)[0] == 1 and max(trace(outcome)) > 2
+    assert all("TDF" in change["reason"] for change in fidelity["tdf_trace"][1:])
+    rows = (outcome.path / "epochs.csv").read_text().splitlines()[1:]
+    assert len(rows) == fidelity["adaptation"]["epochs"] > 3
+    assert 0 < fidelity["adaptation"]["out_of_bounds_share"] <= 1
+    assert 1 < fidelity["adaptation"]["tdf_mean"] <= 50
+
+
+def test_a_violation_ends_a_run_that_may_have_none(run_lab: RunLab) -> None:
+    outcome = run_lab(chain("{tdf: 1, on_violation: fail}", "30M"))
+    assert outcome.status == 1
+    assert outcome.record["state"] == "failed"
+    assert "out of bounds from" in outcome.record["reason"] and "it needs tdf" in outcome.record["reason"]
+
+
+def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) -> None:
+    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
+    lab.write_text(chain("{tdf: auto, auto: {max: 2}, on_violation: hold}", "30M"))
+    command = command_line("run", lab, "--out", out)
+    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        line = next(line for line in process.stderr if "out of bounds" in line)
+        assert "to go on: dilaton clock" in line
+        with Client(out) as client:
+            assert client.request("clock.show")["held"]
+            # A TDF that somebody gives is kept, and the run ends with it.
+            client.request("clock.tdf", tdf="30")
+            client.request("clock.release")
+        process.stderr.read()
+    assert process.returncode == 0
+    outcome = Outcome(process.returncode, "", out)
+    assert outcome.record["state"] == "finished"
+    assert trace(outcome)[-1] == 30
+
+
+def test_a_run_begins_again_with_the_tdf_that_it_needed_until_it_is_valid(run_lab: RunLab) -> None:
+    outcome = run_lab(chain("{tdf: 1, on_violation: retry}", "10M"))
+    record = outcome.record
+    assert outcome.status == 0
+    assert (record["state"], record["verdict"]["level"]) == ("finished", "valid")
+    assert record["attempts"] > 1 and record["time"]["tdf"] > 4
+    first = outcome.path / "attempt-1"
+    assert all((first / name).exists() for name in ("run.json", "plan.json", "events.jsonl", "nodes"))
+    assert "begun again with TDF" in outcome.terminal
+
+
+def test_a_load_beyond_the_highest_tdf_is_told_with_what_would_be_needed(run_lab: RunLab) -> None:
+    outcome = run_lab(chain("{tdf: auto, auto: {max: 2}}", "30M"))
+    assert outcome.record["fidelity"]["adaptation"]["tdf_needed"] > 4
+    assert "it needs tdf" in outcome.terminal
+
+
+def test_programs_that_spin_do_not_keep_the_tdf_up(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        "name: spin\nnodes: {a: }\ntime: {tdf: auto, auto: {epoch: 20ms}}\n"
+        "run: [{on: a, name: spin, exec: [sh, -c, 'while :; do :; done'], stop: 3s}]\n"
+    )
+    reasons = [change["reason"] for change in outcome.record["fidelity"]["tdf_trace"]]
+    assert any("programs take all CPU that they are given" in reason for reason in reasons)
+    assert trace(outcome)[-1] == 1
+    assert outcome.record["fidelity"]["adaptation"]["tdf_mean"] < 2

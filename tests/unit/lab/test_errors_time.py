@@ -1,0 +1,48 @@
+"""Mistakes in `time`: each gets its one line, with the place, the fault and the fix."""
+
+from __future__ import annotations
+
+import pytest
+
+from dilaton.lab import LabError, loads
+
+MISTAKES = [
+    ("{tdf: automatic}", "time.tdf: automatic: the time dilation factor must be a number, such as 10, 0.5 or 1/3"),
+    ("{tdf: auto, auto: {min: 5, max: 2}}", "time.auto.min: 5: is more than max, 2"),
+    ("{tdf: auto, auto: {min: 0}}", "time.auto.min: 0: the time dilation factor must be more than 0"),
+    ("{auto: {max: 10, start: 20}}", "time.auto.start: 20: must be up to max, 10"),
+    ("{auto: {min: 2, start: 1, max: 10}}", "time.auto.start: 1: must be from min, 2, up to max, 10"),
+    ("{auto: {epoch: 0s}}", "time.auto.epoch: 0s: must be more than 0"),
+    ("{auto: {epoch: 5}}", "time.auto.epoch: 5: an epoch needs a unit: write 5ms (or ns, us, s, min, h)"),
+    ("{auto: {target: 0%}}", "time.auto.target: 0%: a target is a busy fraction, more than 0% and less than 100%"),
+    (
+        "{auto: {target: 120%}}",
+        "time.auto.target: 120%: a target is a busy fraction, more than 0% and less than 100%",
+    ),
+    (
+        "{auto: {target: 0.7}}",
+        "time.auto.target: 0.7: a target needs a percent sign: write 70% if a ratio was meant, or 0.7%",
+    ),
+    ("{auto: {policy: late}}", "time.auto.policy: late: not a policy; did you mean lateness?"),
+    (
+        "{on_violation: stop}",
+        "time.on_violation: stop: not what can follow a violation; use continue, hold, fail or retry",
+    ),
+    (
+        "{tdf: auto, drive: event}",
+        "time.tdf: auto: the event drive's CPU takes no time, so that there is no load to follow; use work or wall",
+    ),
+    (
+        "{on_violation: fail, drive: event}",
+        "time.on_violation: fail: the event drive's CPU takes no time, so that there is no load to follow; "
+        "use work or wall",
+    ),
+]
+
+
+@pytest.mark.parametrize(("time", "line"), MISTAKES)
+def test_a_mistake_gets_its_line(time: str, line: str) -> None:
+    value = line.split(": ")[1]
+    with pytest.raises(LabError) as caught:
+        loads(f"name: x\nnodes: {{a: }}\ntime: {time}\n", "lab.yaml")
+    assert str(caught.value) == f"lab.yaml:3:{7 + time.index(f': {value}') + 2}: {line}"

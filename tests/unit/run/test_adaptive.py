@@ -1,0 +1,139 @@
+"""How the TDF follows loads: quick to rise, slow to fall, never beyond its limits, and not at all for what spins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dilaton.run.adaptive.epoch import Epoch, Limits, Policy, rounded_up
+from dilaton.run.adaptive.lateness import CALM_EPOCHS, REST_EPOCHS, Lateness
+from dilaton.run.adaptive.pads15 import Pads15
+
+EPOCH_NS = 100_000_000
+LATE_HOST_NS = 20_000
+LIMITS = Limits(Fraction(1), Fraction(100), target=0.7, late_ns_max=10_000.0)
+
+Load = Callable[[int], float]
+"""Host seconds of work that the network asks for in each virtual second, by the number of the epoch."""
+
+
+def epoch(number: int, tdf: Fraction, load: float, *, timers: float | None = None, late_ns: float = 0.0) -> Epoch:
+    """What a guest shows that has `load` to do: three timers in a hundred are late, a network's work brings timers."""
+    served = round(1e4 * min(load, float(tdf)) if timers is None else timers)
+    counts = [0] * 64
+    counts[0] = served - 3 * served // 100
+    counts[int(late_ns).bit_length()] += 3 * served // 100
+    return Epoch(number * EPOCH_NS, (number + 1) * EPOCH_NS, tdf, min(1.0, load / float(tdf)), counts)
+
+
+def follow(policy: Policy, load: Load, epochs: int, *, start: int = 1, spins: bool = False) -> list[Epoch]:
+    """The epochs of a run with such a load; what spins takes all CPU and brings no timers."""
+    seen, tdf = [], Fraction(start)
+    for number in range(epochs):
+        late_ns = LATE_HOST_NS / float(tdf)
+        timers = 1e4 * load(number) if spins else None
+        wanted = 1e9 if spins else load(number)
+        seen.append(epoch(number, tdf, wanted, timers=timers, late_ns=late_ns))
+        policy, decision = policy.decide(seen[-1])
+        tdf = decision.tdf
+    return seen
+
+
+def tdfs(seen: list[Epoch]) -> list[float]:
+    return [float(one.tdf) for one in seen]
+
+
+def changes(seen: list[Epoch]) -> int:
+    return sum(before.tdf != after.tdf for before, after in pairwise(seen))
+
+
+def step(number: int) -> float:
+    """One, then eleven times as much, then one again: figure 5 of PADS'15."""
+    return 11.0 if 20 <= number < 60 else 1.0
+
+
+def test_a_step_of_load_is_met_in_as_many_epochs_as_doublings_and_left_after_a_calm_while() -> None:
+    seen = follow(Lateness(LIMITS), step, 120)
+    met = next(number for number in range(20, 60) if seen[number].busy <= 0.9)
+    assert met - 20 <= 4, "from 2.9, as lateness asks for, to 11 are two doublings"
+    assert all(one.busy <= 0.9 for one in seen[met:])
+    assert changes(seen[met:60]) <= 2
+    assert min(tdfs(seen)[60 : 60 + CALM_EPOCHS]) == tdfs(seen)[59], "it waits"
+    assert tdfs(seen)[-1] <= 1.2 * tdfs(seen)[19]
+
+
+def test_the_policy_of_pads15_meets_the_same_step_later() -> None:
+    ours, theirs = (follow(policy, step, 60, start=3) for policy in (Lateness(LIMITS), Pads15(LIMITS)))
+    saturated = [sum(one.busy > 0.9 for one in seen[20:]) for seen in (ours, theirs)]
+    assert 0 < saturated[0] < saturated[1]
+    assert theirs[-1].busy == pytest.approx(0.7, abs=0.15)
+
+
+def test_a_ramp_is_followed_within_bounds() -> None:
+    seen = follow(Lateness(LIMITS), lambda number: 1 + number / 5, 200)
+    assert sum(one.busy > 0.9 for one in seen) <= 2
+    # The least that would do is the load itself: at most twice of that is spent.
+    assert sum(tdfs(seen)) < 2 * sum(1 + number / 5 for number in range(200))
+
+
+def test_a_burst_of_one_epoch_costs_calm_epochs_and_no_more() -> None:
+    seen = follow(Lateness(LIMITS), lambda number: 8.0 if number == 20 else 1.0, 60)
+    raised = sum(tdf > tdfs(seen)[19] for tdf in tdfs(seen))
+    assert CALM_EPOCHS <= raised <= 2 * CALM_EPOCHS
+
+
+def test_a_sawtooth_faster_than_calm_keeps_what_its_peaks_need() -> None:
+    seen = follow(Lateness(LIMITS), lambda number: 1.0 + number % (CALM_EPOCHS - 2), 200)
+    assert all(one.busy <= 0.9 for one in seen[20:])
+    assert changes(seen[20:]) == 0
+
+
+def test_what_spins_is_given_up_and_tried_again_ever_more_rarely() -> None:
+    seen = follow(Lateness(LIMITS), lambda _: 1.0, 7 * REST_EPOCHS, start=3, spins=True)
+    assert max(tdfs(seen)) <= 12
+    assert sum(tdfs(seen)) < 1.05 * 3 * len(seen)
+
+
+def test_lateness_is_answered_also_while_programs_spin() -> None:
+    late = epoch(0, Fraction(3), 1e9, timers=1e4, late_ns=30_000)
+    _, decision = Lateness(LIMITS, rest=REST_EPOCHS).decide(late)
+    # The third of a hundred is in the bin that ends at 32.8 us; a fourth more than 3 times that over 10 us.
+    assert decision.tdf > 9
+    assert "later than" in decision.reason
+
+
+def test_few_timers_say_nothing_of_lateness() -> None:
+    _, decision = Lateness(LIMITS).decide(epoch(0, Fraction(3), 2.0, timers=99, late_ns=1e9))
+    assert (decision.tdf, decision.reason) == (3, "")
+
+
+def test_a_load_beyond_the_highest_tdf_is_told() -> None:
+    _, decision = Lateness(LIMITS).decide(epoch(0, LIMITS.most, 300.0))
+    assert decision.tdf == LIMITS.most
+    assert decision.wanted > LIMITS.most
+
+
+@pytest.mark.parametrize("kind", [Lateness, Pads15])
+@given(loads=st.lists(st.floats(0, 1e4), min_size=1, max_size=50), start=st.integers(1, 100))
+def test_no_load_leads_beyond_the_limits(kind: type[Lateness | Pads15], loads: list[float], start: int) -> None:
+    seen = follow(kind(LIMITS), lambda number: loads[number], len(loads), start=start)
+    assert all(LIMITS.least <= one.tdf <= LIMITS.most for one in seen)
+
+
+@given(load=st.floats(0.5, 60), noise=st.lists(st.floats(-0.05, 0.05), min_size=100, max_size=100))
+def test_a_steady_load_with_noise_comes_to_one_tdf_and_stays_there(load: float, noise: list[float]) -> None:
+    seen = follow(Lateness(LIMITS), lambda number: load * (1 + noise[number]), 100)
+    assert changes(seen[40:]) == 0
+    assert seen[-1].busy <= 0.9
+
+
+@given(st.floats(1e-6, 1e6))
+def test_rounding_up_keeps_two_digits(tdf: float) -> None:
+    rounded = rounded_up(tdf)
+    assert tdf * 0.999999 <= rounded <= tdf * 1.11
+    assert float(f"{float(rounded):.1e}") == pytest.approx(float(rounded))

@@ -1,0 +1,177 @@
+"""What is out of bounds, what is told of it and when, and what a run is begun again with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+
+from dilaton.host.clock_page import WORD, ClockPage, layout
+from dilaton.plan.bounds import network_of
+from dilaton.plan.model import Plan
+from dilaton.run.adaptive.epoch import COLUMNS, TIMERS_MIN, Epoch
+from dilaton.run.adaptive.ledger import Ledger, Span
+from dilaton.run.adaptive.meter import STRETCH_MAX, Meter
+from dilaton.run.adaptive.retry import replanned
+from dilaton.run.adaptive.watch import Watch, explain
+from tests.unit.measure.made import plan
+
+EPOCH_NS = 100_000_000
+LAB = "name: x\nnodes: {{a: , b: }}\nlinks: [{{endpoints: [a, b], delay: 1ms}}]\ntime: {time}\n"
+
+
+def planned(time: str) -> Plan:
+    return plan(LAB.format(time=time))
+
+
+def epoch(number: int, tdf: int, *, busy: float = 0.5, late_ns: int = 0) -> Epoch:
+    counts = [0] * 64
+    counts[late_ns.bit_length()] = 1000
+    return Epoch(number * EPOCH_NS, (number + 1) * EPOCH_NS, Fraction(tdf), busy, counts)
+
+
+def watch(time: str) -> Watch:
+    made = planned(time)
+    return Watch([], made.time, network_of(made.nodes))
+
+
+@pytest.fixture
+def page() -> Iterator[ClockPage]:
+    made = ClockPage(0)
+    yield made
+    made.close()
+
+
+def count(page: ClockPage, field: str, value: int, index: int = 0) -> None:
+    """What the clock would have written."""
+    WORD.pack_into(page._memory, (layout().offsets[field] + index) * WORD.size, value)
+
+
+def test_an_epoch_is_over_when_its_virtual_time_has_passed_and_it_has_timers(page: ClockPage) -> None:
+    meter = Meter([(page, 0)], EPOCH_NS, Fraction(2))
+    assert meter.take(Fraction(2)) is None
+    count(page, "virtual_now_ns", EPOCH_NS)
+    count(page, "idle_virtual_ns", EPOCH_NS // 4)
+    assert meter.take(Fraction(2)) is None, "it has no timers yet"
+    count(page, "lateness_ns_log2", TIMERS_MIN, 3)
+    seen = meter.take(Fraction(2))
+    assert seen is not None
+    assert (seen.begin_ns, seen.end_ns, seen.busy, seen.work, seen.timers) == (0, EPOCH_NS, 0.75, 1.5, TIMERS_MIN)
+    assert meter.take(Fraction(2)) is None
+
+
+def test_an_epoch_with_few_timers_ends_all_the_same(page: ClockPage) -> None:
+    meter = Meter([(page, 0)], EPOCH_NS, Fraction(1))
+    count(page, "virtual_now_ns", STRETCH_MAX * EPOCH_NS)
+    seen = meter.take(Fraction(1))
+    assert seen is not None and seen.timers == 0 and seen.busy == 1.0
+
+
+def test_an_epoch_begins_anew_when_somebody_changes_the_tdf(page: ClockPage) -> None:
+    meter = Meter([(page, 0)], EPOCH_NS, Fraction(1))
+    count(page, "virtual_now_ns", STRETCH_MAX * EPOCH_NS)
+    assert meter.take(Fraction(5)) is None
+    assert meter.take(Fraction(5)) is None
+    count(page, "virtual_now_ns", 2 * STRETCH_MAX * EPOCH_NS)
+    assert (seen := meter.take(Fraction(5))) is not None and seen.begin_ns == STRETCH_MAX * EPOCH_NS
+
+
+def test_of_several_guests_the_busiest_counts_and_all_timers_do(page: ClockPage) -> None:
+    other = ClockPage(0)
+    meter = Meter([(page, 0), (other, 0)], EPOCH_NS, Fraction(1))
+    for each, idle in ((page, 9), (other, 2)):
+        count(each, "virtual_now_ns", EPOCH_NS)
+        count(each, "idle_virtual_ns", EPOCH_NS * idle // 10)
+        count(each, "lateness_ns_log2", TIMERS_MIN, 1)
+    seen = meter.take(Fraction(1))
+    assert seen is not None and seen.busy == pytest.approx(0.8) and seen.timers == 2 * TIMERS_MIN
+    other.close()
+
+
+def test_a_row_has_a_value_for_every_column() -> None:
+    assert len(epoch(0, 1).row(in_bounds=True).split(",")) == len(COLUMNS.split(","))
+
+
+def test_the_share_out_of_bounds_and_the_mean_tdf_are_of_virtual_time() -> None:
+    seen = watch("{tdf: auto}")
+    for number, (tdf, busy) in enumerate([(1, 0.5), (1, 1.0), (2, 1.0), (4, 0.5)]):
+        seen.step(epoch(number, tdf, busy=busy))
+    summary = seen.summary()
+    assert (summary.epochs, summary.tdf_mean, summary.out_of_bounds_share) == (4, 2.0, 0.5)
+    assert [(span.begin_s, span.end_s) for span in summary.out_of_bounds] == [(0.1, 0.3)]
+    assert summary.tdf_needed is None
+
+
+@pytest.mark.parametrize("policy", ["hold", "fail"])
+def test_one_epoch_out_of_bounds_is_no_violation_and_two_are_told_once(policy: str) -> None:
+    seen = watch(f"{{tdf: auto, on_violation: {policy}}}")
+    told = []
+    for number, busy in enumerate([1.0, 0.5, 1.0, 1.0, 1.0, 0.5]):
+        seen.step(epoch(number, 1, busy=busy))
+        told.append(seen.due())
+    assert [bool(span) for span in told] == [False, False, False, True, False, False]
+
+
+def test_to_run_again_a_violation_is_told_when_it_is_over_with_the_tdf_that_ended_it() -> None:
+    seen = watch("{tdf: auto, on_violation: retry}")
+    told = []
+    for number, (tdf, busy) in enumerate([(1, 1.0), (2, 1.0), (4, 1.0), (8, 0.6)]):
+        seen.step(epoch(number, tdf, busy=busy))
+        told.append(seen.due())
+    assert told[:3] == [None, None, None]
+    assert told[3] is not None and (told[3].begin_ns, told[3].tdf_needed) == (0, 8)
+
+
+def test_a_violation_that_lasts_to_the_end_of_the_run_is_told_there() -> None:
+    seen = watch("{tdf: auto, on_violation: retry}")
+    for number in range(2):
+        seen.step(epoch(number, 1, busy=1.0))
+    assert seen.due() is None
+    assert (span := seen.last_due(is_valid=True)) is not None and span.tdf_needed == 2
+
+
+def test_of_a_run_that_is_not_valid_as_a_whole_the_epoch_that_needed_most_is_told() -> None:
+    seen = watch("{tdf: auto, on_violation: retry}")
+    for number, busy in enumerate([0.5, 1.0, 0.5]):
+        seen.step(epoch(number, 1, busy=busy))
+    assert seen.last_due(is_valid=True) is None
+    assert (span := seen.last_due(is_valid=False)) is not None and span.tdf_needed == 2
+
+
+def test_a_tdf_that_cannot_rise_is_told_at_once_with_what_would_be_needed() -> None:
+    seen = watch("{tdf: auto, auto: {max: 4}}")
+    for number in range(2):
+        assert seen.due() is None
+        seen.step(epoch(number, 4, late_ns=40_000))
+    span = seen.due()
+    assert span is not None and 4 < span.tdf_needed < 40
+    assert "1 % of timers were later than" in explain(span)
+    assert f"it needs tdf {span.tdf_needed}" in explain(span)
+    assert seen.summary().tdf_needed == float(span.tdf_needed)
+
+
+def span(needed: int) -> Span:
+    return Span(0, EPOCH_NS, "late", Fraction(needed))
+
+
+def test_a_run_is_begun_again_with_a_tdf_that_does_not_fall_below_what_was_needed() -> None:
+    again = replanned(planned("{tdf: auto, on_violation: retry}"), span(8))
+    assert again is not None and again.time.watch is not None
+    assert (again.time.tdf.ratio, again.time.watch.least.ratio, again.time.watch.most.ratio) == (8, 8, 100)
+    assert [guest.tdf.ratio for guest in again.guests] == [8]
+
+
+def test_a_tdf_that_stays_is_replaced_by_another_that_stays() -> None:
+    again = replanned(planned("{tdf: 3, on_violation: retry}"), span(800))
+    assert again is not None and again.time.watch is not None
+    assert {again.time.tdf.ratio, again.time.watch.least.ratio, again.time.watch.most.ratio} == {800}
+
+
+@pytest.mark.parametrize("time", ["{tdf: auto, auto: {max: 5}, on_violation: retry}", "{tdf: 1, on_violation: fail}"])
+def test_a_run_is_not_begun_again_beyond_its_highest_tdf_nor_unasked(time: str) -> None:
+    assert replanned(planned(time), span(8)) is None
+
+
+def test_a_ledger_without_epochs_has_no_shares() -> None:
+    assert (Ledger().tdf_mean, Ledger().out_share) == (None, 0.0)
