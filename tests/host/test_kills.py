@@ -147,11 +147,14 @@ def kill_and_look(run: RunToKill, victim: str, chance: random.Random) -> None:
     while (target := run.pick(victim, chance)) is None:
         assert time.monotonic() < deadline and run.process.poll() is None, f"no {victim} to kill"
     os.kill(target, signal.SIGKILL)
+    statuses = []
     if victim == "stub":
         # A guest may survive the loss of a process, as a machine does; the run then ends when it is told to.
         time.sleep(0.2)
         if run.process.poll() is None:
             run.process.send_signal(signal.SIGINT)
+            # Where the run had just failed by itself, the signal finds it on its way out.
+            statuses.append(-signal.SIGINT)
     terminal = run.end()
     if victim == "command line":
         assert run.process.returncode == -signal.SIGKILL
@@ -162,7 +165,8 @@ def kill_and_look(run: RunToKill, victim: str, chance: random.Random) -> None:
         assert run.record["state"] in ("failed", "aborted"), terminal
         assert run.record["reason"], terminal
         assert run.record["reason"] in terminal
-        assert run.process.returncode == (1 if run.record["state"] == "failed" else 130)
+        statuses.append(1 if run.record["state"] == "failed" else 130)
+        assert run.process.returncode in statuses
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
@@ -186,6 +190,8 @@ def test_ctrl_c_at_an_early_moment_is_an_orderly_end_too(tmp_path: Path, after_s
     time.sleep(after_s)
     os.killpg(run.process.pid, signal.SIGINT)
     terminal = run.end()
+    if terminal.startswith("Fatal Python error: init_import_site"):
+        return  # Python itself was not up yet: nothing of Dilaton had begun
     assert run.process.returncode in (130, -signal.SIGINT), terminal
     assert "Traceback" not in terminal
     if run.record:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from dilaton.host import cores, jail
+from dilaton.host import cores, jail, orphans
 from dilaton.host.channel import PROTOCOL, Channel, Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.errors import GuestError
@@ -115,7 +115,7 @@ class Guest:
     async def _greet(self) -> None:
         await self.channel.open()
         try:
-            hello = await asyncio.wait_for(self.channel.receive(), BOOT_HOST_S_MAX)
+            hello = await asyncio.wait_for(self._first_message(), BOOT_HOST_S_MAX)
         except TimeoutError:
             raise GuestError(f"guest {self.name} said nothing for {BOOT_HOST_S_MAX:.0f} s after its start") from None
         if hello is None:
@@ -125,6 +125,17 @@ class Guest:
         if hello.get("type") != "hello" or hello.get("protocol") != PROTOCOL:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
         self.kernel = str(hello["kernel"])
+
+    async def _first_message(self) -> Message | None:
+        """None when the guest has ended, also where what is left of its jail keeps the channel open."""
+        received = asyncio.create_task(self.channel.receive())
+        ended = asyncio.create_task(self.process.wait())
+        try:
+            await asyncio.wait({received, ended}, return_when=asyncio.FIRST_COMPLETED)
+            return received.result() if received.done() else None
+        finally:
+            received.cancel()
+            ended.cancel()
 
     async def build(self, progress: Progress) -> None:
         """Lets the agent make its part of the plan in the run directory.
@@ -281,6 +292,7 @@ class Guest:
         if self.process.returncode is None:
             self.process.kill()
         await self.process.wait()
+        orphans.end()
         self.channel.close()
         self.page.close()
         self._core.free()

@@ -7,10 +7,11 @@ import ctypes
 import fcntl
 import os
 import resource
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.host import files, jail
+from dilaton.host import files, jail, orphans
 from dilaton.host.channel import Channel
 from dilaton.host.clock_page import ClockPage
 
@@ -25,6 +26,9 @@ process has open."""
 
 ADDR_NO_RANDOMIZE = 0x0040000
 """personality(2)"""
+
+PR_SET_PDEATHSIG = 1
+"""prctl(2)"""
 
 LIBC = ctypes.CDLL(None)
 
@@ -94,10 +98,9 @@ class Kernel:
             bwrap = files.program("bwrap", "bubblewrap")
             argv = [*jail.command(bwrap, self.placement.run_dir, agent, clock, environment), *argv]
             environment = {}
-        else:
-            # Without a jail nothing else ends the kernel with us.
-            argv = [str(files.program("setpriv", "util-linux")), "--pdeathsig", "KILL", "--", *argv]
         self.log.parent.mkdir(exist_ok=True)
+        orphans.adopt()
+        parent = os.getpid()
         with self.log.open("wb") as console, os.fdopen(clock_fd), os.fdopen(channel_fd):
             return await asyncio.create_subprocess_exec(
                 *argv,
@@ -108,12 +111,16 @@ class Kernel:
                 pass_fds=(self.page.fd, self.page.wake_fd, channel_fd, clock_fd),
                 # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
                 start_new_session=True,
-                preexec_fn=lambda: _settle(self.core_number),
+                preexec_fn=lambda: _settle(self.core_number, parent),
             )
 
 
-def _settle(core: int) -> None:
-    """Prepares this process, freshly forked, to become a kernel."""
+def _settle(core: int, parent: int) -> None:
+    """Prepares this process, freshly forked by `parent`, to become a kernel, or the jail of one."""
+    # It ends with its parent from here on: a jail sets that up for itself too late for an early end.
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
     os.sched_setaffinity(0, {core})
     # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
     LIBC.personality(ADDR_NO_RANDOMIZE)

@@ -1,0 +1,51 @@
+"""Processes that a jail's end leaves behind.
+
+bubblewrap forks the first process of the jail, which waits until its parent has set up its user namespace, and only
+then asks to die with it. A bubblewrap that is killed in between leaves it waiting for ever. So whoever starts jails
+adopts what they leave: a process of another PID namespace that is our own child has lost its bubblewrap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+"""prctl(2)"""
+
+
+def adopt() -> None:
+    """From now on descendants that lose their parent become children of this process."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end() -> None:
+    """Ends the adopted first processes of jails."""
+    for pid in _children():
+        if _is_of_another_namespace(pid):
+            # Another thread may have been faster.
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+
+def _is_of_another_namespace(pid: int) -> bool:
+    """Whether a process has a number in a PID namespace below ours too."""
+    return _numbers(str(pid)) > _numbers("self")
+
+
+def _numbers(process: str) -> int:
+    """In how many PID namespaces, from ours on, a process has a number; 0 when there is no such process."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0
+    return next((len(line.split()) - 1 for line in status.splitlines() if line.startswith("NSpid:")), 0)
