@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dilaton.lab.errors import LabError
     from dilaton.lab.topology import Topology
+    from dilaton.run.control import ControlError
+    from dilaton.run.live import LiveRun, attach, start
     from dilaton.run.loading import Run
 
 __version__ = "0.1.0"
 
+__all__ = ["ControlError", "LabError", "LiveRun", "Topology", "attach", "load", "start"]
 
-def __getattr__(name: str) -> type[Topology]:
-    # `dilaton.Topology`, without the cost of importing it where it is not used.
-    if name == "Topology":
-        from dilaton.lab.topology import Topology
+_HOMES = {
+    "ControlError": "dilaton.run.control",
+    "LabError": "dilaton.lab.errors",
+    "LiveRun": "dilaton.run.live",
+    "Topology": "dilaton.lab.topology",
+    "attach": "dilaton.run.live",
+    "start": "dilaton.run.live",
+}
 
-        return Topology
+
+def __getattr__(name: str) -> Any:
+    # Without the cost of importing what is not used.
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module dilaton has no attribute {name}")
 
 

@@ -1,0 +1,301 @@
+"""Runs that go on, from Python: `dilaton.start` and `dilaton.attach`.
+
+A run is a process of its own, the same `dilaton run` that the command line starts, and is steered through its control
+socket (`run/control.py`); so whatever this program does cannot delay it, and what is seen here is what `dilaton clock`
+and `dilaton link` show. A run that was started here ends with the thread that has started it, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+from dilaton.lab.loader import load as load_lab
+from dilaton.lab.settings import parse_setting
+from dilaton.run.control import Client, ControlError, Result, find
+from dilaton.run.directory import default
+from dilaton.run.loading import Run, load
+from dilaton.run.model import FINAL_STATES
+from dilaton.run.record import RecordError
+
+LOOK_HOST_S = 0.02
+"""How often it is looked whether a run that was started listens already."""
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+Instant = str | float
+"""Virtual time since the run's virtual 0: `"5s"`, or a number of seconds."""
+
+
+@dataclass(frozen=True)
+class ClockState:
+    """The clock of a run: both times in seconds, the TDF, and whether virtual time stands still."""
+
+    virtual_s: float
+    host_s: float
+    tdf: float
+    held: bool
+
+
+class LiveLink:
+    """A link of a run that goes on."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        """Use `LiveRun.link`."""
+        self._client = client
+        self.name = name
+
+    def show(self) -> Result:
+        """What it is now: `up`, and for each of its `ends` the `egress`, as in the plan."""
+        found: Result = self._client.request("link.show", link=self.name)["links"][0]
+        return found
+
+    def set(self, *, at: Instant | None = None, **fields: Any) -> float:
+        """Changes some of its fields; what is not named stays as it is.
+
+        Args:
+            at: When; None: now.
+            fields: As in the lab: `loss="5%"`, `delay={"jitter": "2ms"}`, `b_to_a={"rate": "1Mbit"}`.
+
+        Returns:
+            The virtual instant of the change, seconds.
+
+        Raises:
+            ControlError: it is wrong, or the run has ended; the link stays as it was.
+        """
+        settings = [(field, value if isinstance(value, str) else json.dumps(value)) for field, value in fields.items()]
+        when = {} if at is None else {"at": _text(at)}
+        done = self._client.request("link.change", link=self.name, settings=settings, directory=os.getcwd(), **when)
+        return float(done["at_ns"] / 1e9)
+
+    def down(self, *, at: Instant | None = None) -> float:
+        """Takes both its interfaces down; as `set`."""
+        return self.set(at=at, down=True)
+
+    def up(self, *, at: Instant | None = None) -> float:
+        """Takes them up again, with their addresses and routes; as `set`."""
+        return self.set(at=at, down=False)
+
+
+class LiveRun:
+    """A run that goes on. As a context it stops, at the end, the run that was started with it.
+
+    All methods wait until what they ask for is done, and raise `ControlError` when it is refused or the run has ended.
+    """
+
+    def __init__(self, path: Path, started: _Started | None = None) -> None:
+        """Use `dilaton.start` or `dilaton.attach`."""
+        self.path = path
+        self._started = started
+
+    @cached_property
+    def _client(self) -> Client:
+        return Client(self.path)
+
+    def __enter__(self) -> LiveRun:
+        """This run."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stops the run, if it was started here and still goes on."""
+        if self._started:
+            with contextlib.suppress(ControlError):
+                self.stop()
+            self._started.close()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        if "_client" in self.__dict__:
+            self._client.close()
+            del self._client
+
+    @property
+    def clock(self) -> ClockState:
+        """Its clock, now."""
+        return _clock(self._client.request("clock.show"))
+
+    def hold(self) -> ClockState:
+        """Stops virtual time."""
+        return _clock(self._client.request("clock.hold"))
+
+    def release(self) -> ClockState:
+        """Lets it go on."""
+        return _clock(self._client.request("clock.release"))
+
+    def until(self, at: Instant) -> ClockState:
+        """Lets it go on to exactly `at`, and holds it there."""
+        return _clock(self._client.request("clock.until", at=_text(at)))
+
+    def step(self) -> ClockState:
+        """Lets it go on to the guests' next timer, and holds it there."""
+        return _clock(self._client.request("clock.step"))
+
+    def set_tdf(self, tdf: float | str) -> ClockState:
+        """Changes the TDF."""
+        return _clock(self._client.request("clock.tdf", tdf=str(tdf)))
+
+    def link(self, name: str) -> LiveLink:
+        """A link by its ends, as `a--b` or `a:eth0--b:eth1`."""
+        shown = self._client.request("link.show", link=name)["links"][0]
+        return LiveLink(self._client, shown["link"])
+
+    @property
+    def links(self) -> list[str]:
+        """The names of all links."""
+        return [one["link"] for one in self._client.request("link.show")["links"]]
+
+    def result(self) -> Run:
+        """What there is of the run so far, or in the end: tables, events, outputs, as of `dilaton.load`."""
+        return load(self.path)
+
+    def stop(self) -> Run:
+        """Ends the run in good order, and waits for that."""
+        self._client.request("stop")
+        return self.wait()
+
+    def wait(self) -> Run:
+        """Waits for the end of the run, whose clock must not be held for ever; returns what it has measured."""
+        with contextlib.suppress(ControlError):
+            pid = self._client.request("show")["pid"]
+            self._client.wait_for_end()
+            # It no longer listens, and writes its last record.
+            while Path(f"/proc/{pid}").exists() and load(self.path).record.state not in FINAL_STATES:
+                time.sleep(LOOK_HOST_S)
+        self._disconnect()
+        if self._started:
+            self._started.close()
+        return load(self.path)
+
+
+@dataclass
+class _Started:
+    """The process of a run that was started here, and what it has said."""
+
+    process: subprocess.Popen[bytes]
+    said: IO[bytes]
+
+    def close(self) -> str:
+        """Waits for the end of the process; returns what it has said."""
+        self.process.wait()
+        if self.said.closed:
+            return ""
+        with self.said:
+            self.said.seek(0)
+            return self.said.read().decode(errors="replace").strip()
+
+
+def attach(run: str | Path) -> LiveRun:
+    """A run that goes on already, by its directory or the name of its lab.
+
+    Raises:
+        ControlError: there is none, or there are several of that name.
+    """
+    return LiveRun(find(str(run)))
+
+
+def start(
+    lab: str | Path | Mapping[str, Any],
+    *,
+    out: str | Path | None = None,
+    hold_at: Instant | None = None,
+    tdf: float | str | None = None,
+    drive: str | None = None,
+    max_speed: float | str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> LiveRun:
+    """Starts a run in a process of its own, and returns once its clock is released, or held at `hold_at`.
+
+    Args:
+        lab: A lab's file, its directory, or its contents as a mapping.
+        out: The run directory; None: `runs/<lab>-<UTC>-<n>`.
+        hold_at: Where the run holds its clock at first.
+        tdf, drive, max_speed: Instead of the lab's.
+        settings: Fields instead of the lab's: `{"links.0.rate": "1Gbit"}`.
+
+    Raises:
+        LabError: the lab has mistakes.
+        ControlError: the run ended before it could be steered; the message is what it said.
+    """
+    with contextlib.ExitStack() as stack:
+        if isinstance(lab, Mapping):
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dilaton-")))
+            path = directory / "lab.yaml"
+            path.write_text(json.dumps(lab, indent=1))
+        else:
+            path = Path(lab) / "lab.yaml" if Path(lab).is_dir() else Path(lab)
+        chosen = [f"{field}={_yaml(value)}" for field, value in (settings or {}).items()]
+        name = load_lab(path, [parse_setting(text) for text in chosen]).name
+        run_dir = Path(out) if out else default(name)
+        options = {
+            "--out": str(run_dir),
+            "--hold-at": None if hold_at is None else _text(hold_at),
+            "--tdf": tdf,
+            "--drive": drive,
+            "--max-speed": max_speed,
+        }
+        argv = [str(word) for option, value in options.items() if value is not None for word in (option, value)]
+        argv += [word for text in chosen for word in ("--set", text)]
+        return _begun(run_dir, _spawn(["run", str(path), *argv]), is_held=hold_at is not None)
+
+
+def _spawn(arguments: list[str]) -> _Started:
+    package = Path(__file__).resolve().parents[2]
+    said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the run
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dilaton", *arguments],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])},
+        stdin=subprocess.DEVNULL,
+        stdout=said,
+        stderr=subprocess.STDOUT,
+        # What a terminal sends, as at Ctrl-C, is for the program, which then stops its runs.
+        start_new_session=True,
+        preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
+    )
+    return _Started(process, said)
+
+
+def _begun(run_dir: Path, started: _Started, *, is_held: bool) -> LiveRun:
+    """The run, once it can be steered, or is held; or is over already, if it was so short."""
+    run = LiveRun(run_dir.absolute(), started)
+    try:
+        while started.process.poll() is None:
+            with contextlib.suppress(ControlError), Client(run_dir) as client:
+                shown = client.request("show")
+                is_ours = shown["pid"] == started.process.pid
+                if is_ours and shown["state"] == "running" and (shown["held"] or not is_held):
+                    return run
+            time.sleep(LOOK_HOST_S)
+    except BaseException:
+        started.process.terminate()
+        started.close()
+        raise
+    said = started.close()
+    with contextlib.suppress(RecordError):
+        if run.result().record.state == "finished":
+            return run
+    raise ControlError(f"{run_dir}: the run ended before it could be steered: {said}")
+
+
+def _clock(state: Result) -> ClockState:
+    return ClockState(state["virtual_s"], state["host_s"], state["tdf"], state["held"])
+
+
+def _text(at: Instant) -> str:
+    return at if isinstance(at, str) else f"{at:.9f}s"
+
+
+def _yaml(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,101 @@
+"""Runs steered from Python do what was asked, and end with the program that has started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dilaton
+from dilaton.lab import LabError
+from tests.conftest import ROOT, environment
+
+LAB = {
+    "name": "live",
+    "nodes": {"a": {}, "b": {}},
+    "links": [{"endpoints": "a -- b", "rate": "100Mbit", "delay": "10ms"}],
+    "run": [{"on": "a", "exec": "ping -i 0.1 -c 100 b"}],
+}
+
+
+def test_a_run_is_held_led_and_changed_at_exact_instants(tmp_path: Path) -> None:
+    with dilaton.start(LAB, out=tmp_path / "run", hold_at=2) as run:
+        assert run.clock.held
+        assert run.clock.virtual_s == 2.0
+        assert run.until("3s").virtual_s == 3.0
+        assert run.step().virtual_s > 3.0
+        link = run.link("a--b")
+        assert run.links == [link.name]
+        assert link.set(delay={"mean": "20ms"}, at=4) == 4.0
+        assert run.until(5.5).virtual_s == 5.5
+        assert link.down() == pytest.approx(5.5)
+        assert not link.show()["up"]
+        link.up()
+        assert run.set_tdf(2).tdf == 2
+        assert len(run.result().output("ping").splitlines()) > 50, "what there is can be read meanwhile"
+        with dilaton.attach(run.path) as same:
+            assert same.release().held is False
+        measured = run.wait()
+    assert measured.record.state == "finished"
+    samples = measured.processes.result[0]["samples"]
+    assert [round(1e3 * samples[number]) for number in (10, 30, 50)] == [20, 20, 40]
+    assert list(measured.events.kind).count("link-steered") == 3
+
+
+def test_a_run_that_is_left_is_stopped_and_what_it_did_is_there(tmp_path: Path) -> None:
+    with dilaton.start(LAB, out=tmp_path / "run", hold_at="1s") as run:
+        pass
+    assert run.result().record.state == "aborted"
+    with pytest.raises(dilaton.ControlError, match="no run is going on there"):
+        dilaton.attach(run.path).hold()
+
+
+def test_what_is_wrong_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="unknown node"):
+        dilaton.start({**LAB, "run": [{"on": "c", "exec": "true"}]})
+    with dilaton.start(LAB, out=tmp_path / "run", hold_at="1s") as run:
+        with pytest.raises(dilaton.ControlError, match="a rate needs a unit"):
+            run.link("a--b").set(rate="10")
+        with pytest.raises(dilaton.ControlError, match="no such link"):
+            run.link("a--c")
+        with pytest.raises(dilaton.ControlError, match="never goes back"):
+            run.until("0.5s")
+        assert run.clock.virtual_s == 1.0
+        with pytest.raises(dilaton.ControlError, match="not empty"):
+            dilaton.start(LAB, out=run.path)
+
+
+def test_a_run_that_is_over_at_once_is_no_error(tmp_path: Path) -> None:
+    lab = {"name": "short", "nodes": {"a": {}}, "run": [{"on": "a", "exec": "true"}]}
+    assert dilaton.start(lab, out=tmp_path / "run").wait().record.state == "finished"
+
+
+def test_a_run_ends_with_the_program_that_started_it_however_that_ends(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    program = (
+        f"import dilaton; dilaton.start({LAB!r}, out={str(out)!r}, hold_at='1s'); print('held', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"held\n"
+        with dilaton.attach(out) as run:
+            run.clock  # noqa: B018 - connects, so that the end is seen
+            os.kill(process.pid, signal.SIGKILL)
+            assert run.wait().record.state == "aborted"
+
+
+def test_the_example_shows_what_its_page_says(tmp_path: Path) -> None:
+    script = ROOT / "examples" / "steered-path" / "steer.py"
+    done = subprocess.run(
+        [sys.executable, script, tmp_path / "run"], env=environment(), capture_output=True, text=True, check=True
+    )
+    held, before, after = done.stdout.splitlines()
+    assert held == "held at 5.0 s of virtual time, TDF 1"
+    assert before.startswith("before: round trips of 20.0 to ")
+    assert after.startswith("after: round trips of 60.0 to ")
