@@ -66,6 +66,12 @@ def run(
     hold_at: Annotated[
         str | None, typer.Option("--hold-at", metavar="T", help="Hold the clock at this virtual instant, such as 5s.")
     ] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics", metavar="PORT", min=0, max=65535, help="Answer Prometheus there; 0: at any free port."
+        ),
+    ] = None,
     settings: SetOption = None,
     no_jail: NoJail = False,
 ) -> None:
@@ -79,7 +85,8 @@ def run(
     except BadInputError as error:
         print(error, file=sys.stderr)
         raise typer.Exit(BAD_INPUT) from error
-    raise typer.Exit(run_lab(lab, out, Overrides(tdf, drive, max_speed, tuple(settings or ())), options))
+    overrides = Overrides(tdf, drive, max_speed, tuple(settings or ()))
+    raise typer.Exit(run_lab(lab, out, overrides, options, metrics=metrics))
 
 
 @app.command()
@@ -252,6 +259,17 @@ def steer_link(
     from dilaton.cli.link import steer_link as steer
 
     raise typer.Exit(steer(run, which, action, fields or [], at))
+
+
+@app.command()
+def top(
+    run: RunName,
+    once: Annotated[bool, typer.Option("--once", help="Print it once, as without a terminal.")] = False,
+) -> None:
+    """Watch a run that goes on: its clock, links, nodes and programs."""
+    from dilaton.cli.top import show_top
+
+    raise typer.Exit(show_top(run, once=once))
 
 
 @app.command()

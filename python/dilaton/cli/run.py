@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 from pathlib import Path
@@ -18,25 +19,51 @@ from dilaton.run.execute import Options, Source, execute
 from dilaton.run.record import Record, RecordError
 
 
-def run_lab(path: Path, out: Path | None, overrides: Overrides, options: Options) -> int:
+def run_lab(path: Path, out: Path | None, overrides: Overrides, options: Options, *, metrics: int | None = None) -> int:
     """Runs a lab and shows it; returns the exit status.
+
+    Args:
+        path: The lab.
+        out: The run directory; None: one of its own below `runs`.
+        overrides: What counts instead of what the lab says.
+        options: How it is run.
+        metrics: The port at which Prometheus is answered; None: at none.
 
     Raises:
         HostLacksError: when this machine cannot run guests.
     """
-    try:
-        lab, plan = read_lab(path, overrides)
-        require(jailed=options.jailed)
-        run_dir = RunDir(out or default(lab.name))
-    except (BadInputError, RunDirError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    source = Source(lab, lab_file(path).read_text())
-    record = asyncio.run(execute_shown(plan, source, run_dir, options))
+    with contextlib.ExitStack() as stack:
+        try:
+            lab, plan = read_lab(path, overrides)
+            require(jailed=options.jailed)
+            directory = out or default(lab.name)
+            if metrics is not None:
+                _answer_prometheus(stack, directory, metrics)
+            run_dir = RunDir(directory)
+        except (BadInputError, RunDirError) as error:
+            print(error, file=sys.stderr)
+            return 2
+        source = Source(lab, lab_file(path).read_text())
+        record = asyncio.run(execute_shown(plan, source, run_dir, options))
     print_result(plan, record, run_dir.path)
     if any(run_dir.path.glob("measure/*/*.csv")) or any(run_dir.path.glob("captures/*")):
         _report(run_dir.path)
     return exit_status(record)
+
+
+def _answer_prometheus(stack: contextlib.ExitStack, run_dir: Path, port: int) -> None:
+    """Answers Prometheus as long as `stack` lasts.
+
+    Raises:
+        BadInputError: the port cannot be used.
+    """
+    from dilaton.run.metrics import ADDRESS, serve_metrics
+
+    try:
+        port = stack.enter_context(serve_metrics(run_dir.absolute(), port))
+    except OSError as error:
+        raise BadInputError(f"--metrics {port}: cannot listen on {ADDRESS}: {error.strerror}") from error
+    print(f"metrics: http://{ADDRESS}:{port}/metrics", file=sys.stderr, flush=True)
 
 
 def hold_option(text: str | None) -> int | None:

@@ -46,6 +46,7 @@ from dilaton.run.link_control import LinkControl
 from dilaton.run.model import ClockChange, Fidelity, GuestFidelity
 from dilaton.run.observation import NOTHING_BESIDE
 from dilaton.run.record import Record, State
+from dilaton.run.status import status
 
 Awaited = TypeVar("Awaited")
 
@@ -215,7 +216,11 @@ class _Run:
 
         self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
         links = LinkControl(self.lab, self.plan, self.run_dir, guests, clock)
-        while_running = self.steering.handlers | links.handlers
+
+        async def on_status(request: Request) -> Result:
+            return await self.on_show(request) | status(self.plan, self.so_far.events, tally)
+
+        while_running = self.steering.handlers | links.handlers | {"status": on_status}
         self.handlers |= while_running
         await self.steering.start(self.options.hold_at_ns)
         self.enter("running")

@@ -239,7 +239,8 @@ class Run:
             raise RecordError(f"{path}: damaged: {error}") from error
 
     def _samples(self, name: str) -> pd.DataFrame:
-        from dilaton.measure.tables import LAYOUTS, TableError, read_samples
+        from dilaton.measure.layouts import LAYOUTS
+        from dilaton.measure.tables import TableError, read_samples
 
         texts = []
         for path in sorted(self.path.glob(f"measure/*/{name}.csv")):

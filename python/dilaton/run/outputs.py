@@ -23,7 +23,12 @@ def read_tail(path: Path, count: int) -> bytes:
     return _read(path, count)
 
 
-def _read(path: Path, tail: int | None) -> bytes:
+def read_head(path: Path, count: int) -> bytes:
+    """The first `count` bytes of a file, or all of it; empty when there is no plain file."""
+    return _read(path, None, count)
+
+
+def _read(path: Path, tail: int | None, count_max: int = OUTPUT_BYTES_MAX) -> bytes:
     try:
         # Without blocking, should it be a pipe, and without leaving the run directory, should it be a link.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -36,4 +41,4 @@ def _read(path: Path, tail: int | None) -> bytes:
     with open(descriptor, "rb") as file:
         if tail is not None:
             file.seek(max(0, status.st_size - tail))
-        return file.read(OUTPUT_BYTES_MAX)
+        return file.read(count_max)

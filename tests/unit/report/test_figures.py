@@ -48,7 +48,8 @@ def test_the_series_show_the_samples(tmp_path: Path) -> None:
 
 def test_of_many_interfaces_the_busiest_are_drawn_and_the_caption_says_so() -> None:
     rows = [[n * 10**8, f"n{k:02}", "eth0", 0, 0, 0, n * k, 1, 0, 0, 0, 0, 0, 0] for k in range(30) for n in range(3)]
-    from dilaton.measure.tables import INTERFACES, read_samples
+    from dilaton.measure.layouts import INTERFACES
+    from dilaton.measure.tables import read_samples
 
     (drawing,) = draw_interfaces(read_samples(INTERFACES, [made.csv(made.INTERFACES, rows)]), [])
     labels = [line.get_label() for line in drawing.figure.axes[0].get_lines()]

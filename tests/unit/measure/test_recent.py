@@ -1,0 +1,21 @@
+"""The latest samples of a table that is still being written."""
+
+from __future__ import annotations
+
+from dilaton.measure.layouts import NODES
+from dilaton.measure.recent import latest
+
+HEADER = "t_ns,node,cpu_ns,memory_bytes,processes,io_read_bytes,io_write_bytes"
+
+
+def test_each_key_has_its_last_sample_with_rates_since_the_one_before() -> None:
+    tail = "0,b,1,1,1,0,0\n1000000000,a,100,5,2,0,0\n1000000000,b,0,7,1,0,\n2000000000,a,250000100,6,2,10,0\n20000,a,3"
+    a, b = latest(NODES, HEADER, "cut off " + tail)
+    assert (a["node"], a["t_s"], a["memory_bytes"], a["cpu_share"]) == ("a", 2.0, 6, 0.25)
+    assert a["io_read_byte_per_s"] == 10
+    assert (b["node"], b["cpu_share"], b["io_write_bytes"]) == ("b", None, None)
+
+
+def test_a_table_of_which_nothing_is_written_yet_has_none() -> None:
+    assert latest(NODES, "", "") == []
+    assert latest(NODES, HEADER, f"{HEADER}\n") == []
