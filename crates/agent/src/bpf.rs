@@ -53,6 +53,7 @@ pub enum Op {
     Sub = 0x10,
     Mul = 0x20,
     Div = 0x30,
+    Shr = 0x70,
     Mod = 0x90,
     Mov = 0xb0,
 }

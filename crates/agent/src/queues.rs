@@ -15,8 +15,8 @@ pub struct Egress {
     pub qdiscs: Vec<Qdisc>,
 }
 
-/// The loss of certain packets.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// Losses that are the same in every run.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Drops {
     /// Every n-th packet.
@@ -29,6 +29,12 @@ pub enum Drops {
         /// Ascending.
         numbers: Vec<u64>,
     },
+    /// Each packet with this probability, drawn from a stream of its own.
+    #[allow(missing_docs)]
+    Random { probability: f64, seed: u64 },
+    /// As netem's gemodel, drawn from a stream of its own.
+    #[allow(missing_docs)]
+    Gemodel { p: f64, r: f64, loss_bad: f64, loss_good: f64, seed: u64 },
 }
 
 /// How a delivery trace is followed.

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from dilaton.measure import numbers
-from dilaton.plan.queues import DropEvery, DropPackets, Egress, GilbertElliottLoss, Netem, RandomLoss, StateLoss
+from dilaton.plan.queues import (
+    DropEvery,
+    DropGilbertElliott,
+    DropPackets,
+    DropRandom,
+    Egress,
+    GilbertElliottLoss,
+    Netem,
+    RandomLoss,
+    StateLoss,
+)
 
 NOT_WORTH_SAYING = ("netem", "hfsc", "pfifo", "bfifo")
 """Disciplines by which a plain queue is made."""
@@ -24,6 +34,10 @@ def describe(egress: Egress) -> str:
             parts.append(f"every {period}th packet lost")
         case DropPackets(numbers=listed):
             parts.append(f"{len(listed)} listed packets lost")
+        case DropRandom(probability=probability):
+            parts.append(f"loss {numbers.ratio(probability)}, repeatable")
+        case DropGilbertElliott(p=p, r=r):
+            parts.append(f"loss by gemodel {numbers.ratio(p)} {numbers.ratio(r)}, repeatable")
     parts += [one.kind for one in egress.qdiscs if one.kind not in NOT_WORTH_SAYING and egress.delivery is None]
     return ", ".join(parts)
 

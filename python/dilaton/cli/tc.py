@@ -5,7 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dilaton.plan import queues
-from dilaton.plan.queues import Delivery, DropEvery, DropPackets, Drops, Egress, Netem, Qdisc
+from dilaton.plan.queues import (
+    Delivery,
+    DropEvery,
+    DropGilbertElliott,
+    DropPackets,
+    DropRandom,
+    Drops,
+    Egress,
+    Netem,
+    Qdisc,
+)
 
 CLASSFUL = ("hfsc", "htb")
 
@@ -13,7 +23,7 @@ CLASSFUL = ("hfsc", "htb")
 def tc_lines(interface: str, egress: Egress) -> list[str]:
     """The lines, in the order in which they would be typed in the node.
 
-    What tc cannot say (lost packets that are listed, delivery traces) is a comment.
+    What tc cannot say (losses that are repeatable, delivery traces) is a comment.
     """
     lines = []
     if egress.drops is not None:
@@ -38,6 +48,11 @@ def _drops(drops: Drops) -> str:
             return f"drops every {period}th packet"
         case DropPackets(numbers=listed):
             return f"drops {len(listed)} listed packets"
+        case DropRandom(probability=probability):
+            return f"drops as netem's loss random {_ratio(probability)}, the same in every run"
+        case DropGilbertElliott(p=p, r=r, loss_bad=bad, loss_good=good):
+            model = " ".join(map(_ratio, (p, r, bad, good)))
+            return f"drops as netem's loss gemodel {model}, the same in every run"
 
 
 def _delivery(delivery: Delivery) -> str:

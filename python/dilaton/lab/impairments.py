@@ -149,13 +149,15 @@ class Loss(Part):
         | None
     ) = None
     """The packets with these numbers in the direction; the first after the start of the run is 1."""
+    seed: Annotated[int, count("a seed", 0, 2**63 - 1)] | None = None
+    """Of `random` and `gemodel`: the losses are then the same in every run of the same packets."""
 
     _from_text = model_validator(mode="before")(classmethod(short_form("random")))  # type: ignore[arg-type]
 
     @model_validator(mode="after")
     def _one_model(self) -> Loss:
         models = [name for name in LOSS_MODELS if getattr(self, name) is not None]
-        if len(models) > 1 or (not models and "correlation" not in self.model_fields_set):
+        if len(models) > 1 or (not models and not {"correlation", "seed"} & self.model_fields_set):
             raise ValueError(f"needs exactly one of {', '.join(LOSS_MODELS)}, such as {{random: 1%}}")
         if self.correlation and models and self.random is None:
             raise ValueError(f"a correlation belongs to a random loss, not to {models[0]}")

@@ -163,6 +163,9 @@ def _check_delay(direction: Direction, place: _Place) -> Iterator[Finding]:
         yield Finding(place.of("reorder", "probability"), message)
     if loss.correlation and loss.random is None:
         yield Finding(place.of("loss", "correlation"), "a correlation belongs to a random loss")
+    if loss.seed is not None and (loss.correlation or (loss.random is None and loss.gemodel is None)):
+        message = "a seed is of a random loss without correlation, or of gemodel; others cannot be repeated"
+        yield Finding(place.of("loss", "seed"), message)
 
 
 def _check_queue(direction: Direction, place: _Place, round_trip_ns: int, has_rate: bool) -> Iterator[Finding]:

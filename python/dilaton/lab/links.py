@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
 from dilaton.lab import syntax, units
 from dilaton.lab.addressing import parse_address, parse_addresses
-from dilaton.lab.impairments import Chance, Delay, Loss, Queue, Reorder, Trace, count, duration
+from dilaton.lab.impairments import LOSS_MODELS, Chance, Delay, Loss, Queue, Reorder, Trace, count, duration
 from dilaton.lab.netem_text import parse_netem
 from dilaton.lab.part import Part
 
@@ -74,7 +74,8 @@ def merged(base: AnyPart, over: Part) -> AnyPart:
 def _replaces(old: Part, new: Part) -> bool:
     """Whether `new` is another model altogether, of which nothing old is left."""
     if isinstance(new, Loss) and isinstance(old, Loss):
-        return old.random is None or (new.random is None and "correlation" not in new.model_fields_set)
+        names_model = any(getattr(new, name) is not None for name in LOSS_MODELS)
+        return names_model and (old.random is None or new.random is None)
     return isinstance(new, Trace)
 
 

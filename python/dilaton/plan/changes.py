@@ -51,7 +51,7 @@ class Course:
         for number, at in enumerate(instants):
             now = {way: timeline[way][number] for way in WAYS}
             round_trip_ns = sum(direction.delay_ns for direction in now.values())
-            a, b = (egress(now[way], self.shapes[way], link.mtu, round_trip_ns) for way in WAYS)
+            a, b = (egress(now[way], self.shapes[way], link.mtu, round_trip_ns, f"{link.name} {way}") for way in WAYS)
             state = State(at, (a, b), _is_up(changes, at))
             if not self.states or (self.states[-1].egress, self.states[-1].up) != (state.egress, state.up):
                 self.states.append(state)

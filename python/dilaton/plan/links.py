@@ -46,6 +46,7 @@ of parameters and no packet on the wire or in the queue is lost by it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -59,7 +60,9 @@ from dilaton.plan.queues import (
     ORPHANING_RATE_BIT_PER_S,
     Delivery,
     DropEvery,
+    DropGilbertElliott,
     DropPackets,
+    DropRandom,
     Drops,
     Egress,
     GilbertElliottLoss,
@@ -174,11 +177,12 @@ def queue_bytes(direction: Direction, mtu: int, round_trip_ns: int) -> int:
     return min(max(found, 1), LIMIT_MAX)
 
 
-def egress(direction: Direction, form: Shape, mtu: int, round_trip_ns: int) -> Egress:
+def egress(direction: Direction, form: Shape, mtu: int, round_trip_ns: int, name: str) -> Egress:
     """What a direction does to packets in one of its states.
 
     Args:
         direction: Its parameters.
+        name: Of the direction, by which its random numbers differ from those of others with the same seed.
         form: The shape that it has in all its states.
         mtu: As for `queue_packets`.
         round_trip_ns: As for `queue_packets`.
@@ -191,7 +195,7 @@ def egress(direction: Direction, form: Shape, mtu: int, round_trip_ns: int) -> E
     if direction.trace is not None and direction.trace.file is not None:
         limit = queue_packets(direction, mtu, round_trip_ns)
         delivery = Delivery(trace=direction.trace.file.name, delay_ns=direction.delay_ns, limit_packets=limit)
-    return Egress(drops=_drops(direction.loss), delivery=delivery, qdiscs=chain)
+    return Egress(drops=_drops(direction.loss, name), delivery=delivery, qdiscs=chain)
 
 
 def held_bytes(found: Egress, frame_bytes: int) -> int:
@@ -230,6 +234,8 @@ def _wire(direction: Direction, form: Shape, queue: int) -> Netem:
 
 
 def _netem_loss(loss: LabLoss) -> NetemLoss | None:
+    if loss.seed is not None:
+        return None
     if loss.random:
         return RandomLoss(probability=loss.random, correlation=loss.correlation)
     if loss.gemodel is not None:
@@ -243,10 +249,21 @@ def _netem_loss(loss: LabLoss) -> NetemLoss | None:
     return None
 
 
-def _drops(loss: LabLoss) -> Drops | None:
+def _drops(loss: LabLoss, name: str) -> Drops | None:
     if loss.every is not None:
         return DropEvery(period=loss.every)
-    return None if loss.packets is None else DropPackets(numbers=sorted(set(loss.packets)))
+    if loss.packets is not None:
+        return DropPackets(numbers=sorted(set(loss.packets)))
+    if loss.seed is None:
+        return None
+    seed = int.from_bytes(hashlib.sha256(f"{loss.seed} {name}".encode()).digest()[:8], "big")
+    if loss.random:
+        return DropRandom(probability=loss.random, seed=seed)
+    model = loss.gemodel
+    if model is None:
+        return None
+    r = 1 - model.p if model.r is None else model.r
+    return DropGilbertElliott(p=model.p, r=r, loss_bad=model.loss_bad, loss_good=model.loss_good, seed=seed)
 
 
 def _queue(direction: Direction, form: Shape, mtu: int, round_trip_ns: int) -> list[Qdisc]:

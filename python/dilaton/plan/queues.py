@@ -208,7 +208,30 @@ class DropPackets(Part):
     numbers: list[Annotated[int, Field(gt=0)]]
 
 
-Drops = Annotated[DropEvery | DropPackets, Field(discriminator="kind")]
+Seed = Annotated[int, Field(ge=0, lt=2**64)]
+"""Where the stream of random numbers of one direction begins; each packet takes one draw of it for each decision."""
+
+
+class DropRandom(Part):
+    """Drops each packet with this probability, from a stream of its own."""
+
+    kind: Literal["random"] = "random"
+    probability: Ratio
+    seed: Seed
+
+
+class DropGilbertElliott(Part):
+    """Drops as `GilbertElliottLoss`, from a stream of its own."""
+
+    kind: Literal["gemodel"] = "gemodel"
+    p: Ratio
+    r: Ratio
+    loss_bad: Ratio
+    loss_good: Ratio
+    seed: Seed
+
+
+Drops = Annotated[DropEvery | DropPackets | DropRandom | DropGilbertElliott, Field(discriminator="kind")]
 
 
 class Delivery(Part):

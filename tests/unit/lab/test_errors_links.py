@@ -18,6 +18,12 @@ IMPAIRMENTS = [
         "3:62: links[0].delay.distribution: normal: a distribution needs a jitter; write delay: {mean: …, jitter: 2ms}",
     ),
     (
+        "a seed of a loss that cannot be repeated",
+        "loss: {random: 1%, correlation: 25%, seed: 7}",
+        "3:72: links[0].loss.seed: a seed is of a random loss without correlation, or of gemodel; "
+        "others cannot be repeated",
+    ),
+    (
         "a correlation of no jitter",
         "delay: {mean: 1ms, correlation: 25%}",
         "3:61: links[0].delay.correlation: a correlation needs a jitter; write jitter: 2ms",

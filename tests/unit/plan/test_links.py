@@ -19,6 +19,7 @@ from dilaton.plan.queues import (
     Codel,
     DropEvery,
     DropPackets,
+    DropRandom,
     Egress,
     GilbertElliottLoss,
     Hfsc,
@@ -247,6 +248,30 @@ def test_a_rate_that_changes_is_a_shapers_and_a_schedule_of_rates_is_a_series_of
     assert changed.changes == scheduled.changes
     assert changed.nodes[0].interfaces[0].egress.qdiscs[1] == Hfsc(rate_bit_per_s=10**7)
     assert changed.changes[0].ends[0].egress.qdiscs[1] == Hfsc(rate_bit_per_s=2 * 10**6)
+
+
+def test_a_seed_makes_a_loss_a_programs_and_each_direction_has_a_stream_of_its_own() -> None:
+    lossy = plan([], loss={"random": "1%", "seed": "7"}).nodes
+    there, back = (node.interfaces[0].egress for node in lossy)
+    assert isinstance(there.drops, DropRandom)
+    assert isinstance(back.drops, DropRandom)
+    assert (there.drops.probability, there.qdiscs) == (0.01, [])
+    assert there.drops.seed != back.drops.seed
+    again = egress(loss={"random": "1%", "seed": "7"})
+    assert again == there
+    assert egress(loss={"random": "1%", "seed": "8"}) != there
+
+
+def test_a_change_of_the_loss_keeps_its_seed_and_a_change_of_the_seed_its_loss() -> None:
+    found = plan(
+        [{"at": "1s", "link": "a -- b", "loss": "5%"}, {"at": "2s", "link": "a -- b", "loss": {"seed": "8"}}],
+        a_to_b={"loss": {"random": "1%", "seed": "7"}},
+    )
+    first, second = (change.ends[0].egress.drops for change in found.changes)
+    assert isinstance(first, DropRandom)
+    assert isinstance(second, DropRandom)
+    assert (first.probability, second.probability) == (0.05, 0.05)
+    assert first.seed != second.seed
 
 
 @pytest.mark.parametrize("rate", ["1kbit", "10Mbit", "100Gbit", "1Tbit"])
