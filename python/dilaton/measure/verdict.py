@@ -18,6 +18,8 @@ and the plan says which error matters:
   long as its service takes: at a busy fraction of 0.9 nine times. Beyond, the CPU is the bottleneck, not the network.
 - **Repetition.** On the event drive a program that spins is preempted where the host happens to be: the same seed may
   give another run.
+- **Offload.** With segmentation offload the kernel takes up to 64 KiB of a flow for one packet: a queue counts, a loss
+  takes and a delay moves all of it at once, which is not what a network of packets does.
 - **Observation.** Packets that a capture dropped, and samples that were not taken or not in time, are not in the
   results.
 
@@ -48,6 +50,9 @@ LATE_SHARE_INVALID = 0.5
 
 STALL_NS_MIN = 10_000_000
 """A tick of a guest's kernel (HZ = 100): a shorter stall is nothing to a program."""
+
+OFFLOAD_BYTES_MAX = 65536
+"""What the kernel takes for one packet with segmentation offload."""
 
 BUSY_MAX = 0.9
 BUSY_WANTED = 0.5
@@ -123,12 +128,28 @@ def judge(network: Network, seen: Observation) -> Verdict:
         _serialisation(network, seen),
         _stall(network, seen),
         _busy(seen),
+        _offload(network),
         *(_dropped(name, count) for name, count in seen.packets_dropped if count),
         *(_ended(name, why) for name, why in seen.captures_ended),
         _samples(seen),
         *map(_spun, seen.spinning),
     ]
     return Verdict.of(reason for reason in found if reason)
+
+
+def _offload(network: Network) -> Reason | None:
+    if not network.offloaded:
+        return None
+    (name, mtu), more = network.offloaded[0], len(network.offloaded) - 1
+    others = f" and {more} more" if more else ""
+    return Reason(
+        "suspect",
+        f"{name}{others} takes up to 64 KiB for one packet, as its link has offload: true",
+        OFFLOAD_BYTES_MAX,
+        mtu,
+        "B",
+        "remove offload: true, unless speed matters more than packets",
+    )
 
 
 def share_later(counts: Sequence[int], bound_ns: float) -> float:

@@ -22,12 +22,14 @@ class Network:
     Attributes:
         delay_ns_min: The smallest delay of a direction of a link, with `delay_link`, which has it.
         frame_ns_min: What a full frame takes on the fastest link with a rate, with `frame_link`.
+        offloaded: Interfaces with segmentation offload that do something to packets, each with its MTU.
     """
 
     delay_ns_min: int | None = None
     delay_link: str = ""
     frame_ns_min: float | None = None
     frame_link: str = ""
+    offloaded: tuple[tuple[str, int], ...] = ()
 
     @property
     def late_ns_max(self) -> float | None:
@@ -39,7 +41,7 @@ class Network:
 
 def network_of(nodes: Iterable[Node], guest: str | None = None) -> Network:
     """What lateness can spoil of the links of these nodes; with the name of a guest, lateness in that one."""
-    delays, frames = [], []
+    delays, frames, offloaded = [], [], []
     for node in nodes:
         if guest not in (None, node.guest):
             continue
@@ -51,5 +53,7 @@ def network_of(nodes: Iterable[Node], guest: str | None = None) -> Network:
             if egress.rate_bit_per_s:
                 bits = (interface.mtu + ETHERNET_HEADER_BYTES) * 8
                 frames.append((bits * 1e9 / egress.rate_bit_per_s, name))
+            if interface.offload and (egress.qdiscs or egress.drops):
+                offloaded.append((name, interface.mtu))
     delay, frame = min(delays, default=(None, "")), min(frames, default=(None, ""))
-    return Network(delay[0], delay[1], frame[0], frame[1])
+    return Network(delay[0], delay[1], frame[0], frame[1], tuple(offloaded))

@@ -47,6 +47,14 @@ def test_the_bounds_are_read_from_the_plan() -> None:
     assert (network.frame_ns_min, network.frame_link) == (9014 * 8 / 10, "b:eth1")
 
 
+def test_offload_on_a_link_that_does_something_is_suspect_and_on_others_nothing() -> None:
+    head = "name: x\nnodes: {a: , b: }\nlinks: [{endpoints: [a, b], offload: true"
+    (reason,) = judge(network_of(plan(f"{head}, loss: 1%}}]\n").nodes), QUIET).reasons
+    assert (reason.level, reason.value, reason.bound) == ("suspect", 65536, 1500)
+    assert reason.what == "a:eth0 and 1 more takes up to 64 KiB for one packet, as its link has offload: true"
+    assert judge(network_of(plan(f"{head}}}]\n").nodes), QUIET).level == "valid"
+
+
 def test_lateness_beyond_a_hundredth_of_the_delay_is_suspect_and_beyond_a_tenth_invalid() -> None:
     slow = replace(GIGABIT, frame_ns_min=None)
     suspect = judge(slow, replace(QUIET, lateness_counts=histogram(b0=95, b15=5)))
