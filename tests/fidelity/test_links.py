@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -24,6 +25,8 @@ DELAY_NS = 10_000_000
 JITTER_NS = 1_000_000
 LOSS, DUPLICATE, REORDER = 0.05, 0.03, 0.1
 P, R = 0.02, 0.2
+CORRUPT = 0.02
+CORRELATED, CORRELATION = 0.2, 0.25
 DEVIATIONS = 5
 CHI_SQUARE_MAX = 40.0
 """Of 8 degrees of freedom; exceeded by chance once in 300,000 times."""
@@ -37,6 +40,8 @@ LINKS = {
     "losing": f"loss: {LOSS:.0%}",
     "doubling": f"duplicate: {DUPLICATE:.0%}",
     "bursts": f"loss: {{gemodel: {{p: {P:.0%}, r: {R:.0%}}}}}",
+    "corrupting": f"corrupt: {CORRUPT:.0%}",
+    "correlated": f"loss: {{random: {CORRELATED:.0%}, correlation: {CORRELATION:.0%}}}",
     "slow": "rate: 100Mbit, queue: {limit: 1000}",
 }
 """A link from the hub to each of these nodes, and what the hub sends: probes over those with a delay, else a flood."""
@@ -114,6 +119,23 @@ def test_packets_are_sent_early_as_often_as_asked(outcome: Outcome) -> None:
 
 def test_losses_are_as_frequent_as_asked(outcome: Outcome) -> None:
     assert_ratio(FLOOD - len(received(outcome, "losing")), FLOOD, LOSS)
+
+
+def test_packets_are_corrupted_as_often_as_asked_and_their_checksums_tell(outcome: Outcome) -> None:
+    assert_ratio(FLOOD - len(received(outcome, "corrupting")), FLOOD, CORRUPT)
+
+
+def test_a_correlated_loss_is_that_of_netems_draws_and_not_what_it_says(outcome: Outcome) -> None:
+    """netem mixes each draw with the one before, after which few are small: `docs/links.md` has the numbers."""
+    chance = random.Random(1)
+    value, expected, draws = chance.random(), 0, 20 * FLOOD
+    for _ in range(draws):
+        value = CORRELATION * value + (1 - CORRELATION) * chance.random()
+        expected += value <= CORRELATED
+    assert expected / draws == pytest.approx(0.102, abs=0.003)
+    lost = FLOOD - len(received(outcome, "correlated"))
+    # Correlated counts vary more, by less than half.
+    assert abs(lost - expected / 20) <= 1.5 * DEVIATIONS * (FLOOD * 0.102 * 0.898) ** 0.5
 
 
 def test_duplicates_are_as_frequent_as_asked(outcome: Outcome) -> None:
