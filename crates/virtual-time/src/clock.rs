@@ -8,10 +8,11 @@
 //! | work | the CPU time that the guest uses | jumps to its next timer |
 //! | event | clock readings and entries of user code into the kernel, a fixed step for each | jumps to its next timer |
 //!
-//! Three things bound it. **Held**, by the host, or because the agent waits for the host, the line has slope zero. At the
+//! Four things stop it. **Held**, by the host, or because the agent waits for the host, the line has slope zero. At the
 //! **end** that the host has set the clock stops exactly, whatever is running: an instant beyond the end is never read, and
 //! a timer beyond it is never due. The **ceiling** is a second line, over the host's clock: a jump over idle time ends
-//! where it is now, and goes on as it rises, so that virtual time does not run ahead of people at a terminal.
+//! where it is now, and goes on as it rises, so that virtual time does not run ahead of people at a terminal. The **bound** is
+//! an end that moves: the others' horizon (`horizon.rs`), at which the clock waits for them.
 //!
 //! All instants are arguments. The library feeds it from the host and does what it says; the tests feed it numbers.
 
@@ -61,6 +62,8 @@ pub struct Clock {
     pace: Pace,
     waits: bool,
     end: VirtualInstant,
+    /// The last instant that it may reach before the others have come nearer.
+    bound: VirtualInstant,
     ceiling: Option<Timeline>,
 }
 
@@ -72,6 +75,7 @@ impl Clock {
         pace: Pace::Held,
         waits: false,
         end: VirtualInstant::NEVER,
+        bound: VirtualInstant::NEVER,
         ceiling: None,
     };
 
@@ -93,16 +97,40 @@ impl Clock {
         self.end
     }
 
+    /// The last instant that it reaches as things are: its end, or its bound if that comes first.
+    #[must_use]
+    pub fn limit(&self) -> VirtualInstant {
+        self.end.min(self.bound)
+    }
+
+    /// The clock that others bound: it stops at `bound`, as at its end, until they allow more.
+    #[must_use]
+    pub fn bounded(&self, bound: VirtualInstant) -> Self {
+        Self { bound, ..*self }
+    }
+
+    /// The clock after it has stood at its bound while the drive went on by `ns`, which are thus not the guest's.
+    #[must_use]
+    pub fn waited(&self, ns: u64) -> Self {
+        Self { line: self.line.delayed(ns), ..*self }
+    }
+
+    /// The clock that goes on from `instant`, if that is later.
+    #[must_use]
+    pub fn jumped(&self, now: DriveInstant, instant: VirtualInstant) -> Self {
+        Self { line: self.line.jump(now, instant.min(self.limit())), ..*self }
+    }
+
     /// The virtual instant when the drive is at `drive`.
     #[must_use]
     pub fn virtual_at(&self, drive: DriveInstant) -> VirtualInstant {
-        self.line.virtual_at(drive).min(self.end)
+        self.line.virtual_at(drive).min(self.limit())
     }
 
     /// The first instant of the drive at which virtual time is at or past `instant`; `None` if it is never reached.
     #[must_use]
     pub fn drive_at(&self, instant: VirtualInstant) -> Option<DriveInstant> {
-        if instant > self.end {
+        if instant > self.limit() {
             return None;
         }
         self.line.drive_at(instant)
@@ -120,6 +148,7 @@ impl Clock {
             pace: orders.pace,
             waits: self.waits,
             end: orders.end.unwrap_or(VirtualInstant::NEVER).max(reached),
+            bound: self.bound,
             ceiling: orders
                 .ceiling
                 .map(|slope| Timeline::new(DriveInstant::from_ns(now.host.as_ns()), reached, Pace::Running(slope))),
@@ -147,7 +176,7 @@ impl Clock {
     #[must_use]
     pub fn idle(&self, now: Now, deadline: Option<VirtualInstant>) -> (Self, Sleep) {
         let deadline = deadline.unwrap_or(VirtualInstant::NEVER);
-        let goal = deadline.min(self.end);
+        let goal = deadline.min(self.limit());
         if self.line.pace() == Pace::Held || goal == VirtualInstant::NEVER {
             return (*self, Sleep::Forever);
         }
@@ -167,7 +196,7 @@ impl Clock {
             let sleep = rises.map_or(Sleep::Forever, |due| Sleep::Until(HostInstant::from_ns(due.as_ns())));
             return (jumped, sleep);
         }
-        (jumped, if deadline <= self.end { Sleep::No } else { Sleep::Forever })
+        (jumped, if deadline <= self.limit() { Sleep::No } else { Sleep::Forever })
     }
 }
 
@@ -316,6 +345,27 @@ mod tests {
         assert_eq!(still.virtual_at(DriveInstant::from_ns(500)), instant(10), "the host holds it");
         let gone_on = waits.wait_for_host(DriveInstant::from_ns(99), false);
         assert_eq!(gone_on.virtual_at(DriveInstant::from_ns(100)), instant(11));
+    }
+
+    #[test]
+    fn at_its_bound_it_waits_and_what_it_waited_is_not_counted_but_what_it_computed_too_far_is() {
+        let clock = begun(orders(Drive::Work)).bounded(instant(100));
+        assert_eq!(clock.virtual_at(DriveInstant::from_ns(130)), instant(100));
+        assert_eq!(clock.drive_at(instant(101)), None);
+        let on = clock.waited(870).bounded(instant(500));
+        assert_eq!(on.virtual_at(DriveInstant::from_ns(1000)), instant(130), "it was at 130 when it began to wait");
+        assert_eq!(on.limit(), instant(500));
+        let idles = on.idle(now(1000, 1000), Some(instant(900)));
+        assert_eq!((idles.0.virtual_at(DriveInstant::from_ns(1000)), idles.1), (instant(500), Sleep::Forever));
+    }
+
+    #[test]
+    fn a_jump_ends_at_the_bound_and_never_goes_back() {
+        let clock = begun(orders(Drive::Work)).bounded(instant(100));
+        let at = DriveInstant::from_ns(7);
+        assert_eq!(clock.jumped(at, instant(60)).virtual_at(at), instant(60));
+        assert_eq!(clock.jumped(at, instant(900)).virtual_at(at), instant(100));
+        assert_eq!(clock.jumped(at, instant(3)).virtual_at(at), instant(7));
     }
 
     #[test]

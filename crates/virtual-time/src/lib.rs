@@ -1,5 +1,5 @@
 //! Virtual time as numbers: instants, the time dilation factor, the mapping between host and virtual time, the guest's
-//! clock, and its one timer.
+//! clock, its one timer, and how far it may run ahead of others.
 //!
 //! Nothing in here reads a clock, allocates, blocks or depends on `std`; every function takes the instants that it needs.
 //! The clock library feeds it from the host, the tests feed it numbers.
@@ -11,12 +11,14 @@
 extern crate std;
 
 mod clock;
+mod horizon;
 mod instant;
 mod tdf;
 mod timeline;
 mod timer;
 
 pub use clock::{Clock, Drive, Orders, Sleep};
+pub use horizon::horizon;
 pub use instant::{DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 pub use tdf::{Tdf, TdfError};
 pub use timeline::{Pace, Timeline};

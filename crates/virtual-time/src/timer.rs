@@ -63,12 +63,12 @@ impl GuestTimer {
     }
 
     /// The host instant for which the host timer has to be armed now, or `None` if it is armed early enough, nothing is
-    /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline, or after the clock's end, if
-    /// that comes first. The drive never advances faster than the host's clock, so an alarm may come too early, but not
+    /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline, after `also`, or after the
+    /// clock's limit, whichever comes first. The drive never advances faster than the host's clock, so an alarm may come too early, but not
     /// too late.
-    pub fn arm(&mut self, now: Now, clock: &Clock, slack_ns: u64) -> Option<HostInstant> {
-        let deadline = self.deadline.unwrap_or(VirtualInstant::NEVER);
-        let wanted = deadline.min(clock.end());
+    pub fn arm(&mut self, now: Now, clock: &Clock, also: VirtualInstant, slack_ns: u64) -> Option<HostInstant> {
+        let deadline = self.deadline.unwrap_or(VirtualInstant::NEVER).min(also);
+        let wanted = deadline.min(clock.limit());
         let stopped = deadline > wanted && clock.virtual_at(now.drive) == wanted;
         if stopped || wanted == VirtualInstant::NEVER {
             return None;
@@ -148,27 +148,27 @@ mod tests {
     fn a_later_deadline_leaves_the_host_timer_alone() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(now(0), &clock, 0), None);
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), None);
         assert_eq!(timer.alarm(now(1000), &clock), Alarm::NotYet);
-        assert_eq!(timer.arm(now(1000), &clock, 0), Some(host(2000)));
+        assert_eq!(timer.arm(now(1000), &clock, VirtualInstant::NEVER, 0), Some(host(2000)));
     }
 
     #[test]
     fn an_earlier_deadline_arms_the_host_timer_again() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(2000)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(2000)));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
     }
 
     #[test]
     fn an_alarm_one_nanosecond_early_is_not_yet_due_and_never_lost() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        timer.arm(now(0), &clock, 0);
+        timer.arm(now(0), &clock, VirtualInstant::NEVER, 0);
         assert_eq!(timer.alarm(now(999), &clock), Alarm::NotYet);
         assert_eq!(timer.alarm(now(1000), &clock), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
         assert_eq!(timer.alarm(now(1001), &clock), Alarm::NotYet, "a one-shot timer is served once");
@@ -197,30 +197,34 @@ mod tests {
         let held = paced(&running, now(40), Pace::Held, None);
         let mut timer = GuestTimer::new();
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(50), &held, 0), None);
+        assert_eq!(timer.arm(now(50), &held, VirtualInstant::NEVER, 0), None);
         let released = paced(&held, now(1000), Pace::Running(Tdf::ONE), None);
-        assert_eq!(timer.arm(now(1000), &released, 0), Some(host(1060)));
+        assert_eq!(timer.arm(now(1000), &released, VirtualInstant::NEVER, 0), Some(host(1060)));
     }
 
     #[test]
     fn a_slower_pace_keeps_the_armed_host_timer_and_a_faster_one_arms_it_anew() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
         let slower = paced(&clock, now(500), Pace::Running(Tdf::new(20, 1).unwrap()), None);
-        assert_eq!(timer.arm(now(500), &slower, 0), None, "it fires early, and is then armed for the rest");
+        assert_eq!(
+            timer.arm(now(500), &slower, VirtualInstant::NEVER, 0),
+            None,
+            "it fires early, and is then armed for the rest"
+        );
         let faster = paced(&slower, now(500), Pace::Running(Tdf::ONE), None);
-        assert_eq!(timer.arm(now(500), &faster, 0), Some(host(550)));
+        assert_eq!(timer.arm(now(500), &faster, VirtualInstant::NEVER, 0), Some(host(550)));
     }
 
     #[test]
     fn slack_keeps_a_host_timer_that_is_late_by_no_more() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &clock, 50), Some(host(1050)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 50), Some(host(1050)));
         timer.set(instant(103), None);
-        assert_eq!(timer.arm(now(0), &clock, 20), None);
-        assert_eq!(timer.arm(now(0), &clock, 0), Some(host(1030)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 20), None);
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(1030)));
     }
 
     #[test]
@@ -228,23 +232,32 @@ mod tests {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
         let begin = Now { host: host(5000), drive: drive(200) };
-        assert_eq!(timer.arm(begin, &clock, 0), Some(host(5800)));
+        assert_eq!(timer.arm(begin, &clock, VirtualInstant::NEVER, 0), Some(host(5800)));
         let disturbed = Now { host: host(5800), drive: drive(700) };
         assert_eq!(timer.alarm(disturbed, &clock), Alarm::NotYet, "the guest was off the CPU meanwhile");
-        assert_eq!(timer.arm(disturbed, &clock, 0), Some(host(6100)));
+        assert_eq!(timer.arm(disturbed, &clock, VirtualInstant::NEVER, 0), Some(host(6100)));
     }
 
     #[test]
     fn the_end_of_the_clock_is_looked_for_once_and_no_timer_beyond_it() {
         let ends = paced(&Clock::HELD_AT_ZERO, now(0), Pace::Running(Tdf::ONE), Some(100));
         let mut timer = GuestTimer::new();
-        assert_eq!(timer.arm(now(0), &ends, 0), Some(host(100)), "without a timer too");
+        assert_eq!(timer.arm(now(0), &ends, VirtualInstant::NEVER, 0), Some(host(100)), "without a timer too");
         timer.set(instant(150), None);
         assert_eq!(timer.alarm(now(100), &ends), Alarm::NotYet);
-        assert_eq!(timer.arm(now(100), &ends, 0), None);
+        assert_eq!(timer.arm(now(100), &ends, VirtualInstant::NEVER, 0), None);
         assert_eq!(timer.alarm(now(900), &ends), Alarm::NotYet);
         timer.set(instant(100), None);
         assert_eq!(timer.alarm(now(900), &ends), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
+    }
+
+    #[test]
+    fn the_host_timer_fires_for_what_else_comes_first() {
+        let (mut timer, clock) = (GuestTimer::new(), clock(10));
+        timer.set(instant(100), None);
+        assert_eq!(timer.arm(now(0), &clock, instant(70), 0), Some(host(700)));
+        assert_eq!(timer.alarm(now(700), &clock), Alarm::NotYet);
+        assert_eq!(timer.arm(now(700), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
     }
 
     #[test]
@@ -252,7 +265,7 @@ mod tests {
         let (mut timer, clock) = (GuestTimer::new(), clock(1));
         timer.set(instant(100), None);
         timer.clear();
-        assert_eq!(timer.arm(now(0), &clock, 0), None);
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), None);
         assert_eq!(timer.alarm(now(200), &clock), Alarm::NotYet);
     }
 }

@@ -1,0 +1,233 @@
+//! How the other guests of a run bound this one's clock (crates/wire).
+//!
+//! The clock stops at the last instant below its horizon, as it does at an end, whatever runs. Before it comes to that,
+//! half the distance to the nearest guest after it did so last, it tells the others where it is and learns its new
+//! horizon, so that guests which compute all the time compute side by side. Both is noticed where deadlines are: at a
+//! clock reading, and where the kernel is about to let user code run; user code that runs is interrupted for it by the
+//! host timer, and its stub stopped as for a tick of the kernel.
+//!
+//! **What waiting costs.** While it waits for others, virtual time stands still: the drive goes on, by the CPU time that
+//! waiting takes or by the host's clock, and the line is moved by as much. What the guest computed beyond its bound before
+//! it noticed stays counted, so a CPU is as fast in many short windows as in one.
+//!
+//! **Idle.** A guest that idles tells its next instant, a timer or an arrival, and sleeps until its horizon is past it. No
+//! frame can arrive before then any more, so from there on it sleeps and jumps as a guest on its own does. A signal ends
+//! the wait; before the kernel hears of input, the clock goes to where it may send again (`Guest::present_ns`).
+//!
+//! The lock of the wire is only taken in a critical section of `delivery`, or with signals blocked.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use virtual_time::VirtualInstant;
+use wire::{Guest, NotAWire, Wire, NEVER};
+
+use crate::page::ClockPage;
+use crate::{delivery, keeper, sys, tap};
+
+/// The environment variable by which the host hands over the wire: a file descriptor, a comma, the guest's number.
+const VARIABLE: &[u8] = b"DILATON_WIRE\0";
+
+/// How often a guest that waits looks whether the host has a command for it, which no signal tells it in a handler.
+const LOOK_NS: u64 = 50_000_000;
+
+struct Shared<T>(UnsafeCell<T>);
+// SAFETY: written at start by the only thread.
+unsafe impl<T> Sync for Shared<T> {}
+
+static GUEST: Shared<Option<Guest>> = Shared(UnsafeCell::new(None));
+/// Whether the others bind this guest: virtual 0 is known to all.
+static BOUND: AtomicBool = AtomicBool::new(false);
+static ZERO_NS: AtomicU64 = AtomicU64::new(0);
+/// The virtual instant at which to tell the others again, or at which the clock stops.
+static TELL_NS: AtomicU64 = AtomicU64::new(NEVER);
+/// A handler has run while the guest waited.
+static DISTURBED: AtomicBool = AtomicBool::new(false);
+/// The last instant below the horizon, of this clock.
+static LAST_NS: AtomicU64 = AtomicU64::new(NEVER);
+/// The run is over for this guest.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Takes over the wire, if this guest has one.
+pub fn start() {
+    let Some((fd, number)) = sys::numbers(VARIABLE) else { return };
+    // SAFETY: a new shared mapping of the whole file, which is never unmapped.
+    let wire = unsafe {
+        let length = libc::lseek(fd, 0, libc::SEEK_END).max(0) as usize;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let address = libc::mmap(core::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0);
+        if address == libc::MAP_FAILED {
+            sys::die(b"dilaton clock: the wire cannot be mapped\n");
+        }
+        match Wire::at(address.cast()) {
+            Ok(wire) => wire,
+            Err(NotAWire::Magic) => sys::die(b"dilaton clock: what was handed over is not a wire\n"),
+            Err(NotAWire::Version) => {
+                sys::die(b"dilaton clock: the wire is of another version: rebuild with ./dev setup\n")
+            }
+        }
+    };
+    let guest = Guest::new(wire, number as usize);
+    if guest.is_none() {
+        sys::die(b"dilaton clock: the wire has no such guest, or too many ways to it\n");
+    }
+    // SAFETY: before anything else looks at it.
+    unsafe { *GUEST.0.get() = guest };
+}
+
+/// This guest's view of the wire; `None` for one on its own.
+pub fn guest() -> Option<&'static Guest> {
+    // SAFETY: written once, at start.
+    unsafe { (*GUEST.0.get()).as_ref() }
+}
+
+/// This guest's view of the wire once the others bind it.
+fn bound_guest() -> Option<&'static Guest> {
+    guest().filter(|_| BOUND.load(Relaxed) && !LEFT.load(Relaxed))
+}
+
+/// A command of the host: from the first after all have their virtual 0 on, the others bind this guest.
+pub fn begin() {
+    let Some(guest) = guest().filter(|guest| guest.wire().header().begun.load(Relaxed) != 0) else { return };
+    if !BOUND.load(Relaxed) {
+        ZERO_NS.store(guest.wire().member(guest.number()).zero_ns.load(Relaxed), Relaxed);
+        TELL_NS.store(0, Relaxed);
+        BOUND.store(true, Relaxed);
+    }
+}
+
+/// An instant of this clock as one of the run, which begins at 0.
+pub fn run_ns(now: VirtualInstant) -> u64 {
+    now.as_ns().saturating_sub(ZERO_NS.load(Relaxed))
+}
+
+/// An instant of the run as one of this clock.
+pub fn own_ns(run_ns: u64) -> u64 {
+    run_ns.saturating_add(ZERO_NS.load(Relaxed))
+}
+
+/// The instant, of this clock, at which [`tell`] is due; never, where nobody else is there.
+pub fn tell_at_ns() -> u64 {
+    TELL_NS.load(Relaxed)
+}
+
+/// Tells the others where this guest is, if that is due; false if it stands at its bound.
+pub fn tell(page: &ClockPage) -> bool {
+    let Some(guest) = bound_guest() else { return true };
+    let now = keeper::look(page);
+    if now.as_ns() < tell_at_ns() {
+        return true;
+    }
+    delivery::exclusively(|| guest.tell(run_ns(now)));
+    adopt(page, guest, now);
+    now.as_ns() < LAST_NS.load(Relaxed)
+}
+
+/// The same, and waits at the bound until the others allow more.
+pub fn tell_and_wait(page: &ClockPage) {
+    while !tell(page) {
+        let Some(guest) = bound_guest() else { return };
+        stand(page, guest, run_ns(keeper::look(page)));
+    }
+}
+
+/// Waits in the middle of the instant `at_ns` of the run until it may be left. What the drive does meanwhile is not the
+/// guest's.
+fn stand(page: &ClockPage, guest: &Guest, at_ns: u64) {
+    let mut begin = keeper::drive_ns();
+    if !delivery::exclusively(|| guest.go_on(at_ns)) {
+        waiting(guest, |watched| {
+            if keeper::has_command(page) {
+                keeper::waited(page, keeper::drive_ns() - begin);
+                keeper::heed_host(page);
+                begin = keeper::drive_ns();
+            }
+            guest.sleep(watched, Some(LOOK_NS));
+            true
+        });
+    }
+    keeper::waited(page, keeper::drive_ns() - begin);
+    adopt(page, guest, keeper::look(page));
+}
+
+/// Waits until the guest may run, or `sleep` gives up; tells which. Looks for a while before it sleeps, since waking
+/// takes longer.
+fn waiting(guest: &Guest, mut sleep: impl FnMut(u64) -> bool) -> bool {
+    let begin_ns = sys::host_now().as_ns();
+    let spin_ns = guest.wire().header().spin_ns.load(Relaxed);
+    let may_run = loop {
+        let watched = guest.watch();
+        if guest.may_run() {
+            break true;
+        }
+        if sys::host_now().as_ns() - begin_ns < spin_ns {
+            core::hint::spin_loop();
+        } else if !sleep(watched) {
+            break false;
+        }
+    };
+    let waited_ns = sys::host_now().as_ns() - begin_ns;
+    guest.wire().member(guest.number()).waited_host_ns.fetch_add(waited_ns, Relaxed);
+    may_run
+}
+
+/// Takes over a new horizon, and looks what arrives before it.
+fn adopt(page: &ClockPage, guest: &Guest, now: VirtualInstant) {
+    let horizon_ns = guest.horizon_ns();
+    let last_ns = if horizon_ns == NEVER { NEVER } else { own_ns(horizon_ns - 1) };
+    LAST_NS.store(last_ns, Relaxed);
+    keeper::set_bound(page, VirtualInstant::from_ns(last_ns));
+    tap::look_for_arrivals(guest);
+    TELL_NS.store(now.as_ns().saturating_add(guest.step_ns()).min(last_ns), Relaxed);
+}
+
+/// The kernel idles, with signals blocked: waits until what is next in it may happen. False if a handler has run first,
+/// under the signal mask `mask`.
+///
+/// # Safety
+/// `mask` must point to a signal mask.
+pub unsafe fn pass(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
+    let Some(guest) = bound_guest() else { return true };
+    let next_ns = run_ns(VirtualInstant::from_ns(keeper::next_ns()));
+    let next_ns = if keeper::next_ns() == NEVER { NEVER } else { next_ns };
+    let mut may_run = guest.pass(next_ns);
+    if !may_run {
+        DISTURBED.store(false, Relaxed);
+        may_run = waiting(guest, |watched| {
+            // SAFETY: the caller's mask. A handler that runs in between ends the sleep before it begins.
+            unsafe { sys::with_mask(mask, || guest.sleep(watched, None)) };
+            !DISTURBED.load(Relaxed)
+        }) && !DISTURBED.load(Relaxed);
+    }
+    if may_run {
+        adopt(page, guest, keeper::look(page));
+    }
+    may_run
+}
+
+/// In a signal handler: ends the wait of [`pass`].
+pub fn disturb() {
+    if let Some(guest) = bound_guest() {
+        DISTURBED.store(true, Relaxed);
+        guest.wake();
+    }
+}
+
+/// The host has something for the kernel, which idled: it goes on from where what it sends is nobody's past.
+pub fn come_back(page: &ClockPage) {
+    let Some(guest) = bound_guest() else { return };
+    let present_ns = delivery::exclusively(|| guest.present_ns(run_ns(keeper::look(page))));
+    stand(page, guest, present_ns);
+    keeper::jump(page, VirtualInstant::from_ns(own_ns(present_ns)));
+}
+
+/// The agent waits for the host, which it does during a run only at its end: the others go on without this guest, and it
+/// without them.
+pub fn leave(page: &ClockPage) {
+    if let Some(guest) = bound_guest() {
+        delivery::exclusively(|| guest.leave());
+        LEFT.store(true, Relaxed);
+        TELL_NS.store(NEVER, Relaxed);
+        keeper::set_bound(page, VirtualInstant::NEVER);
+    }
+}

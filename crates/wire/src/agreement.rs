@@ -1,0 +1,294 @@
+//! How guests agree how far each may run.
+//!
+//! Each member tells `next_ns`, an instant before which nothing happens in it and it sends nothing; the rule of the horizon
+//! (virtual-time/src/horizon.rs) is over all of these. Who tells more of itself does so under the run's one lock, learns
+//! its own horizon from it, and lets run whoever waits and is below the horizon now. So nobody has to look for others, and
+//! whoever goes to sleep has left nobody behind that could go on.
+//!
+//! **Frames** go past the lock: a sender puts a frame into the ring and then lowers the receiver's `next_ns` to the arrival
+//! if that is earlier. Two orders make this right:
+//!
+//! - A sender tells nothing beyond the instant of sending before it has done both. So whoever sees the later word, under
+//!   the lock, sees the lowered one too; before, the sender's earlier word keeps the horizon down.
+//! - A receiver that is about to idle first stores its `next_ns` and then looks into its rings. Either it finds the frame
+//!   there, or the sender lowers the word after it was stored.
+//!
+//! **Going back.** A guest that idles has told that nothing happens in it before its next timer, and others have run on
+//! that. If the host then wakes it, it may not go on from where it fell asleep: what it sent would arrive in the past of
+//! others. It goes on from the first instant from which nothing can, which is never beyond its own next event.
+
+use core::sync::atomic::{fence, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+use virtual_time::{VirtualDuration, VirtualInstant};
+
+use crate::futex;
+use crate::ring::{add, Full};
+use crate::{Member, Way, Wire, NEVER};
+
+const RUNNING: u64 = 0;
+const WAITING: u64 = 1;
+const STOPPED: u64 = 2;
+const LEFT: u64 = 3;
+
+/// Ways to one guest, at most.
+const WAYS_IN_MAX: usize = 512;
+
+/// A guest's own view of the wire. One thread uses it, and not within itself.
+pub struct Guest {
+    wire: Wire,
+    number: usize,
+    ways_in: [u16; WAYS_IN_MAX],
+    ways_in_count: usize,
+    /// Half the distance to the nearest other guest, nanoseconds.
+    step_ns: u64,
+}
+
+/// What a guest asks for when it tells where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// It goes on running whatever the answer is: it stops at its horizon by itself.
+    Run,
+    /// Nothing happens in it before its next instant, and it waits until it may run from there.
+    Pass,
+    /// It has to leave the instant in the middle of which it is, and waits until it may.
+    GoOn,
+}
+
+impl Guest {
+    /// Guest `number` of the wire; `None` if there is no such guest, or more ways lead to it than can be.
+    #[must_use]
+    pub fn new(wire: Wire, number: usize) -> Option<Self> {
+        if number >= wire.guests() || wire.ways() > usize::from(u16::MAX) {
+            return None;
+        }
+        let (mut ways_in, mut ways_in_count) = ([0; WAYS_IN_MAX], 0);
+        for way in (0..wire.ways()).filter(|&way| wire.way(way).receiver.load(Relaxed) == number as u64) {
+            *ways_in.get_mut(ways_in_count)? = way as u16;
+            ways_in_count += 1;
+        }
+        let others = (0..wire.guests()).filter(|&other| other != number);
+        let nearest_ns = others.map(|other| wire.distance_ns(number, other)).min().unwrap_or(NEVER);
+        let step_ns = if nearest_ns == NEVER { NEVER } else { (nearest_ns / 2).max(1) };
+        Some(Self { wire, number, ways_in, ways_in_count, step_ns })
+    }
+
+    /// The memory.
+    #[must_use]
+    pub const fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(&self) -> usize {
+        self.number
+    }
+
+    /// How long it may run until it should tell the others again where it is, so that they run beside it instead of
+    /// waiting until it stops at its own horizon; nanoseconds.
+    #[must_use]
+    pub const fn step_ns(&self) -> u64 {
+        self.step_ns
+    }
+
+    /// The ways that lead to it.
+    pub fn ways_in(&self) -> impl Iterator<Item = usize> + '_ {
+        self.ways_in[..self.ways_in_count].iter().map(|&way| usize::from(way))
+    }
+
+    /// When the first of all frames under way to it arrives; `NEVER` if there is none.
+    #[must_use]
+    pub fn first_arrival_ns(&self) -> u64 {
+        let arrivals = self.ways_in().filter_map(|way| self.wire.first_arrival_ns(self.wire.way(way)));
+        arrivals.min().unwrap_or(NEVER)
+    }
+
+    /// Tells the others that it runs and is at `now_ns`; returns its horizon.
+    #[allow(clippy::must_use_candidate)] // most callers tell for the others' sake
+    pub fn tell(&self, now_ns: u64) -> u64 {
+        self.agree(now_ns, Wish::Run)
+    }
+
+    /// Tells the others that nothing happens in it before `next_ns`, but for arrivals; true if that is below its horizon,
+    /// and it may run from there. Otherwise it [`waits`](Self::sleep) until it may.
+    #[must_use]
+    pub fn pass(&self, next_ns: u64) -> bool {
+        let horizon_ns = self.agree(next_ns, Wish::Pass);
+        horizon_ns > self.own().next_ns.load(Relaxed)
+    }
+
+    /// Tells the others that it is at `now_ns`, the last instant below its horizon, and not done there; true if it may go
+    /// on. Otherwise it [`waits`](Self::sleep) until it may.
+    #[must_use]
+    pub fn go_on(&self, now_ns: u64) -> bool {
+        self.agree(now_ns, Wish::GoOn) > now_ns + 1
+    }
+
+    /// Whether what it has waited for is so. Once true, it is running.
+    #[must_use]
+    pub fn may_run(&self) -> bool {
+        self.own().state.load(SeqCst) == RUNNING
+    }
+
+    /// Its horizon, as last agreed.
+    #[must_use]
+    pub fn horizon_ns(&self) -> u64 {
+        self.own().horizon_ns.load(Relaxed)
+    }
+
+    /// The instant from which it has to go on when something that is not of virtual time wakes it at `now_ns`.
+    #[must_use]
+    pub fn present_ns(&self, now_ns: u64) -> u64 {
+        futex::locked(&self.wire.header().lock, || {
+            let others = (0..self.wire.guests()).filter(|&other| other != self.number);
+            let earliest = others.map(|other| {
+                let horizon_ns = self.wire.member(other).horizon_ns.load(Relaxed);
+                horizon_ns.saturating_sub(self.wire.distance_ns(self.number, other))
+            });
+            let next_ns = self.own().next_ns.load(Relaxed);
+            // A horizon of never was given when nothing could happen here either.
+            earliest.filter(|&at| at <= next_ns).max().unwrap_or(0).max(now_ns)
+        })
+    }
+
+    /// Leaves the run: nothing that happens in it is felt by others any more, and it receives nothing.
+    pub fn leave(&self) {
+        futex::locked(&self.wire.header().lock, || {
+            self.own().state.store(LEFT, SeqCst);
+            self.own().next_ns.store(NEVER, SeqCst);
+            self.let_run();
+        });
+    }
+
+    /// What to hand to [`sleep`](Self::sleep), taken before the last look at what might make sleep wrong.
+    #[must_use]
+    pub fn watch(&self) -> u64 {
+        self.own().wake.load(SeqCst)
+    }
+
+    /// Sleeps unless it was woken since `watched`, until it is woken, by a signal handler too that calls
+    /// [`wake`](Self::wake), or until `timeout_ns` of the host is over.
+    pub fn sleep(&self, watched: u64, timeout_ns: Option<u64>) {
+        futex::wait(&self.own().wake, watched, timeout_ns);
+    }
+
+    /// Ends its own sleep; for signal handlers.
+    pub fn wake(&self) {
+        self.own().wake.fetch_add(1, SeqCst);
+    }
+
+    /// Puts a frame on its way that is sent at `now_ns`.
+    ///
+    /// # Errors
+    /// The ring is full.
+    ///
+    /// # Safety
+    /// The parts must be readable, and the way be one on which this guest sends.
+    pub unsafe fn send(&self, way: &Way, now_ns: u64, parts: &[libc::iovec]) -> Result<(), Full> {
+        let receiver = self.wire.member(way.receiver.load(Relaxed) as usize);
+        let has_left = |member: &Member| member.state.load(SeqCst) == LEFT;
+        if self.wire.header().begun.load(Relaxed) == 0 || has_left(receiver) || has_left(self.own()) {
+            add(&way.frames_not_sent, 1);
+            return Ok(());
+        }
+        let arrival_ns = now_ns + way.delay_ns.load(Relaxed);
+        if arrival_ns < receiver.horizon_ns.load(SeqCst) {
+            add(&way.frames_late, 1);
+        }
+        // SAFETY: as the caller says.
+        unsafe { self.wire.send(way, arrival_ns, parts)? };
+        receiver.next_ns.fetch_min(arrival_ns, SeqCst);
+        Ok(())
+    }
+
+    fn own(&self) -> &Member {
+        self.wire.member(self.number)
+    }
+
+    fn agree(&self, next_ns: u64, wish: Wish) -> u64 {
+        let own = self.own();
+        add(&own.agreements, 1);
+        futex::locked(&self.wire.header().lock, || {
+            own.next_ns.store(next_ns, SeqCst);
+            fence(SeqCst);
+            if wish == Wish::Pass {
+                own.next_ns.fetch_min(self.first_arrival_ns(), SeqCst);
+            }
+            let horizon_ns = self.wire.horizon_ns(self.number).max(own.horizon_ns.load(Relaxed));
+            own.horizon_ns.store(horizon_ns, SeqCst);
+            let (past_ns, waiting) = match wish {
+                Wish::Run => (0, RUNNING),
+                Wish::Pass => (0, WAITING),
+                Wish::GoOn => (1, STOPPED),
+            };
+            let waits = waiting != RUNNING && horizon_ns <= own.next_ns.load(SeqCst).saturating_add(past_ns);
+            own.state.store(if waits { waiting } else { RUNNING }, SeqCst);
+            add(&own.windows, u64::from(!waits));
+            add(&own.waits, u64::from(waits));
+            self.let_run();
+            horizon_ns
+        })
+    }
+
+    /// Lets run all that wait and may; under the lock.
+    fn let_run(&self) {
+        for other in (0..self.wire.guests()).filter(|&other| other != self.number) {
+            let member = self.wire.member(other);
+            if self.wire.may_go_on(other) {
+                let horizon_ns = self.wire.horizon_ns(other).max(member.horizon_ns.load(Relaxed));
+                member.horizon_ns.store(horizon_ns, SeqCst);
+                add(&member.windows, 1);
+                member.state.store(RUNNING, SeqCst);
+                rouse(&member.wake);
+                add(&self.own().wakes, 1);
+            }
+        }
+    }
+}
+
+fn rouse(word: &AtomicU64) {
+    word.fetch_add(1, SeqCst);
+    futex::wake(word);
+}
+
+impl Wire {
+    /// What a guest has told, as the rule of the horizon takes it.
+    fn next_ns(&self, guest: usize) -> u64 {
+        let member = self.member(guest);
+        if member.state.load(Relaxed) == LEFT {
+            return NEVER;
+        }
+        member.next_ns.load(SeqCst)
+    }
+
+    fn horizon_ns(&self, guest: usize) -> u64 {
+        let all = (0..self.guests()).map(|other| {
+            let distance = VirtualDuration::from_ns(self.distance_ns(other, guest));
+            (VirtualInstant::from_ns(self.next_ns(other)), distance)
+        });
+        virtual_time::horizon(all).as_ns()
+    }
+
+    /// Whether a guest waits, and its horizon is past what it waits for. Looks first at who was in the way the last time.
+    fn may_go_on(&self, guest: usize) -> bool {
+        let member = self.member(guest);
+        let past_ns = match member.state.load(Relaxed) {
+            WAITING => 0,
+            STOPPED => 1,
+            _ => return false,
+        };
+        let wanted_ns = member.next_ns.load(SeqCst).saturating_add(past_ns);
+        let is_in_the_way =
+            |other: usize| self.next_ns(other).saturating_add(self.distance_ns(other, guest)) <= wanted_ns;
+        if is_in_the_way(member.limiter.load(Relaxed) as usize) {
+            return false;
+        }
+        match (0..self.guests()).find(|&other| is_in_the_way(other)) {
+            Some(limiter) => {
+                member.limiter.store(limiter as u64, Relaxed);
+                false
+            }
+            None => true,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The layout of the shared memory, as `wire.def` defines it.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+include!(concat!(env!("OUT_DIR"), "/wire.rs"));
+
+/// "DILATON\0" as a number.
+const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
+
+const CACHE_LINE_BYTES: usize = 64;
+
+/// An instant that is not reached, and a distance over which nothing goes.
+pub const NEVER: u64 = u64::MAX;
+
+/// Why memory is not a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAWire {
+    /// It is something else.
+    Magic,
+    /// It is laid out as another version does.
+    Version,
+}
+
+/// The shared memory of a run.
+#[derive(Clone)]
+pub struct Wire {
+    base: *mut AtomicU64,
+}
+
+// SAFETY: all that is shared are atomics, and the bytes of rings, which `ring` hands from one thread to another.
+unsafe impl Send for Wire {}
+// SAFETY: as above.
+unsafe impl Sync for Wire {}
+
+impl Wire {
+    /// The wire in the memory at `base`.
+    ///
+    /// # Errors
+    /// The memory holds something else.
+    ///
+    /// # Safety
+    /// Memory that a host has laid out, or some that holds at least a header, writable for as long as this is used.
+    pub unsafe fn at(base: *mut AtomicU64) -> Result<Self, NotAWire> {
+        let wire = Self { base };
+        if wire.header().magic.load(Relaxed) != MAGIC {
+            return Err(NotAWire::Magic);
+        }
+        if wire.header().wire_version.load(Relaxed) != WIRE_VERSION {
+            return Err(NotAWire::Version);
+        }
+        Ok(wire)
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        // SAFETY: see `at`; the structure is of atomics.
+        unsafe { &*self.base.cast() }
+    }
+
+    /// How many guests there are.
+    #[must_use]
+    pub fn guests(&self) -> usize {
+        self.header().guests.load(Relaxed) as usize
+    }
+
+    /// How many ways there are.
+    #[must_use]
+    pub fn ways(&self) -> usize {
+        self.header().ways.load(Relaxed) as usize
+    }
+
+    /// What a guest tells the others.
+    ///
+    /// # Panics
+    /// There is no such guest.
+    #[must_use]
+    pub fn member(&self, guest: usize) -> &Member {
+        assert!(guest < self.guests());
+        // SAFETY: within what the host has laid out.
+        unsafe { &*self.base.byte_add(members_at()).cast::<Member>().add(guest) }
+    }
+
+    /// The distance from what guest `from` does to what guest `to` can feel of it, nanoseconds.
+    ///
+    /// # Panics
+    /// There is no such guest.
+    #[must_use]
+    pub fn distance_ns(&self, from: usize, to: usize) -> u64 {
+        let guests = self.guests();
+        assert!(from < guests && to < guests);
+        // SAFETY: within what the host has laid out.
+        unsafe { (*self.base.byte_add(distances_at(guests)).add(from * guests + to)).load(Relaxed) }
+    }
+
+    /// A direction of a wire.
+    ///
+    /// # Panics
+    /// There is no such way.
+    #[must_use]
+    pub fn way(&self, number: usize) -> &Way {
+        assert!(number < self.ways());
+        // SAFETY: within what the host has laid out.
+        unsafe { &*self.base.byte_add(ways_at(self.guests())).cast::<Way>().add(number) }
+    }
+
+    /// Where the ring of a way begins.
+    pub(crate) fn ring(&self, way: &Way) -> *mut AtomicU64 {
+        // SAFETY: within what the host has laid out.
+        unsafe { self.base.byte_add(way.ring_offset.load(Relaxed) as usize) }
+    }
+}
+
+fn members_at() -> usize {
+    size_of::<Header>().next_multiple_of(CACHE_LINE_BYTES)
+}
+
+fn distances_at(guests: usize) -> usize {
+    members_at() + guests * size_of::<Member>()
+}
+
+fn ways_at(guests: usize) -> usize {
+    (distances_at(guests) + guests * guests * 8).next_multiple_of(CACHE_LINE_BYTES)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::alloc::{alloc_zeroed, Layout};
+
+    /// Lays out memory as a host does (python/dilaton/host/wire.py), never to be freed: sender, receiver and delay of each
+    /// way, every ring of `ring_bytes`.
+    pub fn laid_out(guests: usize, ways: &[(usize, usize, u64)], ring_bytes: usize) -> Wire {
+        let rings_at = ways_at(guests) + ways.len() * size_of::<Way>();
+        let size = rings_at + ways.len() * ring_bytes;
+        // SAFETY: the layout is not of zero size.
+        let base = unsafe { alloc_zeroed(Layout::from_size_align(size, CACHE_LINE_BYTES).unwrap()) }.cast();
+        let wire = Wire { base };
+        let header = wire.header();
+        header.guests.store(guests as u64, Relaxed);
+        header.ways.store(ways.len() as u64, Relaxed);
+        header.wire_version.store(WIRE_VERSION, Relaxed);
+        header.begun.store(1, Relaxed);
+        let mut distances = std::vec![NEVER; guests * guests];
+        for (number, &(from, to, delay)) in ways.iter().enumerate() {
+            let way = wire.way(number);
+            way.sender.store(from as u64, Relaxed);
+            way.receiver.store(to as u64, Relaxed);
+            way.delay_ns.store(delay, Relaxed);
+            way.ring_offset.store((rings_at + number * ring_bytes) as u64, Relaxed);
+            way.ring_bytes.store(ring_bytes as u64, Relaxed);
+            distances[from * guests + to] = distances[from * guests + to].min(delay);
+        }
+        for k in 0..guests {
+            for i in 0..guests {
+                for j in 0..guests {
+                    let over = distances[i * guests + k].saturating_add(distances[k * guests + j]);
+                    distances[i * guests + j] = distances[i * guests + j].min(over);
+                }
+            }
+        }
+        for (number, distance) in distances.into_iter().enumerate() {
+            // SAFETY: within the memory.
+            unsafe { (*base.byte_add(distances_at(guests)).add(number)).store(distance, Relaxed) };
+        }
+        header.magic.store(MAGIC, Relaxed);
+        wire
+    }
+
+    #[test]
+    fn memory_of_something_else_is_refused() {
+        let wire = laid_out(2, &[(0, 1, 5)], 4096);
+        // SAFETY: laid out above.
+        assert!(unsafe { Wire::at(wire.base) }.is_ok());
+        wire.header().wire_version.store(WIRE_VERSION + 1, Relaxed);
+        // SAFETY: as above.
+        assert_eq!(unsafe { Wire::at(wire.base) }.err(), Some(NotAWire::Version));
+        wire.header().magic.store(0, Relaxed);
+        // SAFETY: as above.
+        assert_eq!(unsafe { Wire::at(wire.base) }.err(), Some(NotAWire::Magic));
+    }
+
+    #[test]
+    fn what_different_guests_write_is_in_different_cache_lines() {
+        assert_eq!(size_of::<Member>() % CACHE_LINE_BYTES, 0);
+        assert_eq!(size_of::<Way>() % CACHE_LINE_BYTES, 0);
+    }
+}

@@ -1,0 +1,234 @@
+//! Frames under way in one direction: a ring with one writer and one reader.
+//!
+//! A record is the arrival's instant, the length with the frame's number, and the bytes, from a multiple of 16 bytes on. A
+//! record is never split: one that does not fit before the end of the ring begins at its start, behind a mark. Positions
+//! count all bytes ever written, so that a full ring is told from an empty one.
+//!
+//! What is promised of every frame is looked at for every frame: that it does not arrive before the receiver's horizon,
+//! and in the order of sending, none left out.
+
+use core::ptr::copy_nonoverlapping;
+use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst};
+
+use crate::{Record, Way, Wire};
+
+/// A length that marks the unused rest of a ring.
+const REST: u64 = u32::MAX as u64;
+const HEADER_BYTES: u64 = size_of::<Record>() as u64;
+
+/// There is no room for a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// What there was to receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A frame of that many bytes, of which as many were written as there was room for.
+    Frame(usize),
+    /// Nothing that has arrived yet.
+    Nothing,
+}
+
+impl Wire {
+    /// Puts a frame on its way, which arrives at `arrival_ns`.
+    ///
+    /// # Errors
+    /// The ring is full.
+    ///
+    /// # Safety
+    /// The parts must be readable; the caller alone sends on this way.
+    pub unsafe fn send(&self, way: &Way, arrival_ns: u64, parts: &[libc::iovec]) -> Result<usize, Full> {
+        let length = parts.iter().map(|part| part.iov_len).sum::<usize>();
+        let size = way.ring_bytes.load(Relaxed);
+        let mut head = way.head.load(Relaxed);
+        let needed = record_bytes(length as u64);
+        let rest = size - head % size;
+        let skipped = if needed > rest { rest } else { 0 };
+        if head + skipped + needed - way.tail.load(Acquire) > size {
+            return Err(Full);
+        }
+        if skipped > 0 {
+            self.record(way, head).length_and_number.store(REST, Relaxed);
+            head += skipped;
+        }
+        let number = way.frames_sent.load(Relaxed);
+        let record = self.record(way, head);
+        record.arrival_ns.store(arrival_ns, Relaxed);
+        record.length_and_number.store(length as u64 | number << 32, Relaxed);
+        let mut to = self.bytes(way, head);
+        for part in parts {
+            // SAFETY: the reader does not look at what is behind `head`; there is room for all parts.
+            unsafe {
+                copy_nonoverlapping(part.iov_base.cast::<u8>(), to, part.iov_len);
+                to = to.add(part.iov_len);
+            }
+        }
+        way.frames_sent.store(number + 1, Relaxed);
+        add(&way.bytes_sent, length as u64);
+        // What the receiver does next is looked at after this (`Guest::announce`).
+        way.head.store(head + needed, SeqCst);
+        Ok(length)
+    }
+
+    /// When the first frame under way arrives; `None` if there is none.
+    #[must_use]
+    pub fn first_arrival_ns(&self, way: &Way) -> Option<u64> {
+        let head = way.head.load(SeqCst);
+        let mut tail = way.tail.load(Relaxed);
+        while tail != head {
+            let record = self.record(way, tail);
+            if record.length_and_number.load(Relaxed) & REST != REST {
+                return Some(record.arrival_ns.load(Relaxed));
+            }
+            tail += rest(way, tail);
+            way.tail.store(tail, Relaxed);
+        }
+        None
+    }
+
+    /// Takes the first frame, if it has arrived by `now_ns`.
+    ///
+    /// # Safety
+    /// The parts must be writable; the caller alone receives on this way.
+    pub unsafe fn receive(&self, way: &Way, now_ns: u64, parts: &[libc::iovec]) -> Received {
+        let Some(arrival_ns) = self.first_arrival_ns(way).filter(|&arrival_ns| arrival_ns <= now_ns) else {
+            return Received::Nothing;
+        };
+        let tail = way.tail.load(Relaxed);
+        let length_and_number = self.record(way, tail).length_and_number.load(Relaxed);
+        let length = (length_and_number & REST) as usize;
+        let number = way.frames_received.load(Relaxed) + way.frames_not_received.load(Relaxed);
+        if length_and_number >> 32 != number & REST {
+            add(&way.frames_disordered, 1);
+        }
+        let (mut from, mut left) = (self.bytes(way, tail), length);
+        for part in parts {
+            let copied = part.iov_len.min(left);
+            // SAFETY: the record holds `length` bytes, of which `left` are not copied yet; the part is writable.
+            unsafe {
+                copy_nonoverlapping(from, part.iov_base.cast::<u8>(), copied);
+                from = from.add(copied);
+            }
+            left -= copied;
+        }
+        way.tail.store(tail + record_bytes(length as u64), SeqCst);
+        if parts.is_empty() {
+            add(&way.frames_not_received, 1);
+        } else {
+            add(&way.frames_received, 1);
+            add(&way.bytes_received, length as u64);
+        }
+        // What comes next may not have arrived before.
+        if self.first_arrival_ns(way).is_some_and(|next_ns| next_ns < arrival_ns) {
+            add(&way.frames_disordered, 1);
+        }
+        Received::Frame(length)
+    }
+
+    fn record(&self, way: &Way, position: u64) -> &Record {
+        // SAFETY: within the ring, since records are whole; the structure is of atomics.
+        unsafe { &*self.ring(way).byte_add((position % way.ring_bytes.load(Relaxed)) as usize).cast() }
+    }
+
+    /// Where the bytes of the record at `position` are.
+    fn bytes(&self, way: &Way, position: u64) -> *mut u8 {
+        // SAFETY: as above.
+        unsafe { self.ring(way).byte_add((position % way.ring_bytes.load(Relaxed) + HEADER_BYTES) as usize).cast() }
+    }
+}
+
+fn record_bytes(length: u64) -> u64 {
+    HEADER_BYTES + length.next_multiple_of(HEADER_BYTES)
+}
+
+fn rest(way: &Way, position: u64) -> u64 {
+    let size = way.ring_bytes.load(Relaxed);
+    size - position % size
+}
+
+/// Adds to a counter that one thread alone writes.
+pub fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::tests::laid_out;
+    use std::vec::Vec;
+
+    fn part(bytes: &mut [u8]) -> libc::iovec {
+        libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }
+    }
+
+    fn send(wire: &Wire, arrival_ns: u64, bytes: &[u8]) -> Result<usize, Full> {
+        let mut bytes = bytes.to_vec();
+        let third = bytes.len() / 3;
+        let (first, second) = bytes.split_at_mut(third);
+        // SAFETY: parts of our own; this thread alone sends.
+        unsafe { wire.send(wire.way(0), arrival_ns, &[part(first), part(second)]) }
+    }
+
+    fn receive(wire: &Wire, now_ns: u64) -> Option<Vec<u8>> {
+        let mut bytes = std::vec![0; 70_000];
+        let (first, second) = bytes.split_at_mut(11);
+        // SAFETY: parts of our own; this thread alone receives.
+        match unsafe { wire.receive(wire.way(0), now_ns, &[part(first), part(second)]) } {
+            Received::Frame(length) => Some(bytes[..length].to_vec()),
+            Received::Nothing => None,
+        }
+    }
+
+    #[test]
+    fn a_frame_is_there_at_the_instant_of_its_arrival_and_not_a_nanosecond_before() {
+        let wire = laid_out(2, &[(0, 1, 5)], 4096);
+        send(&wire, 100, b"frame").unwrap();
+        assert_eq!(wire.first_arrival_ns(wire.way(0)), Some(100));
+        assert_eq!(receive(&wire, 99), None);
+        assert_eq!(receive(&wire, 100).as_deref(), Some(&b"frame"[..]));
+        assert_eq!(receive(&wire, 100), None);
+    }
+
+    #[test]
+    fn frames_of_all_lengths_come_out_as_they_went_in_however_often_the_ring_goes_round() {
+        let wire = laid_out(2, &[(0, 1, 5)], 1 << 18);
+        let (mut sent, mut received) = (0_u64, 0_u64);
+        let made = |number: u64| (0..number * 7919 % 65_600).map(|at| (at * 31 + number) as u8).collect::<Vec<_>>();
+        while received < 2000 {
+            while sent < 2000 && send(&wire, sent, &made(sent)).is_ok() {
+                sent += 1;
+            }
+            for _ in 0..=received % 3 {
+                if received < sent {
+                    assert_eq!(receive(&wire, received), Some(made(received)));
+                    received += 1;
+                }
+            }
+        }
+        let way = wire.way(0);
+        assert_eq!(way.frames_disordered.load(Relaxed), 0);
+        assert_eq!(way.bytes_received.load(Relaxed), way.bytes_sent.load(Relaxed));
+    }
+
+    #[test]
+    fn a_full_ring_says_so_and_keeps_what_it_holds() {
+        let wire = laid_out(2, &[(0, 1, 5)], 256);
+        assert_eq!((send(&wire, 1, &[7; 100]), send(&wire, 2, &[8; 100])), (Ok(100), Ok(100)));
+        assert_eq!(send(&wire, 3, &[9; 1]), Err(Full));
+        assert_eq!(receive(&wire, 2), Some(std::vec![7; 100]));
+        assert_eq!(send(&wire, 3, &[9; 1]), Ok(1));
+        assert_eq!((receive(&wire, 3), receive(&wire, 3)), (Some(std::vec![8; 100]), Some(std::vec![9; 1])));
+    }
+
+    #[test]
+    fn what_breaks_the_order_is_counted() {
+        let wire = laid_out(2, &[(0, 1, 5)], 4096);
+        send(&wire, 10, b"a").unwrap();
+        send(&wire, 9, b"b").unwrap();
+        receive(&wire, 10);
+        assert_eq!(wire.way(0).frames_disordered.load(Relaxed), 1);
+        wire.way(0).frames_received.store(7, Relaxed);
+        receive(&wire, 10);
+        assert_eq!(wire.way(0).frames_disordered.load(Relaxed), 2);
+    }
+}
