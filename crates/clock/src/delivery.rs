@@ -31,7 +31,7 @@ use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicUsize, Ord
 use virtual_time::{Alarm, Sleep};
 
 use crate::page::{count, ClockPage};
-use crate::{drive, keeper, spin, sys};
+use crate::{bound, drive, keeper, spin, sys, tap};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
@@ -136,6 +136,8 @@ pub fn exclusively<T>(f: impl FnOnce() -> T) -> T {
 
 /// SIGIO: a file descriptor of the kernel's is ready.
 extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let Some(page) = keeper::page() else { return };
+    bound::disturb();
     if BUSY.load(Relaxed) {
         INPUT_LATER.store(true, Relaxed);
         return;
@@ -151,10 +153,14 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         }
     }
     NOTED.store(true, Relaxed);
+    if is_resting() {
+        bound::come_back(page);
+    }
     exclusively(|| {
         // SAFETY: the address that the kernel installed with SA_SIGINFO.
         let kernel_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
         fill_stack_below(0);
+        tap::expect_host();
         kernel_handler(signal, info, context);
     });
 }
@@ -177,6 +183,7 @@ fn fill_stack_below(word: u64) {
 extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let Some(page) = keeper::page() else { return };
     count(&page.alarms);
+    bound::disturb();
     if BUSY.load(Relaxed) {
         ALARM_LATER.store(true, Relaxed);
         return;
@@ -193,14 +200,28 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     } else {
         keeper::heed_host(page);
         keeper::look(page);
+        if in_user && !bound::tell(page) {
+            // Its stub stops, and the kernel waits before it lets it run on.
+            sys::stop(IN_USER.load(Relaxed));
+        }
     }
     exclusively(|| {
         let mut served = 0;
-        while served < SERVED_AT_ONCE_MAX && is_due(page) {
-            fill_stack_below(u64::from(in_user) * USER_WORD);
-            // SAFETY: the address that the kernel installed with SA_SIGINFO.
-            let kernel_handler = unsafe { sys::handler(ALARM_HANDLER.load(Relaxed)) };
-            kernel_handler(signal, info, context);
+        while served < SERVED_AT_ONCE_MAX {
+            // SAFETY: the addresses that the kernel installed with SA_SIGINFO.
+            let alarm_handler = unsafe { sys::handler(ALARM_HANDLER.load(Relaxed)) };
+            let tell_arrival = || {
+                fill_stack_below(0);
+                // SAFETY: as above.
+                let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
+                input_handler(libc::SIGIO, info, context);
+            };
+            if is_due(page) {
+                fill_stack_below(u64::from(in_user) * USER_WORD);
+                alarm_handler(signal, info, context);
+            } else if !has_arrived(page, tell_arrival) {
+                break;
+            }
             served += 1;
         }
         if served == 0 {
@@ -213,6 +234,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
             if INPUT_AT_REST.swap(false, Relaxed) {
                 // SAFETY: as above.
                 let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
+                tap::expect_host();
                 input_handler(libc::SIGIO, info, context);
             }
             keeper::arm_look();
@@ -235,6 +257,20 @@ fn is_due(page: &ClockPage) -> bool {
     }
 }
 
+/// Tells the kernel of frames that have arrived by `tell`, which calls its handler of input; false if there are none. In a
+/// critical section.
+fn has_arrived(page: &ClockPage, tell: impl FnOnce()) -> bool {
+    if INPUT_HANDLER.load(Relaxed) == 0 {
+        return false;
+    }
+    let arrived = tap::report(page, tell);
+    if arrived {
+        NOTED.store(true, Relaxed);
+        SERVED_AT_REST.store(is_resting(), Relaxed);
+    }
+    arrived
+}
+
 /// Calls the kernel's alarm handler if its deadline is reached and it could be interrupted here by a signal; tells whether
 /// it did.
 pub fn deliver_if_due(page: &ClockPage) -> bool {
@@ -244,9 +280,14 @@ pub fn deliver_if_due(page: &ClockPage) -> bool {
     let Some(top) = free_signal_stack() else { return false };
     exclusively(|| {
         let mut served = 0;
-        while served < SERVED_AT_ONCE_MAX && is_due(page) {
-            // SAFETY: the stack is free, and stays ours in the critical section; the handler takes what a signal's would.
-            unsafe { call_alarm_handler(top) };
+        while served < SERVED_AT_ONCE_MAX {
+            // SAFETY: the stack is free, and stays ours in the critical section; handlers take what a signal's would.
+            let call = |signal, kernel| unsafe { call_handler(top, signal, kernel) };
+            if is_due(page) {
+                call(libc::SIGALRM, &ALARM_HANDLER);
+            } else if !has_arrived(page, || call(libc::SIGIO, &INPUT_HANDLER)) {
+                break;
+            }
             served += 1;
         }
         served > 0
@@ -275,15 +316,15 @@ fn free_signal_stack() -> Option<usize> {
     (here < low || here >= high).then_some(high & !0xF)
 }
 
-/// Calls the kernel's alarm handler on the stack that ends at `top`, which is a multiple of 16.
+/// Calls the kernel's handler of `signal` on the stack that ends at `top`, which is a multiple of 16.
 ///
 /// # Safety
 /// Nothing may be using that stack.
-unsafe fn call_alarm_handler(top: usize) {
+unsafe fn call_handler(top: usize, signal: c_int, kernel: &AtomicUsize) {
     // SAFETY: for these C structures zeros are a value; the kernel reads the registers of the interrupted code from the
     // context, only to tell user code from its own.
     let (mut info, mut context): (libc::siginfo_t, libc::ucontext_t) = unsafe { (zeroed(), zeroed()) };
-    info.si_signo = libc::SIGALRM;
+    info.si_signo = signal;
     // What tells whether user code was interrupted is below the handler's first frames (`fill_stack_below`).
     // SAFETY: the stack is free.
     unsafe { ptr::write_bytes((top as *mut u64).sub(FIRST_FRAMES_WORDS), 0, FIRST_FRAMES_WORDS) };
@@ -295,8 +336,8 @@ unsafe fn call_alarm_handler(top: usize) {
             "call {handler}",
             "mov rsp, r12",
             top = in(reg) top,
-            handler = in(reg) ALARM_HANDLER.load(Relaxed),
-            inout("rdi") libc::SIGALRM => _,
+            handler = in(reg) kernel.load(Relaxed),
+            inout("rdi") signal => _,
             inout("rsi") &raw mut info => _,
             inout("rdx") &raw mut context => _,
             out("r12") _,
@@ -307,6 +348,7 @@ unsafe fn call_alarm_handler(top: usize) {
 
 /// The kernel is about to let the stub `pid` run: what is due is delivered before, and what will be due interrupts it.
 pub fn before_user(page: &ClockPage, pid: c_int) {
+    bound::tell_and_wait(page);
     deliver_if_due(page);
     drive::stub_runs(pid);
     IN_USER.store(pid, Relaxed);
@@ -370,6 +412,13 @@ unsafe fn rest(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
         return false;
     }
     loop {
+        // SAFETY: the caller's mask.
+        if !has_served_at_rest() && unsafe { !bound::pass(page, mask) } {
+            if was_disturbed(page) {
+                return false;
+            }
+            continue;
+        }
         let left_ns = match keeper::idle(page) {
             Sleep::No => return true,
             Sleep::Until(instant) => Some(instant.as_ns().saturating_sub(sys::host_now().as_ns())),
@@ -386,13 +435,16 @@ unsafe fn rest(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
         let sleep_ns = left_ns.map(|left_ns| if keeper::is_wall() { left_ns - WATCH_NS } else { left_ns });
         // SAFETY: the caller's mask.
         let undisturbed = unsafe { sys::sleep(sleep_ns, mask) };
-        if !undisturbed {
-            keeper::heed_host(page);
-            keeper::idle(page);
-            // An alarm is the host's way to say that there is a command; on the event drive the kernel sees none of it.
-            if !keeper::is_event() || NOTED.load(Relaxed) {
-                return false;
-            }
+        if !undisturbed && was_disturbed(page) {
+            return false;
         }
     }
+}
+
+/// A signal has ended the sleep: does what the host has ordered; tells whether the kernel has to see to something. An alarm
+/// is the host's way to say that there is a command; on the event drive the kernel sees none of it.
+fn was_disturbed(page: &ClockPage) -> bool {
+    keeper::heed_host(page);
+    keeper::idle(page);
+    !keeper::is_event() || NOTED.load(Relaxed)
 }

@@ -17,12 +17,14 @@ use core::sync::atomic::{
 
 use virtual_time::{Alarm, Clock, Drive, GuestTimer, Now, Sleep, VirtualDuration, VirtualInstant};
 
+use crate::bound;
 use crate::delivery;
 use crate::drive;
 use crate::entropy;
 use crate::page::{count, ClockPage};
 use crate::spin;
 use crate::sys;
+use crate::tap;
 
 /// How late, in host time, the host timer may preempt user code. Most programs enter the kernel sooner, which then finds
 /// the deadline by itself; and a preemption by signal costs as much as this.
@@ -103,13 +105,17 @@ pub fn detach() {
 /// Virtual now; `None` when this process has no clock. A deadline that is found reached is served first.
 pub fn now() -> Option<VirtualInstant> {
     let page = page()?;
-    if page.command_sequence.load(Relaxed) != APPLIED.load(Relaxed) && !EVENT.load(Relaxed) {
+    if has_command(page) && !EVENT.load(Relaxed) {
         take_command(page);
     }
     count(&page.reads);
     drive::step_reading();
     let mut now = look(page);
-    if now.as_ns() >= DEADLINE_NS.load(Relaxed) && delivery::deliver_if_due(page) {
+    if now.as_ns() >= bound::tell_at_ns() {
+        bound::tell_and_wait(page);
+        now = look(page);
+    }
+    if now.as_ns() >= next_ns() && delivery::deliver_if_due(page) {
         now = look(page);
     }
     Some(now)
@@ -120,6 +126,11 @@ pub fn look(page: &ClockPage) -> VirtualInstant {
     let now = read(&virtual_now);
     page.virtual_now_ns.store(now.as_ns(), Relaxed);
     now
+}
+
+/// What is next in this guest: its timer's deadline, or an arrival.
+pub fn next_ns() -> u64 {
+    DEADLINE_NS.load(Relaxed).min(tap::arrival_ns())
 }
 
 fn virtual_now(clock: &Clock) -> VirtualInstant {
@@ -185,6 +196,7 @@ fn take_command(page: &ClockPage) {
         idle(page); // which a ceiling may have kept behind the host's clock
     }
     change(page, &|clock| clock.obey(drive::both(clock.drive()), drive::now(command.orders.drive), command.orders));
+    bound::begin();
     look(page);
     APPLIED.store(command.sequence, Relaxed);
     page.applied_sequence.store(command.sequence, Relaxed);
@@ -204,7 +216,7 @@ pub fn idle(page: &ClockPage) -> Sleep {
     if delivery::has_served_at_rest() {
         return Sleep::No;
     }
-    let deadline_ns = DEADLINE_NS.load(Relaxed);
+    let deadline_ns = next_ns();
     let deadline = (deadline_ns != OFF).then_some(VirtualInstant::from_ns(deadline_ns));
     let (clock, now) = present();
     let (idled, sleep) = clock.idle(now, deadline);
@@ -221,9 +233,35 @@ pub fn both_ns() -> (u64, u64) {
     (clock.virtual_at(now.drive).as_ns(), now.host.as_ns())
 }
 
+/// The drive's present instant, nanoseconds.
+pub fn drive_ns() -> u64 {
+    read(&|clock| drive::now(clock.drive())).as_ns()
+}
+
+/// The clock may go as far as `bound`.
+pub fn set_bound(page: &ClockPage, bound: VirtualInstant) {
+    change(page, &|clock| clock.bounded(bound));
+}
+
+/// The clock has stood at its bound while the drive went on by `ns`.
+pub fn waited(page: &ClockPage, ns: u64) {
+    change(page, &|clock| clock.waited(ns));
+}
+
+/// The clock goes on from `instant`, if that is later.
+pub fn jump(page: &ClockPage, instant: VirtualInstant) {
+    change(page, &|clock| clock.jumped(drive::now(clock.drive()), instant));
+    look(page);
+}
+
+/// Whether there is a command that has not been taken over.
+pub fn has_command(page: &ClockPage) -> bool {
+    page.command_sequence.load(Relaxed) != APPLIED.load(Relaxed)
+}
+
 /// Takes over a command that the host has announced through the wake pipe, if there is one.
 pub fn heed_host(page: &ClockPage) {
-    if page.command_sequence.load(Relaxed) != APPLIED.load(Relaxed) {
+    if has_command(page) {
         sys::drain(WAKE_FD.load(Relaxed));
         take_command(page);
     }
@@ -233,6 +271,9 @@ pub fn heed_host(page: &ClockPage) {
 pub fn wait_for_host(page: &ClockPage, waits: bool) {
     change(page, &|clock| clock.wait_for_host(drive::now(clock.drive()), waits));
     look(page);
+    if waits {
+        bound::leave(page);
+    }
 }
 
 /// Lets the wake pipe raise SIGALRM; not earlier than its handler is there, for without one it ends the process.
@@ -282,7 +323,8 @@ pub fn arm(page: &ClockPage, slack_ns: u64) {
         return;
     }
     let (clock, now) = present();
-    if let Some(instant) = with_timer(|timer| timer.arm(now, &clock, slack_ns)) {
+    let also = VirtualInstant::from_ns(bound::tell_at_ns().min(tap::arrival_ns()));
+    if let Some(instant) = with_timer(|timer| timer.arm(now, &clock, also, slack_ns)) {
         count(&page.host_timers_armed);
         sys::arm_timer(HOST_TIMER.load(Relaxed), instant);
     }

@@ -9,6 +9,8 @@
 //! keeper.rs      the one clock behind them: timeline, timer, commands of the host
 //! delivery.rs    how alarm and input reach the kernel, and how it sleeps
 //! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
+//! bound.rs       how the other guests of a run bound the clock
+//! tap.rs         the network devices on wires to them
 //! page.rs        shared memory with the host: commands in, timeline and counters out
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
 //! counter.rs     instructions of user code that are carried out: the time-stamp counter, CPUID, the agent's requests
@@ -25,6 +27,7 @@
 
 #![no_std]
 
+mod bound;
 mod counter;
 mod cpuid;
 mod delivery;
@@ -35,6 +38,7 @@ mod keeper;
 mod page;
 mod spin;
 mod sys;
+mod tap;
 mod tracee;
 
 /// Nothing in here is meant to panic; if it does, the guest ends at once instead of running with a wrong clock.
@@ -52,6 +56,7 @@ extern "C" fn attach() {
     sys::resolve();
     if let Some((page_fd, wake_fd, channel_fd)) = page::inherited_fds() {
         delivery::start(channel_fd);
+        bound::start();
         keeper::start(page::map(page_fd), wake_fd);
     }
 }

@@ -69,6 +69,23 @@ pub static CLONE: Real = Real::new(b"clone\0");
 /// `getrandom`
 pub static GETRANDOM: Real = Real::new(b"getrandom\0");
 
+/// `open`
+pub static OPEN: Real = Real::new(b"open\0");
+/// `open64`
+pub static OPEN64: Real = Real::new(b"open64\0");
+/// `close`
+pub static CLOSE: Real = Real::new(b"close\0");
+/// `ioctl`
+pub static IOCTL: Real = Real::new(b"ioctl\0");
+/// `writev`
+pub static WRITEV: Real = Real::new(b"writev\0");
+/// `readv`
+pub static READV: Real = Real::new(b"readv\0");
+/// `epoll_ctl`
+pub static EPOLL_CTL: Real = Real::new(b"epoll_ctl\0");
+/// `epoll_wait`
+pub static EPOLL_WAIT: Real = Real::new(b"epoll_wait\0");
+
 /// Looks up all real functions.
 pub fn resolve() {
     for real in [
@@ -84,6 +101,14 @@ pub fn resolve() {
         &WAITPID,
         &CLONE,
         &GETRANDOM,
+        &OPEN,
+        &OPEN64,
+        &CLOSE,
+        &IOCTL,
+        &WRITEV,
+        &READV,
+        &EPOLL_CTL,
+        &EPOLL_WAIT,
     ] {
         real.resolve();
     }
@@ -161,6 +186,58 @@ pub unsafe fn sleep(timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> boo
 pub unsafe fn signal_stack(stack: *mut libc::stack_t) {
     // SAFETY: the caller's structure; nothing is changed.
     unsafe { libc::sigaltstack(null_mut(), stack) };
+}
+
+/// Runs `f` under the signal mask `mask`, in place of the present one.
+///
+/// # Safety
+/// `mask` must point to a signal mask.
+pub unsafe fn with_mask(mask: *const libc::sigset_t, f: impl FnOnce()) {
+    const KERNEL_MASK_BYTES: c_long = 8;
+    let mut before = 0_u64;
+    // SAFETY: the kernel's masks are of 8 bytes; the caller's is larger.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, mask, &raw mut before, KERNEL_MASK_BYTES);
+        f();
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const before,
+            null_mut::<u64>(),
+            KERNEL_MASK_BYTES,
+        );
+    }
+}
+
+/// Makes the stub `pid` stop, as the kernel itself does at a tick (os_alarm_process).
+pub fn stop(pid: c_int) {
+    // SAFETY: plain system call.
+    unsafe { libc::syscall(libc::SYS_kill, pid, libc::SIGALRM) };
+}
+
+/// What a libc function returns that failed with `error`.
+pub fn fail(error: c_int) -> c_int {
+    // SAFETY: the calling thread's errno.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}
+
+/// Two numbers with a comma between them in the environment variable `name`, which ends with NUL; `None` where there is no
+/// such variable.
+pub fn numbers(name: &[u8]) -> Option<(c_int, c_int)> {
+    // SAFETY: getenv returns NULL or a NUL-terminated string.
+    let value = unsafe {
+        let value = libc::getenv(name.as_ptr().cast());
+        if value.is_null() {
+            return None;
+        }
+        core::ffi::CStr::from_ptr(value)
+    };
+    let both = value.to_str().ok().and_then(|text| text.split_once(','));
+    match both.and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?))) {
+        Some(numbers) => Some(numbers),
+        None => die(b"dilaton clock: DILATON_WIRE is not two numbers\n"),
+    }
 }
 
 /// Sends a signal to the calling thread.

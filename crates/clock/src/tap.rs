@@ -12,7 +12,7 @@
 use core::ffi::{c_char, c_int, c_ulong, c_void, CStr};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use wire::{Full, Guest, Received, NEVER};
+use wire::{Full, Guest, Received, Way, NEVER};
 
 use crate::page::ClockPage;
 use crate::{bound, keeper, sys};
@@ -89,13 +89,17 @@ pub fn look_for_arrivals(guest: &Guest) {
         match receiver {
             Some(device) if device.reported.load(Relaxed) => {}
             Some(_) => first_ns = wire.first_arrival_ns(way).unwrap_or(NEVER).min(first_ns),
-            // SAFETY: nothing is written; this guest is the receiver.
-            None => {
-                while unsafe { wire.receive(way, guest.horizon_ns().saturating_sub(1), &[]) } != Received::Nothing {}
-            }
+            None => discard(guest, way),
         }
     }
     ARRIVAL_NS.store(if first_ns == NEVER { NEVER } else { bound::own_ns(first_ns) }, Relaxed);
+}
+
+/// Takes out of a ring what has arrived, or will before anything else happens.
+fn discard(guest: &Guest, way: &Way) {
+    let last_ns = guest.horizon_ns().saturating_sub(1);
+    // SAFETY: nothing is written; this guest is the receiver.
+    while unsafe { guest.wire().receive(way, last_ns, &[]) } != Received::Nothing {}
 }
 
 /// Whether something has arrived of which the kernel did not know; it is told by `tell`, which calls its SIGIO handler. In a
