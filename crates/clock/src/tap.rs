@@ -288,14 +288,19 @@ pub unsafe extern "C" fn readv(fd: c_int, parts: *const libc::iovec, count: c_in
         return sys::fail(libc::EBADF) as isize;
     }
     let now_ns = bound::run_ns(keeper::look(page));
-    // SAFETY: the kernel's parts; the way is this guest's to receive on.
-    let received = unsafe {
-        let parts = core::slice::from_raw_parts(parts, count as usize);
-        guest.wire().receive(guest.wire().way(number), now_ns, parts)
+    let received = loop {
+        // SAFETY: the kernel's parts; the way is this guest's to receive on.
+        let received = unsafe {
+            let parts = core::slice::from_raw_parts(parts, count as usize);
+            guest.wire().receive(guest.wire().way(number), now_ns, parts)
+        };
+        if received != Received::TooLong {
+            break received;
+        }
     };
     match received {
         Received::Frame(length) => length as isize,
-        Received::Nothing => {
+        Received::TooLong | Received::Nothing => {
             device.reported.store(false, Relaxed);
             look_for_arrivals(guest);
             sys::fail(libc::EAGAIN) as isize

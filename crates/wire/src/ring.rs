@@ -23,8 +23,10 @@ pub struct Full;
 /// What there was to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A frame of that many bytes, of which as many were written as there was room for.
+    /// A frame of that many bytes.
     Frame(usize),
+    /// A frame that was lost, since there was no room for it.
+    TooLong,
     /// Nothing that has arrived yet.
     Nothing,
 }
@@ -86,7 +88,8 @@ impl Wire {
         None
     }
 
-    /// Takes the first frame, if it has arrived by `now_ns`.
+    /// Takes the first frame, if it has arrived by `now_ns`. One for which the parts have no room is lost, as where a card
+    /// finds it too long.
     ///
     /// # Safety
     /// The parts must be writable; the caller alone receives on this way.
@@ -101,7 +104,8 @@ impl Wire {
         if length_and_number >> 32 != number & REST {
             add(&way.frames_disordered, 1);
         }
-        let (mut from, mut left) = (self.bytes(way, tail), length);
+        let fits = length <= parts.iter().map(|part| part.iov_len).sum::<usize>();
+        let (mut from, mut left) = (self.bytes(way, tail), if fits { length } else { 0 });
         for part in parts {
             let copied = part.iov_len.min(left);
             // SAFETY: the record holds `length` bytes, of which `left` are not copied yet; the part is writable.
@@ -112,17 +116,21 @@ impl Wire {
             left -= copied;
         }
         way.tail.store(tail + record_bytes(length as u64), SeqCst);
-        if parts.is_empty() {
-            add(&way.frames_not_received, 1);
-        } else {
+        if fits {
             add(&way.frames_received, 1);
             add(&way.bytes_received, length as u64);
+        } else {
+            add(&way.frames_not_received, 1);
         }
         // What comes next may not have arrived before.
         if self.first_arrival_ns(way).is_some_and(|next_ns| next_ns < arrival_ns) {
             add(&way.frames_disordered, 1);
         }
-        Received::Frame(length)
+        if fits {
+            Received::Frame(length)
+        } else {
+            Received::TooLong
+        }
     }
 
     fn record(&self, way: &Way, position: u64) -> &Record {
@@ -175,7 +183,7 @@ mod tests {
         // SAFETY: parts of our own; this thread alone receives.
         match unsafe { wire.receive(wire.way(0), now_ns, &[part(first), part(second)]) } {
             Received::Frame(length) => Some(bytes[..length].to_vec()),
-            Received::Nothing => None,
+            Received::TooLong | Received::Nothing => None,
         }
     }
 
@@ -218,6 +226,20 @@ mod tests {
         assert_eq!(receive(&wire, 2), Some(std::vec![7; 100]));
         assert_eq!(send(&wire, 3, &[9; 1]), Ok(1));
         assert_eq!((receive(&wire, 3), receive(&wire, 3)), (Some(std::vec![8; 100]), Some(std::vec![9; 1])));
+    }
+
+    #[test]
+    fn a_frame_that_is_longer_than_its_receiver_takes_is_lost_and_the_next_one_is_not() {
+        let wire = laid_out(2, &[(0, 1, 5)], 4096);
+        send(&wire, 1, &[7; 9]).unwrap();
+        send(&wire, 1, &[8; 8]).unwrap();
+        let mut bytes = [0; 8];
+        let parts = [part(&mut bytes)];
+        // SAFETY: a part of our own; this thread alone receives.
+        let receive = || unsafe { wire.receive(wire.way(0), 1, &parts) };
+        assert_eq!((receive(), receive()), (Received::TooLong, Received::Frame(8)));
+        let way = wire.way(0);
+        assert_eq!((way.frames_not_received.load(Relaxed), way.frames_disordered.load(Relaxed)), (1, 0));
     }
 
     #[test]
