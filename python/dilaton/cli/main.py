@@ -331,7 +331,7 @@ def main() -> None:
     from dilaton.host.errors import HostLacksError
 
     try:
-        app()
+        app(prog_name="dilaton")
     except HostLacksError as error:
         print(f"dilaton: {error.what}\n  to fix it: {error.fix}", file=sys.stderr)
         sys.exit(HOST_LACKS)
