@@ -34,13 +34,13 @@ def trace(outcome: Outcome) -> list[float]:
 
 @pytest.mark.parametrize("policy", ["lateness", "pads15"])
 def test_the_tdf_rises_with_the_load_and_says_why(run_lab: RunLab, policy: str) -> None:
-    outcome = run_lab(chain(f"{{tdf: auto, auto: {{start: 1, max: 50, policy: {policy}, epoch: 20ms}}}}", "30M"))
+    outcome = run_lab(chain(f"{{tdf: auto, auto: {{start: 1, max: 50, policy: {policy}, epoch: 20ms}}}}", "60M"))
     assert outcome.status == 0
     fidelity = outcome.record["fidelity"]
     assert trace(outcome)[0] == 1 and max(trace(outcome)) > 2
     assert all("TDF" in change["reason"] for change in fidelity["tdf_trace"][1:])
     rows = (outcome.path / "epochs.csv").read_text().splitlines()[1:]
-    assert len(rows) == fidelity["adaptation"]["epochs"] > 3
+    assert len(rows) == fidelity["adaptation"]["epochs"] > 1
     assert 0 < fidelity["adaptation"]["out_of_bounds_share"] <= 1
     assert 1 < fidelity["adaptation"]["tdf_mean"] <= 50
 

@@ -32,3 +32,12 @@ def test_a_flow_crosses_a_row_of_switches_under_a_controller_at_their_rate(tmp_p
     [[*_, throughput, host_s, _]] = rows("pads15-chain", "--out", str(tmp_path), *arguments)
     assert 0.9 * 50 < float(throughput) < 50
     assert re.fullmatch(r"\d+", host_s)
+
+
+def test_an_adaptive_tdf_gives_five_flows_their_rate_where_real_time_does_not(tmp_path: Path) -> None:
+    arguments = ["--hosts", "20", "--scale", "0.03", "--cases", "wall-1,work-lateness"]
+    fixed, adaptive = rows("pads15-adaptive", "--out", str(tmp_path), *arguments)
+    real, ours = (float(row[5].split(" / ")[1]) for row in (fixed, adaptive))
+    # Five flows over five links each are about four times what a core forwards in real time.
+    assert real < 0.9 * ours and ours > 90
+    assert 1 < float(adaptive[2]) < 50
