@@ -126,15 +126,17 @@ def test_no_load_leads_beyond_the_limits(kind: type[Lateness | Pads15], loads: l
 
 
 @given(load=st.floats(0.5, 60), noise=st.lists(st.floats(-0.05, 0.05), min_size=100, max_size=100))
-def test_a_steady_load_with_noise_comes_to_one_tdf_and_stays_there(load: float, noise: list[float]) -> None:
+def test_a_steady_load_with_noise_does_not_make_the_tdf_swing(load: float, noise: list[float]) -> None:
     seen = follow(Lateness(LIMITS), lambda number: load * (1 + noise[number]), 100)
-    # One step down may come later: peaks of the noise, until then never far apart, have kept it up.
-    assert changes(seen[40:]) <= 1
+    # The highest epochs may come late, and after a while without them a fall; but no rise after that.
+    steps = [after - before for before, after in pairwise(tdfs(seen[20:])) if after != before]
+    assert all(step < 0 for step, before in zip(steps[1:], steps, strict=False) if before < 0), "rises, then falls"
+    assert len(steps) <= 2
     assert seen[-1].busy <= 0.9
 
 
 @given(st.floats(1e-6, 1e6))
-def test_rounding_up_keeps_two_digits(tdf: float) -> None:
+def test_rounding_up_keeps_three_digits(tdf: float) -> None:
     rounded = rounded_up(tdf)
-    assert tdf * 0.999999 <= rounded <= tdf * 1.11
-    assert float(f"{float(rounded):.1e}") == pytest.approx(float(rounded))
+    assert tdf * 0.999999 <= rounded <= tdf * 1.011
+    assert float(f"{float(rounded):.2e}") == pytest.approx(float(rounded))

@@ -147,7 +147,7 @@ def test_a_tdf_that_cannot_rise_is_told_at_once_with_what_would_be_needed() -> N
     span = seen.due()
     assert span is not None and 4 < span.tdf_needed < 40
     assert "1 % of timers were later than" in explain(span)
-    assert f"it needs tdf {span.tdf_needed}" in explain(span)
+    assert f"it needs tdf {float(span.tdf_needed):g}" in explain(span)
     assert seen.summary().tdf_needed == float(span.tdf_needed)
 
 

@@ -115,6 +115,6 @@ class Policy(Protocol):
 
 
 def rounded_up(tdf: float) -> Fraction:
-    """The next TDF with two significant digits, so that traces can be read; exact."""
-    step = Fraction(10) ** (math.floor(math.log10(tdf)) - 1)
+    """The next TDF with three significant digits, so that traces can be read; exact."""
+    step = Fraction(10) ** (math.floor(math.log10(tdf)) - 2)
     return math.ceil(Fraction(tdf) / step - Fraction(1, 10**6)) * step

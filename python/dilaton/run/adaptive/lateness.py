@@ -14,10 +14,11 @@ two doublings in a row that do not bring 10 % more timers were in vain: the TDF 
 saturation alone is not answered for a while, ten virtual seconds the first time, twice as long every further time. What
 is late is always answered.
 
-**No oscillation.** It rises as soon as a tenth more is wanted, and falls only to the most that any of the last
-`CALM_EPOCHS` epochs wanted, when that is a fifth less, and to half at most. Work per virtual second falls with the TDF,
-since packets that wait for the CPU are then handled together; so after a fall less is wanted than before, and it does
-not rise again unless the load does. A load that comes and goes within these epochs keeps the TDF that its peaks need.
+**No oscillation.** It rises as soon as a tenth more is wanted, and falls only when the most that any of the last
+`CALM_EPOCHS` epochs wanted is a fifth less: to a twentieth more than that, so that noise which they did not show does
+not make it rise again, and to half at most. Work per virtual second falls with the TDF, since packets that wait for the
+CPU are then handled together; so after a fall less is wanted than before, and it does not rise again unless the load
+does. A load that comes and goes within these epochs keeps the TDF that its peaks need.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ LATENESS_MARGIN = 1.25
 SATURATED = 0.95
 RISE_MIN = 1.1
 FALL_MIN = 0.8
+FALL_ROOM = 1.05
 CALM_EPOCHS = 10
 
 MORE_TIMERS = 1.1
@@ -104,7 +106,7 @@ class Lateness:
         if wanted > RISE_MIN * seen.tdf:
             goal = wanted
         elif len(recent) == CALM_EPOCHS and max(recent) < FALL_MIN * seen.tdf:
-            goal = max(max(recent), seen.tdf / 2)
+            goal = max(rounded_up(FALL_ROOM * float(max(recent))), seen.tdf / 2)
             why = f"{why}: less was needed for {CALM_EPOCHS} epochs"
         tdf = self.limits.within(goal)
         changed = tdf != seen.tdf
