@@ -129,7 +129,7 @@ HANDLES = ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm
 def test_nothing_in_the_jail_has_power_over_the_machine_even_if_root_started_it(tmp_path: Path) -> None:
     script = f"for file in {' '.join(HANDLES)}; do test -w $file && echo $file; done; find /run /tmp -type s"
     bwrap = files.program("bwrap", "bubblewrap")
-    command = jail.command(bwrap, run_dir=tmp_path, agent=files.AGENT, clock=files.CLOCK_LIBRARY, environment={})
+    command = jail.command(bwrap, jail.Parts(tmp_path, files.AGENT, files.CLOCK_LIBRARY), environment={})
     done = subprocess.run([*command, "/bin/sh", "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("", "")
 

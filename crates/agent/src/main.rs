@@ -20,6 +20,7 @@ mod delivery;
 mod drops;
 mod egress;
 mod error;
+mod frames;
 mod guest;
 mod measure;
 mod modules;
@@ -38,7 +39,9 @@ mod ready;
 mod run;
 mod run_dir;
 mod schedule;
+mod session;
 mod spawn;
+mod streams;
 mod tc;
 
 use std::time::Duration;
@@ -51,6 +54,7 @@ use crate::error::{Doing, Error, Result};
 use crate::modules::Modules;
 use crate::protocol::{FromAgent, FromHost, Outcome, PROTOCOL};
 use crate::run::Run;
+use crate::streams::Streams;
 
 /// The serial line that is the channel.
 const TTY: &str = "/dev/ttyS0";
@@ -83,6 +87,7 @@ fn die(reason: &str) -> ! {
 fn live() -> Result<std::convert::Infallible> {
     guest::prepare()?;
     let mut channel = Channel::open(TTY)?;
+    let mut streams = Streams::open()?;
     let system = uname().doing(|| "ask for the kernel's release".to_owned())?;
     let kernel = system.release().to_string_lossy();
     wait_for_host(true);
@@ -102,7 +107,7 @@ fn live() -> Result<std::convert::Infallible> {
                 set_date_ns(date_ns - lead_ns)?;
                 let zero_ns = monotonic_ns() + lead_ns;
                 guest.sampler.iter().try_for_each(|sampler| sampler.begin(zero_ns, date_ns))?;
-                Run::new(guest, &mut channel, zero_ns)?.execute()?;
+                Run::new(guest, &mut channel, &mut streams, zero_ns)?.execute()?;
             }
             (FromHost::Stop { reason }, _) => {
                 wait_for_host(true);

@@ -36,7 +36,7 @@ use crate::guest::{self, cgroup_of_nodes, mount_at, COMMON, WORKSHOP};
 use crate::modules;
 use crate::node_init;
 use crate::orders::{receive, Reply};
-use crate::plan::{Node, Plan};
+use crate::plan::{Bind, Node, Plan};
 
 /// Character devices of a node: name, major, minor.
 const DEVICES: [(&str, u64, u64); 7] = [
@@ -127,6 +127,7 @@ pub fn enter(node: &Node, run_dir: &str) -> Result<File> {
     mount_at("sysfs", &format!("{root}/sys"), MsFlags::empty(), "")?;
     bind_modules(&root)?;
     cover_run_directory(&root, run_dir)?;
+    bind_from_machine(node, &root)?;
     change_root(&root)?;
     Ok(members)
 }
@@ -215,6 +216,24 @@ fn cover_run_directory(root: &str, run_dir: &str) -> Result<()> {
     Ok(())
 }
 
+/// Puts directories of the machine over the node's overlay and its own directories.
+fn bind_from_machine(node: &Node, root: &str) -> Result<()> {
+    for (number, Bind { path, writable }) in node.binds.iter().enumerate() {
+        let target = format!("{root}{path}");
+        if *writable {
+            bind(path, &target)?;
+            continue;
+        }
+        let [upper, work] = ["upper", "work"].map(|name| format!("{WORKSHOP}/binds/{number}/{name}"));
+        [&upper, &work, &target].into_iter().try_for_each(|directory| make_directory(directory))?;
+        // By its descriptor, since a path may have in it what separates options.
+        let directory = File::open(path).doing(|| format!("open {path}"))?;
+        let lower = format!("/proc/self/fd/{}", directory.as_raw_fd());
+        mount_at("overlay", &target, MsFlags::empty(), &format!("lowerdir={lower},upperdir={upper},workdir={work}"))?;
+    }
+    Ok(())
+}
+
 /// Makes `root` the root and lets go of the old one.
 fn change_root(root: &str) -> Result<()> {
     chdir(root).doing(|| format!("enter {root}"))?;
@@ -285,7 +304,7 @@ mod tests {
         });
         let node: Node = serde_json::from_value(serde_json::json!({
             "name": "a", "guest": "guest0", "image": {"kind": "host"},
-            "interfaces": [interface], "bridge": null, "loopback": [], "files": [], "routes": [], "sysctls": {}
+            "interfaces": [interface], "bridge": null, "loopback": [], "files": [], "binds": [], "routes": [], "sysctls": {}
         }))
         .unwrap();
         assert!(is_of_interface(&node, "net/ipv6/conf/eth0/disable_ipv6"));

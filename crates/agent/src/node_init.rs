@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -15,11 +15,11 @@ use nix::unistd::Pid;
 use crate::clock::monotonic_ns;
 use crate::error::{Doing, Error, Result};
 use crate::node;
-use crate::orders::{receive, send, Order, Reply};
+use crate::orders::{receive, send, Job, Order, Reply};
 use crate::plan::{Node, Plan};
 use crate::priority::{self, Priority};
 use crate::protocol::End;
-use crate::spawn::spawn;
+use crate::spawn::{spawn, Program, StartFailure, Stdin};
 
 /// Lives the life of a node's init; ends with the agent.
 pub fn run(plan: &Plan, node: &Node, run_dir: &str, socket: OwnedFd) -> ! {
@@ -52,8 +52,8 @@ struct Init<'a> {
     members: File,
     agent: &'a OwnedFd,
     children: SignalFd,
-    /// Running processes of the plan by their number.
-    running: HashMap<i32, usize>,
+    /// Running jobs by the number of their process.
+    running: HashMap<i32, Job>,
 }
 
 impl<'a> Init<'a> {
@@ -99,10 +99,27 @@ impl<'a> Init<'a> {
                 node::set_sysctls(self.node, |key| node::is_of_interface(self.node, key))?;
                 self.tell(&Reply::Done)
             }
-            Order::Start { process } => self.start(process, descriptors),
-            Order::Signal { process, signal } => {
+            Order::Start { process } => {
+                let [stdout, stderr] = descriptors else {
+                    return Err(Error::new(format!(
+                        "start of process {process} came with {} files",
+                        descriptors.len()
+                    )));
+                };
+                let process_plan = &self.plan.processes[process];
+                let stdin = Stdin::Path(&process_plan.stdin);
+                self.start(Job::Process(process), Program::of(process_plan), &stdin, stdout, stderr)
+            }
+            Order::Open { session, terminal } => {
+                let [request, stdin, stdout, stderr] = descriptors else {
+                    return Err(Error::new(format!("session {session} came with {} files", descriptors.len())));
+                };
+                let stdin = if terminal { Stdin::Terminal(stdin) } else { Stdin::Open(stdin) };
+                self.start(Job::Session(session), read_program(request), &stdin, stdout, stderr)
+            }
+            Order::Signal { job, signal } => {
                 // It may have ended a moment ago; the agent hears of that by itself.
-                if let Some((pid, _)) = self.running.iter().find(|(_, &running)| running == process) {
+                if let Some((pid, _)) = self.running.iter().find(|(_, &running)| running == job) {
                     let signal = Signal::try_from(signal).doing(|| format!("signal {signal}"))?;
                     let _ = kill(Pid::from_raw(-pid), signal);
                 }
@@ -112,17 +129,22 @@ impl<'a> Init<'a> {
         }
     }
 
-    fn start(&mut self, process: usize, outputs: &[OwnedFd]) -> Result<()> {
-        let [stdout, stderr] = outputs else {
-            return Err(Error::new(format!("start of process {process} came with {} descriptors", outputs.len())));
-        };
-        let reply = match spawn(&self.plan.processes[process], stdout, stderr) {
+    fn start(
+        &mut self,
+        job: Job,
+        program: Result<Program>,
+        stdin: &Stdin<'_>,
+        stdout: &OwnedFd,
+        stderr: &OwnedFd,
+    ) -> Result<()> {
+        let started = program.map_err(StartFailure::from).and_then(|program| spawn(&program, stdin, stdout, stderr));
+        let reply = match started {
             Ok(pid) => {
                 self.admit(pid)?;
-                self.running.insert(pid.as_raw(), process);
-                Reply::Started { process, pid: pid.as_raw(), at_ns: monotonic_ns() }
+                self.running.insert(pid.as_raw(), job);
+                Reply::Started { job, pid: pid.as_raw(), at_ns: monotonic_ns() }
             }
-            Err(error) => Reply::StartFailed { process, reason: error.to_string(), at_ns: monotonic_ns() },
+            Err(StartFailure { reason, status }) => Reply::StartFailed { job, status, reason, at_ns: monotonic_ns() },
         };
         self.tell(&reply)
     }
@@ -149,8 +171,8 @@ impl<'a> Init<'a> {
                 Ok(_) => continue,
                 Err(cause) => return Err(cause).doing(|| "wait for children".to_owned()),
             };
-            if let Some(process) = self.running.remove(&pid.as_raw()) {
-                self.tell(&Reply::Ended { process, end, at_ns: monotonic_ns() })?;
+            if let Some(job) = self.running.remove(&pid.as_raw()) {
+                self.tell(&Reply::Ended { job, end, at_ns: monotonic_ns() })?;
             }
         }
     }
@@ -159,10 +181,22 @@ impl<'a> Init<'a> {
         // As process 1 of its namespace this one is not meant by -1. No process at all is fine.
         let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
         while !matches!(waitpid(None, None), Err(Errno::ECHILD)) {}
+        for (_, job) in std::mem::take(&mut self.running) {
+            self.tell(&Reply::Ended { job, end: End::Signal(Signal::SIGKILL as i32), at_ns: monotonic_ns() })?;
+        }
         self.tell(&Reply::Done)
     }
 
     fn tell(&self, reply: &Reply) -> Result<()> {
         send(self.agent, reply, &[])
     }
+}
+
+/// Reads what a session executes from the file that came with the order.
+fn read_program(request: &OwnedFd) -> Result<Program> {
+    let doing = || "read a session's request".to_owned();
+    let mut file = File::from(request.try_clone().doing(doing)?);
+    let mut text = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut text)).doing(doing)?;
+    Program::parse(&text)
 }

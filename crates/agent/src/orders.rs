@@ -1,7 +1,7 @@
 //! What the agent and the init of a node say to each other: one JSON object a packet, over a socket pair.
 //!
 //! Both are the same program and the init was forked with the plan in its memory, so a process is named by its place in
-//! the plan. Instants are the guest's CLOCK_MONOTONIC.
+//! the plan. A session is not in the plan: what it executes comes in a file. Instants are the guest's CLOCK_MONOTONIC.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -16,6 +16,18 @@ use crate::protocol::End;
 /// The longest packet in bytes.
 const PACKET_BYTES_MAX: usize = 4096;
 
+/// The most descriptors in one packet.
+const DESCRIPTORS_MAX: usize = 4;
+
+/// Something that a node's init executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Job {
+    /// A process, by its place in the plan.
+    Process(usize),
+    /// A session, by its number (see `streams.rs`).
+    Session(u32),
+}
+
 /// What the agent wants of a node's init.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Order {
@@ -26,10 +38,17 @@ pub enum Order {
         /// Its place in the plan.
         process: usize,
     },
-    /// Send a signal to a process and its group.
+    /// Execute a session's program; with the packet come the file that says which, and its standard streams.
+    Open {
+        /// Its number.
+        session: u32,
+        /// Whether the streams are a terminal, to be the one that controls the session.
+        terminal: bool,
+    },
+    /// Send a signal to a job and its group.
     Signal {
-        /// Its place in the plan.
-        process: usize,
+        /// To which.
+        job: Job,
         /// The signal's number.
         signal: i32,
     },
@@ -47,28 +66,30 @@ pub enum Reply {
         /// What was tried and why it failed.
         reason: String,
     },
-    /// A process was executed.
+    /// A job was executed.
     Started {
-        /// Its place in the plan.
-        process: usize,
+        /// Which.
+        job: Job,
         /// Its number in the node.
         pid: i32,
         /// When.
         at_ns: i64,
     },
-    /// A process could not be executed.
+    /// A job could not be executed.
     StartFailed {
-        /// Its place in the plan.
-        process: usize,
+        /// Which.
+        job: Job,
+        /// The exit status by which shells tell why: 127, there is no such program; 126, it cannot be executed.
+        status: i32,
         /// What was tried and why it failed.
         reason: String,
         /// When.
         at_ns: i64,
     },
-    /// A process ended.
+    /// A job ended.
     Ended {
-        /// Its place in the plan.
-        process: usize,
+        /// Which.
+        job: Job,
         /// How.
         end: End,
         /// When.
@@ -95,7 +116,7 @@ pub fn send<T: Serialize>(socket: &OwnedFd, message: &T, descriptors: &[RawFd]) 
 /// What came is no packet of this kind.
 pub fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> Result<Option<(T, Vec<OwnedFd>)>> {
     let mut bytes = [0; PACKET_BYTES_MAX];
-    let mut control = nix::cmsg_space!([RawFd; 2]);
+    let mut control = nix::cmsg_space!([RawFd; DESCRIPTORS_MAX]);
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let received = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::MSG_CMSG_CLOEXEC)
         .doing(|| "receive a packet".to_owned())?;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::queues::Egress;
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -85,6 +85,8 @@ pub struct Node {
     pub loopback: Vec<String>,
     /// Files of its own, beside those of its file tree.
     pub files: Vec<OwnFile>,
+    /// What it sees of the machine as it is.
+    pub binds: Vec<Bind>,
     /// Its static routes.
     pub routes: Vec<Route>,
     /// Values to write below /proc/sys.
@@ -137,6 +139,16 @@ pub struct OwnFile {
     pub path: String,
     /// What is in it.
     pub text: String,
+}
+
+/// A directory of the machine, at its own path.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bind {
+    /// Where it is, there and in the node.
+    pub path: String,
+    /// Whether what the node writes there goes to the machine, not into the node's memory.
+    pub writable: bool,
 }
 
 /// A kernel bridge.

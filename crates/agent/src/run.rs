@@ -20,18 +20,20 @@ use crate::error::{Doing, Error, Result};
 use crate::guest::power_off;
 use crate::measure::Sampler;
 use crate::node::{self, Handle};
-use crate::orders::{receive, send, Order, Reply};
+use crate::orders::{receive, send, Job, Order, Reply};
 use crate::peers::News;
 use crate::plan::{EndChange, LinkChange};
 use crate::protocol::{Event, EventKind, FromAgent, FromHost, Observation, Outcome, Subject};
 use crate::ready::Probe;
 use crate::schedule::{Action, Input, Schedule};
+use crate::streams::Streams;
 
 /// How often readiness is looked for.
 const PROBE_INTERVAL_NS: i64 = 10_000_000;
 const CHANNEL_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
 const SAMPLER_TOKEN: u64 = u64::MAX - 2;
+const STREAMS_TOKEN: u64 = u64::MAX - 3;
 /// Of the first line to another guest; those of the others follow. Those of nodes begin at 0.
 const PEER_TOKENS: u64 = 1 << 32;
 
@@ -41,6 +43,7 @@ pub struct Run<'a> {
     /// The nodes in the order of their epoll tokens.
     nodes: Vec<(&'a str, &'a Handle)>,
     channel: &'a mut Channel,
+    streams: &'a mut Streams,
     schedule: Schedule,
     probes: BTreeMap<usize, Probe>,
     probe_at_ns: i64,
@@ -56,7 +59,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// The plan is inconsistent, or the kernel gives no timer.
-    pub fn new(guest: &'a Guest, channel: &'a mut Channel, zero_ns: i64) -> Result<Self> {
+    pub fn new(guest: &'a Guest, channel: &'a mut Channel, streams: &'a mut Streams, zero_ns: i64) -> Result<Self> {
         let schedule = Schedule::new(&guest.plan, &guest.name)
             .map_err(|name| Error::new(format!("plan.json: a process waits for {name}, which does not exist")))?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
@@ -65,6 +68,7 @@ impl<'a> Run<'a> {
             guest,
             nodes: guest.nodes.iter().map(|(name, handle)| (name.as_str(), handle)).collect(),
             channel,
+            streams,
             schedule,
             probes: BTreeMap::new(),
             probe_at_ns: 0,
@@ -96,6 +100,7 @@ impl<'a> Run<'a> {
                     CHANNEL_TOKEN => self.on_channel()?,
                     TIMER_TOKEN => self.on_timer()?,
                     SAMPLER_TOKEN => self.on_sampler()?,
+                    STREAMS_TOKEN => self.streams.serve(&self.guest.nodes)?,
                     peer @ PEER_TOKENS.. => self.on_peer((peer - PEER_TOKENS) as usize)?,
                     node => self.on_node(node as usize)?,
                 }
@@ -121,6 +126,7 @@ impl<'a> Run<'a> {
         if let Some(sampler) = &self.guest.sampler {
             epoll.add(sampler.socket.as_fd(), readable(SAMPLER_TOKEN)).doing(doing)?;
         }
+        epoll.add(self.streams.as_fd(), readable(STREAMS_TOKEN)).doing(doing)?;
         for (token, line) in (PEER_TOKENS..).zip(self.guest.peers.lines()) {
             epoll.add(line, readable(token)).doing(doing)?;
         }
@@ -256,17 +262,30 @@ impl<'a> Run<'a> {
         let (name, handle) = self.nodes[index];
         let Some((reply, _)) = receive(&handle.socket)? else { return Err(node::died(name)) };
         match reply {
-            Reply::Started { process, pid, at_ns } => self.feed(at_ns - self.zero_ns, Input::Started { process, pid }),
-            Reply::StartFailed { process, reason, at_ns } => {
+            Reply::Started { job: Job::Process(process), pid, at_ns } => {
+                self.feed(at_ns - self.zero_ns, Input::Started { process, pid })
+            }
+            Reply::StartFailed { job: Job::Process(process), reason, at_ns, .. } => {
                 self.feed(at_ns - self.zero_ns, Input::StartFailed { process, reason })
             }
-            Reply::Ended { process, end, at_ns } => {
+            Reply::Ended { job: Job::Process(process), end, at_ns } => {
                 // It may have become ready since the last look.
                 self.look(process)?;
                 self.feed(at_ns - self.zero_ns, Input::Ended { process, end })
             }
             Reply::Failed { reason } => Err(Error::new(format!("node {name}: {reason}"))),
             Reply::Done => Err(Error::new(format!("node {name}: unexpected reply"))),
+            reply => self.on_session(&reply),
+        }
+    }
+
+    fn on_session(&mut self, reply: &Reply) -> Result<()> {
+        match reply {
+            Reply::StartFailed { job: Job::Session(session), status, reason, .. } => {
+                self.streams.on_failure(*session, *status, reason)
+            }
+            Reply::Ended { job: Job::Session(session), end, .. } => self.streams.on_end(*session, *end),
+            _ => Ok(()),
         }
     }
 
@@ -325,15 +344,20 @@ impl<'a> Run<'a> {
 
     fn signal(&self, process: usize, signal: Signal) -> Result<()> {
         let node = &self.guest.plan.processes[process].node;
-        send(&self.guest.nodes[node].socket, &Order::Signal { process, signal: signal as i32 }, &[])
+        send(&self.guest.nodes[node].socket, &Order::Signal { job: Job::Process(process), signal: signal as i32 }, &[])
     }
 
-    /// Ends what the processes of the plan left behind in their nodes.
-    fn sweep(&self) -> Result<()> {
-        for (name, handle) in &self.nodes {
-            if self.guest.plan.processes.iter().any(|process| process.node == *name) {
-                send(&handle.socket, &Order::Sweep, &[])?;
-                node::wait_done(&handle.socket, name)?;
+    /// Ends what processes and sessions left behind in their nodes.
+    fn sweep(&mut self) -> Result<()> {
+        for (name, handle) in self.nodes.clone() {
+            send(&handle.socket, &Order::Sweep, &[])?;
+            loop {
+                match receive(&handle.socket)? {
+                    Some((Reply::Done, _)) => break,
+                    Some((Reply::Failed { reason }, _)) => return Err(Error::new(format!("node {name}: {reason}"))),
+                    Some((reply, _)) => self.on_session(&reply)?,
+                    None => return Err(node::died(name)),
+                }
             }
         }
         Ok(())

@@ -19,7 +19,7 @@ fn process(name: &str, fields: &Value) -> Value {
 
 fn schedule(stop_after_ns: Option<i64>, processes: &[Value]) -> Schedule {
     let plan = json!({
-        "format": 3, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": stop_after_ns, "grace_ns": 5 * S,
+        "format": 4, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": stop_after_ns, "grace_ns": 5 * S,
         "guests": [], "nodes": [], "links": [], "wires": [], "tables": {}, "traces": {}, "changes": [],
         "hosts": [], "processes": processes, "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
@@ -253,7 +253,7 @@ fn a_deadline_that_passed_while_an_older_event_was_on_its_way_is_still_wanted() 
 #[test]
 fn an_after_that_names_no_process_is_refused() {
     let plan = json!({
-        "format": 3, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 0, "guests": [],
+        "format": 4, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 0, "guests": [],
         "nodes": [], "links": [], "wires": [], "tables": {}, "traces": {}, "changes": [],
         "hosts": [], "processes": [process("p", &json!({"after": ["ghost"]}))], "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
@@ -266,10 +266,10 @@ fn schedule_of_two(processes: &[Value]) -> Schedule {
     let guest = |name| json!({"name": name, "memory_bytes": 1, "tdf": {}, "modules": [], "sysctls": {}});
     let node = |name, guest| {
         json!({"name": name, "guest": guest, "image": {"kind": "host"}, "interfaces": [], "bridge": null,
-               "loopback": [], "files": [], "routes": [], "sysctls": {}})
+               "loopback": [], "files": [], "binds": [], "routes": [], "sysctls": {}})
     };
     let plan = json!({
-        "format": 3, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 5 * S,
+        "format": 4, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 5 * S,
         "guests": [guest("g"), guest("h")], "nodes": [node("a", "g"), node("b", "h")], "links": [], "wires": [],
         "tables": {}, "traces": {}, "changes": [], "hosts": [], "processes": processes, "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}

@@ -51,7 +51,8 @@ const FIRST_FRAMES_WORDS: usize = 64;
 static ALARM_HANDLER: AtomicUsize = AtomicUsize::new(0);
 static INPUT_HANDLER: AtomicUsize = AtomicUsize::new(0);
 
-static CHANNEL_FD: AtomicI32 = AtomicI32::new(-1);
+/// The serial lines that the host writes to.
+static LINES: [AtomicI32; 2] = [AtomicI32::new(-1), AtomicI32::new(-1)];
 
 /// A critical section: a handler of the kernel's runs, or the timer is being set.
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -110,9 +111,16 @@ impl Adopted {
     }
 }
 
-/// Remembers the channel to the host.
-pub fn start(channel_fd: c_int) {
-    CHANNEL_FD.store(channel_fd, Relaxed);
+/// Remembers the serial lines that the host writes to.
+pub fn start(lines: [c_int; 2]) {
+    for (known, line) in LINES.iter().zip(lines) {
+        known.store(line, Relaxed);
+    }
+}
+
+/// Whether the host has written something that the kernel has not read.
+fn has_input() -> bool {
+    LINES.iter().any(|line| sys::is_readable(line.load(Relaxed)))
 }
 
 /// Runs `f` in a critical section, into which sections may be nested. Signals that came meanwhile are raised again.
@@ -148,7 +156,7 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
             return;
         }
         // The host sends the signal also when it has room again for what the guest says, at whatever instant that is.
-        if !sys::is_readable(CHANNEL_FD.load(Relaxed)) {
+        if !has_input() {
             return;
         }
     }
@@ -405,7 +413,7 @@ pub fn has_served_at_rest() -> bool {
 /// Sleeps as the clock says; tells whether the deadline is reached.
 unsafe fn rest(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
     keeper::heed_host(page);
-    if INPUT_AT_REST.swap(false, Relaxed) && sys::is_readable(CHANNEL_FD.load(Relaxed)) {
+    if INPUT_AT_REST.swap(false, Relaxed) && has_input() {
         sys::raise(libc::SIGIO);
         // SAFETY: the caller's mask, under which the signal comes through.
         unsafe { sys::sleep(Some(0), mask) };

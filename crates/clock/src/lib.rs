@@ -54,9 +54,9 @@ static ATTACH: extern "C" fn() = attach;
 /// Runs when the library is loaded, before the kernel's `main`.
 extern "C" fn attach() {
     sys::resolve();
-    if let Some((page_fd, wake_fd, channel_fd)) = page::inherited_fds() {
-        delivery::start(channel_fd);
+    if let Some(inherited) = page::inherited_fds() {
+        delivery::start(inherited.lines);
         bound::start();
-        keeper::start(page::map(page_fd), wake_fd);
+        keeper::start(page::map(inherited.page), inherited.wake);
     }
 }

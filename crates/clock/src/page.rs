@@ -12,12 +12,22 @@ include!(concat!(env!("OUT_DIR"), "/clock_page.rs"));
 /// "DILATON\0": in a clock page, and in what the agent asks of the clock.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
 
-/// The environment variable by which the host hands over the page, the wake pipe and the channel: three numbers, and
-/// commas between them.
+/// The environment variable by which the host hands over the page, the wake pipe, and the serial lines of the channel
+/// and of streams: four numbers, and commas between them.
 const VARIABLE: &[u8] = b"DILATON_CLOCK\0";
 
-/// File descriptors of the page, of the wake pipe and of the channel; `None` when this process is not a guest.
-pub fn inherited_fds() -> Option<(c_int, c_int, c_int)> {
+/// What the host hands over.
+pub struct Inherited {
+    /// The clock page.
+    pub page: c_int,
+    /// The pipe by which the host wakes the clock.
+    pub wake: c_int,
+    /// The serial lines that the host writes to.
+    pub lines: [c_int; 2],
+}
+
+/// The file descriptors that the host hands over; `None` when this process is not a guest.
+pub fn inherited_fds() -> Option<Inherited> {
     // SAFETY: getenv returns NULL or a NUL-terminated string.
     let value = unsafe {
         let value = libc::getenv(VARIABLE.as_ptr().cast());
@@ -26,15 +36,12 @@ pub fn inherited_fds() -> Option<(c_int, c_int, c_int)> {
         }
         core::ffi::CStr::from_ptr(value)
     };
-    let fds = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.split_once(','))
-        .and_then(|(page, pipes)| Some((page, pipes.split_once(',')?)))
-        .and_then(|(page, (wake, channel))| Some((page.parse().ok()?, wake.parse().ok()?, channel.parse().ok()?)));
-    match fds {
-        Some(fds) => Some(fds),
-        None => sys::die(b"dilaton clock: DILATON_CLOCK is not three file descriptors\n"),
+    let mut numbers = value.to_str().unwrap_or_default().split(',').map_while(|number| number.parse().ok());
+    match core::array::from_fn(|_| numbers.next()) {
+        [Some(page), Some(wake), Some(channel), Some(streams)] => {
+            Some(Inherited { page, wake, lines: [channel, streams] })
+        }
+        _ => sys::die(b"dilaton clock: DILATON_CLOCK is not four file descriptors\n"),
     }
 }
 

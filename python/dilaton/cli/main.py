@@ -100,6 +100,38 @@ def demo(out: Out = None, no_jail: NoJail = False) -> None:
     raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, Overrides(), Options(jailed=not no_jail)))
 
 
+@app.command("exec", context_settings={"allow_interspersed_args": False})
+def execute(
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="A program of this machine, and arguments.")
+    ],
+    tdf: Annotated[str, typer.Option("--tdf", metavar="N", help="Time dilation factor.")] = "1",
+    drive: Annotated[
+        str, typer.Option("--drive", metavar="wall|work|event", help="What drives virtual time.")
+    ] = "work",
+    max_speed: Annotated[
+        str | None,
+        typer.Option("--max-speed", metavar="N", help="Virtual seconds per host second at most [with a terminal: 1]."),
+    ] = None,
+    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Of the guest.")] = "1G",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of random numbers, on the event drive.")] = 1,
+    writable: Annotated[
+        list[Path] | None,
+        typer.Option("--rw", metavar="DIR", help="A directory that the command may write. Repeatable."),
+    ] = None,
+    terminal: Annotated[
+        bool | None,
+        typer.Option("-t/-T", "-it", "--terminal/--no-terminal", help="Give it a terminal [default: if there is one]."),
+    ] = None,
+) -> None:
+    """Run a command of this machine, as root of a world of its own, in virtual time."""
+    from dilaton.cli.exec import Options
+    from dilaton.cli.exec import execute as run_command
+
+    options = Options(tdf, drive, max_speed, memory, seed, writable or [], terminal)
+    raise typer.Exit(run_command(command, options))
+
+
 @app.command()
 def check(labs: Annotated[list[Path], typer.Argument(metavar="LAB...")]) -> None:
     """Read and plan labs, and say what is wrong with them, without running anything."""

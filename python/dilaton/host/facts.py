@@ -184,7 +184,7 @@ def _trace() -> tuple[int | None, str]:
 def _jail_error(bwrap: Path) -> str:
     """Makes the jail of a run around `true`; says why that failed, or nothing."""
     true = Path(shutil.which("true") or "/bin/true")
-    argv = [*jail.command(bwrap, run_dir=true.parent, agent=true, clock=true, environment={}), str(true)]
+    argv = [*jail.command(bwrap, jail.Parts(true.parent, agent=true, clock=true), environment={}), str(true)]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=PROBE_HOST_S_MAX)
     except (OSError, subprocess.SubprocessError) as error:

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import IO
 
 from dilaton.host import cores, jail, orphans
 from dilaton.host.channel import PROTOCOL, Channel, Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.errors import GuestError
 from dilaton.host.kernel import Kernel, Placement, allow_open_files
+from dilaton.host.streams import Streams
 
 BOOT_TDF = Fraction(1, 50)
 """Pace of a booting guest: the kernel waits for jiffies (RCU grace periods), so its clock
@@ -47,15 +49,16 @@ class Guest:
         """Use `start`."""
         self.name = name
         self.process = process
-        self.run_dir_inside = jail.RUN_DIR if placement.jailed else placement.run_dir
+        self.run_dir_inside = placement.run_dir_inside
         self._jailed = placement.jailed
         self.kernel = ""
         self.page: ClockPage
         self.channel: Channel
+        self.streams: Streams
         self._orders: Orders
         self._pace: Fraction
         self._core: cores.Core
-        self._log: Path
+        self._log: IO[bytes]
 
     @classmethod
     async def start(
@@ -87,23 +90,27 @@ class Guest:
         boot = Orders(BOOT_TDF) if seed is None else Orders(Fraction(1), "event")
         allow_open_files()
         page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed)
-        channel = Channel()
+        channel, streams = Channel(), Streams()
         core = core or cores.take()[0]
-        log = placement.run_dir / "guest" / f"{name}.log"
+        log = placement.open_log(name)
         try:
             page.command(boot)
-            kernel = Kernel(number, memory_bytes, placement, page, channel, core.number, log)
+            lines = (channel.guest_fd, streams.guest_fd)
+            kernel = Kernel(number, memory_bytes, placement, page, lines, core.number, log)
             process = await kernel.spawn()
         except BaseException:
+            log.close()
             page.close()
             channel.close()
+            await streams.close()
             core.free()
             raise
         finally:
             os.close(channel.guest_fd)
+            os.close(streams.guest_fd)
             page.close_guest_side()
         guest = cls(name, placement, process)
-        guest.page, guest.channel, guest._core, guest._log = page, channel, core, log
+        guest.page, guest.channel, guest.streams, guest._core, guest._log = page, channel, streams, core, log
         guest._orders, guest._pace = boot, Fraction(1)
         try:
             await guest._greet()
@@ -114,6 +121,7 @@ class Guest:
 
     async def _greet(self) -> None:
         await self.channel.open()
+        await self.streams.open()
         try:
             hello = await asyncio.wait_for(self._first_message(), BOOT_HOST_S_MAX)
         except TimeoutError:
@@ -294,24 +302,28 @@ class Guest:
         await self.process.wait()
         orphans.end()
         self.channel.close()
+        await self.streams.close()
         self.page.close()
+        self._log.close()
         self._core.free()
 
 
-def _last_words(log: Path) -> str:
+def _last_words(log: IO[bytes]) -> str:
     """The line of a console that says most about why a kernel did not start."""
     lines = _lines(log)
     telling = [line for line in lines if line.startswith(("bwrap:", "dilaton clock:"))]
     return _panic(log) or (telling or lines or ["it said nothing"])[-1]
 
 
-def _panic(log: Path) -> str:
+def _panic(log: IO[bytes]) -> str:
     """The line of a console in which the kernel says why it panicked; empty when it did not."""
     return next((line for line in _lines(log) if "Kernel panic" in line), "")
 
 
-def _lines(log: Path) -> list[str]:
-    return [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+def _lines(log: IO[bytes]) -> list[str]:
+    # Opened anew: the position of `log` is the kernel's.
+    text = Path(f"/proc/self/fd/{log.fileno()}").read_text(errors="replace")
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _descent(pid: int, depth: int) -> list[int]:

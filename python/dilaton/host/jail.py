@@ -4,13 +4,18 @@ A guest's root user can do in its kernel what it likes, mount the host's file sy
 in the system calls of one process. So this process is put where they cannot do harm: the machine's file tree is there
 read-only; private are /tmp, /dev, /dev/shm (the guest's memory) and /run, where the sockets are of services that would
 act on request; /proc is read-only too, since root may set parameters of the whole machine there without any capability;
-writable is the run directory alone; there is no network, no process of the host is visible, and no capability is left.
+writable are the run directory and what the user names, alone; there is no network, no process of the host is visible,
+and no capability is left.
 Everything in the jail dies with it, and it dies with Dilaton.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from dilaton.plan.model import Bind
 
 MOUNT = Path("/tmp/dilaton")  # noqa: S108 - inside the jail, where /tmp is private
 RUN_DIR = MOUNT / "run"
@@ -21,14 +26,40 @@ DEPTH = 2
 """Generations from bubblewrap's process on the host to the command in the jail: process 1 of the jail is between."""
 
 
-def command(bwrap: Path, run_dir: Path, agent: Path, clock: Path, environment: dict[str, str]) -> list[str]:
+@dataclass(frozen=True)
+class Parts:
+    """What of this machine is put into a jail.
+
+    Attributes:
+        run_dir: The run directory; None: the jail has one of its own.
+        agent: The agent's program.
+        clock: The clock's library.
+        files: Of a run directory of the jail's own: open files, which are copied, by name.
+        binds: What else.
+    """
+
+    run_dir: Path | None
+    agent: Path
+    clock: Path
+    files: Mapping[str, int] = field(default_factory=dict)
+    binds: Sequence[Bind] = ()
+
+
+def command(bwrap: Path, parts: Parts, environment: Mapping[str, str]) -> list[str]:
     """The bubblewrap command line, to be followed by the command that runs in the jail."""
     argv = [str(bwrap), "--unshare-user", "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     argv += ["--uid", "0", "--gid", "0", "--cap-drop", "ALL", "--die-with-parent", "--new-session"]
     argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
     argv += ["--tmpfs", "/dev/shm", "--tmpfs", "/tmp", "--tmpfs", "/run"]  # noqa: S108
-    argv += ["--bind", str(run_dir), str(RUN_DIR)]
-    argv += ["--ro-bind", str(agent), str(AGENT), "--ro-bind", str(clock), str(CLOCK)]
+    for bind in parts.binds:
+        argv += ["--bind" if bind.writable else "--ro-bind", bind.path, bind.path]
+    if parts.run_dir is None:
+        argv += ["--dir", str(RUN_DIR)]
+    else:
+        argv += ["--bind", str(parts.run_dir), str(RUN_DIR)]
+    for name, file in parts.files.items():
+        argv += ["--file", str(file), str(RUN_DIR / name)]
+    argv += ["--ro-bind", str(parts.agent), str(AGENT), "--ro-bind", str(parts.clock), str(CLOCK)]
     argv += ["--chdir", "/", "--clearenv"]
     for name, value in environment.items():
         argv += ["--setenv", name, value]

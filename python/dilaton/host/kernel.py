@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import fcntl
 import os
 import resource
 import signal
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from dilaton.host import files, jail, orphans
-from dilaton.host.channel import Channel
 from dilaton.host.clock_page import ClockPage
+from dilaton.plan.model import Bind
 
 LEFT_OUT = ("raid6_select_algo", "calibrate_xor_blocks", "rng_init")
 """What the kernel does not do at boot: measure, in jiffies, how to do RAID, which never ends on the event drive, where
 nothing interrupts; and open the host's /dev/random, which it would go on stirring into its own."""
 
-CHANNEL_FD_MIN = 900
-"""The number of the channel's descriptor in the first guest of a run, one more in each further one. It is on the
-kernel's command line, which the kernel stirs into its random numbers, and so has to be the same whatever else this
+LINE_FD_MIN = 900
+"""The number of the first serial line's descriptor in the first guest of a run; those of the others follow. They are on
+the kernel's command line, which the kernel stirs into its random numbers, and so have to be the same whatever else this
 process has open."""
 
 ADDR_NO_RANDOMIZE = 0x0040000
@@ -43,10 +46,35 @@ sampling walks through all of them for every node: with 16384 of them that took 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where and how a guest runs: run directory on the host, jailed or not."""
+    """Where and how a guest runs.
 
-    run_dir: Path
+    Attributes:
+        run_dir: The run directory on the host; None for a run that leaves nothing: it is then in the jail's memory.
+        jailed: Whether the guest is in a jail.
+        binds: What nodes are to see of this machine where the jail has places of its own, or are to write.
+        files: Of a run directory in the jail, by name.
+    """
+
+    run_dir: Path | None
     jailed: bool
+    binds: Sequence[Bind] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def run_dir_inside(self) -> Path:
+        """Where the guest finds the run directory."""
+        if self.jailed:
+            return jail.RUN_DIR
+        assert self.run_dir is not None, "a guest without a jail has its run directory on the host"
+        return self.run_dir
+
+    def open_log(self, name: str) -> IO[bytes]:
+        """The file that takes the console of guest `name`."""
+        if self.run_dir is None:
+            return _memory_file(b"")
+        log = self.run_dir / "guest" / f"{name}.log"
+        log.parent.mkdir(exist_ok=True)
+        return log.open("w+b")
 
 
 @dataclass(frozen=True)
@@ -58,7 +86,7 @@ class Kernel:
         memory_bytes: what it is given.
         placement: where it runs.
         page: its clock page.
-        channel: to its agent.
+        lines: its serial lines, those of the channel and of streams.
         core_number: the core that it is pinned to.
         log: where its console goes.
     """
@@ -67,52 +95,69 @@ class Kernel:
     memory_bytes: int
     placement: Placement
     page: ClockPage
-    channel: Channel
+    lines: Sequence[int]
     core_number: int
-    log: Path
+    log: IO[bytes]
 
     async def spawn(self) -> asyncio.subprocess.Process:
         """Starts it."""
         uml = files.program("linux.uml", "user-mode-linux")
         agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
-        # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
-        clock_fd = os.open(clock, os.O_RDONLY)
-        own_clock = Path(f"/proc/self/fd/{clock_fd}")
-        channel_fd = fcntl.fcntl(self.channel.guest_fd, fcntl.F_DUPFD_CLOEXEC, CHANNEL_FD_MIN + self.number)
-        inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if self.placement.jailed else (agent, own_clock)
-        argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={self.memory_bytes // 2**20}M", f'init="{inside_agent}"']
-        argv += [f"ssl0=fd:{channel_fd}", "ssl=null", "con0=null,fd:1", "con=null", "quiet", "panic=-1"]
-        argv += [f"thash_entries={CONNECTION_HASH_ENTRIES}"]
-        argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
-        argv += [f"initcall_blacklist={','.join(LEFT_OUT)}"]
-        environment = {
-            "LD_PRELOAD": str(inside_clock),
-            "DILATON_CLOCK": f"{self.page.fd},{self.page.wake_fd},{channel_fd}",
-            # The clock registers a restartable sequence of its own, and a process has one.
-            "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-            "HOME": "/tmp" if self.placement.jailed else str(self.log.parent),  # noqa: S108 - the kernel makes ~/.uml
-            "TMPDIR": "/dev/shm",  # noqa: S108 - the guest's memory
-        }
-        if self.placement.jailed:
-            bwrap = files.program("bwrap", "bubblewrap")
-            argv = [*jail.command(bwrap, self.placement.run_dir, agent, clock, environment), *argv]
-            environment = {}
-        self.log.parent.mkdir(exist_ok=True)
-        orphans.adopt()
-        parent = os.getpid()
-        with self.log.open("wb") as console, os.fdopen(clock_fd), os.fdopen(channel_fd):
+        with contextlib.ExitStack() as stack:
+            # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
+            clock_fd = stack.enter_context(clock.open("rb")).fileno()
+            own_clock = Path(f"/proc/self/fd/{clock_fd}")
+            line_fds = [stack.enter_context(file).fileno() for file in self._copied_lines()]
+            inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if self.placement.jailed else (agent, own_clock)
+            argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={self.memory_bytes // 2**20}M", f'init="{inside_agent}"']
+            argv += [*(f"ssl{number}=fd:{fd}" for number, fd in enumerate(line_fds)), "ssl=null"]
+            argv += ["con0=null,fd:1", "con=null", "quiet", "panic=-1", f"thash_entries={CONNECTION_HASH_ENTRIES}"]
+            argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
+            argv += [f"initcall_blacklist={','.join(LEFT_OUT)}"]
+            environment = {
+                "LD_PRELOAD": str(inside_clock),
+                "DILATON_CLOCK": ",".join(map(str, (self.page.fd, self.page.wake_fd, *line_fds))),
+                # The clock registers a restartable sequence of its own, and a process has one.
+                "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
+                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+                # The kernel makes ~/.uml.
+                "HOME": "/tmp" if self.placement.jailed else f"{self.placement.run_dir}/guest",  # noqa: S108
+                "TMPDIR": "/dev/shm",  # noqa: S108 - the guest's memory
+            }
+            contents = self.placement.files.items()
+            file_fds = {name: stack.enter_context(_memory_file(text)).fileno() for name, text in contents}
+            if self.placement.jailed:
+                bwrap = files.program("bwrap", "bubblewrap")
+                parts = jail.Parts(self.placement.run_dir, agent, clock, file_fds, self.placement.binds)
+                argv = [*jail.command(bwrap, parts, environment), *argv]
+                environment = {}
+            orphans.adopt()
+            parent = os.getpid()
             return await asyncio.create_subprocess_exec(
                 *argv,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=console,
-                stderr=console,
+                stdout=self.log,
+                stderr=self.log,
                 env=environment,
-                pass_fds=(self.page.fd, self.page.wake_fd, channel_fd, clock_fd),
+                pass_fds=(self.page.fd, self.page.wake_fd, clock_fd, *line_fds, *file_fds.values()),
                 # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
                 start_new_session=True,
                 preexec_fn=lambda: _settle(self.core_number, parent),
             )
+
+    def _copied_lines(self) -> list[IO[bytes]]:
+        """Copies of the lines, with the numbers that they have in the guest."""
+        first = LINE_FD_MIN + self.number * len(self.lines)
+        copies = [fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, first) for line in self.lines]
+        return [os.fdopen(copy, "rb") for copy in copies]
+
+
+def _memory_file(contents: bytes) -> IO[bytes]:
+    """A file without a name, at its beginning."""
+    file = os.fdopen(os.memfd_create("dilaton"), "w+b")
+    file.write(contents)
+    file.seek(0)
+    return file
 
 
 def _settle(core: int, parent: int) -> None:

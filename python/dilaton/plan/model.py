@@ -15,7 +15,7 @@ from pydantic import Field, RootModel
 
 from dilaton.plan.queues import Egress, Nanoseconds, Part
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 
 
 class Tdf(Part):
@@ -119,6 +119,14 @@ class OwnFile(Part):
     text: str
 
 
+class Bind(Part):
+    """A directory of this machine that a node sees at its own path, also where nodes have a place of their own."""
+
+    path: str
+    writable: bool
+    """Whether what the node writes there is kept; else it is in the node's memory, like all that it writes."""
+
+
 class Bridge(Part):
     """A kernel bridge over all interfaces of a node."""
 
@@ -144,6 +152,7 @@ class Node(Part):
     loopback: list[str]
     """Addresses of the interface `lo` besides 127.0.0.1 and ::1, with prefix length."""
     files: list[OwnFile]
+    binds: list[Bind]
     routes: list[Route]
     sysctls: dict[str, str]
     """Written below /proc/sys in the node, keys with slashes, e.g. `net/ipv4/ip_forward`."""
@@ -335,7 +344,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[3] = FORMAT
+    format: Literal[4] = FORMAT
     lab: str
     seed: int
     time: Time

@@ -108,6 +108,7 @@ class Network:
                 for version, value in self.addresses.loopbacks.get(name, {}).items()
             ],
             files=parts.files,
+            binds=[],
             routes=self._routes.of(name),
             sysctls=sysctls | parts.sysctls | written.sysctls,
         )

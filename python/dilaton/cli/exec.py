@@ -1,0 +1,162 @@
+"""`dilaton exec`: one command of this machine in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dilaton.cli.attach import FORWARDED, Terminal, attend, signalled
+from dilaton.cli.check import BadInputError
+from dilaton.host import jail
+from dilaton.host.doctor import require
+from dilaton.host.errors import GuestError
+from dilaton.host.streams import Request
+from dilaton.lab import syntax, units
+from dilaton.plan.alone import NODE, plan_alone
+from dilaton.plan.model import Bind, Plan, Speed, Tdf, Time
+from dilaton.run.command import guest_alone
+
+PRIVATE = [Path(path) for path in ("/tmp", "/var/tmp", "/run", "/dev/shm")]  # noqa: S108
+"""Where a guest has places of its own, in which nothing of this machine is seen."""
+
+MEMORY_MIB_MIN = 64
+"""Less than that, and the kernel does not boot."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says.
+
+    Attributes:
+        tdf, drive, max_speed, memory, seed: As written; None for the default of `max_speed`.
+        writable: Directories that the command may write.
+        terminal: Whether it gets a terminal; None: if we have one.
+    """
+
+    tdf: str
+    drive: str
+    max_speed: str | None
+    memory: str
+    seed: int
+    writable: Sequence[Path]
+    terminal: bool | None
+
+
+def execute(argv: Sequence[str], options: Options) -> int:
+    """Runs a command; returns its exit status, as a shell has it.
+
+    Raises:
+        HostLacksError: This machine cannot run guests.
+    """
+    try:
+        has_terminal = _wants_terminal(options.terminal)
+        plan = _plan(options, has_terminal)
+    except BadInputError as error:
+        print(f"dilaton exec: {error}", file=sys.stderr)
+        return 2
+    require(jailed=True)
+    with Terminal() if has_terminal else contextlib.nullcontext() as terminal:
+        return _run(plan, argv, terminal)
+
+
+def _run(plan: Plan, argv: Sequence[str], terminal: Terminal | None) -> int:
+    interruptions: list[int] = []
+    try:
+        return asyncio.run(_execute(plan, argv, terminal, interruptions))
+    except asyncio.CancelledError:
+        return signalled(interruptions[0])
+    except GuestError as error:
+        print(f"dilaton exec: {error}", file=sys.stderr)
+        return 1
+
+
+async def _execute(plan: Plan, argv: Sequence[str], terminal: Terminal | None, interruptions: list[int]) -> int:
+    words = [os.fsencode(word) for word in argv]
+    size = terminal.size if terminal else None
+    request = Request(NODE, words, os.environb, os.getcwd(), "root", size)
+    with _interruptible(interruptions):
+        async with guest_alone(plan) as guest:
+            ending = await attend(guest.streams.begin(request), terminal)
+    if ending.reason:
+        print(f"dilaton exec: {ending.reason}", file=sys.stderr)
+    return ending.status
+
+
+@contextlib.contextmanager
+def _interruptible(interruptions: list[int]) -> Iterator[None]:
+    """Lets signals cancel this task, until the command has been started and gets them itself."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def interrupt(number: int) -> None:
+        interruptions.append(number)
+        task.cancel()
+
+    for number in FORWARDED:
+        loop.add_signal_handler(number, interrupt, number)
+    yield
+
+
+def _wants_terminal(asked: bool | None) -> bool:
+    has_terminal = os.isatty(0) and os.isatty(1)
+    if asked and not has_terminal:
+        raise BadInputError("-t: standard input and output are no terminal")
+    return has_terminal if asked is None else asked
+
+
+def _plan(options: Options, has_terminal: bool) -> Plan:
+    speed: Fraction | None = Fraction(1) if has_terminal else None
+    if options.max_speed is not None:
+        speed = _parsed("--max-speed", syntax.parse_max_speed, options.max_speed)
+    tdf = _parsed("--tdf", units.parse_tdf, options.tdf)
+    drive = _parsed("--drive", syntax.parse_drive, options.drive)
+    time = Time(
+        drive=drive,
+        tdf=Tdf(numerator=tdf.numerator, denominator=tdf.denominator),
+        max_speed=None if speed is None else Speed.of(speed),
+    )
+    return plan_alone(time, options.seed, _memory_bytes(options.memory), _binds(options.writable))
+
+
+def _memory_bytes(text: str) -> int:
+    """Reads a size; `1G` is what other programs call 1 GiB."""
+    size: int = _parsed("--memory", units.parse_size, f"{text}iB" if text[-1:] in ("M", "G") else text)
+    if size < MEMORY_MIB_MIN << 20:
+        raise BadInputError(f"--memory: {text}: a guest needs at least {MEMORY_MIB_MIN}MiB")
+    return size
+
+
+def _parsed(option: str, parse: Callable[[object], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise BadInputError(f"{option}: {error}") from error
+
+
+def _binds(writable: Sequence[Path]) -> list[Bind]:
+    """The directories that the command writes, and the present one where it would not see it otherwise."""
+    binds = [Bind(path=str(_writable(path)), writable=True) for path in writable]
+    here = Path.cwd()
+    if any(place in here.parents for place in PRIVATE) and not any(
+        Path(bind.path) in (here, *here.parents) for bind in binds
+    ):
+        binds.insert(0, Bind(path=str(here), writable=False))
+    return binds
+
+
+def _writable(path: Path) -> Path:
+    resolved = path.resolve()
+    if not resolved.is_dir():
+        raise BadInputError(f"--rw: {path}: not a directory")
+    if not os.access(resolved, os.W_OK):
+        raise BadInputError(f"--rw: {path}: you may not write there yourself")
+    if resolved in PRIVATE or resolved == Path("/") or jail.MOUNT in (resolved, *resolved.parents):
+        raise BadInputError(f"--rw: {path}: a guest has a place of its own there; take a directory below it")
+    return resolved

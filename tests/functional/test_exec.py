@@ -1,0 +1,208 @@
+"""`dilaton exec`: streams, exit status, signals and terminals pass through as with sudo."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pty
+import select
+import signal
+import subprocess
+import termios
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import command_line, dilaton, environment
+
+PATIENCE_HOST_S = 30.0
+
+
+def execute(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs `dilaton exec` to its end, with no input unless it is given."""
+    if "input" not in options:
+        options["stdin"] = subprocess.DEVNULL
+    return dilaton("exec", *arguments, **options)
+
+
+def test_output_error_and_status_are_those_of_the_command() -> None:
+    done = execute("--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 3)
+
+
+def test_options_after_the_command_are_its_own() -> None:
+    assert execute("echo", "--tdf", "x").stdout == "--tdf x\n"
+
+
+def test_input_arrives_and_ends() -> None:
+    text = "".join(f"{number}\n" for number in range(30_000))
+    assert execute("--", "cat", input=text).stdout == text
+
+
+def test_a_command_that_does_not_exist_has_status_127() -> None:
+    done = execute("--", "no-such-program")
+    assert done.returncode == 127
+    assert done.stderr == "dilaton exec: exec no-such-program: No such file or directory\n"
+
+
+def test_a_file_that_cannot_be_executed_has_status_126() -> None:
+    done = execute("--", "/etc/passwd")
+    assert (done.returncode, done.stderr) == (126, "dilaton exec: exec /etc/passwd: Permission denied\n")
+
+
+def test_a_command_that_a_signal_kills_has_the_status_that_shells_give_it() -> None:
+    assert execute("--", "sh", "-c", "kill -SEGV $$").returncode == 128 + signal.SIGSEGV
+
+
+def test_the_command_runs_as_root_here_with_our_environment(tmp_path: Path) -> None:
+    done = execute(
+        "--",
+        "sh",
+        "-c",
+        'echo "$(id -u) $PWD $COLOUR $(hostname)"',
+        cwd=tmp_path,
+        env=environment() | {"COLOUR": "red"},
+    )
+    assert done.stdout == f"0 {tmp_path} red exec\n"
+
+
+def test_what_is_written_stays_in_the_guest_except_where_it_may(tmp_path: Path) -> None:
+    kept, lost = tmp_path / "kept", tmp_path / "lost"
+    kept.mkdir()
+    lost.mkdir()
+    script = f"touch {kept}/a {lost}/a /etc/dilaton-test /var/dilaton-test; ls {kept} {lost} /etc/dilaton-test"
+    done = execute("--rw", kept, "--", "sh", "-c", script, cwd=lost)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in tmp_path.glob("*/*")] == ["a"]
+    assert not Path("/etc/dilaton-test").exists() and not Path("/var/dilaton-test").exists()
+
+
+def test_a_thousand_virtual_seconds_pass_at_once() -> None:
+    done = execute(
+        "--", "sh", "-c", "read a x < /proc/uptime; sleep 1000; read b x < /proc/uptime; echo ${a%.*} ${b%.*}"
+    )
+    begin, end = map(int, done.stdout.split())
+    assert 1000 <= end - begin <= 1001
+
+
+def test_large_output_arrives_whole() -> None:
+    size = 32 << 20
+    with subprocess.Popen(
+        command_line("exec", "--", "head", "-c", str(size), "/dev/zero"), env=environment(), stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        arrived = hashlib.file_digest(process.stdout, "sha256").digest()
+    assert arrived == hashlib.sha256(bytes(size)).digest()
+
+
+def test_a_reader_that_leaves_ends_the_command() -> None:
+    with subprocess.Popen(command_line("exec", "--", "yes"), env=environment(), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(PATIENCE_HOST_S) == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_reach_the_command(number: signal.Signals) -> None:
+    name = number.name.removeprefix("SIG")
+    script = f"trap 'echo got {name}; exit 7' {name}; echo ready; while :; do sleep 1; done"
+    with subprocess.Popen(
+        command_line("exec", "--max-speed", "1", "--", "sh", "-c", script),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert (process.stdout.read(), process.wait(PATIENCE_HOST_S)) == (f"got {name}\n", 7)
+
+
+class TypedAt:
+    """`dilaton exec` at a terminal."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.master, slave = pty.openpty()
+        termios.tcsetwinsize(self.master, (33, 77))
+        self.settings = termios.tcgetattr(slave)
+        self.process = subprocess.Popen(
+            command_line("exec", *arguments),
+            env=environment(),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        self.slave = slave
+        self.shown = ""
+
+    def expect(self, text: str) -> None:
+        """Waits until `text` is shown; forgets what was shown up to it."""
+        while text not in self.shown:
+            assert select.select([self.master], [], [], PATIENCE_HOST_S)[0], f"shown, without {text!r}: {self.shown!r}"
+            self.shown += os.read(self.master, 4096).decode()
+        self.shown = self.shown.split(text, 1)[1]
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def wait(self) -> int:
+        return self.process.wait(PATIENCE_HOST_S)
+
+    def is_restored(self) -> bool:
+        return termios.tcgetattr(self.slave) == self.settings
+
+
+def test_a_shell_at_a_terminal_has_its_size_job_control_and_ctrl_c() -> None:
+    shell = TypedAt("--", "sh")
+    shell.expect("# ")
+    shell.type("stty size; tty\n")
+    shell.expect("33 77")
+    shell.expect("/dev/pts/")
+    shell.type("sh -c 'trap \"echo again\" CONT; echo begun; while :; do sleep 1; done'\n")
+    shell.expect("\nbegun")
+    shell.type("\x1a")
+    shell.expect("Stopped")
+    shell.expect("# ")
+    shell.type("fg\n")
+    shell.expect("\nagain")
+    shell.type("\x03")
+    shell.expect("# ")
+    termios.tcsetwinsize(shell.master, (44, 88))
+    shell.process.send_signal(signal.SIGWINCH)
+    shell.type("sleep 1; stty size\n")
+    shell.expect("44 88")
+    shell.expect("# ")
+    shell.type("exit 5\n")
+    shell.expect("exit")
+    assert shell.wait() == 5
+    assert shell.is_restored()
+
+
+def test_a_terminal_is_itself_again_after_whatever_ends_us() -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        shell = TypedAt("--", "sh", "-c", "trap '' TERM; echo ready; exec sleep 1000")
+        shell.expect("ready")
+        assert not shell.is_restored()
+        shell.process.send_signal(number)
+        shell.wait()
+        while not shell.is_restored():
+            os.sched_yield()
+
+
+def test_what_cannot_be_given_is_said_in_words(tmp_path: Path) -> None:
+    mistakes = {
+        ("--tdf", "fast"): "--tdf: ",
+        ("--drive", "steam"): "--drive: ",
+        ("--memory", "1"): "--memory: ",
+        ("--memory", "1MiB"): "--memory: 1MiB: a guest needs at least 64MiB",
+        ("--rw", str(tmp_path / "none")): "--rw: ",
+        ("--rw", "/run"): "--rw: /run: a guest has a place of its own there",
+        ("-t",): "-t: standard input and output are no terminal",
+    }
+    for arguments, message in mistakes.items():
+        done = execute(*arguments, "--", "true")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"dilaton exec: {message}")
