@@ -14,6 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# Other load on the machine may not fail a test.
+settings.register_profile("dilaton", deadline=None)
+settings.load_profile("dilaton")
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = Path(sys.executable).resolve()
