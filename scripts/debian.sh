@@ -104,10 +104,11 @@ missing_for() {
     fi
 }
 
-# missing_daemons: network daemons that the tests run inside guests.
+# missing_daemons: network daemons, and programs that need them, which the tests run inside guests.
 missing_daemons() {
     local pair
-    for pair in bird:bird2 ovs-vswitchd:openvswitch-switch ovs-testcontroller:openvswitch-testcontroller; do
+    for pair in bird:bird2 ovs-vswitchd:openvswitch-switch ovs-testcontroller:openvswitch-testcontroller \
+        mn:mininet brctl:bridge-utils; do
         PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done
     [[ -x /usr/lib/frr/zebra ]] || printf 'frr\n'
@@ -121,7 +122,7 @@ install_daemons() {
     mapfile -t missing < <(missing_daemons)
     ((${#missing[@]})) || return 0
     if ! command -v apt-get >/dev/null || ! can_administrate; then
-        say "These Debian packages are missing, and the tests of routing daemons and Open vSwitch with them: ${missing[*]}"
+        say "These Debian packages are missing, and the tests of routing daemons, Open vSwitch and Mininet with them: ${missing[*]}"
         return
     fi
     say "Installing Debian packages, without starting their services: ${missing[*]} …"

@@ -161,6 +161,7 @@ def test_a_shell_at_a_terminal_has_its_size_job_control_and_ctrl_c() -> None:
     shell.type("stty size; tty\n")
     shell.expect("33 77")
     shell.expect("/dev/pts/")
+    shell.expect("# ")
     shell.type("sh -c 'trap \"echo again\" CONT; echo begun; while :; do sleep 1; done'\n")
     shell.expect("\nbegun")
     shell.type("\x1a")

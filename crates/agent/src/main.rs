@@ -60,6 +60,9 @@ use crate::streams::Streams;
 const TTY: &str = "/dev/ttyS0";
 /// Virtual time after building in which carriers and neighbours settle.
 const SETTLE: Duration = Duration::from_secs(1);
+/// The least uptime at which programs start. An ovs-vswitchd that starts in the first ten seconds finds no CPU, and then has no
+/// thread that handles new flows.
+const UPTIME_MIN: Duration = Duration::from_secs(11);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -99,7 +102,8 @@ fn live() -> Result<std::convert::Infallible> {
         match (message, &built) {
             (FromHost::Build { run_dir, guest }, None) => {
                 built = Some(build::build(&mut channel, &run_dir, &guest)?);
-                std::thread::sleep(SETTLE);
+                let uptime = Duration::from_nanos(monotonic_ns().unsigned_abs());
+                std::thread::sleep(SETTLE.max(UPTIME_MIN.saturating_sub(uptime)));
                 wait_for_host(true);
                 channel.send(&FromAgent::Ready {})?;
             }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dilaton.plan.guests import GUEST, MODULES
-from dilaton.plan.model import Bind, Guest, Image, Measure, Node, Plan, Time
+from dilaton.plan.model import Bind, Guest, HostsEntry, Image, Measure, Node, Plan, Time
 from dilaton.plan.schedule import GRACE_NS
 
 NODE = "exec"
@@ -50,7 +50,7 @@ def plan_alone(time: Time, seed: int, memory_bytes: int, binds: Sequence[Bind]) 
         tables={},
         traces={},
         changes=[],
-        hosts=[],
+        hosts=[HostsEntry(address="127.0.1.1", names=[NODE])],
         processes=[],
         measure=Measure(interfaces_period_ns=None, tcp_period_ns=None, nodes_period_ns=None, captures=[]),
         checks=[],
