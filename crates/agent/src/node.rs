@@ -300,7 +300,8 @@ mod tests {
     fn sysctls_of_an_interface_wait_for_it() {
         let interface = serde_json::json!({
             "name": "eth0", "mac": "02:00:00:00:00:01", "mtu": 1500, "offload": false,
-            "addresses": [], "neighbours": [], "egress": {"drops": null, "delivery": null, "qdiscs": []}
+            "addresses": [], "neighbours": [], "egress": {"drops": null, "delivery": null, "qdiscs": []},
+            "wire_delay_ns": 0
         });
         let node: Node = serde_json::from_value(serde_json::json!({
             "name": "a", "guest": "guest0", "image": {"kind": "host"},

@@ -119,6 +119,8 @@ pub struct Interface {
     pub neighbours: Vec<Neighbour>,
     /// What it does to packets that leave by it, at the start.
     pub egress: Egress,
+    #[serde(rename = "wire_delay_ns")]
+    _wire_delay_ns: u64,
 }
 
 /// An entry of the neighbour table.
@@ -203,6 +205,8 @@ pub struct Wire {
     pub ends: (WireEnd, WireEnd),
     #[serde(rename = "delays_ns")]
     _delays_ns: (u64, u64),
+    #[serde(rename = "mtu")]
+    _mtu: u32,
     #[serde(rename = "ring_bytes")]
     _ring_bytes: (u64, u64),
 }

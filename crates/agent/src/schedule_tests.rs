@@ -268,9 +268,13 @@ fn schedule_of_two(processes: &[Value]) -> Schedule {
         json!({"name": name, "guest": guest, "image": {"kind": "host"}, "interfaces": [], "bridge": null,
                "loopback": [], "files": [], "binds": [], "routes": [], "sysctls": {}})
     };
+    let end = |guest| json!({"guest": guest, "device": "vec0"});
+    let wire = json!({
+        "link": null, "ends": [end("g"), end("h")], "delays_ns": [1, 1], "mtu": 1500, "ring_bytes": [1, 1]
+    });
     let plan = json!({
         "format": 4, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 5 * S,
-        "guests": [guest("g"), guest("h")], "nodes": [node("a", "g"), node("b", "h")], "links": [], "wires": [],
+        "guests": [guest("g"), guest("h")], "nodes": [node("a", "g"), node("b", "h")], "links": [], "wires": [wire],
         "tables": {}, "traces": {}, "changes": [], "hosts": [], "processes": processes, "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
     });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
     if found := [f"{field_name(finding.path)}: {finding.message}" for finding in check_time(lab.time)]:
         raise BadInputError("\n".join(found))
     try:
-        return lab, compile_plan(lab)
+        return lab, compile_plan(lab, len(os.sched_getaffinity(0)))
     except LabError as error:
         raise BadInputError(str(locate(error, lab_file(path)))) from error
 

@@ -19,15 +19,15 @@ NOT_WORTH_SAYING = ("netem", "hfsc", "pfifo", "bfifo")
 """Disciplines by which a plain queue is made."""
 
 
-def describe(egress: Egress) -> str:
-    """Rate, delay, losses and discipline of a direction."""
+def describe(egress: Egress, wire_delay_ns: int = 0) -> str:
+    """Rate, delay, losses and discipline of a direction, of whose delay a wire does a part."""
     netems = [one for one in egress.qdiscs if isinstance(one, Netem)]
     parts = [numbers.rate(egress.rate_bit_per_s) if egress.rate_bit_per_s else "no rate limit"]
     if egress.delivery is not None:
         parts = [f"trace {egress.delivery.trace}"]
     jitter_s = sum(one.jitter_ns for one in netems) / 1e9
     varies = f" ± {numbers.duration(jitter_s)}" if jitter_s else ""
-    parts.append(f"{numbers.duration(egress.delay_ns / 1e9)}{varies} one way")
+    parts.append(f"{numbers.duration((egress.delay_ns + wire_delay_ns) / 1e9)}{varies} one way")
     parts += [text for one in netems for text in _impairments(one)]
     match egress.drops:
         case DropEvery(period=period):

@@ -100,7 +100,8 @@ def _verdict(verdict: VerdictRecord) -> Text:
 
 def _asked(link: Link, interfaces: dict[tuple[str, str], Interface]) -> str:
     """What a link was asked to do to packets: once when both directions are alike."""
-    directions = [describe(interfaces[_key(end)].egress) for end in link.ends]
+    sending = [interfaces[_key(end)] for end in link.ends]
+    directions = [describe(one.egress, one.wire_delay_ns) for one in sending]
     if directions[0] == directions[1]:
         return directions[0]
     first, second = (end.node for end in link.ends)

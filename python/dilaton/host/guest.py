@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from dilaton.host import cores, jail, orphans
+from dilaton.host.attachment import Attachment
 from dilaton.host.channel import PROTOCOL, Channel, Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.errors import GuestError
@@ -69,6 +70,7 @@ class Guest:
         seed: int | None = None,
         core: cores.Core | None = None,
         number: int = 0,
+        attachment: Attachment | None = None,
     ) -> Guest:
         """Starts the kernel `name`, its clock at boot pace, and waits for its agent.
 
@@ -82,6 +84,7 @@ class Guest:
                 random numbers: the same seed gives the same guest.
             core: the core that it runs on; None: one that no guest holds.
             number: of the guest in its run.
+            attachment: its ends of wires to other guests.
 
         Raises:
             HostLacksError: when this machine lacks a part.
@@ -96,7 +99,7 @@ class Guest:
         try:
             page.command(boot)
             lines = (channel.guest_fd, streams.guest_fd)
-            kernel = Kernel(number, memory_bytes, placement, page, lines, core.number, log)
+            kernel = Kernel(number, memory_bytes, placement, page, lines, core.number, log, attachment)
             process = await kernel.spawn()
         except BaseException:
             log.close()

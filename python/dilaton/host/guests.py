@@ -12,14 +12,18 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeVar
 
 from dilaton.host import cores
+from dilaton.host.attachment import attach, lay_out
 from dilaton.host.channel import Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Orders
 from dilaton.host.errors import GuestError
+from dilaton.host.facts import memory_available_bytes
 from dilaton.host.guest import Guest, Progress
 from dilaton.host.kernel import Placement
+from dilaton.host.wire import Wire
 from dilaton.plan import model as plan
 
 WATCH_HOST_S = 0.5
@@ -28,6 +32,8 @@ WATCH_HOST_S = 0.5
 Result = TypeVar("Result")
 
 
+GIB = 1 << 30
+
 SEED_STEP = 0x9E37_79B9_7F4A_7C15
 """Between the seeds of guests: 2^64 divided by the golden ratio, so that they are far apart."""
 
@@ -35,9 +41,12 @@ SEED_STEP = 0x9E37_79B9_7F4A_7C15
 class Guests:
     """The running guests of a plan, in its order. Make them with `boot`; `close` ends them in whatever state."""
 
-    def __init__(self, planned: plan.Plan, guests: Sequence[Guest]) -> None:
+    def __init__(self, planned: plan.Plan, guests: Sequence[Guest], wire: Wire | None) -> None:
         """Use `boot`."""
         self.all = tuple(guests)
+        self.wire = wire
+        """What carries frames between them; None when there is one."""
+        self._planned = planned
         run_tdf = planned.time.tdf.ratio
         self._factors = [guest.tdf.ratio / run_tdf for guest in planned.guests]
         """Of each guest's TDF to the run's, whatever that becomes."""
@@ -59,14 +68,22 @@ class Guests:
             HostLacksError: This machine lacks a part.
             GuestError: A guest does not come up.
         """
+        _check_memory(planned)
+        if planned.wires:
+            raise GuestError("links between guests cannot be run yet: put the ends of every link into one guest")
         taken = cores.take(len(planned.guests))
-        slots = asyncio.Semaphore(len({core.number for core in taken}))
+        count = len({core.number for core in taken})
+        slots = asyncio.Semaphore(count)
+        wire = lay_out(planned, shares_cores=len(taken) > count)
         started: dict[int, Guest] = {}
 
         async def boot(number: int, wanted: plan.Guest) -> None:
             async with slots:
                 own_seed = None if seed is None else seed + number * SEED_STEP
-                guest = await Guest.start(wanted.name, wanted.memory_bytes, placement, own_seed, taken[number], number)
+                attachment = attach(planned, wire, number)
+                guest = await Guest.start(
+                    wanted.name, wanted.memory_bytes, placement, own_seed, taken[number], number, attachment
+                )
                 started[number] = guest
                 await guest.build(progress)
 
@@ -78,8 +95,10 @@ class Guests:
             for number, core in enumerate(taken):
                 if number not in started:
                     core.free()
+            if wire is not None:
+                wire.close()
             raise
-        return cls(planned, [started[number] for number in sorted(started)])
+        return cls(planned, [started[number] for number in sorted(started)], wire)
 
     async def arm(self, date_ns: int) -> None:
         """Holds all clocks and arms all schedules; virtual 0 of the run is at the same instant of all.
@@ -91,6 +110,8 @@ class Guests:
             GuestError: A guest cannot be armed.
         """
         self._zeros_ns = await _all(guest.arm(date_ns) for guest in self.all)
+        if self.wire is not None:
+            self.wire.begin(self._zeros_ns)
 
     @property
     def clocks(self) -> list[tuple[ClockPage, int]]:
@@ -205,7 +226,7 @@ class Guests:
                 while (message := await guest.receive())["type"] != "finished":
                     told(number, message)
             except GuestError as error:
-                raise GuestError(f"{error}, at {self._now_ns(number) / 1e9:.6f} virtual seconds") from error
+                raise GuestError(f"{self._why(error)}, at {self._now_ns(number) / 1e9:.6f} virtual seconds") from error
             self._going.discard(number)
             return message
 
@@ -219,6 +240,19 @@ class Guests:
             for task in (watch, hearing):
                 task.cancel()
             await asyncio.gather(watch, hearing, return_exceptions=True)
+
+    def _why(self, error: GuestError) -> str:
+        """What is known of an error."""
+        full = None if self.wire is None else self.wire.full_way()
+        if full is None:
+            return str(error)
+        wire = self._planned.wires[full // 2]
+        sender, receiver = wire.ends if full % 2 == 0 else wire.ends[::-1]
+        size = wire.ring_bytes[full % 2]
+        return (
+            f"the wire of {wire.link or 'the agents'} from guest {sender.guest} to {receiver.guest} is full: more than "
+            f"{size} bytes are under way; give the link a rate"
+        )
 
     async def _watch(self) -> list[Message]:
         """Fails once a guest was stopped from outside, as by SIGSTOP: the others would wait for it for ever."""
@@ -249,6 +283,8 @@ class Guests:
         self.kill()
         for guest in self.all:
             await guest.close()
+        if self.wire is not None:
+            self.wire.close()
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
@@ -260,3 +296,14 @@ async def _all(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _check_memory(planned: plan.Plan) -> None:
+    """Refuses guests that together may want more memory than there is; a single one is not judged by what it may."""
+    wanted = sum(guest.memory_bytes for guest in planned.guests)
+    available = memory_available_bytes(Path("/proc/meminfo").read_text())
+    if len(planned.guests) > 1 and wanted > available:
+        raise GuestError(
+            f"{len(planned.guests)} guests of this lab may take {wanted / GIB:.1f} GiB of memory together, and "
+            f"{available / GIB:.1f} GiB are available; divide the lab into fewer guests, or give named ones less"
+        )

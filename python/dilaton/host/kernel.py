@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from dilaton.host import files, jail, orphans
+from dilaton.host.attachment import Attachment
 from dilaton.host.clock_page import ClockPage
 from dilaton.plan.model import Bind
 
@@ -89,6 +90,7 @@ class Kernel:
         lines: its serial lines, those of the channel and of streams.
         core_number: the core that it is pinned to.
         log: where its console goes.
+        attachment: its ends of wires; None for the only guest of a run.
     """
 
     number: int
@@ -98,6 +100,7 @@ class Kernel:
     lines: Sequence[int]
     core_number: int
     log: IO[bytes]
+    attachment: Attachment | None
 
     async def spawn(self) -> asyncio.subprocess.Process:
         """Starts it."""
@@ -114,7 +117,10 @@ class Kernel:
             argv += ["con0=null,fd:1", "con=null", "quiet", "panic=-1", f"thash_entries={CONNECTION_HASH_ENTRIES}"]
             argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
             argv += [f"initcall_blacklist={','.join(LEFT_OUT)}"]
-            environment = {
+            wire_fds = () if self.attachment is None else (self.attachment.fd,)
+            environment = {} if self.attachment is None else self.attachment.environment
+            argv += [] if self.attachment is None else self.attachment.arguments
+            environment |= {
                 "LD_PRELOAD": str(inside_clock),
                 "DILATON_CLOCK": ",".join(map(str, (self.page.fd, self.page.wake_fd, *line_fds))),
                 # The clock registers a restartable sequence of its own, and a process has one.
@@ -139,7 +145,7 @@ class Kernel:
                 stdout=self.log,
                 stderr=self.log,
                 env=environment,
-                pass_fds=(self.page.fd, self.page.wake_fd, clock_fd, *line_fds, *file_fds.values()),
+                pass_fds=(self.page.fd, self.page.wake_fd, clock_fd, *line_fds, *wire_fds, *file_fds.values()),
                 # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
                 start_new_session=True,
                 preexec_fn=lambda: _settle(self.core_number, parent),

@@ -21,6 +21,7 @@ def check_lab(lab: Lab) -> Iterator[Finding]:
     """Yields everything that is wrong with a lab whose fields are right one by one."""
     yield from check_time(lab.time)
     yield from _check_nodes(lab)
+    yield from _check_guests(lab)
     yield from check_links(lab)
     yield from check_network(lab)
     yield from _check_processes(lab)
@@ -57,6 +58,14 @@ def _check_nodes(lab: Lab) -> Iterator[Finding]:
         if other != name:
             message = f"{name} differs from {other} only in case, which host names do not tell apart"
             yield Finding(("nodes", name), message, at_key=True)
+
+
+def _check_guests(lab: Lab) -> Iterator[Finding]:
+    named = {node.guest for node in lab.nodes.values() if node.guest is not None}
+    for name in lab.guests:
+        if name not in named:
+            hint = f"; nodes name {', '.join(sorted(named))}" if named else ""
+            yield Finding(("guests", name), f"no node is in it; write guest: {name} on one{hint}", at_key=True)
 
 
 def _check_processes(lab: Lab) -> Iterator[Finding]:

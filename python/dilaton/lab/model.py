@@ -99,6 +99,10 @@ class Node(Part):
     """Of a switch: whether it runs the spanning tree protocol."""
     image: Annotated[Literal["host"], BeforeValidator(syntax.parse_image)] = "host"
     sysctls: dict[Annotated[str, BeforeValidator(syntax.parse_sysctl_key)], Text] = Field(default_factory=dict)
+    guest: Annotated[str | None, BeforeValidator(syntax.parse_guest_name)] = None
+    """The guest that holds it; None: one that `guests` gives it."""
+    cpu: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_cpu)] = None
+    """Speed of its CPU, that of a core of the host being 1; None: what the TDF makes of it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -176,6 +180,23 @@ class Process(Part):
     """The exit status that counts as success; None: any."""
 
 
+class Guest(Part):
+    """What is particular about a guest that nodes name."""
+
+    tdf: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_guest_tdf)] = None
+    """Of its clock; None: that of the lab."""
+    memory_bytes: Annotated[int | None, BeforeValidator(syntax.parse_memory)] = Field(
+        default=None, validation_alias="memory"
+    )
+    """None: by what is in it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_nothing(cls, data: Any) -> Any:
+        return {} if data is None else data
+
+
+GuestName = Annotated[str, BeforeValidator(syntax.parse_guest_name)]
 NodeName = Annotated[str, BeforeValidator(syntax.parse_node_name)]
 
 
@@ -199,7 +220,7 @@ def _complete_links(written: list[Link], info: ValidationInfo) -> list[Link]:
 
 
 class Lab(Part):
-    """All that a user wrote."""
+    """All that a user wrote. `guests:` is written either as a number or word, or as a mapping of guests by name."""
 
     name: Annotated[str, BeforeValidator(syntax.parse_lab_name)]
     seed: Annotated[int, count("a seed", 0, 2**63 - 1)] = 1
@@ -219,6 +240,10 @@ class Lab(Part):
     """All links: those of the topology, then those that are written."""
     changes: list[Change] = Field(default_factory=list)
     """What links become while the lab runs, at exact instants."""
+    split: Annotated[syntax.Split, BeforeValidator(syntax.parse_split)] = Field(default=1, validation_alias="guests")
+    """Over how many guests the nodes that name none are divided."""
+    guests: Annotated[dict[GuestName, Guest], BeforeValidator(syntax.parse_named)] = Field(default_factory=dict)
+    """Guests that nodes name, where something is particular about them."""
     routing: Routing = Routing()
     addressing: Addressing = Addressing()
     run: list[Process] = Field(default_factory=list)

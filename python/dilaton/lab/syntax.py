@@ -12,12 +12,18 @@ import shlex
 import warnings
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Literal, TypeAlias
 
 from dilaton.lab import units
 
 QUEUE_PACKETS_MAX = 10**7
 BDP_FACTOR_MAX = 1000
 QUEUE_TIME_MAX_NS = 3600 * 10**9
+GUESTS_MAX = 1000
+GUEST_MEMORY_MIN, GUEST_MEMORY_MAX = 64 * 2**20, 16 * 2**30
+
+Split: TypeAlias = int | Literal["auto", "per-node"]
+"""Over how many guests nodes are divided: so many, as many as there are cores, or one for each node."""
 
 _FILE_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?", re.ASCII)
@@ -73,6 +79,49 @@ def parse_choice(value: object, what: str, choices: Sequence[str]) -> str:
         hint = did_you_mean(text, choices) or f"; use {', '.join(choices[:-1])} or {choices[-1]}"
         raise ValueError(f"{text}: not {what}{hint}")
     return text
+
+
+def parse_split(value: object) -> object:
+    """Reads over how many guests nodes are divided; named guests, a mapping, leave all others in one."""
+    if isinstance(value, dict):
+        return 1
+    if value in ("auto", "per-node"):
+        return value
+    try:
+        return units.parse_count(value, "a number of guests", 1, GUESTS_MAX)
+    except ValueError as error:
+        raise ValueError(f"{error}; or write auto, per-node, or guests by name, as {{x: {{tdf: 5}}}}") from error
+
+
+def parse_named(value: object) -> object:
+    """Reads guests by name; a number or word names none."""
+    return value if isinstance(value, dict) else {}
+
+
+def parse_guest_name(value: object) -> str | None:
+    """Reads the name of a guest, which becomes part of files' names."""
+    return None if value is None else _parse_file_safe(value, "a guest's name")
+
+
+def parse_guest_tdf(value: object) -> Fraction | None:
+    """Reads the TDF of a guest."""
+    return None if value is None else units.parse_tdf(value)
+
+
+def parse_cpu(value: object) -> Fraction | None:
+    """Reads the speed of a node's CPU."""
+    return None if value is None else units.parse_factor(value, "the speed of a CPU")
+
+
+def parse_memory(value: object) -> int | None:
+    """Reads the memory of a guest."""
+    if value is None:
+        return None
+    size = units.parse_size(value, "a memory")
+    if not GUEST_MEMORY_MIN <= size <= GUEST_MEMORY_MAX:
+        low, high = units.format_size(GUEST_MEMORY_MIN), units.format_size(GUEST_MEMORY_MAX)
+        raise ValueError(f"{units.format_size(size)}: the memory of a guest must be from {low} to {high}")
+    return size
 
 
 def parse_drive(value: object) -> object:

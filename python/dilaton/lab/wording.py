@@ -38,6 +38,7 @@ _EXAMPLES: dict[str | int, str] = {
     "capture": 'capture: ["a:eth0"]',
     "queue": "queue: {limit: 1bdp}",
     "env": "env: {LANG: C}",
+    "guests": "guests: per-node",
     "sysctls": "sysctls: {net.ipv4.tcp_sack: 0}",
 }
 """How a field is written, by its name."""

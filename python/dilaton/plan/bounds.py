@@ -48,8 +48,8 @@ def network_of(nodes: Iterable[Node], guest: str | None = None) -> Network:
         for interface in node.interfaces:
             name = f"{node.name}:{interface.name}"
             egress = interface.egress
-            if egress.delay_ns:
-                delays.append((egress.delay_ns, name))
+            if interface.delay_ns:
+                delays.append((interface.delay_ns, name))
             if egress.rate_bit_per_s:
                 bits = (interface.mtu + ETHERNET_HEADER_BYTES) * 8
                 frames.append((bits * 1e9 / egress.rate_bit_per_s, name))

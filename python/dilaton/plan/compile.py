@@ -12,15 +12,22 @@ from dilaton.plan.model import Check, Plan, Process
 from dilaton.plan.network import Network
 
 
-def compile(lab: Lab) -> Plan:
-    """Compiles a lab to its plan: a pure function of the lab.
+def compile(lab: Lab, cores: int = 1) -> Plan:
+    """Compiles a lab to its plan: a pure function of the lab, and for `guests: auto` of the cores.
+
+    Args:
+        lab: What to compile.
+        cores: How many cores there are for it.
 
     Raises:
-        LabError: the lab has more parts than addresses can tell apart, or than its pools have room for, or a process
-            is named like the daemon of a node.
+        LabError: the lab has more parts than addresses can tell apart, or than its pools have room for; a process is
+            named like the daemon of a node; or its guests cannot be apart as it says.
     """
-    network = Network(without_lans(lab))
+    network = Network(without_lans(lab), cores)
     nodes = network.nodes()
+    wires = network.wires()
+    if not wires:
+        schedule.check_apart(network.lab, network.placement.of_node)
     time = pace.time(lab.time, nodes)
     return Plan(
         lab=lab.name,
@@ -28,10 +35,10 @@ def compile(lab: Lab) -> Plan:
         time=time,
         stop_after_ns=lab.stop_after_ns,
         grace_ns=schedule.GRACE_NS,
-        guests=[guests.guest(network.lab, time.tdf, network.modules, network.states)],
+        guests=guests.guests(network, time.tdf),
         nodes=nodes,
         links=network.links(),
-        wires=[],
+        wires=wires,
         tables=tables_of(directions_of(lab)),
         traces=traces_of(directions_of(lab)),
         changes=link_changes(network.lab, network.states),

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
+from dilaton.lab import model as lab_model
 from dilaton.lab.model import Lab
 from dilaton.plan.changes import State
+from dilaton.plan.errors import lab_error
 from dilaton.plan.links import ETHERNET_HEADER_BYTES, held_bytes
 from dilaton.plan.model import Guest, Tdf
+from dilaton.plan.network import Network
 from dilaton.plan.queues import Egress
-
-GUEST = "guest0"
-"""The one guest that holds all nodes (packed)."""
 
 MIB = 1 << 20
 MEMORY_MIN = 1024 * MIB
 MEMORY_MAX = 16 * 1024 * MIB
 MEMORY_BASE = 512 * MIB
+MEMORY_BASE_OF_SEVERAL = 124 * MIB
+"""With one node, 128 MiB, of which a guest that runs a small program touches a third."""
+
 MEMORY_PER_NODE = 4 * MIB
 MEMORY_PER_CAPTURE = 8 * MIB
 """The ring that its packets come by, and what is to be written."""
@@ -51,18 +54,54 @@ PAGE_BYTES = 4096
 BUILT_IN_CONGESTION_CONTROLS = ("cubic", "reno")
 
 
-def guest(lab: Lab, tdf: Tdf, kind_modules: Iterable[str], states: Sequence[Sequence[State]]) -> Guest:
-    """The guest of a lab: with its TDF at the start, the modules of its kinds of nodes, and what its links become."""
-    found = link_modules(one for of_link in states for state in of_link for one in state.egress)
-    modules = [*MODULES, *found, *kind_modules, *_congestion_controls(lab)]
-    memory = memory_bytes(lab, states)
+def guests(network: Network, tdf: Tdf) -> list[Guest]:
+    """The guests of a lab whose TDF at the start this is.
+
+    Raises:
+        LabError: A guest or a node wants a speed that it cannot have.
+    """
+    return [_guest(network, name, tdf) for name in network.placement.guests]
+
+
+def _guest(network: Network, name: str, tdf: Tdf) -> Guest:
+    lab, of_node = network.lab, network.placement.of_node
+    nodes = dict.fromkeys(node for node, guest in of_node.items() if guest == name)
+    ends = _ends(lab, network.whole_states, nodes)
+    found = link_modules(egress for _, of_end in ends for egress in of_end)
+    memory = lab.guests.get(name, lab_model.Guest()).memory_bytes or memory_bytes(
+        lab, network.whole_states, nodes, is_alone=len(network.placement.guests) == 1
+    )
     return Guest(
-        name=GUEST,
+        name=name,
         memory_bytes=memory,
-        tdf=tdf,
-        modules=modules,
+        tdf=_tdf(lab, nodes, name) or tdf,
+        modules=[*MODULES, *found, *network.modules(name), *_congestion_controls(lab, nodes)],
         sysctls=_sysctls(memory),
     )
+
+
+def _tdf(lab: Lab, nodes: Collection[str], name: str) -> Tdf | None:
+    """The TDF of its own that a guest with these nodes has, if it has one."""
+    written = lab.guests[name].tdf if name in lab.guests else None
+    fast = [node for node in nodes if lab.nodes[node].cpu is not None]
+    if written is None and not fast:
+        return None
+    field = f"nodes.{fast[0]}.cpu" if fast else f"guests.{name}.tdf"
+    if lab.time.drive != "work":
+        why = {"wall": "clocks of different TDFs would run apart", "event": "CPUs take no time"}[lab.time.drive]
+        raise lab_error(field, f"on the {lab.time.drive} drive {why}; use the work drive, or leave it out")
+    if fast and written is not None:
+        raise lab_error(field, f"guest {name} has a tdf, which is the speed of its CPU; write one of the two")
+    if fast and len(nodes) > 1:
+        others = ", ".join(node for node in nodes if node != fast[0])
+        raise lab_error(
+            field,
+            f"a CPU of its own needs a guest of its own, and {fast[0]} shares one with {others}; "
+            "write guests: per-node, or a guest: for it alone",
+        )
+    found = written or lab.nodes[fast[0]].cpu
+    assert found is not None, "one of the two is written"
+    return Tdf.of(found)
 
 
 def link_modules(found: Iterable[Egress]) -> list[str]:
@@ -86,26 +125,41 @@ def _sysctls(memory: int) -> dict[str, str]:
     }
 
 
-def memory_bytes(lab: Lab, states: Sequence[Sequence[State]]) -> int:
+def memory_bytes(lab: Lab, states: Sequence[Sequence[State]], nodes: Collection[str], *, is_alone: bool) -> int:
     """The memory that a guest is given, in whole MiB.
 
     An estimate from above: a base, an amount for each node and capture, and for each direction of a link with a rate
     what can be under way on it and in its queue. A guest costs the host only the memory that it touches, and 1/64 of
     the rest for the kernel's own books, so more than enough is cheap; it is bounded all the same.
+
+    Args:
+        lab: The lab.
+        states: What each of its links is in the course of time.
+        nodes: Those that the guest holds.
+        is_alone: Whether it is the only guest; the memory of several adds up, so each gets less to begin with.
     """
-    total = MEMORY_BASE + MEMORY_PER_NODE * len(lab.nodes) + MEMORY_PER_CAPTURE * len(lab.measure.capture)
-    for link, of_link in zip(lab.links, states, strict=True):
-        frame = link.mtu + ETHERNET_HEADER_BYTES
-        for side in (0, 1):
-            held = max(held_bytes(state.egress[side], frame) for state in of_link)
-            total += int(held * MEMORY_PER_QUEUED_BYTE)
-    return -(-min(max(total, MEMORY_MIN), MEMORY_MAX) // MIB) * MIB
+    base, least = (MEMORY_BASE, MEMORY_MIN) if is_alone else (MEMORY_BASE_OF_SEVERAL, MEMORY_BASE_OF_SEVERAL)
+    captures = sum(capture.interface.partition(":")[0] in nodes for capture in lab.measure.capture)
+    total = base + MEMORY_PER_NODE * len(nodes) + MEMORY_PER_CAPTURE * captures
+    for frame, of_end in _ends(lab, states, nodes):
+        total += int(max(held_bytes(egress, frame) for egress in of_end) * MEMORY_PER_QUEUED_BYTE)
+    return -(-min(max(total, least), MEMORY_MAX) // MIB) * MIB
 
 
-def _congestion_controls(lab: Lab) -> list[str]:
-    """The modules of the TCP congestion controls that nodes choose, or iperf3 for its connections."""
-    chosen = {node.sysctls.get("net/ipv4/tcp_congestion_control", "") for node in lab.nodes.values()}
+def _ends(lab: Lab, states: Sequence[Sequence[State]], nodes: Collection[str]) -> list[tuple[int, list[Egress]]]:
+    """The ends of links at these nodes: the bytes of the largest frame, and what the end does in the course of time."""
+    return [
+        (link.mtu + ETHERNET_HEADER_BYTES, [state.egress[side] for state in of_link])
+        for link, of_link in zip(lab.links, states, strict=True)
+        for side, end in enumerate(link.endpoints)
+        if end.node in nodes
+    ]
+
+
+def _congestion_controls(lab: Lab, nodes: Collection[str]) -> list[str]:
+    """The modules of the TCP congestion controls that these nodes choose, or iperf3 for its connections."""
+    chosen = {lab.nodes[node].sysctls.get("net/ipv4/tcp_congestion_control", "") for node in nodes}
     for process in lab.run:
-        if PurePosixPath(process.argv[0]).name == "iperf3":
+        if process.on in nodes and PurePosixPath(process.argv[0]).name == "iperf3":
             chosen |= {name for flag, name in pairwise(process.argv) if flag in ("-C", "--congestion")}
     return [f"tcp_{name}" for name in sorted(chosen - {"", *BUILT_IN_CONGESTION_CONTROLS})]

@@ -93,6 +93,13 @@ class Interface(Part):
     neighbours: list[Neighbour]
     egress: Egress
     """What it does to packets that leave by it, at the start."""
+    wire_delay_ns: Nanoseconds
+    """What a wire to another guest then delays them by; 0 within a guest."""
+
+    @property
+    def delay_ns(self) -> int:
+        """The mean delay of its direction of the link, at the start."""
+        return self.egress.delay_ns + self.wire_delay_ns
 
 
 class Hop(Part):
@@ -192,6 +199,8 @@ class Wire(Part):
     ends: tuple[WireEnd, WireEnd]
     """In the order of the link's ends."""
     delays_ns: tuple[Nanoseconds, Nanoseconds]
+    mtu: int
+    """The largest packet in bytes."""
     ring_bytes: tuple[int, int]
     """Room for what is under way."""
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import Port, segments
-from dilaton.plan import addresses, guests, kinds
+from dilaton.plan import addresses, kinds
 from dilaton.plan.addresses import NamedAddress, ip, plan_addresses
-from dilaton.plan.changes import states_of_links
-from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbour, Node, Process
+from dilaton.plan.changes import State, states_of_links
+from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbour, Node, Process, Wire
 from dilaton.plan.paths import Paths
+from dilaton.plan.placement import place
 from dilaton.plan.routes import Routes
+from dilaton.plan.wires import lookahead_ns, take_over, wires
 
 TRANSIT_DEGREE_MIN = 2
 """Nodes of no kind with so many links are routers."""
@@ -29,15 +31,23 @@ SYSCTLS = {
 class Network:
     """The network of a lab whose links have two ends."""
 
-    def __init__(self, lab: Lab) -> None:
-        """Plans addresses and routes.
+    def __init__(self, lab: Lab, cores: int) -> None:
+        """Plans guests, addresses and routes.
+
+        Args:
+            lab: What to plan.
+            cores: Of the host, over which `guests: auto` divides.
 
         Raises:
-            LabError: a pool is too small, or there is too much of something.
+            LabError: a pool is too small, there is too much of something, or guests cannot be apart as asked for.
         """
         self.lab = lab
-        self.states = states_of_links(lab)
+        self.whole_states = states_of_links(lab)
         """What each link is in the course of time."""
+        lookaheads_ns = [min(lookahead_ns(of_link, 0), lookahead_ns(of_link, 1)) for of_link in self.whole_states]
+        self.placement = place(lab, lookaheads_ns, cores)
+        self.states, self.delays_ns = self._take_apart()
+        """What the ends of each link do in the course of time, and the delays of those that are wires."""
         self._numbers = {name: number for number, name in enumerate(lab.nodes)}
         self._ports: dict[str, list[Port]] = {name: [] for name in lab.nodes}
         """All interfaces of each node, in the order of links."""
@@ -78,10 +88,23 @@ class Network:
             for port in segment.ports
         }
 
-    @property
-    def modules(self) -> list[str]:
-        """Kernel modules that the kinds of nodes need."""
-        return list(dict.fromkeys(module for recipe in self._recipes.values() for module in recipe.modules))
+    def _take_apart(self) -> tuple[list[list[State]], dict[int, tuple[int, int]]]:
+        of_node = self.placement.of_node
+        rest, delays_ns = list(self.whole_states), dict[int, tuple[int, int]]()
+        for number, link in enumerate(self.lab.links):
+            a, b = (of_node[end.node] for end in link.endpoints)
+            if a != b:
+                rest[number], delays_ns[number] = take_over(self.whole_states[number])
+        return rest, delays_ns
+
+    def wires(self) -> list[Wire]:
+        """The wires between guests."""
+        return wires(self.placement.guests, self.placement.of_node, self.lab.links, self.whole_states, self.delays_ns)
+
+    def modules(self, guest: str) -> list[str]:
+        """Kernel modules that the kinds of a guest's nodes need."""
+        recipes = [recipe for name, recipe in self._recipes.items() if self.placement.of_node[name] == guest]
+        return list(dict.fromkeys(module for recipe in recipes for module in recipe.modules))
 
     def nodes(self) -> list[Node]:
         """The nodes of the plan."""
@@ -99,7 +122,7 @@ class Network:
         }
         return Node(
             name=name,
-            guest=guests.GUEST,
+            guest=self.placement.of_node[name],
             image=Image(kind=written.image),
             interfaces=interfaces,
             bridge=parts.bridge,
@@ -176,6 +199,7 @@ class Network:
                 if other
             ],
             egress=self.states[port.link][0].egress[port.side],
+            wire_delay_ns=self.delays_ns.get(port.link, (0, 0))[port.side],
         )
 
     def links(self) -> list[Link]:

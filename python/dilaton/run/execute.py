@@ -43,10 +43,11 @@ from dilaton.run.control import Handler, Request, Result
 from dilaton.run.directory import RunDir, replace_file
 from dilaton.run.fidelity import Tally, together
 from dilaton.run.link_control import LinkControl
-from dilaton.run.model import ClockChange, Fidelity, GuestFidelity
+from dilaton.run.model import ClockChange, Fidelity, GuestFidelity, WaitRecord
 from dilaton.run.observation import NOTHING_BESIDE
 from dilaton.run.record import Record, State
 from dilaton.run.status import status
+from dilaton.run.wires import check_traffic, waits_of
 
 Awaited = TypeVar("Awaited")
 
@@ -115,6 +116,7 @@ class _Progress:
     guest_kernel: str = ""
     fidelity: Fidelity | None = None
     guests: list[GuestFidelity] = field(default_factory=list)
+    waits: list[WaitRecord] = field(default_factory=list)
     tdf_trace: list[ClockChange] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -247,6 +249,9 @@ class _Run:
         self.so_far.guests = tally.seen()
         adaptation = self.watch.summary() if self.watch else None
         self.so_far.fidelity = together(self.so_far.guests, self.so_far.tdf_trace, adaptation)
+        if guests.wire is not None:
+            check_traffic(self.plan, guests.wire)
+            self.so_far.waits = waits_of(guests.wire)
         self.enter("collecting")
         await guests.halt()
         self.judge(finished)

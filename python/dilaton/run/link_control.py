@@ -144,7 +144,8 @@ class LinkControl:
     def _check_memory(self, number: int, after: SteeredLink, guest: Guest) -> None:
         states = states_of_links(self._lab)
         states[number] = [*states[number], *after.course.states]
-        need = memory_bytes(self._lab, states)
+        nodes = {node for node, name in self._guest_of.items() if name == guest.name}
+        need = memory_bytes(self._lab, states, nodes, is_alone=len(self._plan.guests) == 1)
         if need > guest.memory_bytes:
             raise ControlError(
                 f"{after.link.name}: what could then be under way takes a guest of {units.format_size(need)}, and this "

@@ -183,6 +183,23 @@ class VerdictRecord(Part):
     """The worst first; none when valid."""
 
 
+class WaitRecord(Part):
+    """What it cost a guest to keep to the others' virtual time."""
+
+    windows: int
+    """Times that it was let run on."""
+    waits: int
+    """Times that it had to wait for that."""
+    waited_host_s: float
+    agreements: int
+    """Times that it agreed with the others how far they may run."""
+    wakes: int
+    """Times that it woke one of them."""
+    frames_sent: int
+    frames_received: int
+    """By its wires, those of the agents included."""
+
+
 class GuestRecord(Part):
     """A dilated kernel."""
 
@@ -193,6 +210,8 @@ class GuestRecord(Part):
     """Its own at the start."""
     fidelity: GuestFidelity | None = None
     """None as long as the run has not ended by itself."""
+    waits: WaitRecord | None = None
+    """None for the only guest of a run."""
 
 
 class Record(Part):

@@ -34,6 +34,7 @@ from dilaton.run.model import (
     State,
     Time,
     VerdictRecord,
+    WaitRecord,
 )
 from dilaton.run.observation import Seen, seen_of
 from dilaton.run.outputs import read_output
@@ -88,6 +89,10 @@ class Progress(Protocol):
         """How well each guest kept it, in the order of the plan; empty as long as it is not over."""
 
     @property
+    def waits(self) -> Sequence[WaitRecord]:
+        """What it cost each guest to keep to the others' time; empty when there is one, or it is not over."""
+
+    @property
     def events(self) -> Sequence[Mapping[str, Any]]:
         """What happened, as in `events.jsonl`."""
 
@@ -104,6 +109,7 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
     reader = (lambda path: read_output(run_dir / path)) if is_over else None
     processes = processes_from_events(plan, progress.events, reader)
     fidelities: Sequence[GuestFidelity | None] = progress.guests or [None] * len(plan.guests)
+    waits_of: Sequence[WaitRecord | None] = progress.waits or [None] * len(plan.guests)
     return Record(
         lab=plan.lab,
         state=progress.state,
@@ -123,9 +129,13 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
         verdict=_verdict(plan, progress, run_dir),
         guests=[
             GuestRecord(
-                name=guest.name, memory_bytes=guest.memory_bytes, tdf=_number(guest.tdf.ratio), fidelity=fidelity
+                name=guest.name,
+                memory_bytes=guest.memory_bytes,
+                tdf=_number(guest.tdf.ratio),
+                fidelity=fidelity,
+                waits=waits,
             )
-            for guest, fidelity in zip(plan.guests, fidelities, strict=True)
+            for guest, fidelity, waits in zip(plan.guests, fidelities, waits_of, strict=True)
         ],
         processes=processes,
         checks=evaluate_checks(plan, processes) if is_over and progress.events else [],

@@ -13,7 +13,7 @@ from dilaton.lab.expect import METRICS
 from dilaton.lab.impairments import Chance, Delay, GilbertElliott, Loss, Queue, Reorder, StateLoss, Trace
 from dilaton.lab.links import Change, Direction, Link
 from dilaton.lab.measure import Capture, Measure
-from dilaton.lab.model import Auto, Lab, Node, Process, Ready, Time
+from dilaton.lab.model import Auto, Guest, Lab, Node, Process, Ready, Time
 from dilaton.lab.part import Part
 from dilaton.lab.routing import Routing
 
@@ -34,7 +34,7 @@ def test_every_example_is_a_good_lab(text: str) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        *(Lab, Time, Auto, Node, Process, Ready, Routing, Addressing, PointToPointPool, Measure, Capture),
+        *(Lab, Time, Auto, Node, Guest, Process, Ready, Routing, Addressing, PointToPointPool, Measure, Capture),
         *(Link, Direction, Change, Queue, Trace, Delay, Loss, GilbertElliott, StateLoss, Chance, Reorder),
     ],
 )

@@ -14,7 +14,7 @@ from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
 from dilaton.run import record as records
-from dilaton.run.model import Fidelity, GuestFidelity, State
+from dilaton.run.model import Fidelity, GuestFidelity, State, WaitRecord
 
 IN, OUT = 1, 2
 SYN, ACK = 2, 16
@@ -220,6 +220,7 @@ class Progress:
     guest_kernel: str = "6.1"
     fidelity: Fidelity | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
+    waits: list[WaitRecord] = field(default_factory=list)
 
     @property
     def guests(self) -> list[GuestFidelity]:

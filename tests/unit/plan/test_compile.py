@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from dilaton.lab import Lab, load, loads
-from dilaton.plan.changes import states_of_links
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.plan.guests import MEMORY_MAX, MIB, memory_bytes
+from dilaton.plan.guests import MEMORY_MAX, MIB
 from dilaton.plan.model import Plan, Process
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -92,7 +91,7 @@ def test_congestion_controls_that_nodes_choose_are_loaded() -> None:
 
 
 def memory(written: Lab) -> int:
-    return memory_bytes(written, states_of_links(written))
+    return compile_plan(written).guests[0].memory_bytes
 
 
 def test_memory_grows_with_nodes_and_with_what_is_under_way_and_is_bounded() -> None:

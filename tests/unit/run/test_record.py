@@ -14,7 +14,7 @@ import pytest
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run import record as records
-from dilaton.run.model import Fidelity, GuestFidelity, LatenessRecord, State
+from dilaton.run.model import Fidelity, GuestFidelity, LatenessRecord, State, WaitRecord
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 from dilaton.run.schema import schema_text
@@ -53,6 +53,7 @@ class Progress:
     guest_kernel: str = "6.1"
     fidelity: Fidelity | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
+    waits: list[WaitRecord] = field(default_factory=list)
 
     @property
     def guests(self) -> list[GuestFidelity]:

@@ -1,0 +1,116 @@
+"""Links between guests: what of them the wire does, and what stays with the interface that sends.
+
+A wire delays every frame by the same time, exactly. So it takes over the part of a direction's delay that every packet
+has in every state of the link; whatever varies, and rate, loss and queue, stay where they are for links within a guest.
+The order of the two, first the queue and then the wire, is the other way round than there (`plan/links.py`), and makes
+no difference for the same reason. What is left of the delay is in front of the queue, as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dilaton.lab.links import Link
+from dilaton.plan.changes import State
+from dilaton.plan.model import Wire, WireEnd
+from dilaton.plan.queues import ORPHANING_RATE_BIT_PER_S, Egress, Netem
+
+TABLE_REACH = 4
+"""The furthest that a distribution table goes, in jitters: 32768/8192 (net/sched/sch_netem.c)."""
+
+RING_BYTES_MIN = 4 << 20
+RING_BYTES_FAST = 64 << 20
+"""Room for a direction without a rate, as for a burst of any sender."""
+
+RING_SHARE = 1.25
+"""Of what the link holds, for the headers of records and frames of less than the largest size."""
+
+CONTROL_DELAY_NS = 10_000_000
+"""Of the wires between agents. As long as that takes, guests without links to each other may run apart."""
+
+CONTROL_RING_BYTES = 1 << 20
+CONTROL_MTU = 1500
+
+
+def lookahead_ns(states: Sequence[State], side: int) -> int:
+    """The delay that every packet has that leaves a link's end `side`, in every state; 0 for none."""
+    return min(_constant_ns(state.egress[side]) for state in states)
+
+
+def _constant_ns(egress: Egress) -> int:
+    # What follows a trace leaves at instants of its own; what is reordered is not delayed at all.
+    netem = egress.qdiscs[0] if egress.qdiscs and egress.delivery is None else None
+    if not isinstance(netem, Netem) or netem.reorder:
+        return 0
+    reach = TABLE_REACH if netem.table else 1
+    return max(0, netem.delay_ns - reach * netem.jitter_ns)
+
+
+def take_over(states: Sequence[State]) -> tuple[list[State], tuple[int, int]]:
+    """What is left of a link's states when a wire takes over what it can, and the delays of that wire."""
+    delays = (lookahead_ns(states, 0), lookahead_ns(states, 1))
+    rest = [
+        State(state.at_ns, (_without(state.egress[0], delays[0]), _without(state.egress[1], delays[1])))
+        for state in states
+    ]
+    return rest, delays
+
+
+def _without(egress: Egress, delay_ns: int) -> Egress:
+    netem, *others = egress.qdiscs
+    assert isinstance(netem, Netem), "a direction with a constant delay begins with a netem"
+    left_ns = netem.delay_ns - delay_ns
+    hides = bool(others) and not left_ns and not netem.jitter_ns
+    rate = ORPHANING_RATE_BIT_PER_S if hides else netem.rate_bit_per_s
+    first = netem.model_copy(update={"delay_ns": left_ns, "rate_bit_per_s": rate})
+    return egress.model_copy(update={"qdiscs": [first, *others]})
+
+
+def wires(
+    guests: Sequence[str],
+    of_node: Mapping[str, str],
+    links: Sequence[Link],
+    before: Sequence[Sequence[State]],
+    delays_ns: Mapping[int, tuple[int, int]],
+) -> list[Wire]:
+    """The wires of a lab: those of links between guests, then those of the agents, a star around the first guest.
+
+    Guests without any link between them have none, and know nothing of each other.
+
+    Args:
+        guests: In their order.
+        of_node: The guest of each node.
+        links: All links.
+        before: What each of them is, before its wire took over its part.
+        delays_ns: Of the wires, by the positions of their links.
+    """
+    if not delays_ns:
+        return []
+    counts = dict.fromkeys(guests, 0)
+
+    def end(guest: str) -> WireEnd:
+        counts[guest] += 1
+        return WireEnd(guest=guest, device=f"vec{counts[guest] - 1}")
+
+    found = []
+    for number, delays in delays_ns.items():
+        link = links[number]
+        a, b = (end(of_node[each.node]) for each in link.endpoints)
+        sizes = (_ring_bytes(before[number], 0, delays), _ring_bytes(before[number], 1, delays))
+        found.append(Wire(link=link.name, ends=(a, b), delays_ns=delays, mtu=link.mtu, ring_bytes=sizes))
+    hub, *spokes = guests
+    for spoke in spokes:
+        delays = (CONTROL_DELAY_NS, CONTROL_DELAY_NS)
+        sizes = (CONTROL_RING_BYTES, CONTROL_RING_BYTES)
+        ends = (end(hub), end(spoke))
+        found.append(Wire(link=None, ends=ends, delays_ns=delays, mtu=CONTROL_MTU, ring_bytes=sizes))
+    return found
+
+
+def _ring_bytes(states: Sequence[State], side: int, delays_ns: tuple[int, int]) -> int:
+    """What can be on the wire, as the receiver may be behind the sender by the delay of the way back."""
+    rates = [state.egress[side].rate_bit_per_s for state in states]
+    if None in rates:
+        return RING_BYTES_FAST
+    fastest = max(rate for rate in rates if rate is not None)
+    return int(fastest * sum(delays_ns) / 8e9 * RING_SHARE) + RING_BYTES_MIN

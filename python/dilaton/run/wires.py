@@ -1,0 +1,44 @@
+"""What the wires between the guests of a run have carried: held against what they promise, and kept for the record."""
+
+from __future__ import annotations
+
+from dilaton.host.errors import GuestError
+from dilaton.host.wire import Wire
+from dilaton.plan.model import Plan
+from dilaton.run.model import WaitRecord
+
+
+def check_traffic(plan: Plan, wire: Wire) -> None:
+    """Makes sure that every frame of the run has arrived at its instant and in its order, or is still under way.
+
+    Raises:
+        GuestError: a frame has not; the results of the run are then worth nothing.
+    """
+    for number in range(len(wire.ways)):
+        seen = wire.traffic(number)
+        lost = seen.sent < seen.received + seen.not_received
+        if seen.late or seen.disordered or lost:
+            planned = plan.wires[number // 2]
+            raise GuestError(
+                f"the wire of {planned.link or 'the agents'} broke its promise: {seen.late} frames were late, "
+                f"{seen.disordered} out of order, {seen.received} of {seen.sent} received; this is a fault of Dilaton's"
+            )
+
+
+def waits_of(wire: Wire) -> list[WaitRecord]:
+    """What it cost each guest to keep to the others' time."""
+    return [_waits(wire, guest) for guest in range(wire.guests)]
+
+
+def _waits(wire: Wire, guest: int) -> WaitRecord:
+    counted = wire.counters(guest)
+    traffic = [(way, wire.traffic(number)) for number, way in enumerate(wire.ways)]
+    return WaitRecord(
+        windows=counted["windows"],
+        waits=counted["waits"],
+        waited_host_s=counted["waited_host_ns"] / 1e9,
+        agreements=counted["agreements"],
+        wakes=counted["wakes"],
+        frames_sent=sum(seen.sent for way, seen in traffic if way.sender == guest),
+        frames_received=sum(seen.received for way, seen in traffic if way.receiver == guest),
+    )

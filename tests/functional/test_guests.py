@@ -1,0 +1,123 @@
+"""Labs over several guests: what they measure does not show how many there are, and runs are one run all the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dilaton.run.control import Client
+from tests.conftest import Outcome, RunLab, command_line, environment
+from tests.functional.test_repeatable import left
+from tests.host.processes import descendants, name_of
+
+APART = """
+name: apart
+time: {tdf: 2}
+guests: per-node
+nodes: {a: {}, b: {}, c: {}}
+run:
+  - {on: a, name: ping, exec: ping -i 1 -c 100000 localhost}
+  - {on: b, name: wait, exec: sleep 100000}
+  - {on: c, name: sleep, exec: sleep 100000}
+"""
+
+PARTS = """
+name: parts
+time: {drive: DRIVE, tdf: 10}
+guests: GUESTS
+nodes: {a: {}, b: {}, c: {}, d: {}}
+links:
+  - {endpoints: [a, b], rate: 100Mbit, delay: 5ms}
+  - {endpoints: [c, d], rate: 20Mbit, delay: 10ms, queue: {limit: 20}}
+run:
+  - {on: a, name: ping, exec: ping -c 5 -i 0.2 b}
+  - {on: d, name: server, exec: iperf3 -s, background: true, ready: {tcp: 5201}}
+  - {on: c, name: bulk, exec: iperf3 -c d -t 2 -J, after: server}
+"""
+
+
+def parts(guests: str, drive: str = "work") -> str:
+    return PARTS.replace("GUESTS", guests).replace("DRIVE", drive)
+
+
+@pytest.mark.parametrize("guests", ["1", "2"])
+def test_what_is_measured_does_not_show_how_many_guests_there_are(run_lab: RunLab, guests: str) -> None:
+    outcome = run_lab(parts(guests))
+    assert outcome.status == 0
+    assert len(outcome.record["guests"]) == int(guests)
+    assert all(guest["fidelity"]["timers"] > 0 for guest in outcome.record["guests"])
+    # Serialisation of 98 bytes there and back.
+    assert outcome.process("ping")["result"]["rtt"]["min"] == pytest.approx(0.010016, abs=20e-6)
+    assert outcome.process("bulk")["result"]["throughput"] == pytest.approx(20e6 * 1448 / 1514, rel=0.03)
+
+
+def test_with_several_guests_too_the_same_seed_gives_the_same_run(run_lab: RunLab) -> None:
+    first = left(run_lab(parts("2", "event")))
+    assert len(first) > 6
+    assert left(run_lab(parts("2", "event"))) == first
+
+
+def test_events_are_in_the_order_of_their_instants(run_lab: RunLab) -> None:
+    instants = [event["t_ns"] for event in run_lab(parts("2")).events]
+    assert instants == sorted(instants)
+
+
+@pytest.fixture
+def going(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A run of three guests, held at 2 s, and its directory."""
+    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
+    lab.write_text(APART)
+    command = command_line("run", lab, "--out", out, "--hold-at", "2s")
+    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if "clock held" in line:
+                break
+        yield process, out
+        if process.poll() is None:
+            process.terminate()
+        process.stderr.read()
+
+
+def kernels(process: subprocess.Popen[str]) -> dict[str, int]:
+    """The kernels' processes by the names of their guests."""
+    found: dict[str, int] = {}
+    for pid in descendants(process.pid):
+        if name_of(pid) == "linux.uml":
+            console = Path(os.readlink(f"/proc/{pid}/fd/1")).name.removesuffix(".log")
+            found.setdefault(console, pid)
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_guest_that_is_lost_ends_the_run_and_is_named(
+    going: tuple[subprocess.Popen[str], Path], how: signal.Signals
+) -> None:
+    process, out = going
+    assert set(kernels(process)) == {"a", "b", "c"}
+    os.kill(kernels(process)["b"], how)
+    assert process.wait(timeout=30) == 1
+    outcome = Outcome(1, "", out)
+    assert outcome.record["state"] == "failed"
+    assert "guest b" in outcome.record["reason"]
+    assert outcome.record["reason"].endswith("at 2.000000 virtual seconds")
+
+
+def test_all_guests_are_held_and_stepped_as_one(going: tuple[subprocess.Popen[str], Path]) -> None:
+    _, out = going
+    with Client(out) as client:
+        assert client.request("clock.show")["virtual_s"] == 2.0
+        stepped = client.request("clock.step")["virtual_s"]
+        assert stepped > 2.0
+        assert client.request("clock.until", at="7.25s")["virtual_s"] == 7.25
+        client.request("clock.release")
+        held = client.request("clock.hold")
+        assert held["held"]
+        assert client.request("clock.show")["virtual_s"] == held["virtual_s"]
+        assert client.request("clock.tdf", tdf="4")["tdf"] == 4
+        client.request("stop")
