@@ -163,7 +163,7 @@ impl Schedule {
                     process: process.clone(),
                     after: process.after.iter().map(place).collect::<Result<_, _>>()?,
                     state: if is_elsewhere(&process.node) {
-                        State::Elsewhere(if plan.wires.is_empty() { Standing::UNKNOWN } else { Standing::AT_FIRST })
+                        State::Elsewhere(Standing::AT_FIRST)
                     } else {
                         State::Waiting
                     },
@@ -180,7 +180,7 @@ impl Schedule {
             now_ns: i64::MIN,
             failure: None,
             actions: Vec::new(),
-            has_others: !plan.wires.is_empty(),
+            has_others: plan.guests.len() > 1,
         })
     }
 

@@ -188,8 +188,9 @@ fn adopt(page: &ClockPage, guest: &Guest, now: VirtualInstant) {
 /// `mask` must point to a signal mask.
 pub unsafe fn pass(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
     let Some(guest) = bound_guest() else { return true };
-    let next_ns = run_ns(VirtualInstant::from_ns(keeper::next_ns()));
-    let next_ns = if keeper::next_ns() == NEVER { NEVER } else { next_ns };
+    // At its end it stands whatever is next, and whatever the others do.
+    let next_ns = keeper::next_ns().min(keeper::end_ns());
+    let next_ns = if next_ns == NEVER { NEVER } else { run_ns(VirtualInstant::from_ns(next_ns)) };
     let mut may_run = guest.pass(next_ns);
     if !may_run {
         DISTURBED.store(false, Relaxed);

@@ -128,6 +128,11 @@ pub fn look(page: &ClockPage) -> VirtualInstant {
     now
 }
 
+/// The last instant that the host lets the clock reach.
+pub fn end_ns() -> u64 {
+    read(&|clock| clock.end()).as_ns()
+}
+
 /// What is next in this guest: its timer's deadline, or an arrival.
 pub fn next_ns() -> u64 {
     DEADLINE_NS.load(Relaxed).min(tap::arrival_ns())

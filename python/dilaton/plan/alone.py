@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dilaton.plan.guests import GUEST, MODULES
+from dilaton.plan.guests import MODULES
 from dilaton.plan.model import Bind, Guest, HostsEntry, Image, Measure, Node, Plan, Time
 from dilaton.plan.schedule import GRACE_NS
+
+GUEST = "guest0"
 
 NODE = "exec"
 """Its name, and so its host name."""

@@ -24,10 +24,10 @@ def compile(lab: Lab, cores: int = 1) -> Plan:
             named like the daemon of a node; or its guests cannot be apart as it says.
     """
     network = Network(without_lans(lab), cores)
-    nodes = network.nodes()
     wires = network.wires()
-    if not wires:
-        schedule.check_apart(network.lab, network.placement.of_node)
+    if wires and lab.time.drive == "event":
+        raise lab_error("guests", "on the event drive a lab has one guest; use the work drive, or guests: 1")
+    nodes = network.nodes()
     time = pace.time(lab.time, nodes)
     return Plan(
         lab=lab.name,

@@ -46,6 +46,10 @@ TCP_MEMORY_SHARES = (4, 3, 2)
 """TCP's three marks (at ease, under pressure, refusing) as fractions 1/n of the guest's memory. The defaults are about
 a twentieth, one machine's worth; a guest is many machines, and a receiver out of memory drops what no queue dropped."""
 
+RECEIVE_BUFFERS, SEND_BUFFERS = "4096 131072 6291456", "4096 16384 4194304"
+"""What Linux gives a TCP connection, in bytes, on a machine with 1 GiB or more. By itself a kernel with less gives it
+less, and a flow would be as fast as its guest is large."""
+
 NEIGHBOURS_MAX = 1 << 20
 """Resolved neighbours of all nodes together, whose table the kernel keeps as one; the default is 1,024."""
 
@@ -120,6 +124,8 @@ def _sysctls(memory: int) -> dict[str, str]:
     return {
         "net/core/netdev_max_backlog": str(BACKLOG_PACKETS),
         "net/ipv4/tcp_mem": marks,
+        "net/ipv4/tcp_rmem": RECEIVE_BUFFERS,
+        "net/ipv4/tcp_wmem": SEND_BUFFERS,
         "net/ipv4/udp_mem": marks,
         "net/ipv4/neigh/default/gc_thresh3": str(NEIGHBOURS_MAX),
     }

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dilaton.lab import model as lab
-from dilaton.lab.errors import field_name
 from dilaton.lab.model import READY_TIMEOUT_NS
-from dilaton.plan.errors import lab_error
 from dilaton.plan.model import Process, Ready, ReadyDelay, ReadyOutput, ReadyTcp
 
 GRACE_NS = 10**9
@@ -19,21 +15,6 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def environment(node: str) -> dict[str, str]:
     """The environment that every process of a node has."""
     return {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "HOSTNAME": node}
-
-
-def check_apart(written: lab.Lab, guest_of: Mapping[str, str]) -> None:
-    """Makes sure that no process waits for one in another guest, where guests know nothing of each other.
-
-    Raises:
-        LabError: One does.
-    """
-    of_process = {process.name: guest_of[process.on] for process in written.run}
-    for number, process in enumerate(written.run):
-        for other in process.after:
-            here, there = of_process[process.name], of_process[other]
-            if here != there:
-                message = f"{other} is in guest {there}, of which guest {here} knows nothing: no link is between guests"
-                raise lab_error(field_name(("run", number, "after")), message)
 
 
 def process(written: lab.Process) -> Process:

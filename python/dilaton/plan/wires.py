@@ -75,8 +75,6 @@ def wires(
 ) -> list[Wire]:
     """The wires of a lab: those of links between guests, then those of the agents, a star around the first guest.
 
-    Guests without any link between them have none, and know nothing of each other.
-
     Args:
         guests: In their order.
         of_node: The guest of each node.
@@ -84,8 +82,6 @@ def wires(
         before: What each of them is, before its wire took over its part.
         delays_ns: Of the wires, by the positions of their links.
     """
-    if not delays_ns:
-        return []
     counts = dict.fromkeys(guests, 0)
 
     def end(guest: str) -> WireEnd:

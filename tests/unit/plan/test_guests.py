@@ -154,11 +154,14 @@ def test_the_speed_of_a_nodes_cpu_is_the_tdf_of_its_guest() -> None:
     [
         ({}, "nodes.a.cpu: a CPU of its own needs a guest of its own, and a shares one with b"),
         ({"guests": "per-node", "time": {"drive": "wall"}}, "on the wall drive clocks of different TDFs"),
-        ({"guests": "per-node", "time": {"drive": "event"}}, "on the event drive CPUs take no time"),
     ],
 )
 def test_a_cpu_that_no_guest_can_give_is_refused(fields: dict[str, Any], why: str) -> None:
     assert why in refused(nodes={"a": {"cpu": 2}, "b": {}}, **fields)
+
+
+def test_a_cpu_of_a_node_alone_is_refused_where_cpus_take_no_time() -> None:
+    assert "on the event drive CPUs take no time" in refused(nodes={"a": {"cpu": 2}}, time={"drive": "event"})
 
 
 def test_named_guests_have_their_own_tdf_and_memory() -> None:
@@ -170,12 +173,6 @@ def test_named_guests_have_their_own_tdf_and_memory() -> None:
     )
 
 
-def test_guests_without_a_link_between_them_know_nothing_of_each_other() -> None:
-    run = [{"on": "a", "exec": "true", "name": "first"}, {"on": "b", "exec": "true", "after": "first"}]
-    assert plan(guests="per-node", run=run[:1]).wires == []
-    assert "run[1].after: first is in guest a, of which guest b knows nothing" in refused(guests="per-node", run=run)
-
-
 def test_agents_hear_of_each_other_by_a_star_around_the_first_guest() -> None:
     found = plan(
         guests="per-node", nodes={name: {} for name in "abcd"}, links=[{"endpoints": "c -- d", "delay": "1ms"}]
@@ -184,3 +181,9 @@ def test_agents_hear_of_each_other_by_a_star_around_the_first_guest() -> None:
     assert ends == [["a", "b"], ["a", "c"], ["a", "d"]]
     devices = [end.device for wire in found.wires for end in wire.ends if end.guest == "a"]
     assert devices == ["vec0", "vec1", "vec2"]
+
+
+def test_the_event_drive_has_one_guest() -> None:
+    assert "guests: on the event drive a lab has one guest" in refused(
+        guests="per-node", links=[DELAYED], time={"drive": "event"}
+    )

@@ -53,8 +53,6 @@ pub struct Standing {
 impl Standing {
     /// Before anything was told.
     pub const AT_FIRST: Self = Self { milestone: Milestone::Pending, is_final: false, skipped: false };
-    /// Of a process that nothing will ever be told of: nobody here waits for it.
-    pub const UNKNOWN: Self = Self { milestone: Milestone::Pending, is_final: true, skipped: false };
 }
 
 /// That we are ending a process, and when patience ends.
