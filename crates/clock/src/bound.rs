@@ -118,8 +118,10 @@ pub fn tell(page: &ClockPage) -> bool {
     if now.as_ns() < tell_at_ns() {
         return true;
     }
-    delivery::exclusively(|| guest.tell(run_ns(now)));
-    adopt(page, guest, now);
+    delivery::exclusively(|| {
+        guest.tell(run_ns(now));
+        adopt(page, guest, now);
+    });
     now.as_ns() < LAST_NS.load(Relaxed)
 }
 
@@ -132,22 +134,24 @@ pub fn tell_and_wait(page: &ClockPage) {
 }
 
 /// Waits in the middle of the instant `at_ns` of the run until it may be left. What the drive does meanwhile is not the
-/// guest's.
+/// guest's. So no handler of the kernel's may run meanwhile: it would see the clock go on, and then step back.
 fn stand(page: &ClockPage, guest: &Guest, at_ns: u64) {
-    let mut begin = keeper::drive_ns();
-    if !delivery::exclusively(|| guest.go_on(at_ns)) {
-        waiting(guest, |watched| {
-            if keeper::has_command(page) {
-                keeper::waited(page, keeper::drive_ns() - begin);
-                keeper::heed_host(page);
-                begin = keeper::drive_ns();
-            }
-            guest.sleep(watched, Some(LOOK_NS));
-            true
-        });
-    }
-    keeper::waited(page, keeper::drive_ns() - begin);
-    adopt(page, guest, keeper::look(page));
+    delivery::exclusively(|| {
+        let mut begin = keeper::drive_ns();
+        if !guest.go_on(at_ns) {
+            waiting(guest, |watched| {
+                if keeper::has_command(page) {
+                    keeper::waited(page, keeper::drive_ns() - begin);
+                    keeper::heed_host(page);
+                    begin = keeper::drive_ns();
+                }
+                guest.sleep(watched, Some(LOOK_NS));
+                true
+            });
+        }
+        keeper::waited(page, keeper::drive_ns() - begin);
+        adopt(page, guest, keeper::look(page));
+    });
 }
 
 /// Waits until the guest may run, or `sleep` gives up; tells which. Looks for a while before it sleeps, since waking
