@@ -37,7 +37,7 @@ TRAFFIC_COUNTERS = (
     "frames_late",
     "frames_disordered",
 )
-"""In the order of `Traffic`."""
+"""In the order of `Traffic`, which has the bytes under way behind them."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class Way:
 class Traffic:
     """What one way has carried: counters of the run so far.
 
-    Frames under way are those sent and neither received nor not received. `late` and `disordered` break what the wire
-    promises, and are 0 in every run.
+    Frames under way are those sent and neither received nor not received, `bytes_under_way` what they take in the ring.
+    `late`, `disordered` and `lost` break what the wire promises, and are 0 in every run.
     """
 
     sent: int
@@ -127,6 +127,13 @@ class Traffic:
     not_received: int
     late: int
     disordered: int
+    bytes_under_way: int
+
+    @property
+    def lost(self) -> int:
+        """Frames that are nowhere; those on the way between others are found when the next one is `disordered`."""
+        missing = self.sent - self.received - self.not_received
+        return abs(missing) if missing < 0 or not self.bytes_under_way else 0
 
 
 class Wire:
@@ -195,7 +202,8 @@ class Wire:
 
     def traffic(self, way: int) -> Traffic:
         """What a way has carried."""
-        return Traffic(*(self._read("way", way, name) for name in TRAFFIC_COUNTERS))
+        counters = [self._read("way", way, name) for name in TRAFFIC_COUNTERS]
+        return Traffic(*counters, *[self._read("way", way, "head") - self._read("way", way, "tail")])
 
     def full_way(self) -> int | None:
         """The way whose ring was full, upon which its sender has ended itself; None if none was."""

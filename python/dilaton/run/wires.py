@@ -16,12 +16,11 @@ def check_traffic(plan: Plan, wire: Wire) -> None:
     """
     for number in range(len(wire.ways)):
         seen = wire.traffic(number)
-        lost = seen.sent < seen.received + seen.not_received
-        if seen.late or seen.disordered or lost:
+        if seen.late or seen.disordered or seen.lost:
             planned = plan.wires[number // 2]
             raise GuestError(
                 f"the wire of {planned.link or 'the agents'} broke its promise: {seen.late} frames were late, "
-                f"{seen.disordered} out of order, {seen.received} of {seen.sent} received; this is a fault of Dilaton's"
+                f"{seen.disordered} out of order, {seen.lost} lost, of {seen.sent}; this is a fault of Dilaton's"
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -56,7 +57,7 @@ def test_guests_are_bound_by_each_other_once_all_know_their_virtual_zero(wire: W
 
 
 def test_a_new_wire_has_carried_nothing_and_no_ring_was_full(wire: Wire) -> None:
-    assert wire.traffic(1) == Traffic(0, 0, 0, 0, 0, 0, 0, 0)
+    assert wire.traffic(1) == Traffic(0, 0, 0, 0, 0, 0, 0, 0, 0)
     assert set(wire.counters(0).values()) == {0}
     assert wire.full_way() is None
     wire._write("header", 0, "full_way", 1)
@@ -91,3 +92,8 @@ def test_no_detour_is_shorter_than_the_distance(drawn: list[tuple[int, int, int]
 def test_a_way_that_cannot_be_is_refused(sender: int, receiver: int, delay_ns: int, ring_bytes: int) -> None:
     with pytest.raises(ValueError, match="wire"):
         Way(sender, receiver, delay_ns, ring_bytes)
+
+
+def test_a_frame_is_lost_that_was_sent_and_is_nowhere() -> None:
+    under_way = Traffic(5, 0, 0, 2, 0, 1, 0, 0, bytes_under_way=64)
+    assert (under_way.lost, replace(under_way, bytes_under_way=0).lost, replace(under_way, sent=2).lost) == (0, 2, 1)
