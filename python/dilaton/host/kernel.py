@@ -148,7 +148,7 @@ class Kernel:
                 pass_fds=(self.page.fd, self.page.wake_fd, clock_fd, *line_fds, *wire_fds, *file_fds.values()),
                 # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
                 start_new_session=True,
-                preexec_fn=lambda: _settle(self.core_number, parent),
+                preexec_fn=lambda: _settle(self.core_number, None if self.placement.jailed else parent),
             )
 
     def _copied_lines(self) -> list[IO[bytes]]:
@@ -166,12 +166,16 @@ def _memory_file(contents: bytes) -> IO[bytes]:
     return file
 
 
-def _settle(core: int, parent: int) -> None:
-    """Prepares this process, freshly forked by `parent`, to become a kernel, or the jail of one."""
-    # It ends with its parent from here on: a jail sets that up for itself too late for an early end.
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+def _settle(core: int, parent: int | None) -> None:
+    """Prepares this process, freshly forked, to become a kernel that ends with `parent`, or a jail, which does so too.
+
+    A jail must not be ended while it is being made: its first process would be left behind, and nobody there to end it.
+    Where `parent` is gone before it is made, its guest finds that nobody listens, and switches itself off.
+    """
+    if parent is not None:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
     os.sched_setaffinity(0, {core})
     # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
     LIBC.personality(ADDR_NO_RANDOMIZE)
