@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,23 @@ def run_in(directory: Path, lab: str | Path, *arguments: str | Path, wrapper: Se
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     show(command, done)
     return Outcome(done.returncode, done.stdout + done.stderr, out)
+
+
+@contextlib.contextmanager
+def held_run(directory: Path, lab: str, at: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A run of a lab that holds its clock at `at`, once it does, and its directory; it ends with the context."""
+    path, out = directory / "lab.yaml", directory / "run"
+    path.write_text(lab)
+    command = command_line("run", path, "--out", out, "--hold-at", at)
+    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if "clock held" in line:
+                break
+        yield process, out
+        if process.poll() is None:
+            process.terminate()
+        process.stderr.read()
 
 
 RunLab = Callable[..., Outcome]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.run.control import Client, ControlError
-from tests.conftest import Outcome, command_line, dilaton, environment
+from tests.conftest import Outcome, command_line, dilaton, environment, held_run
 
 LAB = """
 name: steered
@@ -25,18 +25,8 @@ run:
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """A run that holds itself at 5 s, and its directory."""
-    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
-    lab.write_text(LAB)
-    command = command_line("run", lab, "--out", out, "--hold-at", "5s")
-    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr
-        for line in process.stderr:
-            if "clock held" in line:
-                break
-        yield process, out
-        if process.poll() is None:
-            process.terminate()
-        process.stderr.read()
+    with held_run(tmp_path, LAB, "5s") as held:
+        yield held
 
 
 def outcome_of(held: tuple[subprocess.Popen[str], Path]) -> Outcome:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.run.control import Client
-from tests.conftest import Outcome, RunLab, command_line, environment
+from tests.conftest import Outcome, RunLab, held_run
 from tests.host.processes import descendants, name_of
 
 CHAIN = """
@@ -86,18 +86,8 @@ def test_events_are_in_the_order_of_their_instants(run_lab: RunLab) -> None:
 @pytest.fixture
 def going(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """A run of three guests, held at 2 s, and its directory."""
-    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
-    lab.write_text(APART)
-    command = command_line("run", lab, "--out", out, "--hold-at", "2s")
-    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr
-        for line in process.stderr:
-            if "clock held" in line:
-                break
-        yield process, out
-        if process.poll() is None:
-            process.terminate()
-        process.stderr.read()
+    with held_run(tmp_path, APART, "2s") as held:
+        yield held
 
 
 def kernels(process: subprocess.Popen[str]) -> dict[str, int]:
