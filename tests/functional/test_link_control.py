@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from dilaton.run.control import Client
-from tests.conftest import Outcome, command_line, dilaton, environment
+from tests.conftest import Outcome, dilaton, held_run
 
 LAB = """
 name: steered-links
@@ -27,17 +26,11 @@ run: [{on: a, name: ping, exec: ping -6 -i 0.1 -c 140 b}]
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """A run whose links were steered at instants at which its clock was held."""
     directory = tmp_path_factory.mktemp("links")
-    lab, out = directory / "lab.yaml", directory / "run"
-    lab.write_text(LAB)
-    command = command_line("run", lab, "--out", out, "--hold-at", "5s")
-    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr
-        for line in process.stderr:
-            if "clock held" in line:
-                break
+    with held_run(directory, LAB, "5s") as (process, out):
         steer(out)
+        assert process.stderr
         terminal = process.stderr.read()
-    return Outcome(process.returncode, terminal, out)
+        return Outcome(process.wait(), terminal, out)
 
 
 def steer(out: Path) -> None:
