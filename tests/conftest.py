@@ -24,6 +24,8 @@ settings.load_profile("dilaton")
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = Path(sys.executable).resolve()
 """For programs in nodes: not the environment's own, which nodes do not see when it is below /tmp."""
+PATIENCE_HOST_S = 60.0
+"""How long a test waits for what is to come at once, on a machine that does much else."""
 
 
 @dataclass
@@ -109,20 +111,31 @@ def run_in(directory: Path, lab: str | Path, *arguments: str | Path, wrapper: Se
 
 
 @contextlib.contextmanager
+def started(*arguments: str | Path, **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """`dilaton` beside the test; where it goes on when the context ends, it is ended. Options are those of `Popen`."""
+    with subprocess.Popen(command_line(*arguments), **({"env": environment()} | options)) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(PATIENCE_HOST_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+
+
+@contextlib.contextmanager
 def held_run(directory: Path, lab: str, at: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """A run of a lab that holds its clock at `at`, once it does, and its directory; it ends with the context."""
     path, out = directory / "lab.yaml", directory / "run"
     path.write_text(lab)
-    command = command_line("run", path, "--out", out, "--hold-at", at)
-    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+    with started("run", path, "--out", out, "--hold-at", at, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         for line in process.stderr:
             if "clock held" in line:
                 break
         yield process, out
-        if process.poll() is None:
-            process.terminate()
-        process.stderr.read()
 
 
 RunLab = Callable[..., Outcome]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.run.control import Client
-from tests.conftest import Outcome, RunLab, command_line, environment
+from tests.conftest import Outcome, RunLab, started
 
 BUFFERS = "{net.ipv4.tcp_rmem: 4096 1048576 67108864, net.ipv4.tcp_wmem: 4096 1048576 67108864}"
 NODES = 8
@@ -55,8 +55,7 @@ def test_a_violation_ends_a_run_that_may_have_none(run_lab: RunLab) -> None:
 def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) -> None:
     lab, out = tmp_path / "lab.yaml", tmp_path / "run"
     lab.write_text(chain("{tdf: auto, auto: {max: 2}, on_violation: hold}", "30M"))
-    command = command_line("run", lab, "--out", out)
-    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+    with started("run", lab, "--out", out, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         line = next(line for line in process.stderr if "out of bounds" in line)
         assert "to go on: dilaton clock" in line
@@ -66,7 +65,7 @@ def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) ->
             client.request("clock.tdf", tdf="30")
             client.request("clock.release")
         process.stderr.read()
-    assert process.returncode == 0
+        assert process.wait() == 0
     outcome = Outcome(process.returncode, "", out)
     assert outcome.record["state"] == "finished"
     assert trace(outcome)[-1] == 30

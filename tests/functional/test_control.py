@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.run.control import Client, ControlError
-from tests.conftest import Outcome, command_line, dilaton, environment, held_run
+from tests.conftest import Outcome, dilaton, environment, held_run, started
 
 LAB = """
 name: steered
@@ -98,10 +98,10 @@ def test_a_wrong_command_is_refused_before_it_reaches_the_clock(
 def test_a_second_who_steers_is_told_and_hold_ends_the_first(tmp_path: Path) -> None:
     lab, out = tmp_path / "lab.yaml", tmp_path / "run"
     lab.write_text(LAB.replace("drive: work", "drive: wall"))
-    with subprocess.Popen(command_line("run", lab, "--out", out), env=environment(), stderr=subprocess.PIPE) as process:
+    with started("run", lab, "--out", out, stderr=subprocess.PIPE) as process:
         assert process.stderr
         process.stderr.readline()  # something has started
-        with subprocess.Popen(command_line("clock", out, "until", "1000s"), env=environment()) as first:
+        with started("clock", out, "until", "1000s") as first:
             with Client(out) as client:
                 while not client.request("clock.show")["steered_by"]:
                     pass
@@ -109,8 +109,6 @@ def test_a_second_who_steers_is_told_and_hold_ends_the_first(tmp_path: Path) -> 
                     client.request("clock.tdf", tdf="10")
                 assert client.request("clock.hold")["held"]
             assert first.wait() == 0
-        process.terminate()
-        process.stderr.read()
 
 
 def test_a_held_run_ends_in_good_order(held: tuple[subprocess.Popen[str], Path]) -> None:

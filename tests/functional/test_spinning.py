@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.conftest import PYTHON, RunLab, command_line, environment
+from tests.conftest import PYTHON, RunLab, started
 
 WAITS_FOR_ITS_THREAD = """
 import threading, time
@@ -37,14 +37,14 @@ def test_time_moves_on_and_the_program_is_named(run_lab: RunLab) -> None:
 
 def test_a_run_that_spins_for_ever_ends_when_it_is_told_to(tmp_path: Path) -> None:
     (tmp_path / "lab.yaml").write_text(lab("while True: pass"))
-    command = command_line("run", tmp_path / "lab.yaml", "--out", tmp_path / "run")
-    run = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    arguments = ("run", tmp_path / "lab.yaml", "--out", tmp_path / "run")
     events = tmp_path / "run/events.jsonl"
-    while not (events.exists() and "spinning" in events.read_text()):
-        assert run.poll() is None
-        time.sleep(0.1)
-    run.send_signal(signal.SIGINT)
-    terminal, _ = run.communicate()
+    with started(*arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        while not (events.exists() and "spinning" in events.read_text()):
+            assert run.poll() is None
+            time.sleep(0.1)
+        run.send_signal(signal.SIGINT)
+        terminal, _ = run.communicate()
     assert run.returncode == 130, terminal
     record = json.loads((tmp_path / "run/run.json").read_text())
     assert (record["state"], record["processes"][0]["outcome"]) == ("aborted", "signalled")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.conftest import command_line, dilaton, environment
+from tests.conftest import dilaton, started
 
 LAB = """
 name: small
@@ -69,14 +69,14 @@ def test_a_directory_of_another_sweep_is_not_taken(swept: Path) -> None:
 
 def test_an_interrupted_sweep_ends_its_runs_in_good_order(tmp_path: Path) -> None:
     (tmp_path / "lab.yaml").write_text(LAB.replace("drive: work", "drive: wall").replace("-c 3 -i 0.1", "-c 1000"))
-    command = command_line("sweep", tmp_path, "--set", "seed=1,2", "--out", tmp_path / "out")
-    sweep = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    arguments = ("sweep", tmp_path, "--set", "seed=1,2", "--out", tmp_path / "out")
     events = tmp_path / "out/seed=1/0/events.jsonl"
-    while not (events.exists() and events.read_text()):
-        assert sweep.poll() is None
-        time.sleep(0.05)
-    sweep.send_signal(signal.SIGINT)
-    _, stderr = sweep.communicate()
+    with started(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sweep:
+        while not (events.exists() and events.read_text()):
+            assert sweep.poll() is None
+            time.sleep(0.05)
+        sweep.send_signal(signal.SIGINT)
+        _, stderr = sweep.communicate()
     assert sweep.returncode == 130
     assert "interrupted" in stderr
     assert json.loads((tmp_path / "out/seed=1/0/run.json").read_text())["state"] == "aborted"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.conftest import command_line, dilaton, environment
+from tests.conftest import dilaton, environment, started
 
 LAB = """
 name: watched
@@ -30,8 +30,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, in
     directory = tmp_path_factory.mktemp("watched")
     lab, out = directory / "lab.yaml", directory / "run"
     lab.write_text(LAB)
-    command = command_line("run", lab, "--out", out, "--hold-at", "5s", "--metrics", "0")
-    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+    arguments = ("run", lab, "--out", out, "--hold-at", "5s", "--metrics", "0")
+    with started(*arguments, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         port = 0
         for line in process.stderr:
@@ -40,8 +40,6 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, in
             if "clock held" in line:
                 break
         yield out, port
-        dilaton("stop", out)
-        process.stderr.read()
 
 
 def scraped(port: int) -> dict[tuple[str, ...], float]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import command_line, environment
+from tests.conftest import environment, started
 from tests.host.processes import descendants
 from tests.host.test_kills import RunToKill, orphans_come_to_us, wait_until_nothing_remains
 
@@ -38,13 +38,9 @@ def directories(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.mark.parametrize("round_", range(8))
 def test_a_kill_of_any_part_leaves_nothing(directories: dict[str, str], round_: int) -> None:
     chance = random.Random(round_)
-    with subprocess.Popen(
-        command_line("exec", "--max-speed", "1", "--", "sh", "-c", SCRIPT),
-        env=directories,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
+    arguments = ("exec", "--max-speed", "1", "--", "sh", "-c", SCRIPT)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(*arguments, env=directories, start_new_session=True, **pipes) as process:
         assert process.stdout is not None
         if round_ % 2:
             process.stdout.readline()
@@ -60,14 +56,9 @@ def test_a_kill_of_any_part_leaves_nothing(directories: dict[str, str], round_: 
 
 @pytest.mark.parametrize("after_s", [0.3, 0.6, 0.9])
 def test_ctrl_c_during_the_start_is_an_end_without_words(directories: dict[str, str], after_s: float) -> None:
-    process = subprocess.Popen(
-        command_line("exec", "--max-speed", "1", "--", "sleep", "1000"),
-        env=directories,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    time.sleep(after_s)
-    process.send_signal(signal.SIGINT)
-    terminal = process.communicate()[0]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with started("exec", "--max-speed", "1", "--", "sleep", "1000", env=directories, **pipes) as process:
+        time.sleep(after_s)
+        process.send_signal(signal.SIGINT)
+        terminal = process.communicate()[0]
     assert (process.returncode, terminal) in ((130, b""), (-signal.SIGINT, b""))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.host import files, jail
-from tests.conftest import RunLab, command_line, environment
+from tests.conftest import RunLab, started
 from tests.host.processes import descendants, name_of
 
 ATTEMPT = """
@@ -66,18 +65,13 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("jail")
     lab, out = directory / "lab.yaml", directory / "run"
     lab.write_text(LAB)
-    with (directory / SECRET).open("w") as secret:
-        run = subprocess.Popen(
-            command_line("run", lab, "--out", out),
-            env=environment(),
-            stderr=subprocess.PIPE,
-            pass_fds=[secret.fileno()],
-        )
-    assert run.stderr is not None
-    assert b"started" in run.stderr.readline()
-    yield next(Path(f"/proc/{pid}") for pid in descendants(run.pid) if name_of(pid) == "linux.uml")
-    run.send_signal(signal.SIGINT)
-    run.communicate()
+    with (
+        (directory / SECRET).open("w") as secret,
+        started("run", lab, "--out", out, stderr=subprocess.PIPE, pass_fds=[secret.fileno()]) as run,
+    ):
+        assert run.stderr is not None
+        assert b"started" in run.stderr.readline()
+        yield next(Path(f"/proc/{pid}") for pid in descendants(run.pid) if name_of(pid) == "linux.uml")
 
 
 def status_of(kernel: Path) -> dict[str, str]:

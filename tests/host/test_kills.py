@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import command_line, environment
+from tests.conftest import PATIENCE_HOST_S, command_line, environment
 from tests.host.processes import children, descendants, name_of
 
 LAB = """
@@ -28,7 +28,6 @@ run:
   - {on: a, name: bulk, exec: iperf3 -c b -t 1000, after: server}
 """
 
-PATIENCE_HOST_S = 30.0
 ROUNDS = 36
 VICTIMS = ("command line", "bwrap", "kernel", "stub")
 PR_SET_CHILD_SUBREAPER = 36
@@ -36,7 +35,12 @@ PR_SET_CHILD_SUBREAPER = 36
 
 @pytest.fixture(autouse=True, scope="module")
 def orphans_come_to_us() -> Iterator[None]:
-    """Makes this process the parent of all that a killed run leaves, so that none of it can hide."""
+    """Makes this process the parent of all that a killed run leaves, so that none of it can hide.
+
+    What a failed test before left is not theirs to answer for, and is ended here.
+    """
+    for pid in descendants(os.getpid()):
+        os.kill(pid, signal.SIGKILL)
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     yield
