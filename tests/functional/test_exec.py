@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pty
-import select
 import signal
 import subprocess
 import termios
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
-from tests.conftest import PATIENCE_HOST_S, command_line, dilaton, environment, started
+from tests.conftest import PATIENCE_HOST_S, dilaton, environment, started
+from tests.terminal import TypedAt
 
 
 def execute(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -112,52 +111,8 @@ def test_signals_reach_the_command(number: signal.Signals) -> None:
         assert (process.stdout.read(), process.wait(PATIENCE_HOST_S)) == (f"got {name}\n", 7)
 
 
-class TypedAt:
-    """`dilaton exec` at a terminal; it ends with the context, whatever became of the test."""
-
-    def __init__(self, *arguments: str) -> None:
-        self.master, slave = pty.openpty()
-        termios.tcsetwinsize(self.master, (33, 77))
-        self.settings = termios.tcgetattr(slave)
-        self.process = subprocess.Popen(
-            command_line("exec", *arguments),
-            env=environment(),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-        )
-        self.slave = slave
-        self.shown = ""
-
-    def expect(self, text: str) -> None:
-        """Waits until `text` is shown; forgets what was shown up to it."""
-        while text not in self.shown:
-            assert select.select([self.master], [], [], PATIENCE_HOST_S)[0], f"shown, without {text!r}: {self.shown!r}"
-            self.shown += os.read(self.master, 4096).decode()
-        self.shown = self.shown.split(text, 1)[1]
-
-    def type(self, text: str) -> None:
-        os.write(self.master, text.encode())
-
-    def wait(self) -> int:
-        return self.process.wait(PATIENCE_HOST_S)
-
-    def is_restored(self) -> bool:
-        return termios.tcgetattr(self.slave) == self.settings
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.wait()
-        os.close(self.master)
-        os.close(self.slave)
-
-
 def test_a_shell_at_a_terminal_has_its_size_job_control_and_ctrl_c() -> None:
-    with TypedAt("--", "sh") as shell:
+    with TypedAt("exec", "--", "sh") as shell:
         shell.expect("# ")
         shell.type("stty size; tty\n")
         shell.expect("33 77")
@@ -189,7 +144,7 @@ def test_a_shell_at_a_terminal_has_its_size_job_control_and_ctrl_c() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_terminal_is_itself_again_after_whatever_ends_us(number: signal.Signals) -> None:
-    with TypedAt("--", "sh", "-c", "trap '' TERM; echo ready; exec sleep 1000") as shell:
+    with TypedAt("exec", "--", "sh", "-c", "trap '' TERM; echo ready; exec sleep 1000") as shell:
         shell.expect("ready")
         assert not shell.is_restored()
         shell.process.send_signal(number)

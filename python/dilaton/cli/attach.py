@@ -15,7 +15,8 @@ import tty
 from types import TracebackType
 from typing import Any
 
-from dilaton.host.streams import Ending, Session
+from dilaton.host.frames import Ending
+from dilaton.host.session import Session
 
 FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 """What is sent to the program when it is sent to us."""
@@ -26,6 +27,22 @@ FINAL = (signal.SIGHUP, signal.SIGTERM)
 PATIENCE_HOST_S = 10.0
 
 STREAMS = (0, 1, 2)
+
+
+class NoTerminalError(Exception):
+    """A terminal was asked for, and there is none; the message says so."""
+
+
+def wants_terminal(asked: bool | None) -> bool:
+    """Whether a program is given a terminal: as asked, or if we have one.
+
+    Raises:
+        NoTerminalError: one was asked for, and we have none.
+    """
+    has_terminal = os.isatty(0) and os.isatty(1)
+    if asked and not has_terminal:
+        raise NoTerminalError("-t: standard input and output are no terminal")
+    return has_terminal if asked is None else asked
 
 
 def signalled(number: int) -> int:

@@ -112,9 +112,11 @@ def _event_line(event: dict[str, Any]) -> Text:
         style = "green" if event["expected"] else "red"
         ended = f"status {event['status']}" if event.get("status") is not None else f"signal {event.get('signal')}"
         detail = ended + (" (stopped)" if event.get("stopped") else " (timed out)" if event.get("timed_out") else "")
+    elif kind == "session-ended":
+        detail = "" if event["status"] is None else f"status {event['status']}"
     elif kind == "link-steered":
         detail = event["asked"]
-    elif kind not in ("started", "ready", "link-changed"):
+    elif kind not in ("started", "ready", "link-changed", "session-began", "session-ended"):
         style = "red"
     return line.append(f"{kind} {detail}".rstrip(), style=style)
 

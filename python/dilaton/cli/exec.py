@@ -12,12 +12,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dilaton.cli.attach import FORWARDED, Terminal, attend, signalled
+from dilaton.cli.attach import FORWARDED, NoTerminalError, Terminal, attend, signalled, wants_terminal
 from dilaton.cli.check import BadInputError
 from dilaton.host import jail
 from dilaton.host.doctor import require
 from dilaton.host.errors import GuestError
-from dilaton.host.streams import Request
+from dilaton.host.frames import Request
 from dilaton.lab import syntax, units
 from dilaton.plan.alone import NODE, plan_alone
 from dilaton.plan.model import Bind, Plan, Speed, Tdf, Time
@@ -56,9 +56,9 @@ def execute(argv: Sequence[str], options: Options) -> int:
         HostLacksError: This machine cannot run guests.
     """
     try:
-        has_terminal = _wants_terminal(options.terminal)
+        has_terminal = wants_terminal(options.terminal)
         plan = _plan(options, has_terminal)
-    except BadInputError as error:
+    except (BadInputError, NoTerminalError) as error:
         print(f"dilaton exec: {error}", file=sys.stderr)
         return 2
     require(jailed=True)
@@ -102,13 +102,6 @@ def _interruptible(interruptions: list[int]) -> Iterator[None]:
     for number in FORWARDED:
         loop.add_signal_handler(number, interrupt, number)
     yield
-
-
-def _wants_terminal(asked: bool | None) -> bool:
-    has_terminal = os.isatty(0) and os.isatty(1)
-    if asked and not has_terminal:
-        raise BadInputError("-t: standard input and output are no terminal")
-    return has_terminal if asked is None else asked
 
 
 def _plan(options: Options, has_terminal: bool) -> Plan:

@@ -50,6 +50,10 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Any field instead of the lab's: links.0.rate=1Gbit. Repeatable."),
 ]
+TerminalOption = Annotated[
+    bool | None,
+    typer.Option("-t/-T", "-it", "--terminal/--no-terminal", help="Give it a terminal [default: if there is one]."),
+]
 NoJail = Annotated[
     bool,
     typer.Option("--no-jail", help="Run guests without a jail: what runs in them can write your files."),
@@ -119,10 +123,7 @@ def execute(
         list[Path] | None,
         typer.Option("--rw", metavar="DIR", help="A directory that the command may write. Repeatable."),
     ] = None,
-    terminal: Annotated[
-        bool | None,
-        typer.Option("-t/-T", "-it", "--terminal/--no-terminal", help="Give it a terminal [default: if there is one]."),
-    ] = None,
+    terminal: TerminalOption = None,
 ) -> None:
     """Run a command of this machine, as root of a world of its own, in virtual time."""
     from dilaton.cli.exec import Options
@@ -318,6 +319,23 @@ def stop(run: RunName) -> None:
     from dilaton.cli.control import stop_run
 
     raise typer.Exit(stop_run(run))
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def shell(
+    run: RunName,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Where.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND...]", help="A program and arguments [default: a shell].")
+    ] = None,
+    terminal: TerminalOption = None,
+) -> None:
+    """Run a program in a node of a run that goes on, with these streams or in this terminal."""
+    from dilaton.cli.shell import open_shell
+
+    words = command or []
+    # Which ends the options of most programs that execute others, and is theirs, not the command's.
+    raise typer.Exit(open_shell(run, node, words[1:] if words[:1] == ["--"] else words, terminal))
 
 
 @app.command()

@@ -93,12 +93,13 @@ class Guest:
         boot = Orders(BOOT_TDF) if seed is None else Orders(Fraction(1), "event")
         allow_open_files()
         page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed)
-        channel, streams = Channel(), Streams()
+        channel = Channel()
+        streams, streams_fd = Streams.of_guest()
         core = core or cores.take()[0]
         log = placement.open_log(name)
         try:
             page.command(boot)
-            lines = (channel.guest_fd, streams.guest_fd)
+            lines = (channel.guest_fd, streams_fd)
             kernel = Kernel(number, memory_bytes, placement, page, lines, core.number, log, attachment)
             process = await kernel.spawn()
         except BaseException:
@@ -110,7 +111,7 @@ class Guest:
             raise
         finally:
             os.close(channel.guest_fd)
-            os.close(streams.guest_fd)
+            os.close(streams_fd)
             page.close_guest_side()
         guest = cls(name, placement, process)
         guest.page, guest.channel, guest.streams, guest._core, guest._log = page, channel, streams, core, log
@@ -207,6 +208,10 @@ class Guest:
         """Changes the pace of a running clock; drive, end and highest speed stay. A held one stays held."""
         if self._orders.tdf is not None:
             await self.order(replace(self._orders, tdf=tdf))
+
+    async def set_max_speed(self, speed: Fraction | None) -> None:
+        """Changes how fast virtual time may run at most; a held clock stays held, and an end stays."""
+        await self.order(replace(self._orders, max_speed=speed))
 
     async def run_until(self, virtual_ns: int, tdf: Fraction | None = None) -> int:
         """Lets virtual time go on to exactly `virtual_ns`, where the clock stops by itself, and waits for that.

@@ -169,6 +169,14 @@ class Guests:
         """Changes the TDF of the run, and each guest's in proportion; held clocks stay held."""
         await _all(guest.set_tdf(tdf * factor) for guest, factor in zip(self.all, self._factors, strict=True))
 
+    async def set_max_speed(self, speed: Fraction | None) -> None:
+        """Changes how fast virtual time may run at most; held clocks stay held.
+
+        Raises:
+            GuestError: A guest does not answer.
+        """
+        await _all(guest.set_max_speed(speed) for guest in self.all)
+
     async def run_until(self, at_ns: int, tdf: Fraction | None) -> None:
         """Lets virtual time go on to exactly `at_ns`, and waits for that; a guest that is past it stays where it is.
 

@@ -23,6 +23,9 @@ from dilaton.plan.model import Time
 from dilaton.run.control import ControlError, Handler, Request, Result, argument
 from dilaton.run.model import ClockChange
 
+HOST_SPEED = Fraction(1)
+"""Virtual seconds per host second while somebody types."""
+
 
 class ClockControl:
     """The clock of a run, for those who steer it."""
@@ -41,7 +44,8 @@ class ClockControl:
         self.is_steered = False
         """Whether somebody has given the run a TDF, which it keeps from then on."""
         speed = planned.max_speed
-        self._max_speed = None if speed is None else Fraction(speed.numerator, speed.denominator)
+        self._planned_speed = None if speed is None else Fraction(speed.numerator, speed.denominator)
+        self._people = 0
         self._told = told
         self._steered_by = ""
         self._first_hold: asyncio.Task[None] | None = None
@@ -63,6 +67,13 @@ class ClockControl:
     def tdf(self) -> Fraction:
         """The present TDF; of a held clock, that with which it will go on."""
         return self._tdf
+
+    @property
+    def _max_speed(self) -> Fraction | None:
+        """How fast virtual time may run: while people type, who live in host time, not faster than that."""
+        if not self._people:
+            return self._planned_speed
+        return HOST_SPEED if self._planned_speed is None else min(self._planned_speed, HOST_SPEED)
 
     def state(self) -> Result:
         """Both clocks, the pace, and whether virtual time stands still."""
@@ -122,6 +133,34 @@ class ClockControl:
         """Stops virtual time where it is."""
         await self._guests.hold()
         self._log(reason)
+
+    @contextlib.asynccontextmanager
+    async def paced(self) -> AsyncIterator[None]:
+        """Keeps virtual time from running faster than host time meanwhile; a clock that is held stays so.
+
+        Raises:
+            ControlError: the clock does not take it over.
+        """
+        self._people += 1
+        try:
+            if self._people == 1:
+                await self._bound_speed("somebody types")
+            yield
+        finally:
+            self._people -= 1
+            # When the run has ended meanwhile there is nothing left to pace.
+            with contextlib.suppress(ControlError):
+                if not self._people:
+                    await self._bound_speed("nobody types any more")
+
+    async def _bound_speed(self, reason: str) -> None:
+        speed = self._max_speed
+        try:
+            await self._guests.set_max_speed(speed)
+        except GuestError as error:
+            raise ControlError(str(error)) from error
+        bound = "no highest speed" if speed is None else f"at most {numbers.significant(float(speed))}x"
+        self._log(f"{reason}: {bound}")
 
     async def adapt(self, tdf: Fraction, reason: str) -> None:
         """Changes the TDF as the load asks for, unless somebody has given the run one."""

@@ -6,8 +6,8 @@ its own, cannot see it. The name is made from the run directory, which is how a 
 of the same user, or root's, are heard.
 
 A request is a line of JSON, `{"verb": "clock.until", "at_ns": 5000000000}`, and so is its reply: `{"result": {…}}` or
-`{"error": "what is wrong with it"}`. A connection carries one request after the other. What the verbs are and do is
-handed in: this file only carries.
+`{"error": "what is wrong with it"}`. A connection carries one request after the other, or, from the reply to a verb
+that takes it over, whatever that verb says. What the verbs are and do is handed in: this file only carries.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import re
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,17 @@ PEER = struct.Struct("=iII")
 
 Request = dict[str, Any]
 Result = dict[str, Any]
-Handler = Callable[[Request], Awaitable[Result]]
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """What a verb answers that takes the connection over: the result, and what then goes on until it returns."""
+
+    result: Result
+    converse: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+Handler = Callable[[Request], Awaitable[Result | Takeover]]
 """Answers a request; a `ControlError` becomes the reply's `error`."""
 
 
@@ -94,15 +105,21 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ha
             return  # longer than any request
         if not line.endswith(b"\n"):
             return
+        takeover = None
         try:
-            reply: dict[str, Any] = {"result": await _handle(line, handlers)}
+            answer = await _handle(line, handlers)
+            takeover = answer if isinstance(answer, Takeover) else None
+            reply: dict[str, Any] = {"result": answer.result if isinstance(answer, Takeover) else answer}
         except ControlError as error:
             reply = {"error": str(error)}
         writer.write(json.dumps(reply).encode() + b"\n")
         await writer.drain()
+        if takeover:
+            await takeover.converse(reader, writer)
+            return
 
 
-async def _handle(line: bytes, handlers: Mapping[str, Handler]) -> Result:
+async def _handle(line: bytes, handlers: Mapping[str, Handler]) -> Result | Takeover:
     try:
         request = json.loads(line)
         verb = request.pop("verb")
@@ -137,12 +154,7 @@ class Client:
             ControlError: no run goes on there.
         """
         self._run_dir = run_dir
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._socket.connect("\0" + socket_name(run_dir))
-        except OSError as error:
-            self._socket.close()
-            raise ControlError(f"{run_dir}: no run is going on there") from error
+        self._socket = _connect(run_dir)
         self._lines = self._socket.makefile("rb")
 
     def __enter__(self) -> Client:
@@ -181,6 +193,39 @@ class Client:
         """Waits until the run has ended and no longer listens; to be used after a request."""
         with contextlib.suppress(OSError):
             self._lines.read()
+
+
+def take_over(run_dir: Path, verb: str, **arguments: Any) -> tuple[socket.socket, Result]:
+    """Asks for something that takes the connection over: the connection, and the result.
+
+    Raises:
+        ControlError: no run goes on there, or it refuses.
+    """
+    connection = _connect(run_dir)
+    try:
+        connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
+        # Without a buffer, since what follows the line is not ours to read.
+        with connection.makefile("rb", buffering=0) as lines:
+            reply = json.loads(lines.readline(REPLY_BYTES_MAX) or b'{"error": "the run has ended"}')
+        if "error" in reply:
+            raise ControlError(reply["error"])
+    except OSError as error:
+        connection.close()
+        raise ControlError(f"{run_dir}: the run has ended") from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection, reply["result"]
+
+
+def _connect(run_dir: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect("\0" + socket_name(run_dir))
+    except OSError as error:
+        connection.close()
+        raise ControlError(f"{run_dir}: no run is going on there") from error
+    return connection
 
 
 def running() -> list[Result]:

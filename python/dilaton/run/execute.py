@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import os
 import time
 from collections.abc import Callable, Coroutine
@@ -40,12 +39,14 @@ from dilaton.run.adaptive.watch import Watch, explain
 from dilaton.run.clock_control import ClockControl
 from dilaton.run.clock_log import log_clock
 from dilaton.run.control import Handler, Request, Result
-from dilaton.run.directory import RunDir, replace_file
+from dilaton.run.directory import RunDir
+from dilaton.run.event_log import Event, EventLog
 from dilaton.run.fidelity import Tally, together
 from dilaton.run.link_control import LinkControl
 from dilaton.run.model import ClockChange, Fidelity, GuestFidelity, WaitRecord
 from dilaton.run.observation import NOTHING_BESIDE
 from dilaton.run.record import Record, State
+from dilaton.run.session_control import SessionControl
 from dilaton.run.status import status
 from dilaton.run.wires import check_traffic, waits_of
 
@@ -219,10 +220,13 @@ class _Run:
         self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
         links = LinkControl(self.lab, self.plan, self.run_dir, guests, clock)
 
+        log = EventLog(self.run_dir.path / "events.jsonl", self.so_far.events, self.observer.event)
+        sessions = self.session_control(guests, self.steering, log, clock)
+
         async def on_status(request: Request) -> Result:
             return await self.on_show(request) | status(self.plan, self.so_far.events, tally)
 
-        while_running = self.steering.handlers | links.handlers | {"status": on_status}
+        while_running = self.steering.handlers | links.handlers | sessions.handlers | {"status": on_status}
         self.handlers |= while_running
         await self.steering.start(self.options.hold_at_ns)
         self.enter("running")
@@ -232,7 +236,9 @@ class _Run:
         namer = asyncio.create_task(self.name_spinning(guests))
         logger = asyncio.create_task(log_clock(self.run_dir.path / "clock.csv", clock))
         try:
-            finished = await self.follow(guests, links)
+            with log:
+                finished = await self.follow(guests, links, log)
+                await sessions.close()
         finally:
             stopper.cancel()
             namer.cancel()
@@ -244,6 +250,8 @@ class _Run:
             for verb in while_running:
                 del self.handlers[verb]
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
+        if len(guests.all) > 1:
+            log.sort()
         await guests.stop_clocks()
         self.so_far.virtual_s = max(message["t_ns"] for message in finished) / 1e9
         self.so_far.guests = tally.seen()
@@ -280,34 +288,32 @@ class _Run:
         tdf = guests.all[0].page.timeline().tdf
         return RunClock(guests.now_ns(), time.monotonic_ns() - released_ns, tdf, guests.lateness_ns_max())
 
-    async def follow(self, guests: Guests, links: LinkControl) -> list[dict[str, Any]]:
+    def session_control(
+        self, guests: Guests, steering: ClockControl, log: EventLog, clock: Callable[[], RunClock]
+    ) -> SessionControl:
+        numbers = {guest.name: number for number, guest in enumerate(self.plan.guests)}
+
+        def told(guest: int, event: Event) -> None:
+            now = clock()
+            log.add(guest, {"t_ns": now.virtual_ns, **event, "host_s": now.host_ns / 1e9})
+
+        guest_of = {node.name: numbers[node.guest] for node in self.plan.nodes}
+        return SessionControl(guest_of, [guest.streams for guest in guests.all], steering, told)
+
+    async def follow(self, guests: Guests, links: LinkControl, log: EventLog) -> list[dict[str, Any]]:
         """Takes the agents' events and answers until all have finished."""
-        path = self.run_dir.path / "events.jsonl"
-        events: list[tuple[int, int, dict[str, Any]]] = []
-        with path.open("w", buffering=1) as log:
 
-            def told(guest: int, message: Message) -> None:
-                match message["type"]:
-                    case "event":
-                        happened(guest, {name: value for name, value in message.items() if name != "type"})
-                    case "link-updated" | "link-refused":
-                        if steered := links.answered(message):
-                            happened(guest, steered)
-                    case unknown:
-                        raise GuestError(f"guest {guests.all[guest].name} said {unknown} while running")
+        def told(guest: int, message: Message) -> None:
+            match message["type"]:
+                case "event":
+                    log.add(guest, {name: value for name, value in message.items() if name != "type"})
+                case "link-updated" | "link-refused":
+                    if steered := links.answered(message):
+                        log.add(guest, steered)
+                case unknown:
+                    raise GuestError(f"guest {guests.all[guest].name} said {unknown} while running")
 
-            def happened(guest: int, event: dict[str, Any]) -> None:
-                events.append((event["t_ns"], guest, event))
-                self.so_far.events.append(event)
-                self.observer.event(event)
-                log.write(json.dumps(event) + "\n")
-
-            finished = await guests.follow(told)
-        if len(guests.all) > 1:
-            # As it came in depends on the host. Those of one guest and instant keep their order.
-            self.so_far.events = [event for *_, event in sorted(events, key=lambda each: each[:2])]
-            replace_file(path, "".join(json.dumps(event) + "\n" for event in self.so_far.events).encode())
-        return finished
+        return await guests.follow(told)
 
     async def name_spinning(self, guests: Guests) -> None:
         """Has the agents name each program that a clock finds spinning, while the run goes on."""

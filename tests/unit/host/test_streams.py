@@ -10,7 +10,8 @@ import struct
 import pytest
 
 from dilaton.host.errors import GuestError
-from dilaton.host.streams import HEADER, LINE, LINE_WINDOW_BYTES, Ending, Kind, Request, Streams
+from dilaton.host.frames import HEADER, LINE, Ending, Kind, Request
+from dilaton.host.streams import LINE_WINDOW_BYTES, Streams
 
 
 def frame(session: int, kind: Kind, stream: int = 0, payload: bytes = b"") -> bytes:
@@ -25,8 +26,8 @@ def test_a_request_is_a_list_of_strings_each_with_an_end() -> None:
 
 def test_no_more_is_under_way_than_the_line_takes_and_all_of_it_arrives() -> None:
     async def scenario() -> bytes:
-        streams = Streams()
-        guest = socket.socket(fileno=streams.guest_fd)
+        streams, guest_fd = Streams.of_guest()
+        guest = socket.socket(fileno=guest_fd)
         await streams.open()
         streams.begin(Request("h1", [b"x" * 8000]))
         arrived = b""
@@ -58,8 +59,8 @@ def test_no_more_is_under_way_than_the_line_takes_and_all_of_it_arrives() -> Non
 )
 def test_all_output_is_written_before_the_end_is_told(kind: Kind, payload: bytes, ending: Ending) -> None:
     async def scenario() -> tuple[Ending, bytes]:
-        streams = Streams()
-        guest = socket.socket(fileno=streams.guest_fd)
+        streams, guest_fd = Streams.of_guest()
+        guest = socket.socket(fileno=guest_fd)
         await streams.open()
         session = streams.begin(Request("h1", [b"x"]))
         read, write = os.pipe()
@@ -77,10 +78,10 @@ def test_all_output_is_written_before_the_end_is_told(kind: Kind, payload: bytes
 
 def test_a_guest_that_is_gone_ends_its_sessions_with_an_error() -> None:
     async def scenario() -> None:
-        streams = Streams()
+        streams, guest_fd = Streams.of_guest()
         await streams.open()
         session = streams.begin(Request("h1", [b"x"]))
-        os.close(streams.guest_fd)
+        os.close(guest_fd)
         await session.wait()
 
     with pytest.raises(GuestError):

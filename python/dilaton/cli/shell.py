@@ -1,0 +1,75 @@
+"""`dilaton shell`: a program in a node of a run that goes on, with our streams or our terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dilaton.cli.attach import NoTerminalError, Terminal, attend, wants_terminal
+from dilaton.host.errors import GuestError
+from dilaton.host.frames import Ending
+from dilaton.run.control import Client, ControlError, find
+from dilaton.run.session_client import session
+
+SHELL = ("sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")
+"""What is executed when nothing is named."""
+
+TERMINAL_VARIABLES = ("TERM", "COLORTERM")
+"""Of our environment: what a program has to know of our terminal."""
+
+
+def open_shell(run: str, node: str, argv: Sequence[str], terminal: bool | None) -> int:
+    """Runs a program in a node; returns its exit status, as a shell has it.
+
+    Args:
+        run: The run.
+        node: Where.
+        argv: Program and arguments; none: a shell.
+        terminal: Whether it gets a terminal; None: if we have one.
+    """
+    try:
+        has_terminal = wants_terminal(terminal)
+        run_dir = find(run)
+        if has_terminal:
+            _say_whether_held(run_dir)
+        return run_here(run_dir, node, argv or SHELL, has_terminal)
+    except (NoTerminalError, ControlError) as error:
+        print(f"dilaton shell: {error}", file=sys.stderr)
+        return 2
+
+
+def run_here(run_dir: Path, node: str, argv: Sequence[str], has_terminal: bool) -> int:
+    """Runs a program in a node, with our streams or our terminal; returns its exit status.
+
+    Raises:
+        ControlError: no run goes on there, or it refuses.
+    """
+    with Terminal() if has_terminal else contextlib.nullcontext() as terminal:
+        try:
+            ending = asyncio.run(_attended(run_dir, node, argv, terminal))
+        except GuestError:
+            print(f"dilaton shell: {run_dir}: the run has ended", file=sys.stderr)
+            return 1
+    if ending.reason:
+        print(f"dilaton shell: {ending.reason}", file=sys.stderr)
+    return ending.status
+
+
+async def _attended(run_dir: Path, node: str, argv: Sequence[str], terminal: Terminal | None) -> Ending:
+    size = terminal.size if terminal else None
+    env = {name: os.environ[name] for name in TERMINAL_VARIABLES if terminal and name in os.environ}
+    async with session(run_dir, node, argv, size, env) as begun:
+        return await attend(begun, terminal)
+
+
+def _say_whether_held(run_dir: Path) -> None:
+    with Client(run_dir) as client:
+        state = client.request("show")
+    if state.get("held"):
+        release = f"dilaton clock {shlex.quote(str(run_dir))} release"
+        print(f"the clock is held at {state['virtual_s']:.6f} s: what waits does so until {release}", file=sys.stderr)
