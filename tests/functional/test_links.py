@@ -159,7 +159,8 @@ def test_packets_are_lost_at_random_with_the_probability_asked_for(outcome: Outc
     lost = LOSSY_PACKETS - len(numbers)
     # Five standard deviations of the binomial distribution: wrong once in two million runs.
     deviation = (LOSSY_PACKETS * LOSS * (1 - LOSS)) ** 0.5
-    assert abs(lost - LOSSY_PACKETS * LOSS) <= 5 * deviation
+    rows = sorted((after - before - 1 for before, after in itertools.pairwise(numbers)), reverse=True)
+    assert abs(lost - LOSSY_PACKETS * LOSS) <= 5 * deviation, f"the longest rows of lost ones: {rows[:5]}"
     # Each on its own: as many neighbours are lost together as chance has it, not in rows.
     gone = set(range(LOSSY_PACKETS)) - set(numbers)
     pairs = sum(number + 1 in gone for number in gone)
