@@ -108,7 +108,7 @@ missing_for() {
 missing_daemons() {
     local pair
     for pair in bird:bird2 ovs-vswitchd:openvswitch-switch ovs-testcontroller:openvswitch-testcontroller \
-        mn:mininet brctl:bridge-utils; do
+        mn:mininet brctl:bridge-utils iptables-legacy:iptables; do
         PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done
     [[ -x /usr/lib/frr/zebra ]] || printf 'frr\n'

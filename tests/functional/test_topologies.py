@@ -40,6 +40,31 @@ def test_segments_switches_and_loopbacks_are_reached_by_both_versions_of_ip(run_
     assert 0.010 <= outcome.process("segment")["result"]["rtt"]["min"] <= 0.0105
 
 
+NAT = """
+name: nat
+nodes: {laptop: , home: {kind: nat, outside: eth1}, server: }
+addressing: {ipv6: fd00::/48}
+links: [laptop -- home, home -- server]
+run:
+  - {on: server, name: web, exec: python3 -m http.server 80 -b ::, ready: {tcp: 80}, background: true}
+  - {on: laptop, name: private, exec: python3 -m http.server 80 -b ::, ready: {tcp: 80}, background: true}
+  - {on: laptop, name: outwards, exec: curl -sS4 -o /dev/null server, start: 1s}
+  - {on: laptop, name: outwards6, exec: curl -sS6 -o /dev/null server, start: 1s}
+  - {on: server, name: inwards, exec: curl -sS4 --max-time 5 laptop, start: 1s, expect_exit: 28}
+  - {on: server, name: inwards6, exec: curl -sS6 --max-time 5 laptop, start: 1s, expect_exit: 28}
+"""
+
+
+def test_a_nat_shows_its_own_address_and_lets_nobody_in(run_lab: RunLab) -> None:
+    outcome = run_lab(NAT)
+    assert outcome.status == 0
+    plan = json.loads((outcome.path / "plan.json").read_text())
+    home = next(node for node in plan["nodes"] if node["name"] == "home")
+    own = {address.partition("/")[0] for address in home["interfaces"][1]["addresses"]}
+    log = (outcome.path / "nodes/server/web.stderr").read_text()
+    assert {line.split()[0].removeprefix("::ffff:") for line in log.splitlines()} == own
+
+
 LOOP = """
 name: loop
 time: {drive: work}

@@ -9,7 +9,7 @@ from itertools import combinations, pairwise
 from dilaton.lab import syntax
 from dilaton.lab.errors import Finding, Path
 from dilaton.lab.impairments import BdpLimit
-from dilaton.lab.kinds import KINDS, MANAGEMENT, OVS, SWITCH
+from dilaton.lab.kinds import CONTROLLER, KINDS, MANAGEMENT, NAT, OPENFLOW_PORT, OVS, SWITCH
 from dilaton.lab.links import Link
 from dilaton.lab.model import Lab, Node
 from dilaton.lab.segments import is_port_of_switch, is_switch, segments, without_lans
@@ -31,6 +31,7 @@ def check_network(lab: Lab) -> Iterator[Finding]:
         yield from _check_connected(lab)
         yield from _check_given_addresses(lab)
         yield from _check_controllers(lab)
+        yield from _check_nats(lab)
 
 
 def _check_inheritance(lab: Lab) -> Iterator[Finding]:
@@ -156,9 +157,31 @@ def _check_controllers(lab: Lab) -> Iterator[Finding]:
             yield Finding(path, f"{name} is no Open vSwitch; only the kind {OVS} has a controller")
         elif host not in lab.nodes:
             yield Finding(path, _unknown("node", host, list(lab.nodes)))
+        elif lab.nodes[host].kind == CONTROLLER and node.controller.port != OPENFLOW_PORT:
+            yield Finding(
+                path, f"{host} is of kind {CONTROLLER}, which listens on port {OPENFLOW_PORT}; write tcp:{host}"
+            )
         elif not any({name, host} <= nodes for nodes in shared):
             message = f"no link leads from {name} to {host}; write one, such as {host} -- {name}:{MANAGEMENT}0"
             yield Finding(path, message)
+
+
+def _check_nats(lab: Lab) -> Iterator[Finding]:
+    """A NAT has an outside, and only a NAT."""
+    interfaces: dict[str, list[str]] = {name: [] for name in lab.nodes}
+    for link in lab.links:
+        for end in link.endpoints:
+            interfaces[end.node].append(end.interface)
+    for name, node in lab.nodes.items():
+        path: Path = ("nodes", name, "outside")
+        if node.kind != NAT:
+            if node.outside is not None:
+                yield Finding(path, f"{name} is no NAT; only the kind {NAT} has an outside")
+        elif node.outside is None:
+            message = f"a NAT needs to know which interface is outside; write one of {', '.join(interfaces[name])}"
+            yield Finding(("nodes", name), message)
+        elif node.outside not in interfaces[name]:
+            yield Finding(path, _unknown("interface", node.outside, interfaces[name]))
 
 
 def _overlap(one: IPv4Network | IPv6Network, other: IPv4Network | IPv6Network) -> bool:

@@ -8,11 +8,16 @@ HOST: Final = "host"
 ROUTER: Final = "router"
 SWITCH: Final = "switch"
 OVS: Final = "ovs"
+NAT: Final = "nat"
+CONTROLLER: Final = "controller"
 
-KINDS: Final = (HOST, ROUTER, SWITCH, OVS)
+KINDS: Final = (HOST, ROUTER, NAT, SWITCH, OVS, CONTROLLER)
 
 SWITCHES: Final = frozenset({SWITCH, OVS})
 """Kinds that pass frames on by their Ethernet addresses, and have no IP address."""
+
+OPENFLOW_PORT: Final = 6653
+"""Where controllers listen, unless a lab says otherwise (IANA)."""
 
 MANAGEMENT: Final = "mgmt"
 

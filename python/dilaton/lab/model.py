@@ -95,6 +95,8 @@ class Node(Part):
     """Of a router with a routing daemon: its configuration, instead of the generated one; written as a file's path."""
     controller: Annotated[InstanceOf[Controller], BeforeValidator(_parse_controller)] | None = None
     """Of an Open vSwitch; None: it is a switch that learns by itself."""
+    outside: Annotated[str, BeforeValidator(syntax.parse_interface)] | None = None
+    """Of a NAT: the interface whose address it shows."""
     stp: Flag = False
     """Of a switch: whether it runs the spanning tree protocol."""
     image: Annotated[Literal["host"], BeforeValidator(syntax.parse_image)] = "host"

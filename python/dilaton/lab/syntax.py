@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from dilaton.lab import units
+from dilaton.lab.kinds import OPENFLOW_PORT
 
 QUEUE_PACKETS_MAX = 10**7
 BDP_FACTOR_MAX = 1000
@@ -241,9 +242,9 @@ def parse_controller(value: object) -> tuple[str, int]:
     """Reads where an OpenFlow controller listens: `tcp:c0:6653`."""
     text = parse_text(value)
     match = re.fullmatch(r"tcp:([^:\s]+)(?::(\d{1,5}))?", text, re.ASCII)
-    if match is None or not 0 < int(match[2] or 6653) < 65536:
+    if match is None or not 0 < int(match[2] or OPENFLOW_PORT) < 65536:
         raise ValueError(f"{text}: a controller is written as tcp:NODE:PORT, such as tcp:c0:6653")
-    return match[1], int(match[2] or 6653)
+    return match[1], int(match[2] or OPENFLOW_PORT)
 
 
 def parse_queue_limit(value: object) -> tuple[str, Fraction]:

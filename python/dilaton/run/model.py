@@ -74,6 +74,8 @@ class ProcessRecord(Part):
     """Exit status, 0..255."""
     signal: int | None = None
     """Number of the signal that ended it."""
+    stopped: bool = False
+    """Whether we ended it: with the run, or when its time was over."""
     expected: bool = False
     """Whether it ended as the lab expects."""
     outcome: ProcessOutcome = "not-started"

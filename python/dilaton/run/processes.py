@@ -58,6 +58,7 @@ def _changes(event: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, A
                 "end_s": event["t_ns"] / 1e9,
                 "exit": event.get("status"),
                 "signal": signal,
+                "stopped": event["stopped"],
                 # One that was not ready in time is stopped, and its end by that is no success.
                 "expected": event["expected"] and "reason" not in before,
             }

@@ -29,8 +29,10 @@ def outcome(process: ProcessRecord) -> str:
         return _served(result)
     if process.expected and process.exit == 0:
         return "done"
-    if process.expected:
-        return "stopped with the run" if process.exit is not None else process.outcome
+    if process.expected and process.stopped:
+        return "stopped"
+    if process.expected and process.exit is not None:
+        return f"exit status {process.exit}, as expected"
     return process.outcome if process.exit is None else f"{process.outcome} with {process.exit}"
 
 

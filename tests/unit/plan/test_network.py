@@ -12,7 +12,7 @@ import pytest
 from dilaton.cli.addressing import rows
 from dilaton.lab import Lab, LabError, load, loads
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.plan.model import Node, Plan
+from dilaton.plan.model import Node, Plan, ReadyTcp
 from dilaton.plan.queues import Netem, RandomLoss
 
 
@@ -289,6 +289,22 @@ def test_open_vswitch_has_all_ports_but_the_one_to_its_controller_and_leaves_the
     assert "openvswitch" in found.guests[0].modules
 
 
+def test_a_controller_by_kind_listens_where_switches_look_for_it() -> None:
+    found = plan(
+        """
+nodes: {c0: {kind: controller}, s1: {kind: ovs, controller: "tcp:c0"}}
+links: ["c0 -- s1:mgmt0"]
+"""
+    )
+    assert "set-controller br0 tcp:10.0.0.0:6653" in file_of(found, "s1", "/etc/dilaton/ovs.sh")
+    controller = found.processes[0]
+    assert (controller.name, controller.argv[-1], controller.ready) == (
+        "c0-controller",
+        "ptcp:6653",
+        ReadyTcp(port=6653),
+    )
+
+
 MISTAKES: list[tuple[str, str, str]] = [
     ("an unknown kind", "nodes: {a: {kind: ruoter}}\n", "nodes.a.kind: unknown kind ruoter; did you mean router?"),
     ("an unknown group", "nodes: {a: {group: x}}\n", "nodes.a.group: unknown group x; the lab defines no group"),
@@ -374,6 +390,26 @@ MISTAKES: list[tuple[str, str, str]] = [
         "a controller of a bridge",
         "nodes: {c: , s: {kind: switch, controller: tcp:c}}\nlinks: [c -- s]\n",
         "nodes.s.controller: s is no Open vSwitch",
+    ),
+    (
+        "a controller by kind on another port",
+        "nodes: {c: {kind: controller}, s: {kind: ovs, controller: tcp:c:7}}\nlinks: ['c -- s:mgmt0']\n",
+        "nodes.s.controller: c is of kind controller, which listens on port 6653; write tcp:c",
+    ),
+    (
+        "a NAT without an outside",
+        "nodes: {a: , b: , n: {kind: nat}}\nlinks: [a -- n, n -- b]\n",
+        "nodes.n: a NAT needs to know which interface is outside; write one of eth0, eth1",
+    ),
+    (
+        "a NAT whose outside is not there",
+        "nodes: {a: , n: {kind: nat, outside: eth7}}\nlinks: [a -- n]\n",
+        "nodes.n.outside: unknown interface eth7; did you mean eth0?",
+    ),
+    (
+        "an outside of a host",
+        "nodes: {a: {outside: eth0}, b: }\nlinks: [a -- b]\n",
+        "nodes.a.outside: a is no NAT; only the kind nat has an outside",
     ),
     (
         "a controller without a node",

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dilaton.plan.kinds import host, ovs, router, switch
+from dilaton.lab import kinds
+from dilaton.plan.kinds import controller, host, nat, ovs, router, switch
 from dilaton.plan.kinds.recipe import Adjacency, Parts, Recipe, Site
 
-_RECIPES = {"host": host.RECIPE, "ovs": ovs.RECIPE, "router": router.RECIPE, "switch": switch.RECIPE}
+_RECIPES = {
+    kinds.HOST: host.RECIPE,
+    kinds.ROUTER: router.RECIPE,
+    kinds.NAT: nat.RECIPE,
+    kinds.SWITCH: switch.RECIPE,
+    kinds.OVS: ovs.RECIPE,
+    kinds.CONTROLLER: controller.RECIPE,
+}
 
 
 def recipe(kind: str | None) -> Recipe:
     """The recipe of a kind; None: a node of no kind is a host."""
-    return _RECIPES[kind or "host"]
+    return _RECIPES[kind or kinds.HOST]
 
 
 __all__ = ["Adjacency", "Parts", "Recipe", "Site", "recipe"]

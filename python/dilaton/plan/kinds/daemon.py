@@ -1,4 +1,4 @@
-"""Programs that a kind of node brings with it: processes like those of the lab, in the background."""
+"""Programs that a kind of node brings with it: processes like those of the lab."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from dilaton.plan.model import Process, Ready
 
 def daemon(node: str, program: str, argv: list[str], ready: Ready, after: list[str] | None = None) -> Process:
     """The process of a daemon, whose name is that of its node and program: `r1-bird`."""
+    return _process(node, program, argv).model_copy(update={"ready": ready, "after": after or [], "background": True})
+
+
+def setup(node: str, program: str, argv: list[str]) -> Process:
+    """The process of a program that sets something up and is done; without success the run fails."""
+    return _process(node, program, argv).model_copy(update={"expect_exit": 0})
+
+
+def _process(node: str, program: str, argv: list[str]) -> Process:
     name = f"{node}-{program}"
     return Process(
         name=name,
@@ -19,10 +28,10 @@ def daemon(node: str, program: str, argv: list[str], ready: Ready, after: list[s
         user="root",
         stdin="/dev/null",
         start_ns=0,
-        after=after or [],
-        ready=ready,
+        after=[],
+        ready=None,
         ready_timeout_ns=READY_TIMEOUT_NS,
-        background=True,
+        background=False,
         stop_ns=None,
         timeout_ns=None,
         expect_exit=None,
