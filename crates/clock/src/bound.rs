@@ -14,7 +14,7 @@
 //! frame can arrive before then any more, so from there on it sleeps and jumps as a guest on its own does. A signal ends
 //! the wait; before the kernel hears of input, the clock goes to where it may send again (`Guest::present_ns`).
 //!
-//! The lock of the wire is only taken in a critical section of `delivery`, or with signals blocked.
+//! The lock of the wire is only taken in a critical section of `delivery`, or with signals masked.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -23,7 +23,7 @@ use virtual_time::VirtualInstant;
 use wire::{Guest, NotAWire, Wire, NEVER};
 
 use crate::page::ClockPage;
-use crate::{delivery, keeper, sys, tap};
+use crate::{delivery, keeper, rest, sys, tap};
 
 /// The environment variable by which the host hands over the wire: a file descriptor, a comma, the guest's number.
 const VARIABLE: &[u8] = b"DILATON_WIRE\0";
@@ -185,12 +185,8 @@ fn adopt(page: &ClockPage, guest: &Guest, now: VirtualInstant) {
     TELL_NS.store(now.as_ns().saturating_add(guest.step_ns()).min(last_ns), Relaxed);
 }
 
-/// The kernel idles, with signals blocked: waits until what is next in it may happen. False if a handler has run first,
-/// under the signal mask `mask`.
-///
-/// # Safety
-/// `mask` must point to a signal mask.
-pub unsafe fn pass(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
+/// The kernel idles, with its signals masked: waits until what is next in it may happen. False if a handler has run first.
+pub fn pass(page: &ClockPage) -> bool {
     let Some(guest) = bound_guest() else { return true };
     // At its end it stands whatever is next, and whatever the others do.
     let next_ns = keeper::next_ns().min(keeper::end_ns());
@@ -198,9 +194,10 @@ pub unsafe fn pass(page: &ClockPage, mask: *const libc::sigset_t) -> bool {
     let mut may_run = guest.pass(next_ns);
     if !may_run {
         DISTURBED.store(false, Relaxed);
+        let mask = rest::block_signals();
         may_run = waiting(guest, |watched| {
-            // SAFETY: the caller's mask. A handler that runs in between ends the sleep before it begins.
-            unsafe { sys::with_mask(mask, || guest.sleep(watched, None)) };
+            // A handler that runs in between ends the sleep before it begins.
+            sys::with_mask(mask, || guest.sleep(watched, None));
             !DISTURBED.load(Relaxed)
         }) && !DISTURBED.load(Relaxed);
     }

@@ -29,7 +29,7 @@ use core::ffi::c_int;
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
-use virtual_time::{Drive, DriveInstant, Now, VirtualInstant};
+use virtual_time::{Drive, DriveInstant, HostInstant, Now, VirtualInstant};
 
 use crate::keeper;
 use crate::page::count;
@@ -49,6 +49,8 @@ const STUB_SLOTS: usize = 64;
 
 /// Work at counter zero: work is this plus the counter in nanoseconds, wrapping.
 static OFFSET_NS: AtomicU64 = AtomicU64::new(0);
+/// The same for the host's clock, so that one reading of the counter tells both.
+static HOST_OFFSET_NS: AtomicU64 = AtomicU64::new(0);
 static RESYNC_TICKS: AtomicU64 = AtomicU64::new(0);
 static RESYNCS: AtomicU64 = AtomicU64::new(0);
 /// The latest reading, which no later one falls below.
@@ -153,17 +155,24 @@ pub fn ticks_of(instant: VirtualInstant) -> u64 {
 pub fn now(drive: Drive) -> DriveInstant {
     DriveInstant::from_ns(match drive {
         Drive::Wall => sys::host_now().as_ns(),
-        Drive::Work => work_ns(),
+        Drive::Work => work().ns,
         Drive::Event => STEPS_NS.load(Relaxed),
     })
 }
 
 /// The present moment by the host's clock and by a drive.
 pub fn both(drive: Drive) -> Now {
-    let host = sys::host_now();
     match drive {
-        Drive::Wall => Now { host, drive: DriveInstant::from_ns(host.as_ns()) },
-        Drive::Work | Drive::Event => Now { host, drive: now(drive) },
+        Drive::Wall => {
+            let host = sys::host_now();
+            Now { host, drive: DriveInstant::from_ns(host.as_ns()) }
+        }
+        Drive::Work => {
+            let work = work();
+            let host_ns = HOST_OFFSET_NS.load(Relaxed).wrapping_add(work.counter_ns);
+            Now { host: HostInstant::from_ns(host_ns), drive: DriveInstant::from_ns(work.ns) }
+        }
+        Drive::Event => Now { host: sys::host_now(), drive: now(drive) },
     }
 }
 
@@ -182,30 +191,39 @@ pub fn step_entry() {
     STEPS_NS.store(STEPS_NS.load(Relaxed) + ENTRY_NS, Relaxed);
 }
 
-/// CPU time that the guest has used.
-fn work_ns() -> u64 {
+/// CPU time that the guest has used, and where the counter was then.
+struct Work {
+    ns: u64,
+    counter_ns: u64,
+}
+
+/// How much the guest has worked by now.
+#[inline]
+fn work() -> Work {
     loop {
         let resyncs = RESYNCS.load(Relaxed);
         let offset_ns = OFFSET_NS.load(Relaxed);
         let now = ticks();
         compiler_fence(SeqCst);
         if !undisturbed() || now.wrapping_sub(RESYNC_TICKS.load(Relaxed)) > TRUST_TICKS {
-            let work_ns = resync();
+            let work = resync();
             if RESYNCS.load(Relaxed) == resyncs + 1 {
-                return work_ns;
+                return work;
             }
             continue;
         }
         if RESYNCS.load(Relaxed) == resyncs {
-            let work_ns = offset_ns.wrapping_add(in_ns(now));
-            LATEST_NS.store(work_ns, Relaxed);
-            return work_ns;
+            let counter_ns = in_ns(now);
+            let ns = offset_ns.wrapping_add(counter_ns);
+            LATEST_NS.store(ns, Relaxed);
+            return Work { ns, counter_ns };
         }
     }
 }
 
-/// Reads the CPU clocks, and goes on from them.
-fn resync() -> u64 {
+/// Reads the CPU clocks and the host's, and goes on from them.
+#[cold]
+fn resync() -> Work {
     let resyncs = RESYNCS.load(Relaxed);
     watch(true);
     compiler_fence(SeqCst);
@@ -214,11 +232,14 @@ fn resync() -> u64 {
         charge(running);
     }
     let cpu_ns = sys::cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
+    let host_ns = sys::host_now().as_ns();
     let now = ticks();
-    let work_ns = (cpu_ns + STUBS_NS.load(Relaxed)).max(LATEST_NS.load(Relaxed));
-    OFFSET_NS.store(work_ns.wrapping_sub(in_ns(now)), Relaxed);
+    let counter_ns = in_ns(now);
+    let ns = (cpu_ns + STUBS_NS.load(Relaxed)).max(LATEST_NS.load(Relaxed));
+    OFFSET_NS.store(ns.wrapping_sub(counter_ns), Relaxed);
+    HOST_OFFSET_NS.store(host_ns.wrapping_sub(counter_ns), Relaxed);
     RESYNC_TICKS.store(now, Relaxed);
-    LATEST_NS.store(work_ns, Relaxed);
+    LATEST_NS.store(ns, Relaxed);
     compiler_fence(SeqCst);
     if RESYNCS.load(Relaxed) == resyncs {
         RESYNCS.store(resyncs + 1, Relaxed);
@@ -229,7 +250,7 @@ fn resync() -> u64 {
     if let Some(page) = keeper::page() {
         count(&page.work_resyncs);
     }
-    work_ns
+    Work { ns, counter_ns }
 }
 
 /// The kernel lets stub `pid` run.

@@ -6,8 +6,8 @@ use core::ptr::null_mut;
 
 use virtual_time::VirtualDuration;
 
-use crate::delivery::{self, Adopted};
-use crate::{keeper, sys};
+use crate::delivery::Adopted;
+use crate::{keeper, rest, sys};
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time, CLOCK_REALTIME virtual time since the run's date.
 ///
@@ -174,45 +174,47 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, o
     }
 }
 
-/// sigprocmask(2). The kernel blocks SIGALRM alone around its idle sleep; SIGIO is blocked and let through with it, so that
-/// input which comes between the look at it and the sleep ends the sleep.
+/// sigprocmask(2). Around its idle sleep the kernel masks SIGALRM alone, and `rest` does that without the host.
 ///
 /// # Safety
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
-    // SAFETY: passed through, with a copy that has one signal more.
+    // SAFETY: the caller's masks; or passed through.
     unsafe {
+        let is_alarm_alone = !set.is_null() && *set.cast::<u64>() == sys::mask_of(libc::SIGALRM);
+        if is_alarm_alone && keeper::page().is_some() {
+            if how == libc::SIG_BLOCK && !old.is_null() {
+                libc::sigemptyset(old);
+                rest::mask(old as usize);
+                return 0;
+            }
+            if how == libc::SIG_UNBLOCK && rest::is_masked() {
+                rest::unmask();
+                return 0;
+            }
+        }
         let real: unsafe extern "C" fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int =
             sys::SIGPROCMASK.get();
-        match set.as_ref().filter(|set| keeper::page().is_some() && libc::sigismember(*set, libc::SIGALRM) == 1) {
-            Some(set) => {
-                let mut both = *set;
-                libc::sigaddset(&mut both, libc::SIGIO);
-                real(how, &both, old)
-            }
-            None => real(how, set, old),
-        }
+        real(how, set, old)
     }
 }
 
-/// sigsuspend(2). The kernel's idle loop is the one use with SIGALRM let through (os_idle_sleep); others are helpers.
+/// sigsuspend(2): the kernel's idle loop, and helpers.
 ///
 /// # Safety
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
-    // SAFETY: the caller's mask; or passed through.
-    unsafe {
-        match keeper::page() {
-            Some(page) if libc::sigismember(mask, libc::SIGALRM) == 0 && keeper::is_kernel() => {
-                delivery::idle(page, mask);
-                -1
-            }
-            _ => {
-                let real: unsafe extern "C" fn(*const libc::sigset_t) -> c_int = sys::SIGSUSPEND.get();
-                real(mask)
-            }
+    match keeper::page() {
+        Some(page) if rest::is_masked_at(mask as usize) => {
+            rest::idle(page);
+            -1
         }
+        // SAFETY: passed through.
+        _ => unsafe {
+            let real: unsafe extern "C" fn(*const libc::sigset_t) -> c_int = sys::SIGSUSPEND.get();
+            real(mask)
+        },
     }
 }

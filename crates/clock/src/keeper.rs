@@ -22,6 +22,7 @@ use crate::delivery;
 use crate::drive;
 use crate::entropy;
 use crate::page::{count, ClockPage};
+use crate::rest;
 use crate::spin;
 use crate::sys;
 use crate::tap;
@@ -84,12 +85,6 @@ pub fn page() -> Option<&'static ClockPage> {
     unsafe { PAGE.load(Relaxed).as_ref() }
 }
 
-/// Whether the caller is the kernel itself, not a helper thread that shares its memory.
-pub fn is_kernel() -> bool {
-    // SAFETY: plain system call.
-    unsafe { libc::getpid() == KERNEL_PID.load(Relaxed) }
-}
-
 /// Whether the caller's parent is the kernel, which is therefore alive.
 pub fn is_child_of_kernel() -> bool {
     // SAFETY: plain system call.
@@ -123,14 +118,14 @@ pub fn now() -> Option<VirtualInstant> {
 
 /// Virtual now, told to the host too.
 pub fn look(page: &ClockPage) -> VirtualInstant {
-    let now = read(&virtual_now);
+    let now = read(virtual_now);
     page.virtual_now_ns.store(now.as_ns(), Relaxed);
     now
 }
 
 /// The last instant that the host lets the clock reach.
 pub fn end_ns() -> u64 {
-    read(&|clock| clock.end()).as_ns()
+    read(Clock::end).as_ns()
 }
 
 /// What is next in this guest: its timer's deadline, or an arrival.
@@ -153,8 +148,9 @@ pub fn realtime_base_ns() -> u64 {
     page().map_or(0, |page| page.realtime_base_ns.load(Relaxed))
 }
 
-/// What `f` makes of the present clock.
-fn read<T>(f: &dyn Fn(&Clock) -> T) -> T {
+/// What `f` makes of the present clock. Inlined, so that of the clock only what `f` needs is copied.
+#[inline]
+fn read<T>(f: impl Fn(&Clock) -> T) -> T {
     loop {
         let generation = GENERATION.load(Relaxed);
         // SAFETY: in bounds; a slot is rewritten only after the generation has moved on, which is checked below.
@@ -169,14 +165,15 @@ fn read<T>(f: &dyn Fn(&Clock) -> T) -> T {
 
 /// The present clock and the present moment.
 fn present() -> (Clock, Now) {
-    read(&|clock| (*clock, drive::both(clock.drive())))
+    read(|clock| (*clock, drive::both(clock.drive())))
 }
 
 /// Puts another clock in place of the present one, unless that is being done already.
-fn change(page: &ClockPage, f: &dyn Fn(&Clock) -> Clock) {
-    if CHANGING.swap(true, Relaxed) {
+fn change(page: &ClockPage, f: impl Fn(&Clock) -> Clock) {
+    if CHANGING.load(Relaxed) {
         return;
     }
+    CHANGING.store(true, Relaxed);
     let clock = read(f);
     let generation = GENERATION.load(Relaxed);
     // SAFETY: the idle slot; `CHANGING` keeps a handler from writing it at the same time.
@@ -197,10 +194,10 @@ fn take_command(page: &ClockPage) {
     if command.orders.drive == Drive::Work {
         drive::meter_work();
     }
-    if delivery::is_resting() {
+    if rest::is_resting() {
         idle(page); // which a ceiling may have kept behind the host's clock
     }
-    change(page, &|clock| clock.obey(drive::both(clock.drive()), drive::now(command.orders.drive), command.orders));
+    change(page, |clock| clock.obey(drive::both(clock.drive()), drive::now(command.orders.drive), command.orders));
     bound::begin();
     look(page);
     APPLIED.store(command.sequence, Relaxed);
@@ -213,12 +210,12 @@ fn take_command(page: &ClockPage) {
 
 /// Whether virtual time passes with the host's clock, also while the guest waits.
 pub fn is_wall() -> bool {
-    read(&|clock| clock.drive() == Drive::Wall)
+    read(|clock| clock.drive() == Drive::Wall)
 }
 
 /// The kernel idles: the clock does what its drive makes of that, and says how the kernel has to sleep.
 pub fn idle(page: &ClockPage) -> Sleep {
-    if delivery::has_served_at_rest() {
+    if rest::has_served_at_rest() {
         return Sleep::No;
     }
     let deadline_ns = next_ns();
@@ -226,36 +223,30 @@ pub fn idle(page: &ClockPage) -> Sleep {
     let (clock, now) = present();
     let (idled, sleep) = clock.idle(now, deadline);
     if idled != clock {
-        change(page, &|_| idled);
+        change(page, |_| idled);
     }
     look(page);
     sleep
 }
 
-/// Both clocks at this moment, nanoseconds: virtual and host.
-pub fn both_ns() -> (u64, u64) {
-    let (clock, now) = present();
-    (clock.virtual_at(now.drive).as_ns(), now.host.as_ns())
-}
-
 /// The drive's present instant, nanoseconds.
 pub fn drive_ns() -> u64 {
-    read(&|clock| drive::now(clock.drive())).as_ns()
+    read(|clock| drive::now(clock.drive())).as_ns()
 }
 
 /// The clock may go as far as `bound`.
 pub fn set_bound(page: &ClockPage, bound: VirtualInstant) {
-    change(page, &|clock| clock.bounded(bound));
+    change(page, |clock| clock.bounded(bound));
 }
 
 /// The clock has stood at its bound while the drive went on by `ns`.
 pub fn waited(page: &ClockPage, ns: u64) {
-    change(page, &|clock| clock.waited(ns));
+    change(page, |clock| clock.waited(ns));
 }
 
 /// The clock goes on from `instant`, if that is later.
 pub fn jump(page: &ClockPage, instant: VirtualInstant) {
-    change(page, &|clock| clock.jumped(drive::now(clock.drive()), instant));
+    change(page, |clock| clock.jumped(drive::now(clock.drive()), instant));
     look(page);
 }
 
@@ -274,7 +265,7 @@ pub fn heed_host(page: &ClockPage) {
 
 /// The agent waits for the host from now on, and virtual time stands still; or it no longer does.
 pub fn wait_for_host(page: &ClockPage, waits: bool) {
-    change(page, &|clock| clock.wait_for_host(drive::now(clock.drive()), waits));
+    change(page, |clock| clock.wait_for_host(drive::now(clock.drive()), waits));
     look(page);
     if waits {
         bound::leave(page);
@@ -294,10 +285,11 @@ pub fn adopt_timer(timer: libc::timer_t) {
     }
 }
 
-/// Sets the guest's timer to `after` from now, then every `interval`; or off when `after` is zero.
+/// Sets the guest's timer to `after` from now, then every `interval`; or off when `after` is zero. The kernel has computed
+/// `after` from the clock that it has just read, so that reading is now.
 pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDuration) {
     count(&page.timers_set);
-    let now = now().unwrap_or(VirtualInstant::from_ns(0));
+    let now = VirtualInstant::from_ns(page.virtual_now_ns.load(Relaxed));
     delivery::exclusively(|| {
         with_timer(|timer| {
             if after.as_ns() == 0 {
@@ -311,9 +303,9 @@ pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDura
 }
 
 /// Asks the timer whether its deadline is reached; if so, it moves on to its next expiry. In a critical section.
-pub fn take_alarm() -> Alarm {
-    let (clock, now) = present();
-    with_timer(|timer| timer.alarm(now, &clock))
+pub fn take_alarm(page: &ClockPage) -> Alarm {
+    let now = look(page);
+    with_timer(|timer| timer.alarm(now))
 }
 
 /// Makes sure that the host timer preempts user code soon after the deadline.

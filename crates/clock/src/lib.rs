@@ -7,7 +7,9 @@
 //! ```text
 //! interpose.rs   the libc functions that the kernel calls, in virtual time
 //! keeper.rs      the one clock behind them: timeline, timer, commands of the host
-//! delivery.rs    how alarm and input reach the kernel, and how it sleeps
+//! delivery.rs    how alarm and input reach the kernel
+//! direct.rs      calls of the kernel's handlers without a signal
+//! rest.rs        the kernel's idle loop: jumps and sleeps
 //! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
 //! bound.rs       how the other guests of a run bound the clock
 //! tap.rs         the network devices on wires to them
@@ -31,11 +33,13 @@ mod bound;
 mod counter;
 mod cpuid;
 mod delivery;
+mod direct;
 mod drive;
 mod entropy;
 mod interpose;
 mod keeper;
 mod page;
+mod rest;
 mod spin;
 mod sys;
 mod tap;
@@ -55,7 +59,7 @@ static ATTACH: extern "C" fn() = attach;
 extern "C" fn attach() {
     sys::resolve();
     if let Some(inherited) = page::inherited_fds() {
-        delivery::start(inherited.lines);
+        rest::start(inherited.lines);
         bound::start();
         keeper::start(page::map(inherited.page), inherited.wake);
     }

@@ -73,7 +73,12 @@ pub fn map(fd: c_int) -> &'static ClockPage {
 
 /// Adds one to a counter. The kernel is a single thread, so a load and a store do; a handler in between costs one count.
 pub fn count(counter: &AtomicU64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    add(counter, 1);
+}
+
+/// Adds to a counter.
+pub fn add(counter: &AtomicU64, what: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(what), Ordering::Relaxed);
 }
 
 /// A command of the host.

@@ -166,17 +166,45 @@ pub fn arm_timer(timer: libc::timer_t, instant: HostInstant) {
     }
 }
 
+/// A signal as a mask of the host kernel's.
+pub const fn mask_of(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Size of such a mask.
+const MASK_BYTES: c_long = 8;
+
 /// Sleeps under the signal mask `mask` until a signal handler has run (false) or `timeout_ns` is over (true). Without a
 /// timeout it sleeps until a signal.
-///
-/// # Safety
-/// `mask` must point to a signal mask.
-pub unsafe fn sleep(timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> bool {
-    const KERNEL_MASK_BYTES: c_long = 8;
+pub fn sleep(timeout_ns: Option<u64>, mask: u64) -> bool {
     let timeout = timespec(timeout_ns.unwrap_or(0));
     let timeout: *const libc::timespec = if timeout_ns.is_some() { &timeout } else { core::ptr::null() };
     // SAFETY: ppoll on no file descriptors reads the timeout and the mask only.
-    unsafe { libc::syscall(libc::SYS_ppoll, null_mut::<c_void>(), 0_usize, timeout, mask, KERNEL_MASK_BYTES) == 0 }
+    unsafe { libc::syscall(libc::SYS_ppoll, null_mut::<c_void>(), 0_usize, timeout, &raw const mask, MASK_BYTES) == 0 }
+}
+
+/// Blocks the signals of `mask`, too; returns the mask from before.
+pub fn block(mask: u64) -> u64 {
+    change_mask(libc::SIG_BLOCK, mask)
+}
+
+/// Makes `mask` the signal mask of the calling thread.
+pub fn set_mask(mask: u64) {
+    change_mask(libc::SIG_SETMASK, mask);
+}
+
+/// Runs `f` under the signal mask `mask`, in place of the present one.
+pub fn with_mask(mask: u64, f: impl FnOnce()) {
+    let before = change_mask(libc::SIG_SETMASK, mask);
+    f();
+    set_mask(before);
+}
+
+fn change_mask(how: c_int, mask: u64) -> u64 {
+    let mut before = 0_u64;
+    // SAFETY: both masks are ours.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const mask, &raw mut before, MASK_BYTES) };
+    before
 }
 
 /// Asks for the signal stack of the calling thread.
@@ -186,27 +214,6 @@ pub unsafe fn sleep(timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> boo
 pub unsafe fn signal_stack(stack: *mut libc::stack_t) {
     // SAFETY: the caller's structure; nothing is changed.
     unsafe { libc::sigaltstack(null_mut(), stack) };
-}
-
-/// Runs `f` under the signal mask `mask`, in place of the present one.
-///
-/// # Safety
-/// `mask` must point to a signal mask.
-pub unsafe fn with_mask(mask: *const libc::sigset_t, f: impl FnOnce()) {
-    const KERNEL_MASK_BYTES: c_long = 8;
-    let mut before = 0_u64;
-    // SAFETY: the kernel's masks are of 8 bytes; the caller's is larger.
-    unsafe {
-        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, mask, &raw mut before, KERNEL_MASK_BYTES);
-        f();
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const before,
-            null_mut::<u64>(),
-            KERNEL_MASK_BYTES,
-        );
-    }
 }
 
 /// Makes the stub `pid` stop, as the kernel itself does at a tick (os_alarm_process).

@@ -89,12 +89,8 @@ impl GuestTimer {
         self.host_alarm = Some(instant);
     }
 
-    /// Takes an alarm. When it is [`Alarm::Due`], the timer has moved on to its next expiry.
-    pub fn alarm(&mut self, now: Now, clock: &Clock) -> Alarm {
-        if self.host_alarm.is_some_and(|alarm| alarm <= now.host) {
-            self.host_alarm = None;
-        }
-        let reached = clock.virtual_at(now.drive);
+    /// Takes an alarm at `reached`. When it is [`Alarm::Due`], the timer has moved on to its next expiry.
+    pub fn alarm(&mut self, reached: VirtualInstant) -> Alarm {
         match self.deadline {
             Some(deadline) if deadline <= reached => {
                 self.deadline = self.interval.map(|interval| {
@@ -151,7 +147,7 @@ mod tests {
         assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
         timer.set(instant(200), None);
         assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), None);
-        assert_eq!(timer.alarm(now(1000), &clock), Alarm::NotYet);
+        assert_eq!(timer.alarm(clock.virtual_at(drive(1000))), Alarm::NotYet);
         assert_eq!(timer.arm(now(1000), &clock, VirtualInstant::NEVER, 0), Some(host(2000)));
     }
 
@@ -169,25 +165,25 @@ mod tests {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
         timer.arm(now(0), &clock, VirtualInstant::NEVER, 0);
-        assert_eq!(timer.alarm(now(999), &clock), Alarm::NotYet);
-        assert_eq!(timer.alarm(now(1000), &clock), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
-        assert_eq!(timer.alarm(now(1001), &clock), Alarm::NotYet, "a one-shot timer is served once");
+        assert_eq!(timer.alarm(clock.virtual_at(drive(999))), Alarm::NotYet);
+        assert_eq!(timer.alarm(clock.virtual_at(drive(1000))), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
+        assert_eq!(timer.alarm(clock.virtual_at(drive(1001))), Alarm::NotYet, "a one-shot timer is served once");
     }
 
     #[test]
     fn lateness_is_virtual_time_since_the_deadline() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.alarm(now(1500), &clock), Alarm::Due { lateness: VirtualDuration::from_ns(50) });
+        assert_eq!(timer.alarm(clock.virtual_at(drive(1500))), Alarm::Due { lateness: VirtualDuration::from_ns(50) });
     }
 
     #[test]
     fn a_periodic_timer_keeps_its_grid_and_skips_what_it_missed() {
         let (mut timer, clock) = (GuestTimer::new(), clock(1));
         timer.set(instant(100), Some(VirtualDuration::from_ns(100)));
-        timer.alarm(now(130), &clock);
+        timer.alarm(clock.virtual_at(drive(130)));
         assert_eq!(timer.deadline(), Some(instant(200)));
-        timer.alarm(now(450), &clock);
+        timer.alarm(clock.virtual_at(drive(450)));
         assert_eq!(timer.deadline(), Some(instant(550)));
     }
 
@@ -234,7 +230,11 @@ mod tests {
         let begin = Now { host: host(5000), drive: drive(200) };
         assert_eq!(timer.arm(begin, &clock, VirtualInstant::NEVER, 0), Some(host(5800)));
         let disturbed = Now { host: host(5800), drive: drive(700) };
-        assert_eq!(timer.alarm(disturbed, &clock), Alarm::NotYet, "the guest was off the CPU meanwhile");
+        assert_eq!(
+            timer.alarm(clock.virtual_at(disturbed.drive)),
+            Alarm::NotYet,
+            "the guest was off the CPU meanwhile"
+        );
         assert_eq!(timer.arm(disturbed, &clock, VirtualInstant::NEVER, 0), Some(host(6100)));
     }
 
@@ -244,11 +244,11 @@ mod tests {
         let mut timer = GuestTimer::new();
         assert_eq!(timer.arm(now(0), &ends, VirtualInstant::NEVER, 0), Some(host(100)), "without a timer too");
         timer.set(instant(150), None);
-        assert_eq!(timer.alarm(now(100), &ends), Alarm::NotYet);
+        assert_eq!(timer.alarm(ends.virtual_at(drive(100))), Alarm::NotYet);
         assert_eq!(timer.arm(now(100), &ends, VirtualInstant::NEVER, 0), None);
-        assert_eq!(timer.alarm(now(900), &ends), Alarm::NotYet);
+        assert_eq!(timer.alarm(ends.virtual_at(drive(900))), Alarm::NotYet);
         timer.set(instant(100), None);
-        assert_eq!(timer.alarm(now(900), &ends), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
+        assert_eq!(timer.alarm(ends.virtual_at(drive(900))), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
         assert_eq!(timer.arm(now(0), &clock, instant(70), 0), Some(host(700)));
-        assert_eq!(timer.alarm(now(700), &clock), Alarm::NotYet);
+        assert_eq!(timer.alarm(clock.virtual_at(drive(700))), Alarm::NotYet);
         assert_eq!(timer.arm(now(700), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
     }
 
@@ -266,6 +266,6 @@ mod tests {
         timer.set(instant(100), None);
         timer.clear();
         assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), None);
-        assert_eq!(timer.alarm(now(200), &clock), Alarm::NotYet);
+        assert_eq!(timer.alarm(clock.virtual_at(drive(200))), Alarm::NotYet);
     }
 }

@@ -1,0 +1,219 @@
+//! The kernel's idle loop: it jumps to its next deadline, or sleeps.
+//!
+//! **Masks.** Around its idle sleep the kernel blocks SIGALRM, lest an alarm be served between its look at the timer and
+//! the sleep (os_idle_sleep). Two system calls, where a jump over idle time needs none, and there is one for almost every
+//! packet. So the mask is a flag at first: a handler of ours that finds it set keeps its signal, which is raised again
+//! when the kernel takes the mask away. Only before a real sleep the signals are blocked, and what was kept is raised
+//! again, since then it has to end the sleep. SIGIO is masked with SIGALRM, so that input ends the sleep, too. The kernel
+//! is told from helper threads that share its memory by the address of the mask that it hands from one call to the next.
+//!
+//! **Noted signals.** With its interrupts off the kernel does not block signals, it *notes* them. At idle this is a trap:
+//! the kernel enters its idle loop with interrupts off, and what it has noted but not handled must keep it from
+//! sleeping. (The stock code relies on the host timer being off then, and on the next tick for input.) So a signal
+//! since the last idle makes idle return at once: the kernel enables interrupts, handles what it had noted, and comes
+//! back.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use virtual_time::Sleep;
+
+use crate::delivery::{deliver_if_due, raise_kept};
+use crate::page::{add, count, ClockPage};
+use crate::{bound, keeper, sys};
+
+/// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
+/// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
+/// be the guest's lateness. Guests with a timer a millisecond never sleep, others watch for a small part of their time.
+const WATCH_NS: u64 = 1_000_000;
+
+/// What is blocked while the kernel sleeps.
+const SIGNALS: u64 = sys::mask_of(libc::SIGALRM) | sys::mask_of(libc::SIGIO);
+
+/// The serial lines that the host writes to.
+static LINES: [AtomicI32; 2] = [AtomicI32::new(-1), AtomicI32::new(-1)];
+
+/// Where the kernel keeps the mask from before it masked its signals; 0 while it does not mask them.
+static MASK_ADDRESS: AtomicUsize = AtomicUsize::new(0);
+/// The signals are really blocked, and the mask under which they were not.
+static BLOCKED: AtomicBool = AtomicBool::new(false);
+static OPEN_MASK: AtomicU64 = AtomicU64::new(0);
+
+/// The kernel sleeps, or is about to, with nothing left to do.
+static RESTS: AtomicBool = AtomicBool::new(false);
+/// Input that came on the event drive while the kernel did not rest.
+static INPUT_AT_REST: AtomicBool = AtomicBool::new(false);
+
+/// A signal went to the kernel since it idled last.
+static NOTED: AtomicBool = AtomicBool::new(false);
+
+/// An alarm was served while the kernel rests. Its deadline is gone, and the next one is not known before the kernel has
+/// woken up and set it: until then nothing may be jumped over.
+static SERVED_AT_REST: AtomicBool = AtomicBool::new(false);
+
+/// Remembers the serial lines that the host writes to.
+pub fn start(lines: [c_int; 2]) {
+    for (known, line) in LINES.iter().zip(lines) {
+        known.store(line, Relaxed);
+    }
+}
+
+/// Whether the host has written something that the kernel has not read.
+pub fn has_input() -> bool {
+    LINES.iter().any(|line| sys::is_readable(line.load(Relaxed)))
+}
+
+/// The kernel is about to idle and masks its signals; it keeps the mask from before at `address`.
+pub fn mask(address: usize) {
+    MASK_ADDRESS.store(address, Relaxed);
+}
+
+/// Whether the caller is the kernel about to idle, which hands over the mask that it keeps at `address`.
+pub fn is_masked_at(address: usize) -> bool {
+    address != 0 && MASK_ADDRESS.load(Relaxed) == address
+}
+
+/// Whether the kernel masks its signals.
+pub fn is_masked() -> bool {
+    MASK_ADDRESS.load(Relaxed) != 0
+}
+
+/// Whether it does so by the flag alone: a handler that runs all the same has to keep its signal.
+pub fn masks() -> bool {
+    is_masked() && !BLOCKED.load(Relaxed)
+}
+
+/// The kernel has idled and takes its mask away.
+pub fn unmask() {
+    let blocked = BLOCKED.load(Relaxed);
+    MASK_ADDRESS.store(0, Relaxed);
+    if blocked {
+        BLOCKED.store(false, Relaxed);
+        sys::set_mask(OPEN_MASK.load(Relaxed));
+    }
+    raise_kept();
+}
+
+/// Blocks the signals, which from here on come through in a sleep only; returns the mask to sleep under.
+pub fn block_signals() -> u64 {
+    if !BLOCKED.load(Relaxed) {
+        OPEN_MASK.store(sys::block(SIGNALS), Relaxed);
+        BLOCKED.store(true, Relaxed);
+        raise_kept();
+    }
+    OPEN_MASK.load(Relaxed)
+}
+
+/// A signal goes to the kernel.
+pub fn note() {
+    NOTED.store(true, Relaxed);
+}
+
+/// An alarm, or an arrival, goes to the kernel.
+pub fn note_alarm() {
+    note();
+    SERVED_AT_REST.store(is_resting(), Relaxed);
+}
+
+/// Keeps, on the event drive, that the host has sent something until the kernel rests.
+pub fn keep_input() {
+    INPUT_AT_REST.store(true, Relaxed);
+}
+
+/// Whether the host had sent something; it is no longer kept.
+pub fn take_kept_input() -> bool {
+    INPUT_AT_REST.swap(false, Relaxed)
+}
+
+/// Whether the kernel has nothing left to do.
+pub fn is_resting() -> bool {
+    RESTS.load(Relaxed)
+}
+
+/// Whether the kernel rests and has yet to set its next deadline.
+pub fn has_served_at_rest() -> bool {
+    is_resting() && SERVED_AT_REST.load(Relaxed)
+}
+
+/// The kernel's idle loop, with its signals masked: jumps to the deadline, or sleeps until it, or until a signal. A held
+/// clock has no deadline, nor has a timer that is off. Returns at once when the kernel may have noted a signal that it has
+/// not handled.
+pub fn idle(page: &ClockPage) {
+    count(&page.idle_waits);
+    if !keeper::is_event() {
+        keeper::heed_host(page);
+    }
+    if NOTED.load(Relaxed) {
+        NOTED.store(false, Relaxed);
+        return;
+    }
+    let begin = keeper::look(page);
+    SERVED_AT_REST.store(false, Relaxed);
+    RESTS.store(true, Relaxed);
+    let due = rest(page);
+    RESTS.store(false, Relaxed);
+    add(&page.idle_virtual_ns, keeper::look(page).since(begin).as_ns());
+    if due {
+        deliver_if_due(page);
+    }
+    // What came during the sleep is handled as soon as the kernel has returned from it.
+    NOTED.store(false, Relaxed);
+}
+
+/// Sleeps as the clock says; tells whether the deadline is reached.
+fn rest(page: &ClockPage) -> bool {
+    keeper::heed_host(page);
+    if take_kept_input() && has_input() {
+        let mask = block_signals();
+        sys::raise(libc::SIGIO);
+        sys::sleep(Some(0), mask);
+        return false;
+    }
+    loop {
+        if !has_served_at_rest() && !bound::pass(page) {
+            if was_disturbed(page) {
+                return false;
+            }
+            continue;
+        }
+        let sleep = keeper::idle(page);
+        if sleep == Sleep::No {
+            return true;
+        }
+        let begin_ns = sys::host_now().as_ns();
+        let disturbed = !wait(page, sleep);
+        add(&page.idle_host_ns, sys::host_now().as_ns() - begin_ns);
+        if disturbed && was_disturbed(page) {
+            return false;
+        }
+    }
+}
+
+/// Waits until the clock has to be asked again; false if a signal came first.
+fn wait(page: &ClockPage, sleep: Sleep) -> bool {
+    let left_ns = match sleep {
+        Sleep::Until(instant) => Some(instant.as_ns().saturating_sub(sys::host_now().as_ns())),
+        _ => None,
+    };
+    if !keeper::is_wall() {
+        // Virtual time does not advance meanwhile, so waking late does no harm.
+        return sys::sleep(left_ns, block_signals());
+    }
+    match left_ns {
+        Some(left_ns) if left_ns <= WATCH_NS => {
+            while matches!(keeper::idle(page), Sleep::Until(_)) {
+                core::hint::spin_loop();
+            }
+            true
+        }
+        _ => sys::sleep(left_ns.map(|left_ns| left_ns - WATCH_NS), block_signals()),
+    }
+}
+
+/// A signal has ended the sleep: does what the host has ordered; tells whether the kernel has to see to something. An alarm
+/// is the host's way to say that there is a command; on the event drive the kernel sees none of it.
+fn was_disturbed(page: &ClockPage) -> bool {
+    keeper::heed_host(page);
+    keeper::idle(page);
+    !keeper::is_event() || NOTED.load(Relaxed)
+}
