@@ -11,6 +11,7 @@
 //! cargo rustc -p agent --release --target x86_64-unknown-linux-gnu -- -C target-feature=+crt-static
 //! ```
 
+mod addresses;
 mod bpf;
 mod build;
 mod channel;
