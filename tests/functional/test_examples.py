@@ -32,8 +32,7 @@ def smaller(text: str, divisor: int) -> str:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
 def test_an_example_meets_its_own_expectations(run_lab: RunLab, path: Path) -> None:
     divisor = SMALLER.get(path.parent.name)
-    # The smaller version leaves a host at its own speed no reserve; on the work drive it does not matter what else runs.
-    outcome = run_lab(smaller(path.read_text(), divisor), "--drive", "work") if divisor else run_lab(path)
+    outcome = run_lab(smaller(path.read_text(), divisor) if divisor else path)
     assert outcome.status == 0
     assert outcome.record["checks"], "an example says what it expects"
     assert all(check["passed"] for check in outcome.record["checks"])
