@@ -104,35 +104,37 @@ missing_for() {
     fi
 }
 
-# missing_daemons: network daemons, and programs that need them, which the tests run inside guests.
-missing_daemons() {
+# missing_programs: what the tests run inside guests: network daemons, servers, languages, debuggers.
+missing_programs() {
     local pair
     for pair in bird:bird2 ovs-vswitchd:openvswitch-switch ovs-testcontroller:openvswitch-testcontroller \
-        mn:mininet brctl:bridge-utils iptables-legacy:iptables; do
-        PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
+        mn:mininet brctl:bridge-utils iptables-legacy:iptables nginx:nginx-light curl:curl aria2c:aria2 \
+        mariadbd:mariadb-server-core mariadb:mariadb-client-core redis-server:redis-server \
+        node:nodejs java:default-jre-headless go:golang-go gdb:gdb strace:strace; do
+        PATH=$PATH:/usr/sbin:/sbin:/usr/local/go/bin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done
     [[ -x /usr/lib/frr/zebra ]] || printf 'frr\n'
 }
 
-# install_daemons: as packages, since nodes see this machine's files and daemons have users and libraries of their own;
+# install_programs: as packages, since nodes see this machine's files and daemons have users and libraries of their own;
 # but not to run here. Their services are masked before they come, so that they start neither now nor at the next boot,
 # and where services are started without systemd, a policy forbids it meanwhile (invoke-rc.d(8)).
-install_daemons() {
+install_programs() {
     local missing service status=0 policy=/usr/sbin/policy-rc.d has_policy
-    mapfile -t missing < <(missing_daemons)
+    mapfile -t missing < <(missing_programs)
     ((${#missing[@]})) || return 0
     if ! command -v apt-get >/dev/null || ! can_administrate; then
-        say "These Debian packages are missing, and the tests of routing daemons, Open vSwitch and Mininet with them: ${missing[*]}"
+        say "These Debian packages are missing, and with them the tests that run them in guests: ${missing[*]}"
         return
     fi
     say "Installing Debian packages, without starting their services: ${missing[*]} …"
-    for service in bird frr openvswitch-switch openvswitch-testcontroller; do
+    for service in bird frr nginx openvswitch-switch openvswitch-testcontroller redis-server; do
         [[ " ${missing[*]} " != *" $service"* ]] || as_administrator ln -sf /dev/null "/etc/systemd/system/$service.service"
     done
     has_policy=$([[ -e $policy ]] && echo yes || echo no)
     [[ $has_policy == yes ]] || printf '#!/bin/sh\nexit 101\n' | as_administrator install -m 755 /dev/stdin "$policy"
     # In a shell of its own, which may give up: the policy goes in any case.
-    (quietly daemons apt_install "${missing[@]}") || status=$?
+    (quietly programs apt_install "${missing[@]}") || status=$?
     [[ $has_policy == yes ]] || as_administrator rm -f "$policy"
     ((status == 0)) || exit "$status"
 }
@@ -160,7 +162,7 @@ apt_install() {
 # up goes on: `dilaton run` and `dilaton doctor` say what they lack.
 install_packages() {
     local needed used missing sudo=''
-    if [[ $1 == dev ]]; then install_daemons; fi
+    if [[ $1 == dev ]]; then install_programs; fi
     mapfile -t needed < <(missing_for_setup)
     mapfile -t used < <(missing_for "$1")
     missing=("${needed[@]}" "${used[@]}")
