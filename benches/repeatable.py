@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LABS = ("lossy-bulk", "many-pings", "asyncio-echo")
+LABS = ("lossy-bulk", "many-pings", "asyncio-echo", "five-kernels")
 
 
 def left(run: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import ROOT, Outcome, RunLab
 
-LABS = [ROOT / "examples" / name for name in ("lossy-bulk", "many-pings", "asyncio-echo")]
+LABS = [ROOT / "examples" / name for name in ("lossy-bulk", "many-pings", "asyncio-echo", "five-kernels")]
 
 
 def left(outcome: Outcome) -> dict[str, bytes]:

@@ -262,10 +262,14 @@ pub fn before_user(page: &ClockPage, pid: c_int) {
 }
 
 /// The kernel has turned to a stub that stopped.
-pub fn after_user() {
+pub fn after_user(page: &ClockPage) {
     if IN_USER.load(Relaxed) != 0 {
         IN_USER.store(0, Relaxed);
         drive::step_entry();
         drive::stub_stopped();
+        if keeper::is_event() {
+            // No step may go unnoticed beyond the bound: what the kernel did there would depend on where the bound is.
+            bound::tell_and_wait(page);
+        }
     }
 }

@@ -17,8 +17,8 @@
 //! handler that interrupts its run.
 //!
 //! *Steps* are clock readings of the kernel, and entries of user code into it: a nanosecond for the one, which
-//! shifts no packet; a hundred for the other, what a system call takes on real hardware. They make loops end
-//! that wait for time to pass, and depend on nothing but what the guest does.
+//! shifts no packet; a hundred for the other, what a system call takes on real hardware, and a microsecond when the guest
+//! has long been busy. They make loops end that wait for time to pass, and depend on nothing but what the guest does.
 //!
 //! Handlers interrupt everything here. All state is single words; a reader that was interrupted finds `RESYNCS` moved and
 //! starts again, and an interrupted resync finds the same and lets the next reader resync once more.
@@ -40,6 +40,13 @@ const READING_NS: u64 = 1;
 
 /// What an entry of user code into the kernel costs on the event drive.
 const ENTRY_NS: u64 = 100;
+
+/// The same for a guest that has been busy for [`BUSY_ENTRIES`].
+const BUSY_ENTRY_NS: u64 = 1_000;
+
+/// So many entries since it idled last, a millisecond: more than programs take to start. What goes on after that mostly
+/// asks again and again whether something has happened, and does so until virtual time gets there.
+const BUSY_ENTRIES: u64 = 10_000;
 
 /// Counter ticks after which a resync is due: about 1 ms of any processor.
 const TRUST_TICKS: u64 = 3_000_000;
@@ -65,6 +72,8 @@ static BEGIN_HOST_NS: AtomicU64 = AtomicU64::new(0);
 
 /// The steps made so far, nanoseconds.
 static STEPS_NS: AtomicU64 = AtomicU64::new(0);
+/// Entries since the kernel idled last.
+static ENTRIES: AtomicU64 = AtomicU64::new(0);
 
 /// CPU time of all stubs up to where it was read last.
 static STUBS_NS: AtomicU64 = AtomicU64::new(0);
@@ -188,7 +197,15 @@ pub fn steps_ns() -> u64 {
 
 /// User code has entered the kernel.
 pub fn step_entry() {
-    STEPS_NS.store(STEPS_NS.load(Relaxed) + ENTRY_NS, Relaxed);
+    let entries = ENTRIES.load(Relaxed);
+    let step_ns = if entries < BUSY_ENTRIES { ENTRY_NS } else { BUSY_ENTRY_NS };
+    ENTRIES.store(entries + 1, Relaxed);
+    STEPS_NS.store(STEPS_NS.load(Relaxed) + step_ns, Relaxed);
+}
+
+/// The kernel idles.
+pub fn idles() {
+    ENTRIES.store(0, Relaxed);
 }
 
 /// CPU time that the guest has used, and where the counter was then.

@@ -352,8 +352,13 @@ pub unsafe extern "C" fn epoll_wait(
         unsafe { events.add(count).write_unaligned(event) };
         count += 1;
     }
-    // The handler may be called later, and for both, when the kernel has only noted that it was called.
-    if count == 0 && (!REPORTED.swap(false, Relaxed) || HOST_EXPECTED.swap(false, Relaxed)) {
+    // The handler may be called later, and for both, when the kernel has only noted that it was called; and one call may
+    // find what was reported for another. On the event drive the host must not be asked then: it may have something.
+    let asks_host = || {
+        let reported = REPORTED.swap(false, Relaxed);
+        HOST_EXPECTED.swap(false, Relaxed) || !(reported || keeper::is_event() && bound::guest().is_some())
+    };
+    if count == 0 && asks_host() {
         // SAFETY: passed through.
         return unsafe {
             let real: unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int =

@@ -80,7 +80,9 @@ fn saved(pid: c_int) -> &'static mut Saved {
 pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_void, mut data: *mut c_void) -> c_long {
     // SAFETY: the libc function, which reads four arguments whatever the request.
     let real: Ptrace = unsafe { sys::PTRACE.get() };
-    delivery::after_user();
+    if let Some(page) = keeper::page() {
+        delivery::after_user(page);
+    }
     match request {
         libc::PTRACE_GETREGSET if address as usize == NT_X86_XSTATE => {
             // SAFETY: the kernel's iovec.

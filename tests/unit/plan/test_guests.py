@@ -189,9 +189,3 @@ def test_agents_hear_of_each_other_by_a_star_around_the_first_guest() -> None:
     assert ends == [["a", "b"], ["a", "c"], ["a", "d"]]
     devices = [end.device for wire in found.wires for end in wire.ends if end.guest == "a"]
     assert devices == ["vec0", "vec1", "vec2"]
-
-
-def test_the_event_drive_has_one_guest() -> None:
-    assert "guests: on the event drive a lab has one guest" in refused(
-        guests="per-node", links=[DELAYED], time={"drive": "event"}
-    )
