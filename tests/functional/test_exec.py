@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import PATIENCE_HOST_S, dilaton, environment, started
+from tests.conftest import PATIENCE_HOST_S, PYTHON, dilaton, environment, started
 from tests.terminal import TypedAt
 
 
@@ -75,6 +75,20 @@ def test_what_is_written_stays_in_the_guest_except_where_it_may(tmp_path: Path) 
     assert not Path("/etc/dilaton-test").exists() and not Path("/var/dilaton-test").exists()
 
 
+def test_what_is_written_to_the_output_directory_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "results"
+    assert execute("--out", out, "--", "touch", out / "a").returncode == 0
+    assert [path.name for path in out.iterdir()] == ["a"]
+
+
+def test_a_program_that_needs_more_address_space_than_guests_have_is_told_so() -> None:
+    reserve = "import mmap; mmap.mmap(-1, 8 << 40, prot=0, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)"
+    done = execute("--", str(PYTHON), "-c", reserve)
+    assert done.returncode == 1
+    message = "8,192 GiB of address space were asked for at once; a program in a guest has 512 GiB"
+    assert done.stderr.splitlines()[-1] == f"dilaton exec: {message}"
+
+
 def test_a_thousand_virtual_seconds_pass_at_once() -> None:
     done = execute(
         "--", "sh", "-c", "read a x < /proc/uptime; sleep 1000; read b x < /proc/uptime; echo ${a%.*} ${b%.*}"
@@ -89,6 +103,16 @@ def test_large_output_arrives_whole() -> None:
         assert process.stdout is not None
         arrived = hashlib.file_digest(process.stdout, "sha256").digest()
     assert arrived == hashlib.sha256(bytes(size)).digest()
+
+
+def test_on_the_event_drive_a_reader_of_small_pieces_gets_everything() -> None:
+    size, arrived = 4 << 20, 0
+    command = ["head", "-c", str(size), "/dev/zero"]
+    with started("exec", "--drive", "event", "--", *command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        while piece := os.read(process.stdout.fileno(), 512):
+            arrived += len(piece)
+    assert arrived == size
 
 
 def test_a_reader_that_leaves_ends_the_command() -> None:
@@ -160,6 +184,7 @@ def test_what_cannot_be_given_is_said_in_words(tmp_path: Path) -> None:
         ("--memory", "1"): "--memory: ",
         ("--memory", "1MiB"): "--memory: 1MiB: a guest needs at least 64MiB",
         ("--rw", str(tmp_path / "none")): "--rw: ",
+        ("--out", "/proc/none"): "--out: /proc/none: ",
         ("--rw", "/run"): "--rw: /run: a guest has a place of its own there",
         ("-t",): "-t: standard input and output are no terminal",
     }

@@ -26,6 +26,8 @@ from dilaton.run.command import guest_alone
 PRIVATE = [Path(path) for path in ("/tmp", "/var/tmp", "/run", "/dev/shm")]  # noqa: S108
 """Where a guest has places of its own, in which nothing of this machine is seen."""
 
+ADDRESS_SPACE = "address space were asked for at once; a program in a guest has 512 GiB"
+
 MEMORY_MIB_MIN = 64
 """Less than that, and the kernel does not boot."""
 
@@ -37,6 +39,7 @@ class Options:
     Attributes:
         tdf, drive, max_speed, memory, seed: As written; None for the default of `max_speed`.
         writable: Directories that the command may write.
+        out: One more, which is made where it does not exist.
         terminal: Whether it gets a terminal; None: if we have one.
     """
 
@@ -46,6 +49,7 @@ class Options:
     memory: str
     seed: int
     writable: Sequence[Path]
+    out: Path | None
     terminal: bool | None
 
 
@@ -84,8 +88,12 @@ async def _execute(plan: Plan, argv: Sequence[str], terminal: Terminal | None, i
     with _interruptible(interruptions):
         async with guest_alone(plan) as guest:
             ending = await attend(guest.streams.begin(request), terminal)
+            lacked_bytes = guest.page.read("address_space_lacked_bytes")
     if ending.reason:
         print(f"dilaton exec: {ending.reason}", file=sys.stderr)
+    elif ending.status and lacked_bytes:
+        # It may also have done with less, and failed for another reason: so this says what was, not why it failed.
+        print(f"dilaton exec: {lacked_bytes >> 30:,} GiB of {ADDRESS_SPACE}", file=sys.stderr)
     return ending.status
 
 
@@ -115,7 +123,7 @@ def _plan(options: Options, has_terminal: bool) -> Plan:
         tdf=Tdf(numerator=tdf.numerator, denominator=tdf.denominator),
         max_speed=None if speed is None else Speed.of(speed),
     )
-    return plan_alone(time, options.seed, _memory_bytes(options.memory), _binds(options.writable))
+    return plan_alone(time, options.seed, _memory_bytes(options.memory), _binds(options.writable, options.out))
 
 
 def _memory_bytes(text: str) -> int:
@@ -133,9 +141,15 @@ def _parsed(option: str, parse: Callable[[object], Any], text: str) -> Any:
         raise BadInputError(f"{option}: {error}") from error
 
 
-def _binds(writable: Sequence[Path]) -> list[Bind]:
+def _binds(writable: Sequence[Path], out: Path | None) -> list[Bind]:
     """The directories that the command writes, and the present one where it would not see it otherwise."""
-    binds = [Bind(path=str(_writable(path)), writable=True) for path in writable]
+    binds = [Bind(path=str(_writable("--rw", path)), writable=True) for path in writable]
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInputError(f"--out: {out}: {error.strerror}") from error
+        binds.append(Bind(path=str(_writable("--out", out)), writable=True))
     here = Path.cwd()
     if any(place in here.parents for place in PRIVATE) and not any(
         Path(bind.path) in (here, *here.parents) for bind in binds
@@ -144,12 +158,12 @@ def _binds(writable: Sequence[Path]) -> list[Bind]:
     return binds
 
 
-def _writable(path: Path) -> Path:
+def _writable(option: str, path: Path) -> Path:
     resolved = path.resolve()
     if not resolved.is_dir():
-        raise BadInputError(f"--rw: {path}: not a directory")
+        raise BadInputError(f"{option}: {path}: not a directory")
     if not os.access(resolved, os.W_OK):
-        raise BadInputError(f"--rw: {path}: you may not write there yourself")
+        raise BadInputError(f"{option}: {path}: you may not write there yourself")
     if resolved in PRIVATE or resolved == Path("/") or jail.MOUNT in (resolved, *resolved.parents):
-        raise BadInputError(f"--rw: {path}: a guest has a place of its own there; take a directory below it")
+        raise BadInputError(f"{option}: {path}: a guest has a place of its own there; take a directory below it")
     return resolved

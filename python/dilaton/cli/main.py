@@ -123,13 +123,16 @@ def execute(
         list[Path] | None,
         typer.Option("--rw", metavar="DIR", help="A directory that the command may write. Repeatable."),
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Like --rw, made where it does not exist.")
+    ] = None,
     terminal: TerminalOption = None,
 ) -> None:
     """Run a command of this machine, as root of a world of its own, in virtual time."""
     from dilaton.cli.exec import Options
     from dilaton.cli.exec import execute as run_command
 
-    options = Options(tdf, drive, max_speed, memory, seed, writable or [], terminal)
+    options = Options(tdf, drive, max_speed, memory, seed, writable or [], out, terminal)
     raise typer.Exit(run_command(command, options))
 
 
