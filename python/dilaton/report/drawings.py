@@ -13,6 +13,7 @@ from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.distributions import draw_lateness, ecdfs
 from dilaton.report.figures.sequence import draw_flow
 from dilaton.report.figures.series import draw_interfaces, draw_intervals, draw_nodes, draw_tcp
+from dilaton.report.figures.served import draw_percentiles, draw_requests, latencies
 from dilaton.report.figures.topology import draw_topology
 from dilaton.report.style import Drawing
 from dilaton.run.loading import Run
@@ -114,6 +115,10 @@ def _processes(run: Run) -> Iterator[Drawing]:
             yield ecdfs(
                 f"programs-{key}", f"{title}, by program", f"{words} that programs printed.", samples, label, "s"
             )
+    if known := list(latencies(results)):
+        yield draw_percentiles(known)
+    if logs := {name: each["per_second"] for name, each in results.items() if each.get("per_second")}:
+        yield draw_requests(logs)
     intervals = {name: each["intervals"] for name, each in results.items() if each.get("intervals")}
     starts = {process.name: process.start_s or 0.0 for process in run.record.processes}
     if intervals:

@@ -14,6 +14,7 @@ from dilaton.report.drawings import draw
 from dilaton.report.figures.bands import bands_of
 from dilaton.report.figures.sequence import thin
 from dilaton.report.figures.series import draw_interfaces
+from dilaton.report.figures.served import draw_percentiles, draw_requests, latencies
 from dilaton.report.figures.topology import place, utilisation
 from dilaton.report.style import COLOURS, Drawing, applied
 from tests.unit.measure import made
@@ -70,6 +71,31 @@ def test_utilisation_is_the_mean_rate_in_the_busier_direction(tmp_path: Path) ->
     run = dilaton.load(made.run_dir(tmp_path))
     assert run.plan is not None
     assert utilisation(run.plan, run.interfaces) == {"a:eth0--b:eth0": pytest.approx(0.1)}
+
+
+def test_percentiles_of_programs_become_points_in_their_order() -> None:
+    direction = {"latency": {"min": 1e-4, "p99": 0.02, "p50": 1e-3, "p99.9": 0.05}}
+    results = {
+        "wrk": {"latency": {"avg": 0.002, "p50": 0.001, "p90": 0.003}},
+        "fio": {"jobs": {"random": {"read": direction}}},
+        "ping": {"rtt": {"avg": 0.04}},
+        "curl": {"latency": {"min": 1.0, "avg": 2.0, "max": 3.0}},
+    }
+    known = list(latencies(results))
+    assert known == [
+        ("wrk", [(0.5, 0.001), (0.9, 0.003)]),
+        ("fio random read", [(0.5, 1e-3), (0.99, 0.02), (pytest.approx(0.999), 0.05)]),
+    ]
+    (where,) = draw_percentiles(known).figure.axes
+    assert where.get_xscale() == "log", "50 times between the least and the largest"
+    assert [line.get_label() for line in where.get_lines()] == ["wrk", "fio random read"]
+
+
+def test_requests_of_a_log_are_drawn_by_the_second() -> None:
+    (where,) = draw_requests({"web": [3, 0, 5]}).figure.axes
+    (line,) = where.get_lines()
+    assert list(line.get_xdata()) == [0, 1, 2, 3]
+    assert list(line.get_ydata()) == [3, 0, 5, 5]
 
 
 def test_nodes_are_placed_as_far_apart_as_they_are_in_the_graph() -> None:
