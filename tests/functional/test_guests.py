@@ -78,6 +78,27 @@ def test_what_waits_for_another_guest_starts_when_it_can_know(run_lab: RunLab) -
     assert late == pytest.approx(CONTROL_DELAY_S, abs=0.002)
 
 
+OFFLOADED = """
+name: offloaded
+guests: per-node
+nodes: {a: {}, b: {}}
+links: [{endpoints: [a, b], delay: 1ms, offload: OFFLOAD}]
+run:
+  - {on: b, name: server, exec: iperf3 -s -1, ready: {tcp: 5201}}
+  - {on: a, name: bulk, exec: iperf3 -c b -n 10M -J, after: server}
+"""
+
+
+@pytest.mark.parametrize("offload", ["true", "false"])
+def test_segments_go_from_guest_to_guest_as_packets_unless_offload_is_asked_for(run_lab: RunLab, offload: str) -> None:
+    outcome = run_lab(OFFLOADED.replace("OFFLOAD", offload))
+    assert outcome.status == 0
+    assert outcome.process("bulk")["result"]["retransmits"] == 0, "also the longest segment has room"
+    packets = 10 * 2**20 / 1448
+    frames = outcome.record["guests"][0]["waits"]["frames_sent"]
+    assert frames < packets / 3 if offload == "true" else frames > packets
+
+
 def test_events_are_in_the_order_of_their_instants(run_lab: RunLab) -> None:
     instants = [event["t_ns"] for event in run_lab(chain("per-node")).events]
     assert instants == sorted(instants)

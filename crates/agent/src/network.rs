@@ -26,6 +26,9 @@ const IFLA_BR_STP_STATE: u16 = 5;
 const IFLA_NEW_IFINDEX: u16 = 49;
 /// `ETHTOOL_SGRO` of `linux/ethtool.h`.
 const ETHTOOL_SGRO: u32 = 0x2C;
+/// What a receiving vector device has room for is 64 KiB with all headers (arch/um/drivers/vector_kern.c); TCP by itself
+/// makes segments of as much without them.
+const SEGMENT_BYTES_MAX: u32 = 65_024;
 /// `VETH_INFO_PEER` of `linux/veth.h`.
 const VETH_INFO_PEER: u16 = 1;
 
@@ -88,10 +91,15 @@ impl Network {
     pub fn adopt(&self, device: &str, port: &Port<'_>) -> Result<()> {
         let name = || format!("{device} as {}:{}", self.node, port.interface.name);
         let index = if_nametoindex(device).doing(name)?;
-        // Whatever it does to packets happens as to those of a link within a guest.
-        ethtool_off(device, ETHTOOL_SGRO).doing(name)?;
+        // Packets stay as they are, as those of a link within a guest do.
+        ethtool_set(device, ETHTOOL_SGRO, false).doing(name)?;
+        if port.interface.offload {
+            // Only when it is switched on the driver makes room for whole segments.
+            ethtool_set(device, ETHTOOL_SGRO, true).doing(name)?;
+        }
         let request = Port { interface: port.interface, index }
             .attributes(Request::new(libc::RTM_NEWLINK, 0))?
+            .attribute(libc::IFLA_GSO_MAX_SIZE, &SEGMENT_BYTES_MAX.to_ne_bytes())
             .attribute(libc::IFLA_NET_NS_FD, &(self.namespace.as_raw_fd() as u32).to_ne_bytes())
             .attribute(IFLA_NEW_IFINDEX, &port.index.to_ne_bytes());
         Socket::open()?.request(request, name)
@@ -249,10 +257,10 @@ pub fn bind_packets(socket: &OwnedFd, protocol: u16, interface: u32) -> nix::Res
     Errno::result(result).map(drop)
 }
 
-/// Switches a feature of a network device off, by the request of `linux/ethtool.h` that sets it.
-fn ethtool_off(device: &str, request: u32) -> nix::Result<()> {
+/// Switches a feature of a network device on or off, by the request of `linux/ethtool.h` that sets it.
+fn ethtool_set(device: &str, request: u32, on: bool) -> nix::Result<()> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-    let mut value = [request, 0];
+    let mut value = [request, u32::from(on)];
     // SAFETY: zeros are a valid value of this structure of numbers.
     let mut argument: libc::ifreq = unsafe { std::mem::zeroed() };
     for (place, &byte) in argument.ifr_name.iter_mut().zip(device.as_bytes()) {

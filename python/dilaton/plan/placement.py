@@ -6,10 +6,10 @@ so parts are cut where METIS finds the cheapest cut of a graph: the weight of a 
 that of a link the traffic it may carry and how soon a frame arrives, since a guest may run ahead of its neighbours only
 by the delay of the links between them (`crates/virtual-time` explains why).
 
-Hence a link without delay, or with one that may be nothing, keeps its ends in one guest, as does one with offloads; and
-no division by number cuts a link whose delay is below `LOOKAHEAD_NS_MIN`, with which guests would wait for each other
-more than they work. Who asks for such a cut in so many words, by a guest for each node or by naming guests, has it as
-long as there is a delay.
+Hence a link without delay, or with one that may be nothing, keeps its ends in one guest; and no division by number
+cuts a link whose delay is below `LOOKAHEAD_NS_MIN`, with which guests would wait for each other more than they work.
+Who asks for such a cut in so many words, by a guest for each node or by naming guests, has it as long as there is a
+delay.
 """
 
 from __future__ import annotations
@@ -90,9 +90,6 @@ def _inseparable(lab: Lab, lookaheads_ns: Sequence[int]) -> list[list[str]]:
     lookahead_ns_min = 1 if lab.split == "per-node" else LOOKAHEAD_NS_MIN
     union = Union()
     for link, lookahead_ns in zip(lab.links, lookaheads_ns, strict=True):
-        if link.offload:
-            # Wires carry frames, not segments.
-            lookahead_ns = 0
         a, b = (end.node for end in link.endpoints)
         first, second = lab.nodes[a].guest, lab.nodes[b].guest
         by_hand = first is not None and second is not None
@@ -109,12 +106,9 @@ def _inseparable(lab: Lab, lookaheads_ns: Sequence[int]) -> list[list[str]]:
 
 
 def _cut(link: Link, field: str, why: str) -> LabError:
-    if link.offload:
-        reason, fix = "what goes from guest to guest is frames, not segments", "leave out offload"
-    else:
-        reason = "guests run ahead of each other by the delay between them, and its own is, or may become, 0"
-        fix = "give it a delay both ways, without reordering or a trace"
-    return lab_error(field, f"link {link.name}: {why}, but {reason}; {fix}, or put its ends into one guest")
+    reason = "guests run ahead of each other by the delay between them, and its own is, or may become, 0"
+    fix = "give it a delay both ways, without reordering or a trace, or put its ends into one guest"
+    return lab_error(field, f"link {link.name}: {why}, but {reason}; {fix}")
 
 
 def _named(lab: Lab, parts: Sequence[Sequence[str]]) -> dict[str, str]:
