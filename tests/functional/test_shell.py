@@ -19,8 +19,7 @@ from tests.terminal import TypedAt
 LAB = """
 name: by-hand
 time: {drive: work}
-guests: 2
-nodes: {a: {guest: left}, b: {guest: right}}
+nodes: {a: {}, b: {}}
 links: [{endpoints: [a, b], rate: 100Mbit, delay: 10ms}]
 run: [{on: a, name: sleep, exec: sleep 1000000}]
 """
@@ -28,7 +27,7 @@ run: [{on: a, name: sleep, exec: sleep 1000000}]
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The directory of a run that holds its clock at 5 s, with a node in each of two guests."""
+    """The directory of a run that holds its clock at 5 s."""
     with held_run(tmp_path_factory.mktemp("shell"), LAB, "5s") as (_, out):
         yield out
 
@@ -44,10 +43,15 @@ def events(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("node", ["a", "b"])
-def test_a_program_in_a_node_has_our_streams_and_gives_its_status(held: Path, node: str) -> None:
-    done = shell(held, node, "sh", "-c", "hostname; echo err >&2; exit 3")
-    assert (done.stdout, done.stderr, done.returncode) == (f"{node}\n", "err\n", 3)
+def test_a_program_in_a_node_has_our_streams_and_gives_its_status(held: Path) -> None:
+    done = shell(held, "b", "sh", "-c", "hostname; echo err >&2; exit 3")
+    assert (done.stdout, done.stderr, done.returncode) == ("b\n", "err\n", 3)
+
+
+def test_each_guest_of_a_run_has_sessions(tmp_path: Path) -> None:
+    lab = LAB.replace("nodes: {a: {}, b: {}}", "guests: 2\nnodes: {a: {guest: left}, b: {guest: right}}")
+    with held_run(tmp_path, lab, "1s") as (_, out):
+        assert [shell(out, node, "hostname").stdout for node in ("a", "b")] == ["a\n", "b\n"]
 
 
 def test_the_clock_stays_held_and_what_was_done_is_an_event(held: Path) -> None:
@@ -112,7 +116,7 @@ def test_a_program_whose_asker_is_killed_is_hung_up_on(held: Path) -> None:
 
 
 def test_a_terminal_has_its_size_job_control_and_host_speed(held: Path) -> None:
-    with TypedAt("shell", held, "b") as typed, Client(held) as client:
+    with TypedAt("shell", held, "b", "sh") as typed, Client(held) as client:
         typed.expect("the clock is held at 5.000000 s")
         typed.expect("# ")
         typed.type("stty size; tty; echo $TERM $((6 * 7))\n")
@@ -149,7 +153,7 @@ def test_a_terminal_is_itself_again_after_whatever_ends_us(held: Path) -> None:
 
 
 def test_the_end_of_the_run_ends_its_shells(tmp_path: Path) -> None:
-    with held_run(tmp_path, LAB, "1s") as (_, out), TypedAt("shell", out, "a") as typed:
+    with held_run(tmp_path, LAB, "1s") as (_, out), TypedAt("shell", out, "a", "sh") as typed:
         typed.expect("# ")
         assert dilaton("stop", out).returncode == 0
         assert typed.wait() != 0
