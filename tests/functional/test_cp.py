@@ -1,0 +1,70 @@
+"""`dilaton cp`: files go to a node and come back as they were, to where `docker cp` would put them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dilaton.cli.cp import copy
+from tests.conftest import dilaton, held_run
+
+LAB = "name: copies\nnodes: {a: {}}\nrun: [{on: a, exec: sleep 1000}]\n"
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The directory of a run that holds its clock."""
+    with held_run(tmp_path_factory.mktemp("cp"), LAB, "1s") as (_, out):
+        yield str(out)
+
+
+def test_a_tree_goes_to_a_node_and_comes_back_as_it_was(held: str, tmp_path: Path) -> None:
+    tree = tmp_path / "tree [1]"
+    (tree / "below").mkdir(parents=True)
+    (tree / "below" / "large").write_bytes(bytes(range(256)) * 800)
+    (tree / "program").write_text("#!/bin/sh\n")
+    (tree / "program").chmod(0o750)
+    (tree / "link").symlink_to("below/large")
+    assert dilaton("cp", held, tree, "a:/tmp/copy&").returncode == 0
+    assert dilaton("cp", held, "a:/tmp/copy&", tmp_path / "back").returncode == 0
+    back = tmp_path / "back"
+    assert sorted(str(path.relative_to(back)) for path in back.rglob("*")) == [
+        "below",
+        "below/large",
+        "link",
+        "program",
+    ]
+    assert (back / "below" / "large").read_bytes() == (tree / "below" / "large").read_bytes()
+    assert (back / "link").readlink() == Path("below/large")
+    assert (back / "program").stat().st_mode & 0o777 == 0o750
+
+
+def test_names_are_those_that_docker_gives(held: str, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("1")
+    (tmp_path / "into").mkdir()
+    assert copy(held, str(tmp_path / "one"), "a:/tmp") == 0
+    assert copy(held, "a:/tmp/one", str(tmp_path / "into")) == 0
+    assert (tmp_path / "into" / "one").read_text() == "1"
+    assert copy(held, "a:/tmp/one", str(tmp_path / "renamed")) == 0
+    assert (tmp_path / "renamed").read_text() == "1"
+    assert copy(held, str(tmp_path / "into" / "."), "a:/tmp/contents") == 0
+    assert copy(held, "a:/tmp/contents/one", str(tmp_path / "again")) == 0
+    assert (tmp_path / "again").read_text() == "1"
+
+
+def test_what_cannot_be_copied_is_said(held: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "one").write_text("1")
+    mistakes = {
+        ("a:/no/such", str(tmp_path / "x")): (1, "a:/no/such: No such file or directory"),
+        (str(tmp_path / "none"), "a:/tmp"): (1, f"{tmp_path / 'none'}: No such file or directory"),
+        (str(tmp_path / "one"), "a:/no/such/directory"): (1, "a: tar: /no/such: Cannot open"),
+        (str(tmp_path / "one"), "a:/tmp/none/"): (1, "none/: no such directory"),
+        ("a:/tmp", "a:/var"): (2, "one of them is NODE:PATH"),
+        (str(tmp_path / "one"), "b:/tmp"): (2, "b: no such node; there are a"),
+    }
+    for arguments, (status, message) in mistakes.items():
+        assert copy(held, *arguments) == status
+        assert message in capfd.readouterr().err
+    assert not (tmp_path / "x").exists()
