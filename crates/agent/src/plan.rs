@@ -25,6 +25,9 @@ pub struct Plan {
     _time: serde_json::Value,
     /// When everything is stopped at the latest.
     pub stop_after_ns: Option<i64>,
+    /// Whether the run goes on when nothing is left to do.
+    #[serde(default)]
+    pub stays: bool,
     /// Virtual time between SIGTERM and SIGKILL.
     pub grace_ns: i64,
     /// The dilated kernels.

@@ -19,7 +19,7 @@
 //!
 //! The run goes on until no foreground process can do anything more, or `stop_after`, or a stop from outside. Then
 //! whatever runs is stopped: SIGTERM, and SIGKILL after the grace. Without any foreground process `stop_after` is what
-//! ends the run; without that either it ends at once.
+//! ends the run; without that either it ends at once. A run that stays goes on in any case, until it is stopped.
 //!
 //! Of a run over several guests each has a schedule of its own. It carries out its own processes, knows of the others
 //! what their schedules tell it ([`Standing`]), and tells them the same of its own.
@@ -138,6 +138,7 @@ pub struct Schedule {
     entries: Vec<Entry>,
     grace_ns: i64,
     stop_after_ns: Option<i64>,
+    stays: bool,
     phase: Phase,
     /// The latest instant that was handled.
     now_ns: i64,
@@ -176,6 +177,7 @@ impl Schedule {
             entries,
             grace_ns: plan.grace_ns,
             stop_after_ns: plan.stop_after_ns,
+            stays: plan.stays,
             phase: Phase::Ahead,
             now_ns: i64::MIN,
             failure: None,
@@ -335,7 +337,7 @@ impl Schedule {
         // A skip can make another one certain, so this goes on until nothing changes.
         while (0..self.entries.len()).filter(|&process| self.try_start(now_ns, process)).count() > 0 {}
         let mut foreground = self.entries.iter().filter(|entry| !entry.process.background).peekable();
-        let ends_by_itself = foreground.peek().is_some() || self.stop_after_ns.is_none();
+        let ends_by_itself = !self.stays && (foreground.peek().is_some() || self.stop_after_ns.is_none());
         if ends_by_itself && foreground.all(|entry| entry.state.is_final()) {
             self.stop_all(now_ns, None);
         }

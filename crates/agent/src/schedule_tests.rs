@@ -59,6 +59,17 @@ fn nothing_starts_before_virtual_zero() {
 }
 
 #[test]
+fn a_run_that_stays_goes_on_until_it_is_stopped() {
+    let mut run = schedule(None, &[process("p", &json!({}))]);
+    run.stays = true;
+    does(&mut run, 0, Input::Tick);
+    does(&mut run, 0, started(0));
+    assert_eq!(does(&mut run, S, ended(0, 0)), [exited(0, 0, true, false, false)]);
+    let stop = Input::Stop { reason: "interrupted".to_owned() };
+    assert_eq!(does(&mut run, 2 * S, stop), [finish(Outcome::Stopped, "interrupted")]);
+}
+
+#[test]
 fn an_empty_plan_is_done_at_once() {
     assert_eq!(does(&mut schedule(None, &[]), 0, Input::Tick), [finish(Outcome::Done, "")]);
 }

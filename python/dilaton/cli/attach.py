@@ -94,12 +94,13 @@ def _guard(gone: int, settings: list[Any]) -> None:
         os._exit(0)
 
 
-async def attend(session: Session, terminal: Terminal | None) -> Ending:
+async def attend(session: Session, terminal: Terminal | None, heard: list[int] | None = None) -> Ending:
     """Connects a session with this process until its program ends.
 
     Args:
         session: Just begun.
         terminal: What it is shown on; None: streams that are no terminal to it.
+        heard: Gets the signals that asked for an end.
 
     Raises:
         GuestError: its guest is gone.
@@ -109,6 +110,8 @@ async def attend(session: Session, terminal: Terminal | None) -> Ending:
     def forward(number: signal.Signals) -> None:
         session.signal(number)
         if number in FINAL:
+            if heard is not None:
+                heard.append(number)
             loop.call_later(PATIENCE_HOST_S, session.give_up, signalled(number))
 
     for number in FORWARDED:

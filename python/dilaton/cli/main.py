@@ -46,6 +46,9 @@ MaxSpeedOption = Annotated[
         "--max-speed", metavar="N", help="Virtual seconds per host second not to exceed, instead of the lab's."
     ),
 ]
+HoldAtOption = Annotated[
+    str | None, typer.Option("--hold-at", metavar="T", help="Hold the clock at this virtual instant, such as 5s.")
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Any field instead of the lab's: links.0.rate=1Gbit. Repeatable."),
@@ -67,15 +70,16 @@ def run(
     tdf: TdfOption = None,
     drive: DriveOption = None,
     max_speed: MaxSpeedOption = None,
-    hold_at: Annotated[
-        str | None, typer.Option("--hold-at", metavar="T", help="Hold the clock at this virtual instant, such as 5s.")
-    ] = None,
+    hold_at: HoldAtOption = None,
     metrics: Annotated[
         int | None,
         typer.Option(
             "--metrics", metavar="PORT", min=0, max=65535, help="Answer Prometheus there; 0: at any free port."
         ),
     ] = None,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="Go on when nothing is left to do, at host speed, until stopped.")
+    ] = False,
     settings: SetOption = None,
     no_jail: NoJail = False,
 ) -> None:
@@ -90,7 +94,7 @@ def run(
         print(error, file=sys.stderr)
         raise typer.Exit(BAD_INPUT) from error
     overrides = Overrides(tdf, drive, max_speed, tuple(settings or ()))
-    raise typer.Exit(run_lab(lab, out, overrides, options, metrics=metrics))
+    raise typer.Exit(run_lab(lab, out, overrides, options, metrics=metrics, stays=stay))
 
 
 @app.command()
@@ -317,6 +321,44 @@ def ps() -> None:
 
 
 @app.command()
+def up(
+    lab: LabFile,
+    detached: Annotated[
+        bool, typer.Option("--detach", "-d", help="Leave it in the background, until dilaton down.")
+    ] = False,
+    out: Out = None,
+    tdf: TdfOption = None,
+    drive: DriveOption = None,
+    max_speed: MaxSpeedOption = None,
+    hold_at: HoldAtOption = None,
+    settings: SetOption = None,
+) -> None:
+    """Start a lab that stays, and work in it by hand, at a prompt; at host speed unless told otherwise."""
+    from dilaton.cli.up import Options, bring_up
+
+    options = Options(out, tdf, drive, max_speed, hold_at, tuple(settings or ()))
+    raise typer.Exit(bring_up(lab, options, detached=detached))
+
+
+@app.command()
+def down(
+    run: Annotated[str, typer.Argument(metavar="RUN|LAB", help="A run that goes on, or the lab of the only one.")],
+) -> None:
+    """End a lab that was brought up, in good order, and wait for its end; its run directory stays."""
+    from dilaton.cli.up import take_down
+
+    raise typer.Exit(take_down(run))
+
+
+@app.command("cli")
+def prompt(run: RunName) -> None:
+    """Work in a run that goes on, at a prompt with the words of Mininet's; the run goes on afterwards."""
+    from dilaton.cli.prompt import attach_prompt
+
+    raise typer.Exit(attach_prompt(run))
+
+
+@app.command()
 def stop(run: RunName) -> None:
     """End a run in good order, and wait for its end."""
     from dilaton.cli.control import stop_run
@@ -339,6 +381,18 @@ def shell(
     words = command or []
     # Which ends the options of most programs that execute others, and is theirs, not the command's.
     raise typer.Exit(open_shell(run, node, words[1:] if words[:1] == ["--"] else words, terminal))
+
+
+@app.command("cp")
+def copy(
+    run: RunName,
+    source: Annotated[str, typer.Argument(metavar="[NODE:]PATH", help="What is copied.")],
+    target: Annotated[str, typer.Argument(metavar="[NODE:]PATH", help="Where; one of both is in a node.")],
+) -> None:
+    """Copy files and directories to a node of a run that goes on, or from there."""
+    from dilaton.cli.cp import copy as copy_files
+
+    raise typer.Exit(copy_files(run, source, target))
 
 
 @app.command()

@@ -13,13 +13,21 @@ from dilaton.cli.display import Display
 from dilaton.cli.result import print_result
 from dilaton.host.doctor import require
 from dilaton.lab import units
-from dilaton.plan.model import Plan
+from dilaton.plan.model import Plan, Speed
 from dilaton.run.directory import RunDir, RunDirError, default
 from dilaton.run.execute import Options, Source, execute
 from dilaton.run.record import Record, RecordError
 
 
-def run_lab(path: Path, out: Path | None, overrides: Overrides, options: Options, *, metrics: int | None = None) -> int:
+def run_lab(
+    path: Path,
+    out: Path | None,
+    overrides: Overrides,
+    options: Options,
+    *,
+    metrics: int | None = None,
+    stays: bool = False,
+) -> int:
     """Runs a lab and shows it; returns the exit status.
 
     Args:
@@ -28,6 +36,7 @@ def run_lab(path: Path, out: Path | None, overrides: Overrides, options: Options
         overrides: What counts instead of what the lab says.
         options: How it is run.
         metrics: The port at which Prometheus is answered; None: at none.
+        stays: Whether the run goes on when nothing is left to do, until it is stopped.
 
     Raises:
         HostLacksError: when this machine cannot run guests.
@@ -35,6 +44,7 @@ def run_lab(path: Path, out: Path | None, overrides: Overrides, options: Options
     with contextlib.ExitStack() as stack:
         try:
             lab, plan = read_lab(path, overrides)
+            plan = _staying(plan) if stays else plan
             require(jailed=options.jailed)
             directory = out or default(lab.name)
             if metrics is not None:
@@ -49,6 +59,12 @@ def run_lab(path: Path, out: Path | None, overrides: Overrides, options: Options
     if any(run_dir.path.glob("measure/*/*.csv")) or any(run_dir.path.glob("captures/*")):
         _report(run_dir.path)
     return exit_status(record)
+
+
+def _staying(plan: Plan) -> Plan:
+    """The plan of a run that stays: its time passes at host speed at most, unless the lab says another."""
+    time = plan.time.model_copy(update={"max_speed": plan.time.max_speed or Speed(numerator=1, denominator=1)})
+    return plan.model_copy(update={"stays": True, "stop_after_ns": None, "time": time})
 
 
 def _answer_prometheus(stack: contextlib.ExitStack, run_dir: Path, port: int) -> None:

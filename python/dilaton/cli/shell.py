@@ -43,15 +43,22 @@ def open_shell(run: str, node: str, argv: Sequence[str], terminal: bool | None) 
         return 2
 
 
-def run_here(run_dir: Path, node: str, argv: Sequence[str], has_terminal: bool) -> int:
+def run_here(run_dir: Path, node: str, argv: Sequence[str], has_terminal: bool, heard: list[int] | None = None) -> int:
     """Runs a program in a node, with our streams or our terminal; returns its exit status.
+
+    Args:
+        run_dir: The run.
+        node: Where.
+        argv: Program and arguments.
+        has_terminal: Whether it gets our terminal.
+        heard: Gets the signals that have meanwhile asked for an end, which the program has got too.
 
     Raises:
         ControlError: no run goes on there, or it refuses.
     """
     with Terminal() if has_terminal else contextlib.nullcontext() as terminal:
         try:
-            ending = asyncio.run(_attended(run_dir, node, argv, terminal))
+            ending = asyncio.run(_attended(run_dir, node, argv, terminal, heard))
         except GuestError:
             print(f"dilaton shell: {run_dir}: the run has ended", file=sys.stderr)
             return 1
@@ -60,11 +67,13 @@ def run_here(run_dir: Path, node: str, argv: Sequence[str], has_terminal: bool) 
     return ending.status
 
 
-async def _attended(run_dir: Path, node: str, argv: Sequence[str], terminal: Terminal | None) -> Ending:
+async def _attended(
+    run_dir: Path, node: str, argv: Sequence[str], terminal: Terminal | None, heard: list[int] | None
+) -> Ending:
     size = terminal.size if terminal else None
     env = {name: os.environ[name] for name in TERMINAL_VARIABLES if terminal and name in os.environ}
     async with session(run_dir, node, argv, size, env) as begun:
-        return await attend(begun, terminal)
+        return await attend(begun, terminal, heard)
 
 
 def _say_whether_held(run_dir: Path) -> None:

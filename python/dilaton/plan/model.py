@@ -358,6 +358,8 @@ class Plan(Part):
     seed: int
     time: Time
     stop_after_ns: Nanoseconds | None
+    stays: bool = False
+    """Whether the run goes on when nothing of the plan is left to do, until somebody ends it."""
     grace_ns: Nanoseconds
     """Virtual time between SIGTERM and SIGKILL when processes are stopped."""
     guests: list[Guest]

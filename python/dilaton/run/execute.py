@@ -338,7 +338,7 @@ class _Run:
 
     def judge(self, finished: list[dict[str, Any]]) -> None:
         failed = [message for message in finished if message["outcome"] == "failed"]
-        if self.stop.is_set():
+        if self.stop.is_set() and not self.plan.stays:
             self.so_far.state, self.so_far.reason = "aborted", "interrupted"
         elif violation := self.violation or self.final_violation():
             self.violation = violation

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,7 @@ from dilaton.run.directory import default
 from dilaton.run.loading import Run, load
 from dilaton.run.model import FINAL_STATES
 from dilaton.run.record import RecordError
+from dilaton.run.session_client import capture
 
 LOOK_HOST_S = 0.02
 """How often it is looked whether a run that was started listens already."""
@@ -157,6 +158,11 @@ class LiveRun:
         """The names of all links."""
         return [one["link"] for one in self._client.request("link.show")["links"]]
 
+    def execute(self, node: str, command: str | Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Executes a command in a node, a shell's if it is one text, and returns what it printed and its status."""
+        argv = ["sh", "-c", command] if isinstance(command, str) else command
+        return capture(self.path, node, argv)
+
     def result(self) -> Run:
         """What there is of the run so far, or in the end: tables, events, outputs, as of `dilaton.load`."""
         return load(self.path)
@@ -215,6 +221,8 @@ def start(
     drive: str | None = None,
     max_speed: float | str | None = None,
     settings: Mapping[str, Any] | None = None,
+    stay: bool = False,
+    detached: bool = False,
 ) -> LiveRun:
     """Starts a run in a process of its own, and returns once its clock is released, or held at `hold_at`.
 
@@ -224,6 +232,8 @@ def start(
         hold_at: Where the run holds its clock at first.
         tdf, drive, max_speed: Instead of the lab's.
         settings: Fields instead of the lab's: `{"links.0.rate": "1Gbit"}`.
+        stay: Whether it goes on when nothing is left to do, at host speed at most, until it is stopped.
+        detached: Whether it outlives this program, and the `with` in which it is used.
 
     Raises:
         LabError: the lab has mistakes.
@@ -247,11 +257,12 @@ def start(
             "--max-speed": max_speed,
         }
         argv = [str(word) for option, value in options.items() if value is not None for word in (option, value)]
-        argv += [word for text in chosen for word in ("--set", text)]
-        return _begun(run_dir, _spawn(["run", str(path), *argv]), is_held=hold_at is not None)
+        argv += [word for text in chosen for word in ("--set", text)] + (["--stay"] if stay else [])
+        run = _begun(run_dir, _spawn(["run", str(path), *argv], detached), is_held=hold_at is not None)
+    return attach(run_dir) if detached else run
 
 
-def _spawn(arguments: list[str]) -> _Started:
+def _spawn(arguments: list[str], detached: bool) -> _Started:
     package = Path(__file__).resolve().parents[2]
     said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the run
     process = subprocess.Popen(
@@ -262,7 +273,7 @@ def _spawn(arguments: list[str]) -> _Started:
         stderr=subprocess.STDOUT,
         # What a terminal sends, as at Ctrl-C, is for the program, which then stops its runs.
         start_new_session=True,
-        preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
+        preexec_fn=None if detached else lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
     )
     return _Started(process, said)
 

@@ -1,0 +1,38 @@
+"""Whatever of a lab that stays is killed, its prompt or its parts: nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import started
+from tests.host.processes import descendants
+from tests.host.test_kills import RunToKill, orphans_come_to_us, wait_until_nothing_remains
+
+__all__ = ["orphans_come_to_us"]
+
+LAB = "name: up-kills\nnodes: {a: {}}\n"
+
+
+@pytest.mark.parametrize("round_", range(4))
+def test_a_kill_of_any_part_leaves_nothing(tmp_path: Path, round_: int) -> None:
+    chance = random.Random(round_)
+    mounts, shared = RunToKill.read_mounts(), RunToKill.read_shared()
+    lab = tmp_path / "lab.yaml"
+    lab.write_text(LAB)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with started("up", lab, "--out", tmp_path / "run", **pipes) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write("a echo begun; sleep 1000\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "begun\n"
+        victims = [process.pid] if round_ == 0 else descendants(process.pid)
+        os.kill(chance.choice(victims), signal.SIGKILL)
+    wait_until_nothing_remains()
+    assert RunToKill.read_mounts() <= mounts
+    assert RunToKill.read_shared() <= shared
