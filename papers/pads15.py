@@ -1,14 +1,62 @@
-"""What the reproductions of PADS'15 share: running one lab and reading the throughputs of its flows."""
+"""What the reproductions of PADS'15 share: a row of switches, running one lab, reading the throughputs of its flows."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 MEGA = 10**6
+
+FIRST_PORT = 6653
+SWITCHES_PER_CONTROLLER = 16
+"""ovs-testcontroller takes no more; each switch learns on its own, so that several of them are as good as one."""
+
+SETTLED_S = 40
+"""Virtual seconds until all switches are connected to their controller, which at TDF 1 is much work."""
+
+
+def chain(switches: int, rate: str, tdf: str, drive: str, seconds: str, mtu: int) -> dict[str, Any]:
+    """The lab: a client, a row of switches, a server, and a controller that learns."""
+    names = [f"s{number + 1}" for number in range(switches)]
+    ports = [FIRST_PORT + number // SWITCHES_PER_CONTROLLER for number in range(switches)]
+    nodes: dict[str, Any] = {
+        name: {"kind": "ovs", "controller": f"tcp:c0:{port}"} for name, port in zip(names, ports, strict=True)
+    }
+    nodes |= {name: {"kind": "host"} for name in ("client", "server", "c0")}
+    row = ["client", *names, "server"]
+    links: list[dict[str, Any]] = [
+        {"endpoints": [a, b], "rate": rate, "delay": "10us", "mtu": str(mtu)} for a, b in pairwise(row)
+    ]
+    links.append({"endpoints": ["c0", *(f"{name}:mgmt0" for name in names)]})
+    controllers = [
+        {
+            "on": "c0",
+            "name": f"controller{port}",
+            "exec": f"ovs-testcontroller --unixctl=none ptcp:{port}",
+            "ready": {"tcp": str(port)},
+            "background": "true",
+        }
+        for port in dict.fromkeys(ports)
+    ]
+    listening = {"on": "server", "name": "listen", "exec": "iperf3 -s"}
+    command = f"iperf3 -c server -t {seconds} -J"
+    return {
+        "name": "pads15-chain",
+        "time": {"drive": drive, "tdf": tdf},
+        "nodes": nodes,
+        "links": links,
+        "run": [
+            *controllers,
+            listening | {"ready": {"tcp": "5201"}, "background": "true"},
+            # The first packets are those for which the controller sets up the flow.
+            {"on": "client", "name": "settle", "exec": "ping -c 5 server", "start": f"{SETTLED_S}s"},
+            {"on": "client", "name": "flow", "exec": command, "after": ["listen", "settle"]},
+        ],
+    }
 
 
 def run(lab: dict[str, Any], out: Path) -> dict[str, Any]:

@@ -8,13 +8,11 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pads15 import run, throughputs
+from pads15 import chain, run, throughputs
 
 PUBLISHED = {
     (40, "4Gbit"): "about 4000 at TDF 1 and 4",
@@ -23,53 +21,6 @@ PUBLISHED = {
 }
 """The throughput in Mbit/s, as the text gives it. For other rows of 4 Gbit/s: 3800 at TDF 4; TDF 1 loses 41 % with 60
 switches, 65 % with 80 and 83 % with 100."""
-
-FIRST_PORT = 6653
-SWITCHES_PER_CONTROLLER = 16
-"""ovs-testcontroller takes no more; each switch learns on its own, so that several of them are as good as one."""
-
-SETTLED_S = 10
-"""Virtual seconds until all switches are connected to their controller."""
-
-
-def lab(switches: int, rate: str, tdf: str, drive: str, seconds: str, mtu: int) -> dict[str, Any]:
-    """The lab: a client, a row of switches, a server, and a controller that learns."""
-    names = [f"s{number + 1}" for number in range(switches)]
-    ports = [FIRST_PORT + number // SWITCHES_PER_CONTROLLER for number in range(switches)]
-    nodes: dict[str, Any] = {
-        name: {"kind": "ovs", "controller": f"tcp:c0:{port}"} for name, port in zip(names, ports, strict=True)
-    }
-    nodes |= {name: {"kind": "host"} for name in ("client", "server", "c0")}
-    row = ["client", *names, "server"]
-    links: list[dict[str, Any]] = [
-        {"endpoints": [a, b], "rate": rate, "delay": "10us", "mtu": str(mtu)} for a, b in pairwise(row)
-    ]
-    links.append({"endpoints": ["c0", *(f"{name}:mgmt0" for name in names)]})
-    controllers = [
-        {
-            "on": "c0",
-            "name": f"controller{port}",
-            "exec": f"ovs-testcontroller --unixctl=none ptcp:{port}",
-            "ready": {"tcp": str(port)},
-            "background": "true",
-        }
-        for port in dict.fromkeys(ports)
-    ]
-    listening = {"on": "server", "name": "listen", "exec": "iperf3 -s"}
-    command = f"iperf3 -c server -t {seconds} -J"
-    return {
-        "name": "pads15-chain",
-        "time": {"drive": drive, "tdf": tdf},
-        "nodes": nodes,
-        "links": links,
-        "run": [
-            *controllers,
-            listening | {"ready": {"tcp": "5201"}, "background": "true"},
-            # The first packets are those for which the controller sets up the flow.
-            {"on": "client", "name": "settle", "exec": "ping -c 5 server", "start": f"{SETTLED_S}s"},
-            {"on": "client", "name": "flow", "exec": command, "after": ["listen", "settle"]},
-        ],
-    }
 
 
 def main() -> None:
@@ -90,7 +41,7 @@ def main() -> None:
         for rate in chosen.rates.split(","):
             for drive in chosen.drives.split(","):
                 for tdf in chosen.tdfs.split(","):
-                    made = lab(count, rate, tdf, drive, chosen.seconds, chosen.mtu)
+                    made = chain(count, rate, tdf, drive, chosen.seconds, chosen.mtu)
                     place = f"{count}-{rate}-{drive}-{tdf}"
                     records = [run(made, chosen.out / f"{place}-{number}") for number in range(chosen.repeat)]
                     mean = statistics.mean(throughputs(record)[0] for record in records)

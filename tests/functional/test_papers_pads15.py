@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT, environment, show
 
 
@@ -32,6 +34,16 @@ def test_a_flow_crosses_a_row_of_switches_under_a_controller_at_their_rate(tmp_p
     [[*_, throughput, host_s, _]] = rows("pads15-chain", "--out", str(tmp_path), *arguments)
     assert 0.9 * 50 < float(throughput) < 50
     assert re.fullmatch(r"\d+", host_s)
+
+
+def test_mininet_measures_in_virtual_time_what_the_lab_of_its_shape_does(tmp_path: Path) -> None:
+    arguments = ["--switches", "3", "--rate", "50", "--tdfs", "4", "--seconds", "4"]
+    [[*_, by_mininet, by_lab]] = rows("pads15-mininet", "--out", str(tmp_path), *arguments)
+    rate, unit = by_mininet.split()
+    assert unit == "Mbits/sec"
+    # What is left of the first seconds, in which a queue overflows, differs.
+    assert float(rate) == pytest.approx(float(by_lab), rel=0.1)
+    assert 0.85 * 50 < float(by_lab) < 50
 
 
 def test_an_adaptive_tdf_gives_five_flows_their_rate_where_real_time_does_not(tmp_path: Path) -> None:
