@@ -19,7 +19,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-use virtual_time::Alarm;
+use virtual_time::{Alarm, VirtualInstant};
 
 use crate::direct::{call_handler, fill_stack_below, free_signal_stack};
 use crate::page::{count, ClockPage};
@@ -176,7 +176,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
                 let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
                 input_handler(libc::SIGIO, info, context);
             };
-            if is_due(page) {
+            if is_due(page, keeper::look(page)) {
                 fill_stack_below(u64::from(in_user) * USER_WORD);
                 alarm_handler(signal, info, context);
             } else if !has_arrived(page, tell_arrival) {
@@ -204,9 +204,9 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     });
 }
 
-/// Takes a reached deadline into account; false if there is none. In a critical section.
-fn is_due(page: &ClockPage) -> bool {
-    match keeper::take_alarm(page) {
+/// Takes a deadline that is reached at `now` into account; false if there is none. In a critical section.
+fn is_due(page: &ClockPage, now: VirtualInstant) -> bool {
+    match keeper::take_alarm(now) {
         Alarm::NotYet => false,
         Alarm::Due { lateness } => {
             page.record_lateness(lateness.as_ns());
@@ -229,8 +229,8 @@ fn has_arrived(page: &ClockPage, tell: impl FnOnce()) -> bool {
     arrived
 }
 
-/// Calls the kernel's alarm handler if its deadline is reached and it could be interrupted here by a signal; tells whether
-/// it did.
+/// Calls the kernel's alarm handler if its deadline is reached, by the clock as read last, and it could be interrupted here
+/// by a signal; tells whether it did.
 pub fn deliver_if_due(page: &ClockPage) -> bool {
     if BUSY.load(Relaxed) || ALARM_HANDLER.load(Relaxed) == 0 {
         return false;
@@ -238,15 +238,18 @@ pub fn deliver_if_due(page: &ClockPage) -> bool {
     let Some(top) = free_signal_stack() else { return false };
     exclusively(|| {
         let mut served = 0;
+        // The caller has just read the clock.
+        let mut now = keeper::latest(page);
         while served < SERVED_AT_ONCE_MAX {
             // SAFETY: the stack is free, and stays ours in the critical section; handlers take what a signal's would.
             let call = |signal, kernel| unsafe { call_handler(top, signal, kernel) };
-            if is_due(page) {
+            if is_due(page, now) {
                 call(libc::SIGALRM, &ALARM_HANDLER);
             } else if !has_arrived(page, || call(libc::SIGIO, &INPUT_HANDLER)) {
                 break;
             }
             served += 1;
+            now = keeper::look(page);
         }
         served > 0
     })
@@ -255,6 +258,7 @@ pub fn deliver_if_due(page: &ClockPage) -> bool {
 /// The kernel is about to let the stub `pid` run: what is due is delivered before, and what will be due interrupts it.
 pub fn before_user(page: &ClockPage, pid: c_int) {
     bound::tell_and_wait(page);
+    keeper::look(page);
     deliver_if_due(page);
     drive::stub_runs(pid);
     IN_USER.store(pid, Relaxed);

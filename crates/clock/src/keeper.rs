@@ -123,6 +123,11 @@ pub fn look(page: &ClockPage) -> VirtualInstant {
     now
 }
 
+/// Virtual now as read last.
+pub fn latest(page: &ClockPage) -> VirtualInstant {
+    VirtualInstant::from_ns(page.virtual_now_ns.load(Relaxed))
+}
+
 /// The last instant that the host lets the clock reach.
 pub fn end_ns() -> u64 {
     read(Clock::end).as_ns()
@@ -225,7 +230,7 @@ pub fn idle(page: &ClockPage) -> Sleep {
     if idled != clock {
         change(page, |_| idled);
     }
-    look(page);
+    page.virtual_now_ns.store(idled.virtual_at(now.drive).as_ns(), Relaxed);
     sleep
 }
 
@@ -289,7 +294,7 @@ pub fn adopt_timer(timer: libc::timer_t) {
 /// `after` from the clock that it has just read, so that reading is now.
 pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDuration) {
     count(&page.timers_set);
-    let now = VirtualInstant::from_ns(page.virtual_now_ns.load(Relaxed));
+    let now = latest(page);
     delivery::exclusively(|| {
         with_timer(|timer| {
             if after.as_ns() == 0 {
@@ -302,9 +307,8 @@ pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDura
     });
 }
 
-/// Asks the timer whether its deadline is reached; if so, it moves on to its next expiry. In a critical section.
-pub fn take_alarm(page: &ClockPage) -> Alarm {
-    let now = look(page);
+/// Asks the timer whether its deadline is reached at `now`; if so, it moves on to its next expiry. In a critical section.
+pub fn take_alarm(now: VirtualInstant) -> Alarm {
     with_timer(|timer| timer.alarm(now))
 }
 

@@ -153,7 +153,7 @@ pub fn idle(page: &ClockPage) {
     RESTS.store(true, Relaxed);
     let due = rest(page);
     RESTS.store(false, Relaxed);
-    add(&page.idle_virtual_ns, keeper::look(page).since(begin).as_ns());
+    add(&page.idle_virtual_ns, keeper::latest(page).since(begin).as_ns());
     if due {
         deliver_if_due(page);
     }

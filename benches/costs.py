@@ -1,0 +1,205 @@
+"""What the hot paths of the clock cost, in CPU time of the host.
+
+    PYTHONPATH=python .venv/bin/python benches/costs.py [reading] [system-call] [wake] [packet] [--repeat 5]
+
+- *reading*: a reading of the clock on each drive, and one that takes over another TDF, made by CPython under the clock
+  library, which takes it for a kernel.
+- *system-call*: `clock_gettime` in a guest, and `getppid`, which reads no clock.
+- *wake*: from timer to timer of an idle kernel, with nothing else to do: timers whose signals are ignored.
+- *packet*: a datagram of 1,500 bytes on one hop more: a chain of 20 bridges against one of 2, with links of 100 Mbit/s
+  and 1 ms, less the same chains without packets.
+
+Each figure is the least of several runs, and the greatest beside it: what else runs on the host only ever adds.
+In a guest CPU time is virtual time on the work drive, less what idling took. SPECIFICATION.md quotes the output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import dilaton
+from dilaton.host.clock_page import DRIVES, WORD, ClockPage, Orders, layout
+from dilaton.host.files import CLOCK_LIBRARY
+
+PYTHON = str(Path(sys.executable).resolve())
+
+READ = """
+import mmap, struct, sys
+from gc import isenabled
+from time import monotonic, process_time
+from timeit import repeat
+def best(call):
+    return min(repeat(call, timer=process_time, repeat=30, number=10_000)) / 10_000 * 1e9
+page_fd, sequence_at, tdf_at = map(int, sys.argv[1:])
+memory = mmap.mmap(page_fd, 0)
+sequence = struct.unpack_from("Q", memory, sequence_at)[0]
+def order(step):
+    global sequence
+    sequence += step
+    struct.pack_into("Q", memory, tdf_at, 10 + sequence % 8)
+    struct.pack_into("Q", memory, sequence_at, sequence)
+    monotonic()
+same = best(lambda: order(0))
+print(best(monotonic) - best(isenabled), best(lambda: order(2)) - same)
+"""
+
+SYSTEM_CALLS = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+stamp = ctypes.create_string_buffer(16)
+def cost(*call):
+    begin = time.monotonic_ns()
+    for _ in range(5_000):
+        libc.syscall(*call)
+    return (time.monotonic_ns() - begin) / 5_000
+pairs = [(cost(228, 1, stamp), cost(110)) for _ in range(20)]
+print(*map(min, zip(*pairs)))
+"""
+
+TIMERS = """
+import ctypes, signal, struct, sys, time
+count, period_ns, seconds = 100, 10_000_000, int(sys.argv[1])
+libc = ctypes.CDLL(None)
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+event = struct.pack("QiiQ40x", 0, signal.SIGUSR1, 0, 0)
+base = time.monotonic_ns() + 100_000_000
+for number in range(count if seconds else 0):
+    timer = ctypes.c_void_p()
+    assert libc.timer_create(1, event, ctypes.byref(timer)) == 0
+    first = base + number * period_ns // count
+    setting = struct.pack("qqqq", 0, period_ns, first // 10**9, first % 10**9)
+    assert libc.timer_settime(timer, 1, setting, None) == 0
+time.sleep(max(seconds, 1))
+"""
+
+SEND = """
+import socket, sys, time
+sink = (socket.gethostbyname(sys.argv[2]), 9)
+source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(int(sys.argv[1]) // 20):
+    for _ in range(20):
+        source.sendto(bytes(1472), sink)
+    time.sleep(0.0025)
+time.sleep(0.5)
+"""
+"""Half of what the links carry, so that the queues stay short."""
+
+TDF = 4
+"""Of all guests: a slow enough CPU to have hardly a timer that is late, a fast enough one for the wall drive."""
+
+Numbers = Sequence[float]
+
+
+def figure(values: Numbers, unit: str, digits: int = 2) -> str:
+    """The least and the greatest of several."""
+    return f"{min(values):.{digits}f} {unit} (least of {len(values)}, at most {max(values):.{digits}f})"
+
+
+def reading(repeat: int) -> None:
+    """Prints what a reading costs on each drive, and one that takes over a new TDF."""
+    offsets = [str(layout().offsets[field] * WORD.size) for field in ("command_sequence", "command_tdf_numerator")]
+    for drive in DRIVES:
+        found: list[Numbers] = []
+        for _ in range(repeat):
+            page = ClockPage(0)
+            page.command(Orders(Fraction(10), drive))
+            environment = {"LD_PRELOAD": str(CLOCK_LIBRARY), "DILATON_CLOCK": f"{page.fd},{page.wake_fd},-1,-1"}
+            environment["GLIBC_TUNABLES"] = "glibc.pthread.rseq=0"
+            command = [PYTHON, "-c", READ, str(page.fd), *offsets]
+            fds = (page.fd, page.wake_fd)
+            run = subprocess.run(command, env=environment, pass_fds=fds, stdout=subprocess.PIPE, text=True, check=True)
+            page.close()
+            found.append([float(word) for word in run.stdout.split()])
+        reads, orders = zip(*found, strict=True)
+        print(f"reading, {drive} drive: {figure(reads, 'ns', 0)}", flush=True)
+        if drive != "event":  # where commands wait until the kernel idles
+            print(f"reading that takes over a TDF, {drive} drive: {figure(orders, 'ns', 0)} more", flush=True)
+
+
+def run_lab(lab: dict[str, Any]) -> tuple[float, int, str]:
+    """CPU seconds of a run, the timers that its kernel served, and what its first process printed."""
+    with tempfile.TemporaryDirectory() as directory:
+        run = dilaton.start(lab, out=Path(directory) / "run").wait()
+        fidelity, process = run.record.fidelity, run.record.processes[0]
+        assert run.record.state == "finished", run.record.reason
+        assert fidelity
+        assert fidelity.busy is not None
+        output = (Path(directory) / "run/nodes" / process.node / f"{process.name}.stdout").read_text()
+        return fidelity.busy * run.record.time.virtual_s * TDF, fidelity.timers, output
+
+
+def alone(program: str, *arguments: str, drive: str = "work") -> dict[str, Any]:
+    """A lab of one node that runs a Python program."""
+    process = {"on": "a", "name": "program", "exec": [PYTHON, "-c", program, *arguments]}
+    return {"name": "costs", "time": {"drive": drive, "tdf": str(TDF)}, "nodes": {"a": {}}, "run": [process]}
+
+
+def system_call(repeat: int) -> None:
+    """Prints what system calls of a guest cost."""
+    for drive in ("wall", "work"):
+        calls = [[float(word) for word in run_lab(alone(SYSTEM_CALLS, drive=drive))[2].split()] for _ in range(repeat)]
+        for name, values in zip(("clock_gettime", "getppid"), zip(*calls, strict=True), strict=True):
+            print(f"{name} in a guest, {drive} drive: {figure([ns * TDF / 1e3 for ns in values], 'us')}", flush=True)
+
+
+def wake(repeat: int) -> None:
+    """Prints what it costs to idle from timer to timer."""
+    with_timers, without = ([run_lab(alone(TIMERS, seconds)) for _ in range(repeat)] for seconds in ("60", "0"))
+    least = min(cpu_s for cpu_s, _, _ in without), min(timers for _, timers, _ in without)
+    costs = [(cpu_s - least[0]) / (timers - least[1]) * 1e6 for cpu_s, timers, _ in with_timers]
+    print(f"idle wake, {with_timers[0][1] - least[1]} of them: {figure(costs, 'us')}", flush=True)
+
+
+def chain(bridges: int, packets: int) -> dict[str, Any]:
+    """A lab of bridges in a row, with a host at each, the first of which sends datagrams to the last."""
+    return {
+        "name": "chain",
+        "time": {"drive": "work", "tdf": str(TDF)},
+        # Nobody listens, and nobody says so.
+        "defaults": {"sysctls": {"net.ipv4.icmp_ratelimit": 3_600_000}},
+        "topology": {"generate": "line", "nodes": str(bridges), "hosts": "1", "rate": "100Mbit", "delay": "1ms"},
+        "groups": {"fabric": {"kind": "switch"}},
+        "run": [{"on": "h0", "name": "send", "exec": [PYTHON, "-c", SEND, str(packets), f"h{bridges - 1}"]}],
+    }
+
+
+def packet(repeat: int) -> None:
+    """Prints what a packet costs on one hop more."""
+    short, long, packets = 2, 20, 8_000
+    kinds = [(long, packets), (long, 20), (short, packets), (short, 20)]
+    runs = [[run_lab(chain(*kind)) for kind in kinds] for _ in range(repeat)]
+    hops = packets * (long - short)
+    a, b, c, d = (min(cpu_s for cpu_s, _, _ in column) for column in zip(*runs, strict=True))
+    timers = (runs[0][0][1] - runs[0][1][1] - runs[0][2][1] + runs[0][3][1]) / hops
+    single = [(w[0] - x[0] - y[0] + z[0]) / hops * 1e6 for w, x, y, z in runs]
+    print(f"packet and hop, {timers:.2f} timers each: {(a - b - c + d) / hops * 1e6:.2f} us from the least of {repeat}")
+    print(f"packet and hop, run by run: {figure(single, 'us')}", flush=True)
+
+
+COSTS: dict[str, Callable[[int], None]] = {
+    "reading": reading,
+    "system-call": system_call,
+    "wake": wake,
+    "packet": packet,
+}
+
+
+def main() -> None:
+    """Prints the costs that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("costs", nargs="*", choices=[[], *COSTS], default=list(COSTS))
+    parser.add_argument("--repeat", type=int, default=5)
+    asked = parser.parse_args()
+    for name in asked.costs:
+        COSTS[name](asked.repeat)
+
+
+if __name__ == "__main__":
+    main()
