@@ -92,13 +92,14 @@ missing_for_setup() {
 # missing_for run|dev: packages that are used later.
 missing_for() {
     local pair
-    for pair in linux.uml:user-mode-linux bwrap:bubblewrap iperf3:iperf3 ping:iputils-ping ip:iproute2 modprobe:kmod; do
+    for pair in linux.uml:user-mode-linux bwrap:bubblewrap iperf3:iperf3 ping:iputils-ping ip:iproute2 modprobe:kmod \
+        mke2fs:e2fsprogs; do
         PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done
     # Filters of captures.
     [[ $(PATH=$PATH:/usr/sbin:/sbin ldconfig -p) == *libpcap.so.0.8* ]] || printf 'libpcap0.8\n'
     if [[ $1 == dev ]]; then
-        for pair in shellcheck:shellcheck tshark:tshark; do
+        for pair in shellcheck:shellcheck tshark:tshark fio:fio; do
             command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
         done
     fi

@@ -11,6 +11,7 @@ use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::wait;
 use nix::unistd::{dup2, sync, Pid};
 
+use crate::clock::hurry_disks;
 use crate::error::{Doing, Result};
 use crate::plan::HostsEntry;
 
@@ -114,6 +115,7 @@ fn hosts_text(hosts: &[HostsEntry]) -> String {
 
 /// Ends every process, writes back every file, and switches the guest off.
 pub fn power_off() -> ! {
+    hurry_disks();
     // Nothing can be done about a failure here, and the power goes off anyway.
     let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
     while wait().is_ok() {}

@@ -7,6 +7,7 @@
 //! The root of a node is an overlay. Its lower layers are the tree that all nodes have in common (`/etc/hosts`) above
 //! the machine's own root, which the guest sees through hostfs. Its upper layer is a tmpfs, one a node; directories of
 //! the same tmpfs are bound over /tmp, /run, /var/tmp, /dev and /dev/shm, which is cheaper than a file system for each.
+//! Where the node has a disk for all that it writes, its file system takes the place of the tmpfs but for /dev and /run.
 //! An overlay shows its lower layer without what is mounted on top of it, so hostfs would show the outer machine's
 //! /proc, /sys, /dev and /tmp, and with the latter the run directory: each of them is covered.
 //!
@@ -36,7 +37,7 @@ use crate::guest::{self, cgroup_of_nodes, mount_at, COMMON, WORKSHOP};
 use crate::modules;
 use crate::node_init;
 use crate::orders::{receive, Reply};
-use crate::plan::{Bind, Node, Plan};
+use crate::plan::{Bind, Disk, Node, Plan};
 
 /// Character devices of a node: name, major, minor.
 const DEVICES: [(&str, u64, u64); 7] = [
@@ -59,6 +60,16 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 /// Directories of the node's tmpfs that are bound into its root, and their permissions.
 const OWN_DIRECTORIES: [(&str, u32); 5] =
     [("dev", 0o755), ("run", 0o755), ("tmp", 0o1777), ("var/tmp", 0o1777), ("dev/shm", 0o1777)];
+
+/// Those of them that are in memory whatever the node has.
+const IN_MEMORY: [&str; 3] = ["dev", "run", "dev/shm"];
+
+/// Where the node's disk is mounted while the node is put together.
+const DISK: &str = "/run/node/disk";
+/// The name of a disk in /dev, as in most virtual machines; the numbers of the kernel's ubd devices.
+const DISK_NAME: &str = "vda";
+const DISK_MAJOR: u64 = 98;
+const DISK_MINORS: u64 = 16;
 
 /// The agent's hold on a node.
 pub struct Handle {
@@ -114,41 +125,76 @@ pub fn died(node: &str) -> Error {
 /// # Errors
 /// The kernel refuses something.
 pub fn enter(node: &Node, run_dir: &str) -> Result<File> {
-    let members = create_cgroup(&node.name)?;
+    let members = create_cgroup(node)?;
     sethostname(&node.name).doing(|| "set the host name".to_owned())?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, private, None::<&str>).doing(|| "make mounts private".to_owned())?;
     mount_at("tmpfs", WORKSHOP, MsFlags::empty(), "mode=755")?;
-    let root = mount_root(&node.name)?;
+    mount_disk(node)?;
+    let root = mount_root(node)?;
     write_own_files(node, &root)?;
-    bind_own_directories(&root)?;
-    fill_dev(&root)?;
+    bind_own_directories(node, &root)?;
+    fill_dev(node, &root)?;
     mount_at("proc", &format!("{root}/proc"), MsFlags::empty(), "")?;
     mount_at("sysfs", &format!("{root}/sys"), MsFlags::empty(), "")?;
     bind_modules(&root)?;
     cover_run_directory(&root, run_dir)?;
     bind_from_machine(node, &root)?;
+    bind_disk(node, &root)?;
     change_root(&root)?;
     Ok(members)
 }
 
 /// Makes the control group of the node's programs; the init stays outside, as it is no load of the node.
-fn create_cgroup(node: &str) -> Result<File> {
-    let group = format!("{}/{node}", cgroup_of_nodes());
+fn create_cgroup(node: &Node) -> Result<File> {
+    let group = format!("{}/{}", cgroup_of_nodes(), node.name);
     make_directory(&group)?;
+    if let Some(limit) = node.memory_bytes {
+        let file = format!("{group}/memory.max");
+        write(&file, limit.to_string()).doing(|| format!("write {file}"))?;
+    }
     let members = format!("{group}/cgroup.procs");
     OpenOptions::new().write(true).open(&members).doing(|| format!("open {members}"))
 }
 
-fn mount_root(node: &str) -> Result<String> {
+/// Mounts the file system of the node's disk where the node is put together.
+fn mount_disk(node: &Node) -> Result<()> {
+    let Some(Disk { number, mount: Some(_), .. }) = node.disk else { return Ok(()) };
+    let device = format!("/dev/ubd{}", char::from(b'a' + number as u8));
+    make_directory(DISK)?;
+    // Its unused parts are not to be written to in the background, as after mkfs.
+    let options = Some("noinit_itable");
+    mount(Some(device.as_str()), DISK, Some("ext4"), MsFlags::empty(), options)
+        .doing(|| format!("mount {device}, the disk of node {}", node.name))
+}
+
+/// Where all that a node writes goes: its disk, or memory.
+fn writable(node: &Node) -> &'static str {
+    match &node.disk {
+        Some(Disk { mount: Some(path), .. }) if path == "/" => DISK,
+        _ => WORKSHOP,
+    }
+}
+
+/// Puts a disk that is not for all that the node writes where it is wanted.
+fn bind_disk(node: &Node, root: &str) -> Result<()> {
+    match &node.disk {
+        Some(Disk { mount: Some(path), .. }) if path != "/" => bind(DISK, &format!("{root}{path}")),
+        _ => Ok(()),
+    }
+}
+
+fn mount_root(node: &Node) -> Result<String> {
     let root = format!("{WORKSHOP}/root");
-    let etc = format!("{WORKSHOP}/upper/etc");
-    for directory in [&root, &etc, &format!("{WORKSHOP}/work")] {
+    let upper = format!("{}/upper", writable(node));
+    let work = format!("{}/work", writable(node));
+    let etc = format!("{upper}/etc");
+    for directory in [&root, &etc, &work] {
         make_directory(directory)?;
     }
     let hostname = format!("{etc}/hostname");
-    write(&hostname, format!("{node}\n")).doing(|| format!("write {hostname}"))?;
-    let layers = format!("lowerdir={COMMON}:/,upperdir={WORKSHOP}/upper,workdir={WORKSHOP}/work");
+    write(&hostname, format!("{}\n", node.name)).doing(|| format!("write {hostname}"))?;
+    let layers = format!("lowerdir={COMMON}:/,upperdir={upper},workdir={work}");
     let flags = if is_of_root()? { MsFlags::empty() } else { MsFlags::MS_NOSUID };
     mount_at("overlay", &root, flags, &layers)?;
     Ok(root)
@@ -172,10 +218,11 @@ fn write_own_files(node: &Node, root: &str) -> Result<()> {
     Ok(())
 }
 
-fn bind_own_directories(root: &str) -> Result<()> {
+fn bind_own_directories(node: &Node, root: &str) -> Result<()> {
     let home = (!is_of_root()?).then_some(("root", 0o700));
     for (name, mode) in OWN_DIRECTORIES.into_iter().chain(home) {
-        let own = format!("{WORKSHOP}/own/{name}");
+        let place = if IN_MEMORY.contains(&name) { WORKSHOP } else { writable(node) };
+        let own = format!("{place}/own/{name}");
         make_directory(&own)?;
         set_mode(&own, mode)?;
         bind(&own, &format!("{root}/{name}"))?;
@@ -183,12 +230,18 @@ fn bind_own_directories(root: &str) -> Result<()> {
     Ok(())
 }
 
-fn fill_dev(root: &str) -> Result<()> {
+fn fill_dev(node: &Node, root: &str) -> Result<()> {
     make_directory(&format!("{root}/dev/net"))?;
     for (name, major, minor) in DEVICES {
         let path = format!("{root}/dev/{name}");
         mknod(path.as_str(), SFlag::S_IFCHR, Mode::empty(), makedev(major, minor)).doing(|| format!("make {path}"))?;
         set_mode(&path, 0o666)?;
+    }
+    if let Some(Disk { number, .. }) = node.disk {
+        let path = format!("{root}/dev/{DISK_NAME}");
+        let device = makedev(DISK_MAJOR, u64::from(number) * DISK_MINORS);
+        mknod(path.as_str(), SFlag::S_IFBLK, Mode::empty(), device).doing(|| format!("make {path}"))?;
+        set_mode(&path, 0o660)?;
     }
     for (target, name) in DEVICE_LINKS {
         let path = format!("{root}/dev/{name}");
@@ -305,7 +358,8 @@ mod tests {
         });
         let node: Node = serde_json::from_value(serde_json::json!({
             "name": "a", "guest": "guest0", "image": {"kind": "host"},
-            "interfaces": [interface], "bridge": null, "loopback": [], "files": [], "binds": [], "routes": [], "sysctls": {}
+            "interfaces": [interface], "bridge": null, "loopback": [], "files": [], "binds": [], "routes": [], "sysctls": {},
+            "memory_bytes": null, "disk": null
         }))
         .unwrap();
         assert!(is_of_interface(&node, "net/ipv6/conf/eth0/disable_ipv6"));

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::queues::Egress;
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -94,6 +94,28 @@ pub struct Node {
     pub routes: Vec<Route>,
     /// Values to write below /proc/sys.
     pub sysctls: BTreeMap<String, String>,
+    /// What its programs may take.
+    pub memory_bytes: Option<u64>,
+    /// Its block device.
+    pub disk: Option<Disk>,
+}
+
+/// A block device of a node.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// Which of the guest's it is.
+    pub number: u32,
+    #[serde(rename = "model")]
+    _model: serde_json::Value,
+    #[serde(rename = "parameters")]
+    _parameters: serde_json::Value,
+    #[serde(rename = "size_bytes")]
+    _size_bytes: u64,
+    #[serde(rename = "image")]
+    _image: Option<String>,
+    /// Where its file system is, `/` being all that the node writes.
+    pub mount: Option<String>,
 }
 
 /// Where a node's file tree comes from.

@@ -23,7 +23,7 @@ use virtual_time::{Alarm, VirtualInstant};
 
 use crate::direct::{call_handler, fill_stack_below, free_signal_stack};
 use crate::page::{count, ClockPage};
-use crate::{bound, drive, keeper, rest, spin, sys, tap};
+use crate::{bound, drive, input, keeper, rest, spin, sys};
 
 /// Alarms served one after the other before the interrupted code goes on. Packets are handled inside the handler, and when
 /// it is done the next timer is often due.
@@ -134,7 +134,7 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         // SAFETY: the address that the kernel installed with SA_SIGINFO.
         let kernel_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
         fill_stack_below(0);
-        tap::expect_host();
+        input::expect_host();
         kernel_handler(signal, info, context);
     });
 }
@@ -194,7 +194,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
             if rest::take_kept_input() {
                 // SAFETY: as above.
                 let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
-                tap::expect_host();
+                input::expect_host();
                 input_handler(libc::SIGIO, info, context);
             }
             keeper::arm_look();
@@ -216,13 +216,13 @@ fn is_due(page: &ClockPage, now: VirtualInstant) -> bool {
     }
 }
 
-/// Tells the kernel of frames that have arrived by `tell`, which calls its handler of input; false if there are none. In a
+/// Tells the kernel of what there is to read by `tell`, which calls its handler of input; false if there is nothing. In a
 /// critical section.
 fn has_arrived(page: &ClockPage, tell: impl FnOnce()) -> bool {
     if INPUT_HANDLER.load(Relaxed) == 0 {
         return false;
     }
-    let arrived = tap::report(page, tell);
+    let arrived = input::report(page, tell);
     if arrived {
         rest::note_alarm();
     }

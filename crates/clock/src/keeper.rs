@@ -19,13 +19,14 @@ use virtual_time::{Alarm, Clock, Drive, GuestTimer, Now, Sleep, VirtualDuration,
 
 use crate::bound;
 use crate::delivery;
+use crate::disks;
 use crate::drive;
 use crate::entropy;
+use crate::input;
 use crate::page::{count, ClockPage};
 use crate::rest;
 use crate::spin;
 use crate::sys;
-use crate::tap;
 
 /// How late, in host time, the host timer may preempt user code. Most programs enter the kernel sooner, which then finds
 /// the deadline by itself; and a preemption by signal costs as much as this.
@@ -133,9 +134,9 @@ pub fn end_ns() -> u64 {
     read(Clock::end).as_ns()
 }
 
-/// What is next in this guest: its timer's deadline, or an arrival.
+/// What is next in this guest: its timer's deadline, an arrival, or what a disk has done.
 pub fn next_ns() -> u64 {
-    DEADLINE_NS.load(Relaxed).min(tap::arrival_ns())
+    DEADLINE_NS.load(Relaxed).min(input::next_ns())
 }
 
 fn virtual_now(clock: &Clock) -> VirtualInstant {
@@ -220,7 +221,7 @@ pub fn is_wall() -> bool {
 
 /// The kernel idles: the clock does what its drive makes of that, and says how the kernel has to sleep.
 pub fn idle(page: &ClockPage) -> Sleep {
-    if rest::has_served_at_rest() {
+    if rest::has_served_at_rest() || disks::are_ahead() {
         return Sleep::No;
     }
     let deadline_ns = next_ns();
@@ -244,7 +245,7 @@ pub fn set_bound(page: &ClockPage, bound: VirtualInstant) {
     change(page, |clock| clock.bounded(bound));
 }
 
-/// The clock has stood at its bound while the drive went on by `ns`.
+/// The clock has stood while the drive went on by `ns`: at its bound, or while data were moved for a disk.
 pub fn waited(page: &ClockPage, ns: u64) {
     change(page, |clock| clock.waited(ns));
 }
@@ -324,7 +325,7 @@ pub fn arm(page: &ClockPage, slack_ns: u64) {
         return;
     }
     let (clock, now) = present();
-    let also = VirtualInstant::from_ns(bound::tell_at_ns().min(tap::arrival_ns()));
+    let also = VirtualInstant::from_ns(bound::tell_at_ns().min(input::next_ns()));
     if let Some(instant) = with_timer(|timer| timer.arm(now, &clock, also, slack_ns)) {
         count(&page.host_timers_armed);
         sys::arm_timer(HOST_TIMER.load(Relaxed), instant);

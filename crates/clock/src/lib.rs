@@ -13,6 +13,10 @@
 //! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
 //! bound.rs       how the other guests of a run bound the clock
 //! tap.rs         the network devices on wires to them
+//! disks.rs       block devices that take the time of a model
+//! io_thread.rs   the kernel's I/O thread as a routine
+//! input.rs       what the kernel gets to read in virtual time
+//! files.rs       the libc functions on files that lead to these
 //! page.rs        shared memory with the host: commands in, timeline and counters out
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
 //! counter.rs     instructions of user code that are carried out: the time-stamp counter, CPUID, the agent's requests
@@ -34,9 +38,13 @@ mod counter;
 mod cpuid;
 mod delivery;
 mod direct;
+mod disks;
 mod drive;
 mod entropy;
+mod files;
+mod input;
 mod interpose;
+mod io_thread;
 mod keeper;
 mod page;
 mod rest;
@@ -61,6 +69,7 @@ extern "C" fn attach() {
     if let Some(inherited) = page::inherited_fds() {
         rest::start(inherited.lines);
         bound::start();
+        disks::start();
         keeper::start(page::map(inherited.page), inherited.wake);
     }
 }

@@ -86,6 +86,23 @@ pub static EPOLL_CTL: Real = Real::new(b"epoll_ctl\0");
 /// `epoll_wait`
 pub static EPOLL_WAIT: Real = Real::new(b"epoll_wait\0");
 
+/// `socketpair`
+pub static SOCKETPAIR: Real = Real::new(b"socketpair\0");
+/// `read`
+pub static READ: Real = Real::new(b"read\0");
+/// `write`
+pub static WRITE: Real = Real::new(b"write\0");
+/// `pread64`
+pub static PREAD64: Real = Real::new(b"pread64\0");
+/// `pwrite64`
+pub static PWRITE64: Real = Real::new(b"pwrite64\0");
+/// `fsync`
+pub static FSYNC: Real = Real::new(b"fsync\0");
+/// `fallocate64`
+pub static FALLOCATE64: Real = Real::new(b"fallocate64\0");
+/// `signal`
+pub static SIGNAL: Real = Real::new(b"signal\0");
+
 /// Looks up all real functions.
 pub fn resolve() {
     for real in [
@@ -109,6 +126,14 @@ pub fn resolve() {
         &READV,
         &EPOLL_CTL,
         &EPOLL_WAIT,
+        &SOCKETPAIR,
+        &READ,
+        &WRITE,
+        &PREAD64,
+        &PWRITE64,
+        &FSYNC,
+        &FALLOCATE64,
+        &SIGNAL,
     ] {
         real.resolve();
     }
@@ -118,7 +143,7 @@ pub fn resolve() {
 pub fn die(message: &[u8]) -> ! {
     // SAFETY: the message is readable for its length.
     unsafe {
-        libc::write(2, message.as_ptr().cast(), message.len());
+        libc::syscall(libc::SYS_write, 2, message.as_ptr(), message.len());
         libc::_exit(78)
     }
 }
@@ -279,7 +304,7 @@ pub fn is_readable(fd: c_int) -> bool {
 pub fn drain(fd: c_int) {
     let mut bytes = [0_u8; 64];
     // SAFETY: the buffer is writable for its length.
-    while unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) } == bytes.len() as isize {}
+    while unsafe { libc::syscall(libc::SYS_read, fd, bytes.as_mut_ptr(), bytes.len()) } == bytes.len() as c_long {}
 }
 
 /// prctl(2) with one argument.

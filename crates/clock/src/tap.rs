@@ -5,16 +5,14 @@
 //! interface `wireL` is an end of wire L. Frames are written and read one at a time (`writev`, `readv`), stamped with the
 //! instant of sending, and readable from the instant of arrival on.
 //!
-//! **Arrivals** are deadlines of the clock as timers are. At one, the kernel's SIGIO handler is called, which asks its epoll
-//! for what is ready, and gets the answer from here; the descriptor, an eventfd, is never ready by itself, so no signal
-//! comes from the host. A device that was reported is not reported again until the kernel has found it empty.
+//! An **arrival** is a deadline of the clock (`input.rs`); the descriptor is an eventfd.
 
-use core::ffi::{c_char, c_int, c_ulong, c_void, CStr};
+use core::ffi::{c_int, c_ulong, c_void, CStr};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use virtual_time::VirtualInstant;
 use wire::{Full, Guest, Received, Way, NEVER};
 
-use crate::page::ClockPage;
 use crate::{bound, keeper, sys};
 
 const DEVICE_FILE: &CStr = c"/dev/net/tun";
@@ -58,11 +56,6 @@ static DEVICE_OF_FD: [AtomicU16; FDS_MAX] = [const { AtomicU16::new(0) }; FDS_MA
 
 /// The virtual instant, of this clock, of the first arrival of which the kernel does not know.
 static ARRIVAL_NS: AtomicU64 = AtomicU64::new(NEVER);
-/// The kernel's SIGIO handler has been called from here, and is to find nothing of the host's.
-static REPORTED: AtomicBool = AtomicBool::new(false);
-/// It has been called for the host's sake since it asked the host last.
-static HOST_EXPECTED: AtomicBool = AtomicBool::new(false);
-
 fn devices() -> &'static [Device] {
     &DEVICES[..DEVICES_COUNT.load(Relaxed)]
 }
@@ -102,36 +95,52 @@ fn discard(guest: &Guest, way: &Way) {
     while unsafe { guest.wire().receive(way, last_ns, &[]) } != Received::Nothing {}
 }
 
-/// Whether something has arrived of which the kernel did not know; it is told by `tell`, which calls its SIGIO handler. In a
+/// Marks the devices for which something has arrived by `now`, of which the kernel did not know; whether there are any. In a
 /// critical section.
-pub fn report(page: &ClockPage, tell: impl FnOnce()) -> bool {
-    let Some(guest) = bound::guest() else { return false };
-    let now = keeper::look(page);
-    if now.as_ns() < arrival_ns() {
-        return false;
-    }
-    page.record_lateness(now.as_ns() - arrival_ns());
+pub fn mark_ready(now: VirtualInstant) -> bool {
+    let Some(guest) = bound::guest().filter(|_| now.as_ns() >= arrival_ns()) else { return false };
     let now_ns = bound::run_ns(now);
+    let mut is_ready = false;
     for device in devices().iter().filter(|device| device.listens.load(Relaxed) && !device.reported.load(Relaxed)) {
         let way = guest.wire().way(device.way_in.load(Relaxed));
         if guest.wire().first_arrival_ns(way).is_some_and(|arrival_ns| arrival_ns <= now_ns) {
             device.reported.store(true, Relaxed);
             device.ready.store(true, Relaxed);
+            is_ready = true;
         }
     }
     look_for_arrivals(guest);
-    REPORTED.store(true, Relaxed);
-    tell();
-    true
+    is_ready
 }
 
-/// The kernel's SIGIO handler is about to be called for something of the host's.
-pub fn expect_host() {
-    HOST_EXPECTED.store(true, Relaxed);
+/// What the kernel's epoll has to say of one of the devices that are ready.
+pub fn take_ready() -> Option<u64> {
+    let device = devices().iter().find(|device| device.ready.load(Relaxed))?;
+    device.ready.store(false, Relaxed);
+    Some(device.token.load(Relaxed))
 }
 
-/// A descriptor that becomes the end of a wire.
-fn open_device() -> c_int {
+/// The kernel wants to know by `token` when a device is ready, or no longer.
+pub fn listen(fd: c_int, token: Option<u64>) {
+    let (Some(device), Some(guest)) = (device(fd), bound::guest()) else { return };
+    device.listens.store(token.is_some(), Relaxed);
+    if let Some(token) = token {
+        device.token.store(token, Relaxed);
+        device.reported.store(false, Relaxed);
+    }
+    look_for_arrivals(guest);
+}
+
+/// Whether a descriptor is the end of a wire.
+pub fn is_device(fd: c_int) -> bool {
+    device(fd).is_some()
+}
+
+/// A descriptor that becomes the end of a wire, if `path` is the device file of taps.
+pub fn open_device(path: &CStr) -> Option<c_int> {
+    if keeper::page().is_none() || bound::guest().is_none() || path != DEVICE_FILE {
+        return None;
+    }
     // SAFETY: plain system call.
     let fd = unsafe { libc::eventfd(0, 0) };
     let free = devices().iter().position(|device| device.fd.load(Relaxed) < 0);
@@ -141,7 +150,19 @@ fn open_device() -> c_int {
     }
     DEVICES[number].fd.store(fd, Relaxed);
     DEVICE_OF_FD[fd as usize].store(number as u16 + 1, Relaxed);
-    fd
+    Some(fd)
+}
+
+/// The kernel closes a descriptor, which may be a device.
+pub fn close_device(fd: c_int) {
+    if let Some(device) = device(fd) {
+        DEVICE_OF_FD[fd as usize].store(0, Relaxed);
+        device.listens.store(false, Relaxed);
+        device.reported.store(false, Relaxed);
+        device.way_in.store(UNKNOWN, Relaxed);
+        device.way_out.store(UNKNOWN, Relaxed);
+        device.fd.store(-1, Relaxed);
+    }
 }
 
 /// TUNSETIFF: which wire a device is on.
@@ -159,58 +180,6 @@ fn connect(device: &Device, guest: &Guest, name: &[u8]) -> bool {
     device.way_out.store(way_out, Relaxed);
     device.way_in.store(way_in, Relaxed);
     true
-}
-
-unsafe fn open_real(real: &sys::Real, path: *const c_char, flags: c_int, mode: c_int) -> c_int {
-    // SAFETY: passed through, with a mode that is ignored where there is none; the path ends with NUL.
-    unsafe {
-        if keeper::page().is_some() && bound::guest().is_some() && CStr::from_ptr(path) == DEVICE_FILE {
-            return open_device();
-        }
-        let real: unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int = real.get();
-        real(path, flags, mode)
-    }
-}
-
-/// open(2): the device file of taps is answered here.
-///
-/// # Safety
-/// As of the libc function.
-#[no_mangle]
-pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
-    // SAFETY: passed on.
-    unsafe { open_real(&sys::OPEN, path, flags, mode) }
-}
-
-/// open64(2).
-///
-/// # Safety
-/// As of the libc function.
-#[no_mangle]
-pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
-    // SAFETY: passed on.
-    unsafe { open_real(&sys::OPEN64, path, flags, mode) }
-}
-
-/// close(2).
-///
-/// # Safety
-/// As of the libc function.
-#[no_mangle]
-pub unsafe extern "C" fn close(fd: c_int) -> c_int {
-    if let Some(device) = device(fd) {
-        DEVICE_OF_FD[fd as usize].store(0, Relaxed);
-        device.listens.store(false, Relaxed);
-        device.reported.store(false, Relaxed);
-        device.way_in.store(UNKNOWN, Relaxed);
-        device.way_out.store(UNKNOWN, Relaxed);
-        device.fd.store(-1, Relaxed);
-    }
-    // SAFETY: passed through.
-    unsafe {
-        let real: unsafe extern "C" fn(c_int) -> c_int = sys::CLOSE.get();
-        real(fd)
-    }
 }
 
 /// ioctl(2): what the kernel asks of a tap.
@@ -306,65 +275,4 @@ pub unsafe extern "C" fn readv(fd: c_int, parts: *const libc::iovec, count: c_in
             sys::fail(libc::EAGAIN) as isize
         }
     }
-}
-
-/// epoll_ctl(2): what to say when a device is ready.
-///
-/// # Safety
-/// As of the libc function.
-#[no_mangle]
-pub unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int {
-    let (Some(device), Some(guest)) = (device(fd), bound::guest()) else {
-        // SAFETY: passed through.
-        return unsafe {
-            let real: unsafe extern "C" fn(c_int, c_int, c_int, *mut libc::epoll_event) -> c_int = sys::EPOLL_CTL.get();
-            real(epoll, operation, fd, event)
-        };
-    };
-    if operation == libc::EPOLL_CTL_DEL {
-        device.listens.store(false, Relaxed);
-    } else {
-        // SAFETY: the caller's structure, which may be unaligned.
-        device.token.store(unsafe { (&raw const (*event).u64).read_unaligned() }, Relaxed);
-        device.reported.store(false, Relaxed);
-        device.listens.store(true, Relaxed);
-    }
-    look_for_arrivals(guest);
-    0
-}
-
-/// epoll_wait(2): says which devices are ready, when it was we who called the kernel's handler.
-///
-/// # Safety
-/// As of the libc function.
-#[no_mangle]
-pub unsafe extern "C" fn epoll_wait(
-    epoll: c_int,
-    events: *mut libc::epoll_event,
-    most: c_int,
-    timeout: c_int,
-) -> c_int {
-    let mut count = 0;
-    for device in devices().iter().filter(|device| device.ready.load(Relaxed)).take(most as usize) {
-        device.ready.store(false, Relaxed);
-        let event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: device.token.load(Relaxed) };
-        // SAFETY: the caller has room for `most` events.
-        unsafe { events.add(count).write_unaligned(event) };
-        count += 1;
-    }
-    // The handler may be called later, and for both, when the kernel has only noted that it was called; and one call may
-    // find what was reported for another. On the event drive the host must not be asked then: it may have something.
-    let asks_host = || {
-        let reported = REPORTED.swap(false, Relaxed);
-        HOST_EXPECTED.swap(false, Relaxed) || !(reported || keeper::is_event() && bound::guest().is_some())
-    };
-    if count == 0 && asks_host() {
-        // SAFETY: passed through.
-        return unsafe {
-            let real: unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int =
-                sys::EPOLL_WAIT.get();
-            real(epoll, events, most, timeout)
-        };
-    }
-    count as c_int
 }

@@ -18,6 +18,8 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use crate::counter;
 use crate::cpuid;
 use crate::delivery;
+use crate::disks;
+use crate::io_thread::Entry;
 use crate::keeper;
 use crate::page::count;
 use crate::sys;
@@ -233,7 +235,9 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
     }
 }
 
-type Entry = extern "C" fn(*mut c_void) -> c_int;
+/// The number of no process, which the kernel may kill when it ends: greater than any.
+const NO_PROCESS: c_int = c_int::MAX;
+
 type Clone =
     unsafe extern "C" fn(Entry, *mut c_void, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
 
@@ -267,6 +271,10 @@ pub unsafe extern "C" fn clone(
             return real(entry, stack, flags, argument, parent_tid, tls, child_tid);
         }
         let shares_memory = flags & libc::CLONE_VM != 0;
+        if shares_memory && disks::awaits_thread() {
+            disks::adopt_thread(entry, argument);
+            return NO_PROCESS;
+        }
         if !shares_memory {
             cpuid::disable();
         }

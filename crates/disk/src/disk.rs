@@ -23,6 +23,8 @@ pub enum Operation {
     Write,
     /// All that was written before is to survive a loss of power.
     Flush,
+    /// What is there is not needed any more.
+    Discard,
 }
 
 /// A request to a disk.
@@ -55,6 +57,11 @@ impl Completions {
 
     pub fn first_ns(&self) -> u64 {
         self.known.iter().map(|&(at_ns, _)| at_ns).min().unwrap_or(u64::MAX)
+    }
+
+    /// Ends all at `now_ns`.
+    fn bring_forward(&mut self, now_ns: u64) {
+        self.known.iter_mut().for_each(|(at_ns, _)| *at_ns = now_ns);
     }
 
     /// Takes out the earliest one that is done at `now_ns`; of several at one instant, the one that was known first.
@@ -116,12 +123,34 @@ impl Disk {
         })
     }
 
+    /// Whether a request is done of which nobody has heard.
+    pub fn is_ready(&mut self, now: VirtualInstant) -> bool {
+        self.advance(now);
+        self.completions.first_ns() <= now.as_ns()
+    }
+
     /// Takes out a request that is done: when it was, and its tag. The earliest comes first.
     pub fn take_completed(&mut self, now: VirtualInstant) -> Option<(VirtualInstant, u64)> {
+        self.advance(now);
+        self.completions.take(now.as_ns()).map(|(at_ns, tag)| (VirtualInstant::from_ns(at_ns), tag))
+    }
+
+    /// From now on it takes no time, whatever is in flight.
+    pub fn hurry(&mut self, now: VirtualInstant) {
+        const AT_ONCE: FixedParameters =
+            FixedParameters { read_latency_ns: 0, write_latency_ns: 0, requests_per_s: 0, bytes_per_s: 0 };
+        self.advance(now);
+        if let Model::Mechanical(drive) = &mut self.model {
+            drive.give_up(&mut self.completions);
+        }
+        self.completions.bring_forward(now.as_ns());
+        self.model = Model::Fixed(Fixed::new(AT_ONCE));
+    }
+
+    fn advance(&mut self, now: VirtualInstant) {
         if let Model::Mechanical(drive) = &mut self.model {
             drive.advance(now.as_ns(), &mut self.completions);
         }
-        self.completions.take(now.as_ns()).map(|(at_ns, tag)| (VirtualInstant::from_ns(at_ns), tag))
     }
 }
 
@@ -201,13 +230,14 @@ pub(crate) mod tests {
     }
 
     fn any_request() -> impl Strategy<Value = (u64, Request)> {
-        let place = (0..1_000_000_u64, 1..256_u64, 0..10_u8, 0..20_000_000_u64);
+        let place = (0..1_000_000_u64, 1..256_u64, 0..11_u8, 0..20_000_000_u64);
         place.prop_map(|(sector, sectors, kind, gap_ns)| {
             let (offset, length) = (sector * SECTOR_BYTES * 100, sectors * SECTOR_BYTES);
             let request = match kind {
                 0..=4 => read(offset, length),
                 5..=8 => write(offset, length),
-                _ => FLUSH,
+                9 => FLUSH,
+                _ => Request { operation: Operation::Discard, ..write(offset, length) },
             };
             (gap_ns / u64::from(kind + 1).pow(3), request)
         })
@@ -253,6 +283,24 @@ pub(crate) mod tests {
                 begin_ns.push(begin_ns.last().unwrap_or(&0) + gap_ns);
             }
             prop_assert!(ends.iter().all(|&(at_ns, tag)| at_ns >= begin_ns[tag as usize]));
+        }
+    }
+
+    #[test]
+    fn a_disk_in_a_hurry_ends_all_at_once() {
+        for text in [FIXED, FLASH, MECHANICAL] {
+            let mut disk = Disk::parse(text).unwrap();
+            let now = VirtualInstant::from_ns(5);
+            for (tag, request) in
+                [read(0, 4096), write(1 << 30, 1 << 20), FLUSH, read(1 << 33, 512)].into_iter().enumerate()
+            {
+                disk.submit(now, tag as u64, request);
+            }
+            disk.hurry(now);
+            disk.submit(now, 4, FLUSH);
+            let mut tags: Vec<u64> = core::iter::from_fn(|| disk.take_completed(now)).map(|(_, tag)| tag).collect();
+            tags.sort_unstable();
+            assert_eq!(tags, [0, 1, 2, 3, 4]);
         }
     }
 

@@ -25,10 +25,11 @@ impl Fixed {
         let parameters = &self.parameters;
         let latency_ns = match request.operation {
             Operation::Read => parameters.read_latency_ns,
-            Operation::Write => parameters.write_latency_ns,
+            Operation::Write | Operation::Discard => parameters.write_latency_ns,
             Operation::Flush => return now_ns.max(self.last_ns),
         };
-        let transfer_ns = limit_ns(request.length_bytes, parameters.bytes_per_s);
+        let moves_data = request.operation != Operation::Discard;
+        let transfer_ns = limit_ns(if moves_data { request.length_bytes } else { 0 }, parameters.bytes_per_s);
         let start_ns = now_ns.max(self.free_ns);
         self.free_ns = start_ns + transfer_ns.max(limit_ns(1, parameters.requests_per_s));
         let end_ns = start_ns + latency_ns + transfer_ns;

@@ -65,6 +65,7 @@ impl Flash {
                 let here_ns = self.transfer(known_ns, request.length_bytes);
                 self.cache.write(here_ns, request)
             }
+            Operation::Discard => known_ns,
             Operation::Flush if self.parameters.flush_drains == 0 => known_ns,
             Operation::Flush => self.cache.empty_ns(known_ns),
         }

@@ -101,6 +101,14 @@ impl Mechanical {
         self.begin(completions);
     }
 
+    /// Ends all requests that are in flight, at no instant.
+    pub fn give_up(&mut self, completions: &mut Completions) {
+        self.waiting.drain(..).for_each(|waiting| completions.add(0, waiting.tag));
+        if let Some((_, Doing::Read { tag, .. } | Doing::Write { tag })) = self.doing.take() {
+            completions.add(0, tag);
+        }
+    }
+
     /// Does all that the head has done by `now_ns`.
     pub fn advance(&mut self, now_ns: u64, completions: &mut Completions) {
         while let Some((end_ns, doing)) = self.doing.filter(|&(end_ns, _)| end_ns <= now_ns) {
@@ -129,6 +137,7 @@ impl Mechanical {
             let done_ns = match request.operation {
                 Operation::Write if self.cache(number, request) => Some(self.transfer(at_ns, request.length_bytes)),
                 Operation::Flush if !self.is_dirty_before(number) => Some(at_ns),
+                Operation::Discard => Some(at_ns),
                 _ => None,
             };
             match done_ns {
@@ -221,7 +230,7 @@ impl Mechanical {
         match request.operation {
             Operation::Read => true,
             Operation::Write => self.parameters.write_cache_bytes == 0,
-            Operation::Flush => false,
+            Operation::Flush | Operation::Discard => false,
         }
     }
 

@@ -16,6 +16,7 @@ from dilaton.host import cores, jail, orphans
 from dilaton.host.attachment import Attachment
 from dilaton.host.channel import PROTOCOL, Channel, Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
+from dilaton.host.disks import Disks
 from dilaton.host.errors import GuestError
 from dilaton.host.kernel import Kernel, Placement, allow_open_files
 from dilaton.host.streams import Streams
@@ -71,6 +72,7 @@ class Guest:
         core: cores.Core | None = None,
         number: int = 0,
         attachment: Attachment | None = None,
+        disks: Disks | None = None,
     ) -> Guest:
         """Starts the kernel `name`, its clock at boot pace, and waits for its agent.
 
@@ -85,6 +87,7 @@ class Guest:
             core: the core that it runs on; None: one that no guest holds.
             number: of the guest in its run.
             attachment: its ends of wires to other guests.
+            disks: its disks.
 
         Raises:
             HostLacksError: when this machine lacks a part.
@@ -100,7 +103,9 @@ class Guest:
         try:
             page.command(boot)
             lines = (channel.guest_fd, streams_fd)
-            kernel = Kernel(number, memory_bytes, placement, page, lines, core.number, log, attachment)
+            kernel = Kernel(
+                number, memory_bytes, placement, page, lines, core.number, log, attachment, disks or Disks()
+            )
             process = await kernel.spawn()
         except BaseException:
             log.close()

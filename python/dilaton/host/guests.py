@@ -9,6 +9,7 @@ that is furthest behind. Whenever all stand still after a command, they stand at
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from fractions import Fraction
@@ -19,6 +20,7 @@ from dilaton.host import cores
 from dilaton.host.attachment import attach, lay_out
 from dilaton.host.channel import Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Orders
+from dilaton.host.disks import opened
 from dilaton.host.errors import GuestError
 from dilaton.host.facts import memory_available_bytes
 from dilaton.host.guest import Guest, Progress
@@ -41,12 +43,16 @@ SEED_STEP = 0x9E37_79B9_7F4A_7C15
 class Guests:
     """The running guests of a plan, in its order. Make them with `boot`; `close` ends them in whatever state."""
 
-    def __init__(self, planned: plan.Plan, guests: Sequence[Guest], wire: Wire | None) -> None:
+    def __init__(
+        self, planned: plan.Plan, guests: Sequence[Guest], wire: Wire | None, images: contextlib.ExitStack
+    ) -> None:
         """Use `boot`."""
         self.all = tuple(guests)
         self.wire = wire
         """What carries frames between them; None when there is one."""
         self._planned = planned
+        self._images = images
+        """The files of disks: what has no name goes with the last that has it open, which takes time."""
         run_tdf = planned.time.tdf.ratio
         self._factors = [guest.tdf.ratio / run_tdf for guest in planned.guests]
         """Of each guest's TDF to the run's, whatever that becomes."""
@@ -74,13 +80,15 @@ class Guests:
         slots = asyncio.Semaphore(count)
         wire = lay_out(planned, shares_cores=len(taken) > count)
         started: dict[int, Guest] = {}
+        images = contextlib.ExitStack()
 
         async def boot(number: int, wanted: plan.Guest) -> None:
             async with slots:
                 own_seed = None if seed is None else seed + number * SEED_STEP
                 attachment = attach(planned, wire, number)
+                disks = images.enter_context(opened(planned, number, placement.run_dir))
                 guest = await Guest.start(
-                    wanted.name, wanted.memory_bytes, placement, own_seed, taken[number], number, attachment
+                    wanted.name, wanted.memory_bytes, placement, own_seed, taken[number], number, attachment, disks
                 )
                 started[number] = guest
                 await guest.build(progress)
@@ -95,8 +103,9 @@ class Guests:
                     core.free()
             if wire is not None:
                 wire.close()
+            images.close()
             raise
-        return cls(planned, [started[number] for number in sorted(started)], wire)
+        return cls(planned, [started[number] for number in sorted(started)], wire, images)
 
     async def arm(self, date_ns: int) -> None:
         """Holds all clocks and arms all schedules; virtual 0 of the run is at the same instant of all.
@@ -291,6 +300,7 @@ class Guests:
             await guest.close()
         if self.wire is not None:
             self.wire.close()
+        self._images.close()
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:

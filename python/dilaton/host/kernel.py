@@ -17,6 +17,7 @@ from typing import IO
 from dilaton.host import files, jail, orphans
 from dilaton.host.attachment import Attachment
 from dilaton.host.clock_page import ClockPage
+from dilaton.host.disks import Disks
 from dilaton.plan.model import Bind
 
 LEFT_OUT = ("raid6_select_algo", "calibrate_xor_blocks", "rng_init")
@@ -91,6 +92,7 @@ class Kernel:
         core_number: the core that it is pinned to.
         log: where its console goes.
         attachment: its ends of wires; None for the only guest of a run.
+        disks: its disks.
     """
 
     number: int
@@ -101,6 +103,7 @@ class Kernel:
     core_number: int
     log: IO[bytes]
     attachment: Attachment | None
+    disks: Disks
 
     async def spawn(self) -> asyncio.subprocess.Process:
         """Starts it."""
@@ -119,8 +122,8 @@ class Kernel:
             argv += [f"initcall_blacklist={','.join(LEFT_OUT)}"]
             wire_fds = () if self.attachment is None else (self.attachment.fd,)
             environment = {} if self.attachment is None else self.attachment.environment
-            argv += [] if self.attachment is None else self.attachment.arguments
-            environment |= {
+            argv += [*([] if self.attachment is None else self.attachment.arguments), *self.disks.arguments]
+            environment |= self.disks.environment | {
                 "LD_PRELOAD": str(inside_clock),
                 "DILATON_CLOCK": ",".join(map(str, (self.page.fd, self.page.wake_fd, *line_fds))),
                 # The clock registers a restartable sequence of its own, and a process has one.
@@ -145,7 +148,15 @@ class Kernel:
                 stdout=self.log,
                 stderr=self.log,
                 env=environment,
-                pass_fds=(self.page.fd, self.page.wake_fd, clock_fd, *line_fds, *wire_fds, *file_fds.values()),
+                pass_fds=(
+                    self.page.fd,
+                    self.page.wake_fd,
+                    clock_fd,
+                    *line_fds,
+                    *wire_fds,
+                    *self.disks.fds,
+                    *file_fds.values(),
+                ),
                 # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
                 start_new_session=True,
                 preexec_fn=lambda: _settle(self.core_number, None if self.placement.jailed else parent),

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, Validat
 from dilaton.lab import syntax, units
 from dilaton.lab.addressing import Addressing
 from dilaton.lab.configs import FileText, read_beside
+from dilaton.lab.disks import Disk, parse_disk
 from dilaton.lab.expect import Expectation, parse_expectation
 from dilaton.lab.impairments import count, duration
 from dilaton.lab.inheritance import inherit
@@ -105,6 +106,12 @@ class Node(Part):
     """The guest that holds it; None: one that `guests` gives it."""
     cpu: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_cpu)] = None
     """Speed of its CPU, that of a core of the host being 1; None: what the TDF makes of it."""
+    memory_bytes: Annotated[int | None, BeforeValidator(syntax.parse_node_memory)] = Field(
+        default=None, validation_alias="memory"
+    )
+    """What its programs may take, the files that it has in memory included; None: no limit of its own."""
+    disk: Annotated[Disk | None, BeforeValidator(parse_disk)] = None
+    """None: what it writes is in memory."""
 
     @model_validator(mode="before")
     @classmethod

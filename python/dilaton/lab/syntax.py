@@ -22,6 +22,7 @@ BDP_FACTOR_MAX = 1000
 QUEUE_TIME_MAX_NS = 3600 * 10**9
 GUESTS_MAX = 1000
 GUEST_MEMORY_MIN, GUEST_MEMORY_MAX = 64 * 2**20, 16 * 2**30
+NODE_MEMORY_MIN = 2**20
 
 Split: TypeAlias = int | Literal["auto", "per-node"]
 """Over how many guests nodes are divided: so many, as many as there are cores, or one for each node."""
@@ -122,6 +123,17 @@ def parse_memory(value: object) -> int | None:
     if not GUEST_MEMORY_MIN <= size <= GUEST_MEMORY_MAX:
         low, high = units.format_size(GUEST_MEMORY_MIN), units.format_size(GUEST_MEMORY_MAX)
         raise ValueError(f"{units.format_size(size)}: the memory of a guest must be from {low} to {high}")
+    return size
+
+
+def parse_node_memory(value: object) -> int | None:
+    """Reads the memory of a node."""
+    if value is None:
+        return None
+    size = value if type(value) is int else units.parse_size(value, "a memory")
+    if size < NODE_MEMORY_MIN:
+        least = units.format_size(NODE_MEMORY_MIN)
+        raise ValueError(f"{units.format_size(size)}: the memory of a node must be at least {least}")
     return size
 
 

@@ -74,6 +74,7 @@ class Observation:
         captures_ended: Captures that ended before the run did, with the reason.
         spinning: Programs that spun on the event drive, with their nodes.
         is_adaptive: Whether the TDF followed the load.
+        disk_errors: Requests to disks that this machine could not do.
     """
 
     drive: str
@@ -86,6 +87,7 @@ class Observation:
     captures_ended: tuple[tuple[str, str], ...] = ()
     spinning: tuple[str, ...] = ()
     is_adaptive: bool = False
+    disk_errors: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
         *(_ended(name, why) for name, why in seen.captures_ended),
         _samples(seen),
         *map(_spun, seen.spinning),
+        _disks(seen),
     ]
     return Verdict.of(reason for reason in found if reason)
 
@@ -242,6 +245,13 @@ def _samples(seen: Observation) -> Reason | None:
         return None
     what = f"{seen.samples_lost} samples could not be taken"
     return Reason("suspect", what, seen.samples_lost, 0, "samples", "raise tdf, or sample less often")
+
+
+def _disks(seen: Observation) -> Reason | None:
+    if not seen.disk_errors:
+        return None
+    what = f"{seen.disk_errors} requests to disks failed, since this machine could not do them: nodes saw I/O errors"
+    return Reason("invalid", what, seen.disk_errors, 0, "requests", "make room where the run directory and images are")
 
 
 def _spun(program: str) -> Reason:

@@ -38,6 +38,8 @@ def plan_alone(time: Time, seed: int, memory_bytes: int, binds: Sequence[Bind]) 
         binds=list(binds),
         routes=[],
         sysctls={},
+        memory_bytes=None,
+        disk=None,
     )
     return Plan(
         lab=NODE,

@@ -134,9 +134,10 @@ def _sysctls(memory: int) -> dict[str, str]:
 def memory_bytes(lab: Lab, states: Sequence[Sequence[State]], nodes: Collection[str], *, is_alone: bool) -> int:
     """The memory that a guest is given, in whole MiB.
 
-    An estimate from above: a base, an amount for each node and capture, and for each direction of a link with a rate
-    what can be under way on it and in its queue. A guest costs the host only the memory that it touches, and 1/64 of
-    the rest for the kernel's own books, so more than enough is cheap; it is bounded all the same.
+    An estimate from above: a base, an amount for each node and capture, what nodes may take where that is said, and for
+    each direction of a link with a rate what can be under way on it and in its queue. A guest costs the host only the
+    memory that it touches, and 1/64 of the rest for the kernel's own books, so more than enough is cheap; it is bounded
+    all the same.
 
     Args:
         lab: The lab.
@@ -147,6 +148,7 @@ def memory_bytes(lab: Lab, states: Sequence[Sequence[State]], nodes: Collection[
     base, least = (MEMORY_BASE, MEMORY_MIN) if is_alone else (MEMORY_BASE_OF_SEVERAL, MEMORY_BASE_OF_SEVERAL)
     captures = sum(capture.interface.partition(":")[0] in nodes for capture in lab.measure.capture)
     total = base + MEMORY_PER_NODE * len(nodes) + MEMORY_PER_CAPTURE * captures
+    total += sum(lab.nodes[node].memory_bytes or 0 for node in nodes)
     for frame, of_end in _ends(lab, states, nodes):
         total += int(max(held_bytes(egress, frame) for egress in of_end) * MEMORY_PER_QUEUED_BYTE)
     return -(-min(max(total, least), MEMORY_MAX) // MIB) * MIB

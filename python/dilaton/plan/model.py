@@ -15,7 +15,7 @@ from pydantic import Field, RootModel
 
 from dilaton.plan.queues import Egress, Nanoseconds, Part
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 
 
 class Tdf(Part):
@@ -148,6 +148,21 @@ class Image(Part):
     kind: Literal["host"]
 
 
+class Disk(Part):
+    """A block device of a node, /dev/vda in it, whose requests take the time that a model says."""
+
+    number: int = Field(ge=0, lt=16)
+    """Among those of its guest: 0 is the kernel's ubda."""
+    model: Literal["fixed", "flash", "mechanical"]
+    parameters: dict[str, int]
+    """Of the model, as crates/disk/src/parameters.rs explains them."""
+    size_bytes: int = Field(gt=0)
+    image: str | None
+    """The file of this machine that keeps its contents; None: they go with the run."""
+    mount: str | None
+    """Where its file system is in the node, `/` being all that the node writes; None: it has none."""
+
+
 class Node(Part):
     """An emulated machine."""
 
@@ -163,6 +178,10 @@ class Node(Part):
     routes: list[Route]
     sysctls: dict[str, str]
     """Written below /proc/sys in the node, keys with slashes, e.g. `net/ipv4/ip_forward`."""
+    memory_bytes: int | None
+    """What its programs may take, the files that it has in memory included; None: no limit of its own."""
+    disk: Disk | None
+    """None: what it writes is in memory."""
 
 
 class End(Part):
@@ -353,7 +372,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[4] = FORMAT
+    format: Literal[5] = FORMAT
     lab: str
     seed: int
     time: Time

@@ -23,6 +23,8 @@ def together(
         reads=sum(guest.reads for guest in guests),
         lateness_ns_counts=counts,
         busy=max((guest.busy for guest in guests if guest.busy is not None), default=None),
+        disk_requests=sum(guest.disk_requests for guest in guests),
+        disk_errors=sum(guest.disk_errors for guest in guests),
         tdf_trace=list(tdf_trace),
         adaptation=adaptation,
     )
@@ -65,6 +67,8 @@ def _fidelity(page: ClockPage, before: _Counters) -> GuestFidelity:
         reads=now.reads - before.reads,
         lateness_ns_counts=counts,
         busy=min(1.0, max(0.0, 1 - idle_ns / passed_ns)) if passed_ns else None,
+        disk_requests=page.read("disk_requests"),
+        disk_errors=page.read("disk_errors"),
     )
 
 

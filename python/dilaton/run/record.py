@@ -172,6 +172,7 @@ def judge_fidelity(
             drive=plan.time.drive,
             tdf=tdf * float(guest.tdf.ratio / plan.time.tdf.ratio),
             lateness_counts=fidelity.lateness_ns_counts,
+            disk_errors=fidelity.disk_errors,
             lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
             busy=fidelity.busy,
             is_adaptive=is_adaptive,

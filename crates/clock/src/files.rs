@@ -1,0 +1,205 @@
+//! The kernel's files, as far as they are not the host's: devices on wires, images of disks, the line to the I/O thread.
+
+use core::ffi::{c_char, c_int, c_void, CStr};
+
+use disk::Operation;
+
+use crate::{disks, io_thread, keeper, sys, tap};
+
+unsafe fn open_real(real: &sys::Real, path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    // SAFETY: passed through, with a mode that is ignored where there is none; the path ends with NUL.
+    unsafe {
+        if let Some(fd) = tap::open_device(CStr::from_ptr(path)) {
+            return fd;
+        }
+        let real: unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int = real.get();
+        let fd = real(path, flags, mode);
+        disks::opened(CStr::from_ptr(path), fd);
+        fd
+    }
+}
+
+/// open(2): the device file of taps is answered here.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    // SAFETY: passed on.
+    unsafe { open_real(&sys::OPEN, path, flags, mode) }
+}
+
+/// open64(2).
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    // SAFETY: passed on.
+    unsafe { open_real(&sys::OPEN64, path, flags, mode) }
+}
+
+/// close(2).
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    tap::close_device(fd);
+    disks::closed(fd);
+    // SAFETY: passed through.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int) -> c_int = sys::CLOSE.get();
+        real(fd)
+    }
+}
+
+/// socketpair(2): one of them is the line to the I/O thread.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, fds: *mut c_int) -> c_int {
+    // SAFETY: passed through; on success there are two descriptors.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int, c_int, c_int, *mut c_int) -> c_int = sys::SOCKETPAIR.get();
+        let result = real(domain, kind, protocol, fds);
+        if result == 0 {
+            disks::paired([*fds, *fds.add(1)]);
+        }
+        result
+    }
+}
+
+/// read(2): the I/O thread gets a request, the kernel those that are done.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: usize) -> isize {
+    if io_thread::runs() && disks::is_thread_end(fd) {
+        // SAFETY: the I/O thread has room for more than one address.
+        unsafe { buffer.cast::<usize>().write_unaligned(io_thread::next_request()) };
+        return size_of::<usize>() as isize;
+    }
+    if let Some(page) = keeper::page().filter(|_| disks::is_line(fd)) {
+        // SAFETY: the kernel's array of addresses.
+        let addresses = unsafe { core::slice::from_raw_parts_mut(buffer.cast(), count / size_of::<usize>()) };
+        return match disks::read_done(page, addresses) {
+            0 => sys::fail(libc::EAGAIN) as isize,
+            done => (done * size_of::<usize>()) as isize,
+        };
+    }
+    // SAFETY: passed through.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int, *mut c_void, usize) -> isize = sys::READ.get();
+        real(fd, buffer, count)
+    }
+}
+
+/// write(2): the kernel asks for something of a disk; what the I/O thread says is known.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, count: usize) -> isize {
+    if io_thread::runs() && disks::is_thread_end(fd) {
+        return count as isize;
+    }
+    if let Some(page) = keeper::page().filter(|_| disks::is_line(fd)) {
+        // SAFETY: the kernel's array of addresses.
+        disks::submit(page, unsafe { core::slice::from_raw_parts(buffer.cast(), count / size_of::<usize>()) });
+        return count as isize;
+    }
+    // SAFETY: passed through.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int, *const c_void, usize) -> isize = sys::WRITE.get();
+        real(fd, buffer, count)
+    }
+}
+
+/// Notes what the I/O thread does.
+fn note(fd: c_int, operation: Operation, offset: i64, length: usize, failed: bool) {
+    if io_thread::runs() {
+        io_thread::note(fd, operation, offset, length, failed);
+    }
+}
+
+/// pread64(2).
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn pread64(fd: c_int, buffer: *mut c_void, count: usize, offset: i64) -> isize {
+    // SAFETY: passed through.
+    let result = unsafe {
+        let real: unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize = sys::PREAD64.get();
+        real(fd, buffer, count, offset)
+    };
+    note(fd, Operation::Read, offset, count, result < 0);
+    result
+}
+
+/// pwrite64(2).
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn pwrite64(fd: c_int, buffer: *const c_void, count: usize, offset: i64) -> isize {
+    // SAFETY: passed through.
+    let result = unsafe {
+        let real: unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize = sys::PWRITE64.get();
+        real(fd, buffer, count, offset)
+    };
+    note(fd, Operation::Write, offset, count, result < 0);
+    result
+}
+
+/// fsync(2). What a node has written is in the files of the host, and survives the guest; that it survive the host too would
+/// cost each flush of each disk a wait for the host's own.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
+    if io_thread::runs() {
+        io_thread::note(fd, Operation::Flush, 0, 0, false);
+        return 0;
+    }
+    // SAFETY: passed through.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int) -> c_int = sys::FSYNC.get();
+        real(fd)
+    }
+}
+
+/// fallocate64(2): the kernel discards sectors.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn fallocate64(fd: c_int, mode: c_int, offset: i64, length: i64) -> c_int {
+    // SAFETY: passed through.
+    let result = unsafe {
+        let real: unsafe extern "C" fn(c_int, c_int, i64, i64) -> c_int = sys::FALLOCATE64.get();
+        real(fd, mode, offset, length)
+    };
+    note(fd, Operation::Discard, offset, length as usize, result < 0);
+    result
+}
+
+/// signal(2): the I/O thread takes its leave of the kernel's signals, which are ours.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
+    if io_thread::runs() {
+        return libc::SIG_DFL;
+    }
+    // SAFETY: passed through.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int, usize) -> usize = sys::SIGNAL.get();
+        real(number, handler)
+    }
+}

@@ -1,0 +1,109 @@
+//! What the kernel gets to read in virtual time: frames of wires, and word of what its disks have done.
+//!
+//! Both are **deadlines** of the clock as timers are. At one, the kernel's SIGIO handler is called, which asks its epoll for
+//! what is ready, and gets the answer from here; none of these descriptors is ever ready by itself, so no signal comes from
+//! the host. One that was reported is not reported again until the kernel has found it empty.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use wire::NEVER;
+
+use crate::page::ClockPage;
+use crate::{bound, disks, keeper, sys, tap};
+
+/// The kernel's SIGIO handler has been called from here, and is to find nothing of the host's.
+static REPORTED: AtomicBool = AtomicBool::new(false);
+/// It has been called for the host's sake since it asked the host last.
+static HOST_EXPECTED: AtomicBool = AtomicBool::new(false);
+
+/// When there is something of which the kernel does not know yet, on this guest's clock.
+pub fn next_ns() -> u64 {
+    tap::arrival_ns().min(disks::next_ns())
+}
+
+/// Whether something was due of which the kernel did not know; it is told by `tell`, which calls its SIGIO handler. In a
+/// critical section.
+pub fn report(page: &ClockPage, tell: impl FnOnce()) -> bool {
+    let due_ns = next_ns();
+    if due_ns == NEVER {
+        return false;
+    }
+    let now = keeper::look(page);
+    if now.as_ns() < due_ns {
+        return false;
+    }
+    let is_frame = tap::mark_ready(now);
+    let is_ready = disks::mark_ready(now) || is_frame;
+    if is_ready {
+        page.record_lateness(now.as_ns() - due_ns);
+        REPORTED.store(true, Relaxed);
+        tell();
+    }
+    is_ready
+}
+
+/// The kernel's SIGIO handler is about to be called for something of the host's.
+pub fn expect_host() {
+    HOST_EXPECTED.store(true, Relaxed);
+}
+
+/// epoll_ctl(2): what to say when something is ready.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int {
+    // SAFETY: the caller's structure, which may be unaligned.
+    let token = || unsafe { (operation != libc::EPOLL_CTL_DEL).then(|| (&raw const (*event).u64).read_unaligned()) };
+    if disks::is_line(fd) {
+        disks::listen(token());
+        return 0;
+    }
+    if tap::is_device(fd) {
+        tap::listen(fd, token());
+        return 0;
+    }
+    // SAFETY: passed through.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int, c_int, c_int, *mut libc::epoll_event) -> c_int = sys::EPOLL_CTL.get();
+        real(epoll, operation, fd, event)
+    }
+}
+
+/// epoll_wait(2): says what is ready, when it was we who called the kernel's handler.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn epoll_wait(
+    epoll: c_int,
+    events: *mut libc::epoll_event,
+    most: c_int,
+    timeout: c_int,
+) -> c_int {
+    let mut count = 0;
+    let tokens = core::iter::from_fn(|| disks::take_ready().or_else(tap::take_ready));
+    for token in tokens.take(most as usize) {
+        let event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
+        // SAFETY: the caller has room for `most` events.
+        unsafe { events.add(count).write_unaligned(event) };
+        count += 1;
+    }
+    // The handler may be called later, and for both, when the kernel has only noted that it was called; and one call may
+    // find what was reported for another. On the event drive the host must not be asked then: it may have something.
+    let asks_host = || {
+        let reported = REPORTED.swap(false, Relaxed);
+        let may_be_reported = bound::guest().is_some() || disks::are_there();
+        HOST_EXPECTED.swap(false, Relaxed) || !(reported || keeper::is_event() && may_be_reported)
+    };
+    if count == 0 && asks_host() {
+        // SAFETY: passed through.
+        return unsafe {
+            let real: unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int =
+                sys::EPOLL_WAIT.get();
+            real(epoll, events, most, timeout)
+        };
+    }
+    count as c_int
+}
