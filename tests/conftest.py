@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,9 @@ from hypothesis import settings
 # Other load on the machine may not fail a test.
 settings.register_profile("dilaton", deadline=None)
 settings.load_profile("dilaton")
+
+# A shell that starts us in the background has us ignore SIGINT, and those whom we start would ignore it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = Path(sys.executable).resolve()

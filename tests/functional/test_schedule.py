@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import PYTHON, Outcome, RunLab
 
-TDF = 20
+TDF = 100
 LATE_S_MAX = 0.002
 """Virtual seconds that a fork and exec, or a signal and its death, may take: TDF times as long on the host."""
 

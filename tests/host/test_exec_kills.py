@@ -14,9 +14,14 @@ import pytest
 
 from tests.conftest import environment, started
 from tests.host.processes import descendants
-from tests.host.test_kills import RunToKill, orphans_come_to_us, wait_until_nothing_remains
+from tests.host.test_kills import (
+    RunToKill,
+    every_test_begins_alone,
+    orphans_come_to_us,
+    wait_until_nothing_remains,
+)
 
-__all__ = ["orphans_come_to_us"]
+__all__ = ["every_test_begins_alone", "orphans_come_to_us"]
 
 SCRIPT = "echo ready; while :; do sleep 0.01; done"
 

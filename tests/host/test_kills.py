@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -39,12 +40,24 @@ def orphans_come_to_us() -> Iterator[None]:
 
     What a failed test before left is not theirs to answer for, and is ended here.
     """
-    for pid in descendants(os.getpid()):
-        os.kill(pid, signal.SIGKILL)
+    _end_all_below_us()
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     yield
     assert libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) == 0
+
+
+@pytest.fixture(autouse=True)
+def every_test_begins_alone(orphans_come_to_us: None) -> Iterator[None]:
+    """Ends what a test that failed has left, so that it fails alone."""
+    yield
+    _end_all_below_us()
+
+
+def _end_all_below_us() -> None:
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def remaining() -> list[str]:
