@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections import Counter
 from pathlib import Path
 
@@ -124,7 +125,7 @@ def lab() -> str:
     python = [str(PYTHON), "-c"]
     return f"""
 name: impairments
-time: {{drive: work, tdf: 10}}
+time: {{drive: work, tdf: 40}}
 nodes: {{hub: {{}}, {nodes}}}
 links:
 {links}
@@ -213,7 +214,9 @@ def arrivals_ms(outcome: Outcome, node: str, process: str) -> dict[int, float]:
 def test_each_millisecond_delivers_the_bytes_of_its_opportunities(outcome: Outcome, node: str, process: str) -> None:
     """The queue is never empty between its first and last packet, so each opportunity is used to its last byte."""
     arrived = sorted(arrivals_ms(outcome, node, process).items())
-    first = arrived[0][1]
+    # The first packet is a little late: its way through the kernel is cold.
+    phase = statistics.median_low(instant % 1 for _, instant in arrived)
+    first = round(arrived[0][1] - phase) + phase
     by_ms = Counter(round(instant - first) for _, instant in arrived)
     assert all(abs(instant - first - round(instant - first)) < 0.05 for _, instant in arrived), "on whole milliseconds"
     # Where in the trace the first packet left is unknown; exactly one place explains all arrivals.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -17,6 +19,15 @@ def children(pid: int) -> list[int]:
 def descendants(pid: int) -> list[int]:
     """All processes below `pid`, parents first."""
     return [deeper for child in children(pid) for deeper in (child, *descendants(child))]
+
+
+def kill(choose: Callable[[], int]) -> None:
+    """Kills the process that is chosen; where that is over by then, another choice is made."""
+    while True:
+        try:
+            return os.kill(choose(), signal.SIGKILL)
+        except ProcessLookupError:
+            continue
 
 
 def name_of(pid: int) -> str:

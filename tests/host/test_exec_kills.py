@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import environment, started
-from tests.host.processes import descendants
+from tests.host.processes import descendants, kill
 from tests.host.test_kills import (
     RunToKill,
     every_test_begins_alone,
@@ -52,7 +51,7 @@ def test_a_kill_of_any_part_leaves_nothing(directories: dict[str, str], round_: 
         else:
             # A random moment of its start.
             time.sleep(chance.uniform(0, 0.8))
-        os.kill(chance.choice([process.pid, *descendants(process.pid)]), signal.SIGKILL)
+        kill(lambda: chance.choice([process.pid, *descendants(process.pid)]))
         time.sleep(0.2)
         process.terminate()
         process.stdout.read()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import PATIENCE_HOST_S, command_line, environment
-from tests.host.processes import children, descendants, name_of
+from tests.host.processes import children, descendants, kill, name_of
 
 LAB = """
 name: kills
@@ -161,9 +161,13 @@ def kill_and_look(run: RunToKill, victim: str, chance: random.Random) -> None:
     # A random moment of its life; later than that, a victim that is not there yet is waited for.
     time.sleep(chance.uniform(0.1, 1.5))
     deadline = time.monotonic() + PATIENCE_HOST_S
-    while (target := run.pick(victim, chance)) is None:
-        assert time.monotonic() < deadline and run.process.poll() is None, f"no {victim} to kill"
-    os.kill(target, signal.SIGKILL)
+
+    def choose() -> int:
+        while (target := run.pick(victim, chance)) is None:
+            assert time.monotonic() < deadline and run.process.poll() is None, f"no {victim} to kill"
+        return target
+
+    kill(choose)
     statuses = []
     if victim == "stub":
         # A guest may survive the loss of a process, as a machine does; the run then ends when it is told to.

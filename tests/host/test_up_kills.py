@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import started
-from tests.host.processes import descendants
-from tests.host.test_kills import RunToKill, orphans_come_to_us, wait_until_nothing_remains
+from tests.host.processes import descendants, kill
+from tests.host.test_kills import RunToKill, every_test_begins_alone, orphans_come_to_us, wait_until_nothing_remains
 
-__all__ = ["orphans_come_to_us"]
+__all__ = ["every_test_begins_alone", "orphans_come_to_us"]
 
 LAB = "name: up-kills\nnodes: {a: {}}\n"
 
@@ -31,8 +29,7 @@ def test_a_kill_of_any_part_leaves_nothing(tmp_path: Path, round_: int) -> None:
         process.stdin.write("a echo begun; sleep 1000\n")
         process.stdin.flush()
         assert process.stdout.readline() == "begun\n"
-        victims = [process.pid] if round_ == 0 else descendants(process.pid)
-        os.kill(chance.choice(victims), signal.SIGKILL)
+        kill(lambda: chance.choice([process.pid] if round_ == 0 else descendants(process.pid)))
     wait_until_nothing_remains()
     assert RunToKill.read_mounts() <= mounts
     assert RunToKill.read_shared() <= shared
