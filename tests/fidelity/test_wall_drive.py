@@ -20,8 +20,9 @@ def test_two_virtual_seconds_of_sleep_take_two_times_tdf_host_seconds(run_lab: R
     outcome = run_lab(SLEEP.format(tdf=tdf))
     process = outcome.process("sleep")
     virtual_s = process["end_s"] - process["start_s"]
-    # The exec and exit of the program itself cost CPU: milliseconds of host time, which a TDF below 1 magnifies.
-    assert 2.0 <= virtual_s <= 2.0 + 0.05 / factor
+    # The exec and exit of the program itself cost host time, which a TDF below 1 magnifies: milliseconds, more while the
+    # host does much else.
+    assert 2.0 <= virtual_s <= 2.0 + 0.25 / factor
     # Both clocks were read at the same two instants, so their ratio is the TDF whatever the host was doing.
     times = outcome.record["time"]
     assert times["host_s"] / times["virtual_s"] == pytest.approx(factor, rel=0.02)
