@@ -163,8 +163,8 @@ class ClockControl:
         self._log(f"{reason}: {bound}")
 
     async def adapt(self, tdf: Fraction, reason: str) -> None:
-        """Changes the TDF as the load asks for, unless somebody has given the run one."""
-        if not self.is_steered:
+        """Changes the TDF as the load asks for, unless somebody has given the run one, or its clock is held."""
+        if not self.is_steered and not self._guests.is_held():
             await self._set_tdf(tdf, f": {reason}")
 
     def note(self, what: str) -> None:
@@ -172,9 +172,14 @@ class ClockControl:
         self._log(what)
 
     async def _set_tdf(self, tdf: Fraction, reason: str) -> None:
+        # Read before, as for a release: a run may be over, and its clock held, when the order is known to be followed.
+        at = self._now(f"TDF {numbers.tdf(tdf)}{reason}")
         await self._guests.set_tdf(tdf)
         self._tdf = tdf
-        self._log(f"TDF {numbers.tdf(tdf)}{reason}")
+        if at.tdf is None:
+            self._told(at)
+        else:
+            self._tell_running(at)
 
     def _now(self, reason: str) -> ClockChange:
         return ClockChange(
