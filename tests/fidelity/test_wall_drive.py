@@ -41,7 +41,7 @@ run: [{{on: a, name: ping, exec: ping -i {interval_s} -c {count} b}}]
 
 
 @pytest.mark.parametrize(
-    ("tdf", "interval_s", "count", "late_s"), [(1, 0.1, 21, 0.2e-3), (10, 0.02, 21, 0.05e-3), (100, 0.01, 5, 0.05e-3)]
+    ("tdf", "interval_s", "count", "late_s"), [(1, 0.1, 21, 0.5e-3), (10, 0.02, 21, 0.05e-3), (100, 0.01, 5, 0.05e-3)]
 )
 def test_a_round_trip_takes_twice_the_delay_at_every_tdf(
     run_lab: RunLab, tdf: int, interval_s: float, count: int, late_s: float
@@ -50,7 +50,8 @@ def test_a_round_trip_takes_twice_the_delay_at_every_tdf(
     assert outcome.status == 0
     result = outcome.process("ping")["result"]
     assert result["received"] == count
-    # Never early. Whatever else the host does now and then makes a round trip later, so the average has more room.
+    # Never early. Late by what waking and processing cost the host: 0.12 to 0.28 ms of its time on a quiet one, divided by
+    # the TDF. Whatever else it does now and then makes a round trip later, so the average has more room.
     assert RTT_S <= result["rtt"]["min"] <= RTT_S + late_s
     assert result["rtt"]["avg"] <= RTT_S + 4 * late_s
 
