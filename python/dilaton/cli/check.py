@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from dilaton.lab.model import Lab
 from dilaton.lab.settings import parse_setting
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
+from dilaton.run import machine
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
     if found := [f"{field_name(finding.path)}: {finding.message}" for finding in check_time(lab.time)]:
         raise BadInputError("\n".join(found))
     try:
-        return lab, compile_plan(lab, len(os.sched_getaffinity(0)))
+        return lab, compile_plan(lab, machine.for_plans())
     except LabError as error:
         raise BadInputError(str(locate(error, lab_file(path)))) from error
 

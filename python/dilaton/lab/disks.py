@@ -7,6 +7,7 @@ disks are descriptions in `known_disks/`, in the words that users write too.
 from __future__ import annotations
 
 import os
+import posixpath
 import stat
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -31,6 +32,10 @@ ZONES = 16
 """Of a drive with platters (crates/disk/src/geometry.rs)."""
 
 
+OWN_TREES = ("/dev", "/proc", "/run", "/sys")
+"""Of which each node has its own, in memory."""
+
+
 @cache
 def known_disks() -> Mapping[str, Mapping[str, Any]]:
     """The descriptions of known disks by name."""
@@ -46,6 +51,13 @@ def _size(what: str, least: int = 0, most: int = SIZE_MAX) -> Callable[[object],
         return size
 
     return parse
+
+
+def _page(value: object) -> int:
+    size = _size("a page", SECTOR_BYTES, 2**20)(value)
+    if size % SECTOR_BYTES:
+        raise ValueError(f"{units.format_size(size)}: a page is a multiple of {SECTOR_BYTES}B")
+    return size
 
 
 def _bandwidth(value: object) -> int:
@@ -90,7 +102,7 @@ class Flash(Part):
 
     channels: Annotated[int, count("a number of channels", 1, 64)]
     dies: Annotated[int, count("a number of dies", 1, 512)]
-    page_bytes: Annotated[int, BeforeValidator(_size("a page", SECTOR_BYTES, 2**20))] = Field(validation_alias="page")
+    page_bytes: Annotated[int, BeforeValidator(_page)] = Field(validation_alias="page")
     read_page_ns: Duration = Field(validation_alias="read_page")
     program_page_ns: Duration = Field(validation_alias="program_page", gt=0)
     channel_bytes_per_s: PositiveBandwidth = Field(validation_alias="channel_bandwidth")
@@ -147,6 +159,12 @@ class Mechanical(Part):
     def _agree(self) -> Mechanical:
         if self.inner_track_sectors > self.outer_track_sectors:
             raise ValueError("inner_track: inner tracks are shorter, and have no more sectors than outer_track")
+        if self.seek_single_ns > self.seek_full_ns:
+            single, full = units.format_duration(self.seek_single_ns), units.format_duration(self.seek_full_ns)
+            raise ValueError(f"seek_single: {single}: a seek over one cylinder takes no longer than seek_full, {full}")
+        if self.track_switch_ns >= self.revolution_ns:
+            switch, revolution = units.format_duration(self.track_switch_ns), units.format_duration(self.revolution_ns)
+            raise ValueError(f"track_switch: {switch}: must be less than a revolution, {revolution} at {self.rpm} rpm")
         rise, span = self.seek_mean_ns - self.seek_single_ns, self.seek_full_ns - self.seek_single_ns
         # The joint of the seek curve, by which the mean is right, is between the two (crates/disk/src/geometry.rs).
         if not span * 20 <= rise * 135 <= span * 108:
@@ -159,6 +177,11 @@ class Mechanical(Part):
         return self
 
     @property
+    def revolution_ns(self) -> int:
+        """How long the platters take to turn once."""
+        return round(60e9 / self.rpm)
+
+    @property
     def capacity_bytes(self) -> int:
         """What it holds: zones of equally many cylinders, the sectors of their tracks falling evenly."""
         outer, inner = self.outer_track_sectors, self.inner_track_sectors
@@ -167,11 +190,16 @@ class Mechanical(Part):
 
     def parameters(self) -> dict[str, int]:
         """As the model takes them."""
-        return {name: value for name, value in self if name != "rpm"} | {"revolution_ns": round(60e9 / self.rpm)}
+        return {name: value for name, value in self if name != "rpm"} | {"revolution_ns": self.revolution_ns}
 
 
 def _parse_mount(value: object) -> str | None:
-    return None if value is None or value == "none" else syntax.parse_path(value)
+    if value is None or value == "none":
+        return None
+    path = posixpath.normpath(syntax.parse_path(value))
+    if own := next((name for name in OWN_TREES if path == name or path.startswith(f"{name}/")), None):
+        raise ValueError(f"{path}: {own} is the node's own, whatever disk it has; use another path")
+    return path
 
 
 class Disk(Part):
@@ -222,6 +250,8 @@ class Disk(Part):
             raise ValueError(f"{path}: cannot be read: {error.strerror}{hint}") from error
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"{path}: is no file; an image of a disk is one")
+        if not os.access(path, os.R_OK | os.W_OK):
+            raise ValueError(f"{path}: you may not read and write it; its contents are the disk's, so a run has to")
         return path
 
     @model_validator(mode="after")

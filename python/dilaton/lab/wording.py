@@ -33,6 +33,7 @@ _EXAMPLES: dict[str | int, str] = {
     "on": "on: a",
     "exec": "exec: ping -c 3 b",
     "ready": "ready: {tcp: 5201}",
+    "disk": "disk: {fixed: {read_latency: 500us, write_latency: 800us}}",
     "time": "time: {tdf: 10}",
     "measure": "measure: {interfaces: 100ms}",
     "capture": 'capture: ["a:eth0"]',
@@ -58,6 +59,8 @@ def message(detail: ErrorDetails) -> str:
     if kind == "extra_forbidden":
         known = _fields_at(detail["loc"][:-1])
         return "unknown field" + (did_you_mean(str(detail["loc"][-1]), known) or f"; known here: {', '.join(known)}")
+    if kind == "greater_than":
+        return f"must be more than {detail['ctx']['gt']}"
     if kind in _SHAPES:
         return f"must be {_SHAPES[kind]}, not {_shape(detail['input'])}{example}"
     return detail["msg"]

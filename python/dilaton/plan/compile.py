@@ -7,23 +7,29 @@ from dilaton.lab.segments import without_lans
 from dilaton.plan import guests, pace, schedule
 from dilaton.plan.changes import directions_of, link_changes, tables_of, traces_of
 from dilaton.plan.errors import lab_error
+from dilaton.plan.machine import Machine
 from dilaton.plan.measure import measurement
+from dilaton.plan.memory import check_memory
 from dilaton.plan.model import Check, Plan, Process
 from dilaton.plan.network import Network
 
+ANY = Machine()
+"""A machine of which only the least is known."""
 
-def compile(lab: Lab, cores: int = 1) -> Plan:
-    """Compiles a lab to its plan: a pure function of the lab, and for `guests: auto` of the cores.
+
+def compile(lab: Lab, machine: Machine = ANY) -> Plan:
+    """Compiles a lab to its plan: a pure function of the lab and of what it needs of the machine.
 
     Args:
         lab: What to compile.
-        cores: How many cores there are for it.
+        machine: Where it will run.
 
     Raises:
         LabError: the lab has more parts than addresses can tell apart, or than its pools have room for; a process is
-            named like the daemon of a node; or its guests cannot be apart as it says.
+            named like the daemon of a node; its guests cannot be apart as it says; or there is too little memory.
     """
-    network = Network(without_lans(lab), cores)
+    network = Network(without_lans(lab), machine.cores)
+    check_memory(network.lab, network.placement, machine.memory_bytes)
     wires = network.wires()
     nodes = network.nodes()
     time = pace.time(lab.time, nodes)

@@ -11,6 +11,7 @@ from pathlib import Path
 import dilaton
 from dilaton.host.facts import cpu_model
 from dilaton.host.files import ROOT
+from dilaton.plan.machine import Machine
 from dilaton.run.model import Dilaton, Host
 
 GIT_HOST_S_MAX = 5.0
@@ -28,10 +29,19 @@ def host(guest_kernel: str) -> Host:
     return Host(
         cpu=cpu_model(Path("/proc/cpuinfo").read_text()),
         cores=os.cpu_count() or 1,
-        memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        memory_bytes=_memory_bytes(),
         kernel=platform.release(),
         guest_kernel=guest_kernel,
     )
+
+
+def for_plans() -> Machine:
+    """This machine, as plans want to know it."""
+    return Machine(cores=len(os.sched_getaffinity(0)), memory_bytes=_memory_bytes())
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _commit() -> str | None:

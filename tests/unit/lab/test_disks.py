@@ -114,6 +114,36 @@ MISTAKES = [
         "lab.yaml:3:34: nodes.a.disk.image: /nowhere/x.img: cannot be read: No such file or directory; make one with truncate -s 10G /nowhere/x.img",
     ),
     (
+        "a bandwidth of nothing",
+        "  a: {disk: {fixed: {read_latency: 1ms, write_latency: 1ms, bandwidth: 0B/s}}}\n",
+        "lab.yaml:3:72: nodes.a.disk.fixed.bandwidth: must be more than 0",
+    ),
+    (
+        "a description that lacks something",
+        "  a: {disk: {fixed: {read_latency: 1ms}}}\n",
+        "lab.yaml:3:21: nodes.a.disk.fixed.write_latency: missing; write for example disk: {fixed: {read_latency: 500us, write_latency: 800us}}",
+    ),
+    (
+        "pages that are no whole sectors",
+        "  a: {disk: {model: nvme, flash: {page: 5000B}}}\n",
+        "lab.yaml:3:41: nodes.a.disk.flash.page: 5KB: a page is a multiple of 512B",
+    ),
+    (
+        "a short seek that takes longer than a long one",
+        "  a: {disk: {model: hdd-7200, mechanical: {seek_single: 20ms}}}\n",
+        "lab.yaml:3:43: nodes.a.disk.mechanical: seek_single: 20ms: a seek over one cylinder takes no longer than seek_full, 17ms",
+    ),
+    (
+        "a switch of tracks that takes longer than a revolution",
+        "  a: {disk: {model: hdd-15k, mechanical: {track_switch: 4ms}}}\n",
+        "lab.yaml:3:42: nodes.a.disk.mechanical: track_switch: 4ms: must be less than a revolution, 4ms at 15000 rpm",
+    ),
+    (
+        "a mount where the node has its own file system",
+        "  a: {disk: {model: nvme, mount: /srv/../dev/shm}}\n",
+        "lab.yaml:3:34: nodes.a.disk.mount: /dev/shm: /dev is the node's own, whatever disk it has; use another path",
+    ),
+    (
         "too little memory",
         "  a: {memory: 5KB}\n",
         "lab.yaml:3:15: nodes.a.memory: 5KB: the memory of a node must be at least 1.048576MB",

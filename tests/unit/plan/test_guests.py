@@ -11,6 +11,7 @@ import pytest
 from dilaton.lab import Lab, LabError
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.guests import MIB
+from dilaton.plan.machine import Machine
 from dilaton.plan.model import Plan
 from dilaton.plan.queues import ORPHANING_RATE_BIT_PER_S, Netem
 
@@ -18,7 +19,7 @@ DELAYED = {"endpoints": "a -- b", "rate": "100Mbit", "delay": "5ms"}
 
 
 def plan(cores: int = 2, **fields: Any) -> Plan:
-    return compile_plan(Lab.model_validate({"name": "x", "nodes": {"a": {}, "b": {}}, **fields}), cores)
+    return compile_plan(Lab.model_validate({"name": "x", "nodes": {"a": {}, "b": {}}, **fields}), Machine(cores))
 
 
 def guests_of(found: Plan) -> dict[str, str]:
