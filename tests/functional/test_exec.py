@@ -81,12 +81,33 @@ def test_what_is_written_to_the_output_directory_is_kept(tmp_path: Path) -> None
     assert [path.name for path in out.iterdir()] == ["a"]
 
 
-def test_a_program_that_needs_more_address_space_than_guests_have_is_told_so() -> None:
-    reserve = "import mmap; mmap.mmap(-1, 8 << 40, prot=0, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)"
-    done = execute("--", str(PYTHON), "-c", reserve)
+def test_what_a_guest_cannot_give_is_said_when_a_program_that_asked_for_it_fails() -> None:
+    asks = """
+import ctypes, mmap, os
+def tried(ask):
+    try:
+        ask()
+    except OSError:
+        pass
+tried(lambda: mmap.mmap(-1, 8 << 40, prot=0, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000))
+tried(lambda: os.open("/dev/kvm", os.O_RDWR))
+tried(lambda: os.sched_setaffinity(0, {3}))
+ctypes.CDLL(None).syscall(158, 0x1023, 18)  # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA)
+raise SystemExit(1)
+"""
+    done = execute("--", str(PYTHON), "-c", asks)
     assert done.returncode == 1
-    message = "8,192 GiB of address space were asked for at once; a program in a guest has 512 GiB"
-    assert done.stderr.splitlines()[-1] == f"dilaton exec: {message}"
+    assert done.stderr.splitlines() == [
+        "dilaton exec: 8,192 GiB of address space were asked for at once; a program in a guest has 512 GiB",
+        "dilaton exec: /dev/kvm was asked for; a guest cannot have guests",
+        "dilaton exec: another CPU than CPU 0 was asked for; a guest has one",
+        "dilaton exec: AMX was asked for; a guest does not have it",
+    ]
+
+
+def test_nothing_is_said_of_what_a_failing_program_did_not_ask_for() -> None:
+    done = execute("--", "taskset", "-c", "0", "sh", "-c", ": > /dev/kvmx; exit 3")
+    assert (done.returncode, done.stderr) == (3, "")
 
 
 def test_a_thousand_virtual_seconds_pass_at_once() -> None:

@@ -21,6 +21,7 @@
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
 //! counter.rs     instructions of user code that are carried out: the time-stamp counter, CPUID, the agent's requests
 //! cpuid.rs       what user code is told of the processor
+//! lacks.rs       what programs ask for that guests cannot give
 //! spin.rs        programs that spin on the event drive
 //! entropy.rs     random numbers from a seed
 //! sys.rs         system calls and the real libc functions
@@ -46,6 +47,7 @@ mod input;
 mod interpose;
 mod io_thread;
 mod keeper;
+mod lacks;
 mod page;
 mod rest;
 mod spin;

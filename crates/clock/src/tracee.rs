@@ -6,7 +6,7 @@
 //! - **Restores that change nothing.** The kernel restores before every return to user code what it saved at the last
 //!   entry. Three of four are the same bytes to the same stopped process: these are left out.
 //! - **The time-stamp counter.** Reading it is carried out here, in virtual time (`counter.rs`).
-//! - **Address space.** A program that asks for more than guests have is noted.
+//! - **What guests lack** is noted when a program asks for it (`lacks.rs`).
 //! - **No orphans.** A stub whose kernel was killed would run on, with its system calls going to the host. So every
 //!   tracee is killed with its tracer, and every child of the kernel dies with it.
 
@@ -21,6 +21,7 @@ use crate::delivery;
 use crate::disks;
 use crate::io_thread::Entry;
 use crate::keeper;
+use crate::lacks;
 use crate::page::count;
 use crate::sys;
 
@@ -35,9 +36,6 @@ const STATE_BYTES_MAX: usize = 16 * 1024;
 
 /// The kernel's own buffer is smaller than this; larger ones are not remembered.
 const SAVED_BYTES_MAX: usize = 4096;
-
-/// What the three levels of the kernel's page tables can address.
-const ADDRESS_SPACE_BYTES: u64 = 1 << 39;
 
 /// Stopped processes whose registers are remembered; more than that only cost restores.
 const SAVED_SLOTS: usize = 64;
@@ -120,20 +118,15 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
     // SAFETY: passed through.
     let result = unsafe { real(request, pid, address, data) };
     if request == libc::PTRACE_GETREGS && result == 0 {
-        // SAFETY: the kernel's buffer, which was just filled.
-        note_address_space(unsafe { &*data.cast() });
-    }
-    result
-}
-
-/// Notes what a system call asks for that guests cannot give, so that the host can say why it fails. Seen from here, since
-/// the kernel's answer, ENOMEM, could have many reasons.
-fn note_address_space(registers: &libc::user_regs_struct) {
-    if registers.orig_rax == libc::SYS_mmap as u64 && registers.rsi >= ADDRESS_SPACE_BYTES {
         if let Some(page) = keeper::page() {
-            page.address_space_lacked_bytes.fetch_max(registers.rsi, Relaxed);
+            // SAFETY: the word's address is the process's own; where it has no memory there, -1 is the answer.
+            let peek =
+                |address: u64| unsafe { real(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64 };
+            // SAFETY: the kernel's buffer, which was just filled.
+            lacks::note(page, unsafe { &*data.cast() }, &peek);
         }
     }
+    result
 }
 
 unsafe fn read_state(real: Ptrace, pid: c_int, buffer: *mut libc::iovec) -> c_long {

@@ -15,6 +15,7 @@ from typing import Any
 from dilaton.cli.attach import FORWARDED, NoTerminalError, Terminal, attend, signalled, wants_terminal
 from dilaton.cli.check import BadInputError
 from dilaton.host import jail
+from dilaton.host.clock_page import ClockPage
 from dilaton.host.doctor import require
 from dilaton.host.errors import GuestError
 from dilaton.host.frames import Request
@@ -27,6 +28,13 @@ PRIVATE = [Path(path) for path in ("/tmp", "/var/tmp", "/run", "/dev/shm")]  # n
 """Where a guest has places of its own, in which nothing of this machine is seen."""
 
 ADDRESS_SPACE = "address space were asked for at once; a program in a guest has 512 GiB"
+
+LACKS = {
+    1: "/dev/kvm was asked for; a guest cannot have guests",
+    2: "another CPU than CPU 0 was asked for; a guest has one",
+    4: "AMX was asked for; a guest does not have it",
+}
+"""What the bits of `lacked` in the clock page say."""
 
 MEMORY_MIB_MIN = 64
 """Less than that, and the kernel does not boot."""
@@ -88,13 +96,21 @@ async def _execute(plan: Plan, argv: Sequence[str], terminal: Terminal | None, i
     with _interruptible(interruptions):
         async with guest_alone(plan) as guest:
             ending = await attend(guest.streams.begin(request), terminal)
-            lacked_bytes = guest.page.read("address_space_lacked_bytes")
+            lacks = _lacks(guest.page)
     if ending.reason:
         print(f"dilaton exec: {ending.reason}", file=sys.stderr)
-    elif ending.status and lacked_bytes:
-        # It may also have done with less, and failed for another reason: so this says what was, not why it failed.
-        print(f"dilaton exec: {lacked_bytes >> 30:,} GiB of {ADDRESS_SPACE}", file=sys.stderr)
+    elif ending.status:
+        # It may also have done without, and failed for another reason: so this says what was, not why it failed.
+        for lack in lacks:
+            print(f"dilaton exec: {lack}", file=sys.stderr)
     return ending.status
+
+
+def _lacks(page: ClockPage) -> list[str]:
+    """What the programs of a guest asked for that it does not have."""
+    space_bytes, others = page.read("address_space_lacked_bytes"), page.read("lacked")
+    spaces = [f"{space_bytes >> 30:,} GiB of {ADDRESS_SPACE}"] if space_bytes else []
+    return spaces + [text for bit, text in LACKS.items() if others & bit]
 
 
 @contextlib.contextmanager
