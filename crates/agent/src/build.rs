@@ -10,18 +10,21 @@ use crate::channel::Channel;
 use crate::egress::Interfaces;
 use crate::error::{Doing, Error, Result};
 use crate::guest;
+use crate::interior::{Interior, Interiors};
 use crate::measure::Sampler;
 use crate::modules::{self, Modules};
 use crate::network::{present_namespace, Network, Port};
 use crate::node::{self, Handle};
 use crate::orders::{send, Order};
 use crate::peers::Peers;
-use crate::plan::{Link, LinkEnd, LinkUpdate, Node, Plan, FORMAT};
+use crate::plan::{self, Link, LinkEnd, LinkUpdate, Node, Plan, FORMAT};
 use crate::priority::{self, Priority};
 use crate::protocol::FromAgent;
 use crate::ready;
 use crate::run_dir::RunDir;
 
+/// The plan in the run directory.
+const PLAN: &str = "plan.json";
 /// What the agent itself uses of the kernel, whatever the plan names.
 const OWN_MODULES: [&str; 3] = ["overlay", "veth", "sch_netem"];
 /// How often progress is told during each part of the building.
@@ -67,21 +70,10 @@ impl Guest {
 /// The plan is unusable or the kernel refuses something.
 pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> {
     let directory = RunDir::open(run_dir)?;
-    let plan = read_plan(&directory)?;
+    let (networks, handles) = make_nodes(channel, &directory.parse(PLAN)?, run_dir, name)?;
+    let plan: Plan = directory.parse(PLAN)?;
     check(&plan, name)?;
-    prepare_kernel(&plan, name)?;
-    guest::prepare_for_nodes(&plan.hosts)?;
-
     let nodes: Vec<&Node> = plan.nodes.iter().filter(|node| node.guest == name).collect();
-    let mut handles = HashMap::new();
-    let mut networks = Vec::new();
-    let outside = present_namespace()?;
-    for (done, node) in nodes.iter().enumerate() {
-        progress(channel, done, nodes.len(), "nodes")?;
-        networks.push(Network::enter_new(&node.name)?);
-        handles.insert(node.name.clone(), node::create(&plan, node, run_dir)?);
-    }
-    setns(&outside, CloneFlags::CLONE_NEWNET).doing(|| "return to the guest's own network".to_owned())?;
 
     let peers = Peers::open(&plan, name)?;
     let wiring = Wiring { guest: name, nodes, networks };
@@ -101,8 +93,27 @@ pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> 
     Ok(Guest { name: name.to_owned(), plan, nodes: handles, run_dir: directory, sampler, interfaces, peers })
 }
 
-fn read_plan(run_dir: &RunDir) -> Result<Plan> {
-    serde_json::from_str(&run_dir.read("plan.json")?).doing(|| "plan.json".to_owned())
+/// Makes the nodes with their networks, which are in the order of the plan. Before the rest of the plan is read: each
+/// init is a copy of what the agent has in memory.
+fn make_nodes(
+    channel: &mut Channel,
+    interiors: &Interiors,
+    run_dir: &str,
+    name: &str,
+) -> Result<(Vec<Network>, HashMap<String, Handle>)> {
+    prepare_kernel(&interiors.guests, name)?;
+    guest::prepare_for_nodes(&interiors.hosts)?;
+    let nodes: Vec<&Interior> = interiors.nodes.iter().filter(|node| node.guest == name).collect();
+    let mut handles = HashMap::new();
+    let mut networks = Vec::new();
+    let outside = present_namespace()?;
+    for (done, node) in nodes.iter().enumerate() {
+        progress(channel, done, nodes.len(), "nodes")?;
+        networks.push(Network::enter_new(&node.name)?);
+        handles.insert(node.name.clone(), node::create(&interiors.processes, node, run_dir)?);
+    }
+    setns(&outside, CloneFlags::CLONE_NEWNET).doing(|| "return to the guest's own network".to_owned())?;
+    Ok((networks, handles))
 }
 
 /// Finds out now what would otherwise fail in the middle of the run.
@@ -125,8 +136,8 @@ fn check(plan: &Plan, guest: &str) -> Result<()> {
 }
 
 /// Loads the modules and sets the parameters that the plan gives the kernel as a whole.
-fn prepare_kernel(plan: &Plan, name: &str) -> Result<()> {
-    let entry = plan.guests.iter().find(|entry| entry.name == name);
+fn prepare_kernel(guests: &[plan::Guest], name: &str) -> Result<()> {
+    let entry = guests.iter().find(|entry| entry.name == name);
     let mut modules = Modules::find()?;
     let wanted = entry.iter().flat_map(|entry| &entry.modules);
     for module in OWN_MODULES.into_iter().chain(wanted.map(String::as_str)) {
@@ -181,8 +192,8 @@ impl Wiring<'_> {
         let total = self.nodes.len();
         for (done, (node, network)) in self.nodes.iter().zip(&self.networks).enumerate() {
             progress(channel, done, total, "interfaces")?;
-            if node.sysctls.keys().any(|key| node::is_of_interface(node, key)) {
-                let socket = &handles[&node.name].socket;
+            let Handle { socket, has_interface_sysctls, .. } = &handles[&node.name];
+            if *has_interface_sysctls {
                 send(socket, &Order::SetInterfaceSysctls, &[])?;
                 node::wait_done(socket, &node.name)?;
             }

@@ -13,7 +13,7 @@ use nix::unistd::{dup2, sync, Pid};
 
 use crate::clock::hurry_disks;
 use crate::error::{Doing, Result};
-use crate::plan::HostsEntry;
+use crate::interior::HostsEntry;
 
 /// Where the guest's own control groups hang.
 const CGROUPS: &str = "/sys/fs/cgroup";

@@ -23,6 +23,7 @@ mod egress;
 mod error;
 mod frames;
 mod guest;
+mod interior;
 mod measure;
 mod modules;
 mod netlink;

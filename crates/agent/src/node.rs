@@ -34,10 +34,11 @@ use nix::unistd::{chdir, pivot_root, sethostname, Pid};
 
 use crate::error::{Doing, Error, Result};
 use crate::guest::{self, cgroup_of_nodes, mount_at, COMMON, WORKSHOP};
+use crate::interior::{Bind, Disk, Interior};
 use crate::modules;
 use crate::node_init;
 use crate::orders::{receive, Reply};
-use crate::plan::{Bind, Disk, Node, Plan};
+use crate::plan::Process;
 
 /// Character devices of a node: name, major, minor.
 const DEVICES: [(&str, u64, u64); 7] = [
@@ -77,13 +78,15 @@ pub struct Handle {
     pub init: Pid,
     /// The line to it (see `orders.rs`).
     pub socket: OwnedFd,
+    /// Whether it has sysctls that wait for its interfaces.
+    pub has_interface_sysctls: bool,
 }
 
 /// Makes a node in the network namespace that the caller is in, and waits until it is there.
 ///
 /// # Errors
 /// The kernel refuses something: what, and on which node.
-pub fn create(plan: &Plan, node: &Node, run_dir: &str) -> Result<Handle> {
+pub fn create(processes: &[Process], node: &Interior, run_dir: &str) -> Result<Handle> {
     let (socket, inner) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
         .doing(|| format!("node {}: socket pair", node.name))?;
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWUTS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
@@ -91,10 +94,11 @@ pub fn create(plan: &Plan, node: &Node, run_dir: &str) -> Result<Handle> {
     // parent may.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags | Signal::SIGCHLD as i32, 0, 0, 0, 0) };
     match Errno::result(pid).doing(|| format!("node {}: clone", node.name))? {
-        0 => node_init::run(plan, node, run_dir, inner),
+        0 => node_init::run(processes, node, run_dir, inner),
         pid => {
             drop(inner);
-            let handle = Handle { init: Pid::from_raw(pid as i32), socket };
+            let has_interface_sysctls = node.sysctls.keys().any(|key| node.is_of_interface(key));
+            let handle = Handle { init: Pid::from_raw(pid as i32), socket, has_interface_sysctls };
             wait_done(&handle.socket, &node.name)?;
             Ok(handle)
         }
@@ -124,7 +128,7 @@ pub fn died(node: &str) -> Error {
 ///
 /// # Errors
 /// The kernel refuses something.
-pub fn enter(node: &Node, run_dir: &str) -> Result<File> {
+pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
     let members = create_cgroup(node)?;
     sethostname(&node.name).doing(|| "set the host name".to_owned())?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -146,7 +150,7 @@ pub fn enter(node: &Node, run_dir: &str) -> Result<File> {
 }
 
 /// Makes the control group of the node's programs; the init stays outside, as it is no load of the node.
-fn create_cgroup(node: &Node) -> Result<File> {
+fn create_cgroup(node: &Interior) -> Result<File> {
     let group = format!("{}/{}", cgroup_of_nodes(), node.name);
     make_directory(&group)?;
     if let Some(limit) = node.memory_bytes {
@@ -158,7 +162,7 @@ fn create_cgroup(node: &Node) -> Result<File> {
 }
 
 /// Mounts the file system of the node's disk where the node is put together.
-fn mount_disk(node: &Node) -> Result<()> {
+fn mount_disk(node: &Interior) -> Result<()> {
     let Some(Disk { number, mount: Some(_), .. }) = node.disk else { return Ok(()) };
     let device = format!("/dev/ubd{}", char::from(b'a' + number as u8));
     make_directory(DISK)?;
@@ -169,7 +173,7 @@ fn mount_disk(node: &Node) -> Result<()> {
 }
 
 /// Where all that a node writes goes: its disk, or memory.
-fn writable(node: &Node) -> &'static str {
+fn writable(node: &Interior) -> &'static str {
     match &node.disk {
         Some(Disk { mount: Some(path), .. }) if path == "/" => DISK,
         _ => WORKSHOP,
@@ -177,14 +181,14 @@ fn writable(node: &Node) -> &'static str {
 }
 
 /// Puts a disk that is not for all that the node writes where it is wanted.
-fn bind_disk(node: &Node, root: &str) -> Result<()> {
+fn bind_disk(node: &Interior, root: &str) -> Result<()> {
     match &node.disk {
         Some(Disk { mount: Some(path), .. }) if path != "/" => bind(DISK, &format!("{root}{path}")),
         _ => Ok(()),
     }
 }
 
-fn mount_root(node: &Node) -> Result<String> {
+fn mount_root(node: &Interior) -> Result<String> {
     let root = format!("{WORKSHOP}/root");
     let upper = format!("{}/upper", writable(node));
     let work = format!("{}/work", writable(node));
@@ -207,7 +211,7 @@ fn is_of_root() -> Result<bool> {
     Ok(stat("/").doing(|| "look at /".to_owned())?.st_uid == 0)
 }
 
-fn write_own_files(node: &Node, root: &str) -> Result<()> {
+fn write_own_files(node: &Interior, root: &str) -> Result<()> {
     for file in &node.files {
         let path = format!("{root}{}", file.path);
         if let Some(directory) = Path::new(&path).parent() {
@@ -218,7 +222,7 @@ fn write_own_files(node: &Node, root: &str) -> Result<()> {
     Ok(())
 }
 
-fn bind_own_directories(node: &Node, root: &str) -> Result<()> {
+fn bind_own_directories(node: &Interior, root: &str) -> Result<()> {
     let home = (!is_of_root()?).then_some(("root", 0o700));
     for (name, mode) in OWN_DIRECTORIES.into_iter().chain(home) {
         let place = if IN_MEMORY.contains(&name) { WORKSHOP } else { writable(node) };
@@ -230,7 +234,7 @@ fn bind_own_directories(node: &Node, root: &str) -> Result<()> {
     Ok(())
 }
 
-fn fill_dev(node: &Node, root: &str) -> Result<()> {
+fn fill_dev(node: &Interior, root: &str) -> Result<()> {
     make_directory(&format!("{root}/dev/net"))?;
     for (name, major, minor) in DEVICES {
         let path = format!("{root}/dev/{name}");
@@ -270,7 +274,7 @@ fn cover_run_directory(root: &str, run_dir: &str) -> Result<()> {
 }
 
 /// Puts directories of the machine over the node's overlay and its own directories.
-fn bind_from_machine(node: &Node, root: &str) -> Result<()> {
+fn bind_from_machine(node: &Interior, root: &str) -> Result<()> {
     for (number, Bind { path, writable }) in node.binds.iter().enumerate() {
         let target = format!("{root}{path}");
         if *writable {
@@ -310,17 +314,11 @@ fn make_directory(path: &str) -> Result<()> {
     create_dir_all(path).doing(|| format!("make {path}"))
 }
 
-/// Whether a sysctl belongs to one interface of the node and can be set only once that exists.
-pub fn is_of_interface(node: &Node, key: &str) -> bool {
-    let mut parts = key.split('/').skip(3);
-    parts.next().is_some_and(|part| node.interfaces.iter().any(|interface| interface.name == part))
-}
-
 /// Writes the sysctls of the node that `choose` accepts.
 ///
 /// # Errors
 /// There is no such sysctl, or it refuses the value.
-pub fn set_sysctls(node: &Node, choose: impl Fn(&str) -> bool) -> Result<()> {
+pub fn set_sysctls(node: &Interior, choose: impl Fn(&str) -> bool) -> Result<()> {
     node.sysctls.iter().filter(|(key, _)| choose(key)).try_for_each(|(key, value)| guest::set_sysctl(key, value))
 }
 
@@ -343,27 +341,4 @@ pub fn keep_only(socket: OwnedFd) -> Result<OwnedFd> {
     // SAFETY: the owners of these descriptors are the agent's variables, which this process never returns to.
     Errno::result(unsafe { libc::syscall(libc::SYS_close_range, KEPT + 1, u32::MAX, 0) }).doing(doing)?;
     Ok(kept)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sysctls_of_an_interface_wait_for_it() {
-        let interface = serde_json::json!({
-            "name": "eth0", "mac": "02:00:00:00:00:01", "mtu": 1500, "offload": false,
-            "addresses": [], "neighbours": [], "egress": {"drops": null, "delivery": null, "qdiscs": []},
-            "wire_delay_ns": 0
-        });
-        let node: Node = serde_json::from_value(serde_json::json!({
-            "name": "a", "guest": "guest0", "image": {"kind": "host"},
-            "interfaces": [interface], "bridge": null, "loopback": [], "files": [], "binds": [], "routes": [], "sysctls": {},
-            "memory_bytes": null, "disk": null
-        }))
-        .unwrap();
-        assert!(is_of_interface(&node, "net/ipv6/conf/eth0/disable_ipv6"));
-        assert!(!is_of_interface(&node, "net/ipv6/conf/all/forwarding"));
-        assert!(!is_of_interface(&node, "net/ipv4/ip_forward"));
-    }
 }

@@ -14,18 +14,20 @@ use nix::unistd::Pid;
 
 use crate::clock::monotonic_ns;
 use crate::error::{Doing, Error, Result};
+use crate::interior::Interior;
 use crate::node;
 use crate::orders::{receive, send, Job, Order, Reply};
-use crate::plan::{Node, Plan};
+use crate::plan::Process;
 use crate::priority::{self, Priority};
 use crate::protocol::End;
 use crate::spawn::{spawn, Program, StartFailure, Stdin};
 
 /// Lives the life of a node's init; ends with the agent.
-pub fn run(plan: &Plan, node: &Node, run_dir: &str, socket: OwnedFd) -> ! {
+pub fn run(processes: &[Process], node: &Interior, run_dir: &str, socket: OwnedFd) -> ! {
     let result = node::keep_only(socket).and_then(|socket| {
         report_panics(&socket)?;
-        let served = node::enter(node, run_dir).and_then(|members| Init::new(plan, node, members, &socket)?.serve());
+        let served =
+            node::enter(node, run_dir).and_then(|members| Init::new(processes, node, members, &socket)?.serve());
         if let Err(error) = &served {
             send(&socket, &Reply::Failed { reason: error.to_string() }, &[])?;
         }
@@ -46,8 +48,8 @@ fn report_panics(socket: &OwnedFd) -> Result<()> {
 }
 
 struct Init<'a> {
-    plan: &'a Plan,
-    node: &'a Node,
+    processes: &'a [Process],
+    node: &'a Interior,
     /// The file that takes the members of the node's control group.
     members: File,
     agent: &'a OwnedFd,
@@ -57,17 +59,17 @@ struct Init<'a> {
 }
 
 impl<'a> Init<'a> {
-    fn new(plan: &'a Plan, node: &'a Node, members: File, agent: &'a OwnedFd) -> Result<Self> {
+    fn new(processes: &'a [Process], node: &'a Interior, members: File, agent: &'a OwnedFd) -> Result<Self> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGCHLD);
         signals.thread_block().doing(|| "block SIGCHLD".to_owned())?;
         let children = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .doing(|| "signalfd".to_owned())?;
-        Ok(Self { plan, node, members, agent, children, running: HashMap::new() })
+        Ok(Self { processes, node, members, agent, children, running: HashMap::new() })
     }
 
     fn serve(&mut self) -> Result<()> {
-        node::set_sysctls(self.node, |key| !node::is_of_interface(self.node, key))?;
+        node::set_sysctls(self.node, |key| !self.node.is_of_interface(key))?;
         self.tell(&Reply::Done)?;
         loop {
             let mut sources = [
@@ -96,7 +98,7 @@ impl<'a> Init<'a> {
     fn obey(&mut self, order: &Order, descriptors: &[OwnedFd]) -> Result<()> {
         match *order {
             Order::SetInterfaceSysctls => {
-                node::set_sysctls(self.node, |key| node::is_of_interface(self.node, key))?;
+                node::set_sysctls(self.node, |key| self.node.is_of_interface(key))?;
                 self.tell(&Reply::Done)
             }
             Order::Start { process } => {
@@ -106,7 +108,7 @@ impl<'a> Init<'a> {
                         descriptors.len()
                     )));
                 };
-                let process_plan = &self.plan.processes[process];
+                let process_plan = &self.processes[process];
                 let stdin = Stdin::Path(&process_plan.stdin);
                 self.start(Job::Process(process), Program::of(process_plan), &stdin, stdout, stderr)
             }

@@ -1,9 +1,11 @@
 //! The plan as the agent reads it: the mirror of `python/dilaton/plan/model.py`, where every field is explained.
 //!
-//! What the agent does not act on (checks, seed, the drive) is still read, since an unknown field is an error.
+//! What the agent does not act on (checks, seed, the drive) is still read, since an unknown field is an error; and what
+//! only the inits of nodes need is in `interior.rs`.
 
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
 use serde::Deserialize;
 
 use crate::queues::Egress;
@@ -44,8 +46,8 @@ pub struct Plan {
     pub traces: BTreeMap<String, Vec<u64>>,
     /// What links become, in the order of time.
     pub changes: Vec<LinkChange>,
-    /// The lines of every node's /etc/hosts.
-    pub hosts: Vec<HostsEntry>,
+    #[serde(rename = "hosts")]
+    _hosts: IgnoredAny,
     /// The programs to run.
     pub processes: Vec<Process>,
     /// What is measured.
@@ -86,36 +88,18 @@ pub struct Node {
     pub bridge: Option<Bridge>,
     /// Addresses of its loopback, with prefix length.
     pub loopback: Vec<String>,
-    /// Files of its own, beside those of its file tree.
-    pub files: Vec<OwnFile>,
-    /// What it sees of the machine as it is.
-    pub binds: Vec<Bind>,
+    #[serde(rename = "files")]
+    _files: IgnoredAny,
+    #[serde(rename = "binds")]
+    _binds: IgnoredAny,
     /// Its static routes.
     pub routes: Vec<Route>,
-    /// Values to write below /proc/sys.
-    pub sysctls: BTreeMap<String, String>,
-    /// What its programs may take.
-    pub memory_bytes: Option<u64>,
-    /// Its block device.
-    pub disk: Option<Disk>,
-}
-
-/// A block device of a node.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Disk {
-    /// Which of the guest's it is.
-    pub number: u32,
-    #[serde(rename = "model")]
-    _model: serde_json::Value,
-    #[serde(rename = "parameters")]
-    _parameters: serde_json::Value,
-    #[serde(rename = "size_bytes")]
-    _size_bytes: u64,
-    #[serde(rename = "image")]
-    _image: Option<String>,
-    /// Where its file system is, `/` being all that the node writes.
-    pub mount: Option<String>,
+    #[serde(rename = "sysctls")]
+    _sysctls: IgnoredAny,
+    #[serde(rename = "memory_bytes")]
+    _memory_bytes: IgnoredAny,
+    #[serde(rename = "disk")]
+    _disk: IgnoredAny,
 }
 
 /// Where a node's file tree comes from.
@@ -156,26 +140,6 @@ pub struct Neighbour {
     pub address: String,
     /// Its Ethernet address.
     pub mac: String,
-}
-
-/// A file of a node.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OwnFile {
-    /// Where it is in the node.
-    pub path: String,
-    /// What is in it.
-    pub text: String,
-}
-
-/// A directory of the machine, at its own path.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bind {
-    /// Where it is, there and in the node.
-    pub path: String,
-    /// Whether what the node writes there goes to the machine, not into the node's memory.
-    pub writable: bool,
 }
 
 /// A kernel bridge.
@@ -294,16 +258,6 @@ pub struct LinkUpdate {
     pub tables: BTreeMap<String, Vec<i16>>,
     /// All that is still to come, in the order of time.
     pub changes: Vec<LinkChange>,
-}
-
-/// A line of /etc/hosts.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostsEntry {
-    /// The address.
-    pub address: String,
-    /// The names, the canonical one first.
-    pub names: Vec<String>,
 }
 
 /// When a process counts as ready.

@@ -1,15 +1,19 @@
 //! The run directory, through which everything is read and written even where its path is covered.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{openat, OFlag};
 use nix::sys::stat::{mkdirat, Mode};
+use serde::de::DeserializeOwned;
 
 use crate::error::{Doing, Result};
+
+/// A file of the host is read in pieces of this size.
+const READ_BYTES: usize = 64 << 10;
 
 /// The run directory, open.
 pub struct RunDir(File);
@@ -49,6 +53,15 @@ impl RunDir {
             }
         }
         self.open_file(path, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_APPEND)
+    }
+
+    /// The value that a JSON file holds, whose text is never in memory as a whole.
+    ///
+    /// # Errors
+    /// There is none, or it is of another kind.
+    pub fn parse<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        let file = File::from(self.open_file(path, OFlag::O_RDONLY)?);
+        serde_json::from_reader(BufReader::with_capacity(READ_BYTES, file)).doing(|| path.to_owned())
     }
 
     /// The text of a file.

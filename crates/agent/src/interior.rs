@@ -1,0 +1,125 @@
+//! The plan as the inits of nodes need it: what is in nodes, without the network between them.
+//!
+//! An init is a fork of the agent, and so a copy of its memory: the page tables at once, pages when they change. A large
+//! network is tens of megabytes of routes, which made the fork of each node dearer than all else that the node takes.
+//! So this part of the document is read alone and first, and the rest when all inits are there.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::plan::{Guest, Process};
+
+/// The part of the document that is read first; the rest, and unknown fields, are [`crate::plan::Plan`]'s.
+#[derive(Debug, Deserialize)]
+pub struct Interiors {
+    /// The dilated kernels.
+    pub guests: Vec<Guest>,
+    /// The emulated machines.
+    pub nodes: Vec<Interior>,
+    /// The lines of every node's /etc/hosts.
+    pub hosts: Vec<HostsEntry>,
+    /// The programs to run.
+    pub processes: Vec<Process>,
+}
+
+/// What is in an emulated machine.
+#[derive(Debug, Deserialize)]
+pub struct Interior {
+    /// Its name, which is also its host name.
+    pub name: String,
+    /// The guest that holds it.
+    pub guest: String,
+    /// Its network interfaces, of which only the names matter.
+    pub interfaces: Vec<Named>,
+    /// Files of its own, beside those of its file tree.
+    pub files: Vec<OwnFile>,
+    /// What it sees of the machine as it is.
+    pub binds: Vec<Bind>,
+    /// Values to write below /proc/sys.
+    pub sysctls: BTreeMap<String, String>,
+    /// What its programs may take.
+    pub memory_bytes: Option<u64>,
+    /// Its block device.
+    pub disk: Option<Disk>,
+}
+
+impl Interior {
+    /// Whether a sysctl belongs to one interface of the node and can be set only once that exists.
+    pub fn is_of_interface(&self, key: &str) -> bool {
+        let part = key.split('/').nth(3);
+        part.is_some_and(|part| self.interfaces.iter().any(|interface| interface.name == part))
+    }
+}
+
+/// An interface's name in its node.
+#[derive(Debug, Deserialize)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+}
+
+/// A block device of a node.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// Which of the guest's it is.
+    pub number: u32,
+    #[serde(rename = "model")]
+    _model: serde_json::Value,
+    #[serde(rename = "parameters")]
+    _parameters: serde_json::Value,
+    #[serde(rename = "size_bytes")]
+    _size_bytes: u64,
+    #[serde(rename = "image")]
+    _image: Option<String>,
+    /// Where its file system is, `/` being all that the node writes.
+    pub mount: Option<String>,
+}
+
+/// A file of a node.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnFile {
+    /// Where it is in the node.
+    pub path: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// A directory of the machine, at its own path.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bind {
+    /// Where it is, there and in the node.
+    pub path: String,
+    /// Whether what the node writes there goes to the machine, not into the node's memory.
+    pub writable: bool,
+}
+
+/// A line of /etc/hosts.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostsEntry {
+    /// The address.
+    pub address: String,
+    /// The names, the canonical one first.
+    pub names: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sysctls_of_an_interface_wait_for_it() {
+        let node: Interior = serde_json::from_value(serde_json::json!({
+            "name": "a", "guest": "guest0", "interfaces": [{"name": "eth0", "mtu": 1500}], "routes": [],
+            "files": [], "binds": [], "sysctls": {}, "memory_bytes": null, "disk": null
+        }))
+        .unwrap();
+        assert!(node.is_of_interface("net/ipv6/conf/eth0/disable_ipv6"));
+        assert!(!node.is_of_interface("net/ipv6/conf/all/forwarding"));
+        assert!(!node.is_of_interface("net/ipv4/ip_forward"));
+    }
+}
