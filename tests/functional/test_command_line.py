@@ -153,3 +153,17 @@ def test_doctor_shows_what_was_looked_at() -> None:
     assert done.returncode == 0
     for name in ("guest kernel", "guest modules", "bubblewrap", "jail", "tracing", "memory", "cores"):
         assert name in done.stdout
+
+
+def test_a_lab_in_ghz_is_good_once_the_machine_is_calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    path = tmp_path / "lab.yaml"
+    path.write_text("name: ghz\nnodes: {a: {cpu: 2GHz Xeon E5}}\n")
+    refused = dilaton("check", path)
+    assert refused.returncode == 2 and "run dilaton doctor --calibrate" in refused.stderr
+    said = dilaton("doctor", "--calibrate")
+    assert said.returncode == 0
+    assert re.fullmatch(
+        rf"A core of this machine has [\d.]+ GHz-equivalents: {tmp_path}/dilaton/core.json\n", said.stdout
+    )
+    assert dilaton("check", path).returncode == 0

@@ -44,7 +44,7 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
         BadInputError: with a line for every problem.
     """
     try:
-        lab = load(lab_file(path), [parse_setting(text) for text in overrides.settings])
+        lab = load(lab_file(path), [parse_setting(text) for text in overrides.settings], machine.core_ghz())
     except (LabError, ValueError) as error:
         raise BadInputError(str(error)) from error
     lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dilaton.host import calibration
 from dilaton.host.doctor import Finding, diagnose
+from dilaton.host.errors import HostLacksError
 from dilaton.host.facts import gather
 
 HOST_LACKS = 3
@@ -30,6 +34,20 @@ def doctor() -> None:
     if any(finding.status == "missing" for finding in findings):
         raise typer.Exit(HOST_LACKS)
     console.print("This machine can run labs.", highlight=False)
+
+
+def calibrate() -> None:
+    """Measures how fast a core of this machine is, and keeps it for this user.
+
+    Raises:
+        typer.Exit: with status 3 when it cannot be measured.
+    """
+    try:
+        found = calibration.calibrate(gather().cpu_model)
+    except HostLacksError as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(HOST_LACKS) from error
+    print(f"A core of this machine has {found.ghz:.2f} GHz-equivalents: {calibration.store(found)}")
 
 
 def table(findings: list[Finding]) -> Table:

@@ -410,11 +410,15 @@ def logs(
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure how fast a core is, for labs that name CPU speeds in GHz.")
+    ] = False,
+) -> None:
     """Say what this machine has and lacks, with the fix for each lack."""
-    from dilaton.cli.doctor import doctor as examine
+    from dilaton.cli import doctor as verb
 
-    examine()
+    verb.calibrate() if calibrate else verb.doctor()
 
 
 def _version(wanted: bool) -> None:

@@ -22,8 +22,8 @@ _SIZE_MAX = 16 * 1024 * 1024
 """Bytes of a lab file."""
 
 
-def load(path: str | os.PathLike[str], settings: Sequence[Setting] = ()) -> Lab:
-    """Reads a lab file; `settings` replace what it says.
+def load(path: str | os.PathLike[str], settings: Sequence[Setting] = (), core_ghz: float | None = None) -> Lab:
+    """Reads a lab file; `settings` replace what it says, and `core_ghz` is what CPU speeds in GHz are measured by.
 
     Raises:
         LabError: the file cannot be read or has mistakes; it names them all.
@@ -48,13 +48,14 @@ def load(path: str | os.PathLike[str], settings: Sequence[Setting] = ()) -> Lab:
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         what = f"not UTF-8 text: byte 0x{raw[error.start]:02x}; save the file as UTF-8"
         raise LabError([Problem(file, line, column, "", what)]) from error
-    return loads(text, file, settings)
+    return loads(text, file, settings, core_ghz)
 
 
-def loads(text: str, name: str, settings: Sequence[Setting] = ()) -> Lab:
+def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: float | None = None) -> Lab:
     """Reads a lab from text; `settings` replace what it says.
 
-    `name` stands for the file in messages, and files that the lab names are beside it.
+    `name` stands for the file in messages, and files that the lab names are beside it. `core_ghz` is the speed of a
+    core of the host in GHz-equivalents; None: it is not known, and CPU speeds in GHz are mistakes.
 
     Raises:
         LabError: the text has mistakes; it names them all.
@@ -62,13 +63,14 @@ def loads(text: str, name: str, settings: Sequence[Setting] = ()) -> Lab:
     document = read_document(text, name)
     apply_settings(document.data, settings)
     problems = list(document.problems)
+    context = {"directory": os.path.dirname(name) or ".", "core_ghz": core_ghz}
     lab: Lab | None = None
     try:
-        lab = _validate(document.data, name)
+        lab = _validate(document.data, context)
     except ValidationError as error:
         details = [detail for detail in error.errors() if not _follows(detail, document)]
         problems += [_problem(detail, document) for detail in details]
-        lab = _without_mistakes(document.data, details, name)
+        lab = _without_mistakes(document.data, details, context)
     reported = {_part(problem.field) for problem in problems}
     found = [_found(finding, lab, document) for finding in check_lab(lab)] if lab else []
     # What is left of a part with a mistake may look wrong for that reason only.
@@ -92,9 +94,9 @@ def _follows(detail: ErrorDetails, document: Document) -> bool:
     return is_empty or detail["type"] == "default_factory_not_called"
 
 
-def _validate(data: Any, file: str) -> Lab:
-    """Makes a lab of data; paths in it start at the directory of the lab's file."""
-    return Lab.model_validate(data, by_name=False, context={"directory": os.path.dirname(file) or "."})
+def _validate(data: Any, context: dict[str, Any]) -> Lab:
+    """Makes a lab of data; the context has the directory of the lab's file, at which paths in it start."""
+    return Lab.model_validate(data, by_name=False, context=context)
 
 
 def _found(finding: Finding, lab: Lab, document: Document) -> Problem:
@@ -116,7 +118,7 @@ def _part(field: str) -> str:
     return field.split(".", maxsplit=1)[0]
 
 
-def _without_mistakes(data: Any, details: list[ErrorDetails], file: str) -> Lab | None:
+def _without_mistakes(data: Any, details: list[ErrorDetails], context: dict[str, Any]) -> Lab | None:
     """The lab without the fields in error, so that the rest of it can be checked; None if nothing would be left."""
     bad_names = any(detail["loc"][:1] == ("nodes",) and detail["loc"][-1] == KEY for detail in details)
     # Without its topology a lab lacks most nodes.
@@ -131,7 +133,7 @@ def _without_mistakes(data: Any, details: list[ErrorDetails], file: str) -> Lab 
         if "run" not in rest:
             rest.pop("expect", None)
         try:
-            return _validate(rest, file)
+            return _validate(rest, context)
         except ValidationError as error:
             details = error.errors()
     return None

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, Validat
 from dilaton.lab import syntax, units
 from dilaton.lab.addressing import Addressing
 from dilaton.lab.configs import FileText, read_beside
+from dilaton.lab.cpus import parse_cpu
 from dilaton.lab.disks import Disk, parse_disk
 from dilaton.lab.expect import Expectation, parse_expectation
 from dilaton.lab.impairments import count, duration
@@ -104,7 +105,7 @@ class Node(Part):
     sysctls: dict[Annotated[str, BeforeValidator(syntax.parse_sysctl_key)], Text] = Field(default_factory=dict)
     guest: Annotated[str | None, BeforeValidator(syntax.parse_guest_name)] = None
     """The guest that holds it; None: one that `guests` gives it."""
-    cpu: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_cpu)] = None
+    cpu: Annotated[InstanceOf[Fraction] | None, BeforeValidator(parse_cpu)] = None
     """Speed of its CPU, that of a core of the host being 1; None: what the TDF makes of it."""
     memory_bytes: Annotated[int | None, BeforeValidator(syntax.parse_node_memory)] = Field(
         default=None, validation_alias="memory"

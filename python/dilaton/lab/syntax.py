@@ -110,11 +110,6 @@ def parse_guest_tdf(value: object) -> Fraction | None:
     return None if value is None else units.parse_tdf(value)
 
 
-def parse_cpu(value: object) -> Fraction | None:
-    """Reads the speed of a node's CPU."""
-    return None if value is None else units.parse_factor(value, "the speed of a CPU")
-
-
 def parse_memory(value: object) -> int | None:
     """Reads the memory of a guest."""
     if value is None:

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import dilaton
+from dilaton.host import calibration
 from dilaton.host.facts import cpu_model
 from dilaton.host.files import ROOT
 from dilaton.plan.machine import Machine
@@ -27,7 +28,7 @@ def program() -> Dilaton:
 def host(guest_kernel: str) -> Host:
     """This machine, and the version of the kernel in its guests."""
     return Host(
-        cpu=cpu_model(Path("/proc/cpuinfo").read_text()),
+        cpu=_cpu(),
         cores=os.cpu_count() or 1,
         memory_bytes=_memory_bytes(),
         kernel=platform.release(),
@@ -35,9 +36,19 @@ def host(guest_kernel: str) -> Host:
     )
 
 
+def core_ghz() -> float | None:
+    """What a core of this machine has, in GHz-equivalents; None: it was not measured."""
+    found = calibration.stored(_cpu())
+    return found.ghz if found else None
+
+
 def for_plans() -> Machine:
     """This machine, as plans want to know it."""
     return Machine(cores=len(os.sched_getaffinity(0)), memory_bytes=_memory_bytes())
+
+
+def _cpu() -> str:
+    return cpu_model(Path("/proc/cpuinfo").read_text())
 
 
 def _memory_bytes() -> int:
