@@ -1,12 +1,14 @@
-"""What the reproductions share: running a sweep of the paper's lab, and loading its runs."""
+"""What the reproductions share: running a lab or a sweep of it, and loading the runs."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -22,6 +24,21 @@ def options(description: str, repeat: int) -> argparse.Namespace:
     parser.add_argument("--drives", default="work", help="work, wall, or work,wall (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side (default %(default)s)")
     return parser.parse_args()
+
+
+def run(lab: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Runs a lab, unless that was done already, and returns its record; ends the program when the run fails."""
+    if not (out / "run.json").is_file():
+        out.parent.mkdir(parents=True, exist_ok=True)
+        path = out.with_suffix(".yaml")
+        path.write_text(json.dumps(lab, indent=1))
+        command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out)]
+        with out.with_suffix(".log").open("w") as log:
+            subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
+    record: dict[str, Any] = json.loads((out / "run.json").read_text())
+    if record["state"] != "finished":
+        sys.exit(f"{out}: {record['state']}; see {out.with_suffix('.log')}")
+    return record
 
 
 def sweep(lab: Path, out: Path, values: Sequence[str], repeat: int, jobs: int) -> None:

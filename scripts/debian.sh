@@ -99,7 +99,7 @@ missing_for() {
     # Filters of captures.
     [[ $(PATH=$PATH:/usr/sbin:/sbin ldconfig -p) == *libpcap.so.0.8* ]] || printf 'libpcap0.8\n'
     if [[ $1 == dev ]]; then
-        for pair in shellcheck:shellcheck tshark:tshark fio:fio; do
+        for pair in shellcheck:shellcheck tshark:tshark fio:fio dbench:dbench; do
             command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
         done
     fi

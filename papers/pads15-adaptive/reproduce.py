@@ -17,7 +17,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pads15 import MEGA, run
+from pads15 import MEGA
+from sweeping import run
 
 import dilaton
 

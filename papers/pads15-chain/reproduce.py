@@ -12,7 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pads15 import chain, run, throughputs
+from pads15 import chain, throughputs
+from sweeping import run
 
 PUBLISHED = {
     (40, "4Gbit"): "about 4000 at TDF 1 and 4",

@@ -13,7 +13,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pads15 import run, throughputs
+from pads15 import throughputs
+from sweeping import run
 
 SENDERS = {1: (1, 3, 5, 7, 9, 11, 13, 15), 4: (1, 2, 3, 4, 9, 10, 11, 12)}
 """Eight hosts that send, by stride; no host both sends and receives. Stride 1 stays below an edge switch; stride

@@ -13,7 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pads15 import chain, run, throughputs
+from pads15 import chain, throughputs
+from sweeping import run
 
 HERE = Path(__file__).resolve().parent
 
