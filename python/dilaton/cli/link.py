@@ -41,7 +41,8 @@ def steer_link(run: str, link: str | None, action: str, fields: Sequence[str], a
             when = {"at": at} if at else {}
             done = client.request("link.change", link=link, settings=settings, directory=os.getcwd(), **when)
             console.print(f"changed at {done['at_ns'] / 1e9:.6f} s of virtual time")
-            _print_link(console, done)
+            for shown in done["links"]:
+                _print_link(console, shown)
     except ControlError as error:
         print(error, file=sys.stderr)
         return 2
@@ -73,6 +74,6 @@ def _print_link(console: Console, shown: dict[str, Any]) -> None:
     console.print(f"{shown['link']}{'' if shown['up'] else ': down'}", style="bold")
     for end in shown["ends"]:
         egress = Egress.model_validate(end["egress"])
-        console.print(f"  from {end['node']}: {describe(egress)}")
+        console.print(f"  from {end['node']}: {describe(egress, end['wire_delay_ns'])}")
         for line in tc_lines(end["interface"], egress):
             console.print(f"    {line}", style="dim", soft_wrap=True)

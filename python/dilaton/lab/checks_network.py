@@ -8,9 +8,7 @@ from itertools import combinations, pairwise
 
 from dilaton.lab import syntax
 from dilaton.lab.errors import Finding, Path
-from dilaton.lab.impairments import BdpLimit
 from dilaton.lab.kinds import CONTROLLER, KINDS, MANAGEMENT, NAT, OPENFLOW_PORT, OVS, SWITCH
-from dilaton.lab.links import Link
 from dilaton.lab.model import Lab, Node
 from dilaton.lab.segments import is_port_of_switch, is_switch, segments, without_lans
 from dilaton.lab.union import Union
@@ -23,8 +21,6 @@ def check_network(lab: Lab) -> Iterator[Finding]:
     """Yields what is wrong with the kinds of nodes, with segments and with pools."""
     yield from _check_inheritance(lab)
     yield from _check_pools(lab)
-    for number, link in enumerate(lab.links):
-        yield from _check_lan(link, ("links", number))
     names_are_right = all(end.node in lab.nodes for link in lab.links for end in link.endpoints)
     if names_are_right:
         yield from _check_loops(lab)
@@ -72,18 +68,6 @@ def _check_pools(lab: Lab) -> Iterator[Finding]:
         if its.overlaps(others):
             at = other if other in addressing.model_fields_set else one
             yield Finding(("addressing", at), f"the pools {one} ({its}) and {other} ({others}) overlap")
-
-
-def _check_lan(link: Link, path: Path) -> Iterator[Finding]:
-    if len(link.endpoints) == 2:
-        return
-    for side in ("a_to_b", "b_to_a"):
-        if side in link.model_fields_set:
-            count = len(link.endpoints)
-            yield Finding((*path, side), f"a segment of {count} nodes has no such direction; say it for the whole link")
-    if isinstance(link.queue.limit, BdpLimit):
-        message = "a segment has no bandwidth-delay product; write a limit in packets or bytes"
-        yield Finding((*path, "queue", "limit"), message)
 
 
 def _check_loops(lab: Lab) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ A finding stands where the value that counts was written, be it in the netem tex
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from dilaton.lab import units
@@ -42,16 +42,32 @@ def check_links(lab: Lab) -> Iterator[Finding]:
         yield from _check_ends(link, path)
     changes: dict[int, list[int]] = {}
     for place, change in sorted(enumerate(lab.changes), key=lambda item: item[1].at_ns):
-        yield from _check_change(change, ("changes", place), lab.stop_after_ns)
+        path = ("changes", place)
+        yield from _check_change(change, path, lab.stop_after_ns)
         try:
-            changes.setdefault(find_link(change.link, lab.links), []).append(place)
+            number = find_link(change.link, lab.links)
         except ValueError as error:
-            yield Finding(("changes", place, "link"), str(error))
+            yield Finding((*path, "link"), str(error))
+            continue
+        changes.setdefault(number, []).append(place)
+        if len(lab.links[number].endpoints) > 2:
+            yield from check_segment(change, path)
     found: set[Finding] = set()
     for number, link in enumerate(lab.links):
         placed: Layers = [(("changes", place), lab.changes[place]) for place in changes.get(number, [])]
         found.update(check_course(link, ("links", number), placed))
+        found.update(_check_lookahead(link, ("links", number), [change for _, change in placed]))
     yield from sorted(found, key=lambda finding: (str(finding.path), finding.message))
+
+
+def _check_lookahead(link: Link, path: Path, changes: Sequence[BothWays]) -> Iterator[Finding]:
+    states = [changes[:count] for count in range(len(changes) + 1)]
+    layers = [[(path, both) for both in (link, *state)] for state in states]
+    shortest_ns = min(_effective(state, way).delay_ns for state in layers for way in WAYS)
+    if link.lookahead_ns is not None and link.lookahead_ns > shortest_ns:
+        own, shortest = units.format_duration(link.lookahead_ns), units.format_duration(shortest_ns)
+        message = f"{own}: more than the link's delay is, or becomes; write at most {shortest}"
+        yield Finding((*path, "lookahead"), message)
 
 
 def check_course(link: Link, path: Path, changes: Layers) -> Iterator[Finding]:
@@ -71,11 +87,25 @@ def check_course(link: Link, path: Path, changes: Layers) -> Iterator[Finding]:
 
 def _check_ends(link: Link, path: Path) -> Iterator[Finding]:
     a, b, *others = (end.node for end in link.endpoints)
+    if others:
+        yield from check_segment(link, path)
     if not others and a == b:
         yield Finding((*path, "endpoints"), f"a link joins two nodes, and both ends of this are {a}")
     elif others and len({a, b, *others}) != len(link.endpoints):
         twice = next(name for name in (a, b, *others) if [a, b, *others].count(name) > 1)
         yield Finding((*path, "endpoints"), f"{twice} is twice on this segment, which would be a loop")
+
+
+def check_segment(both: BothWays, path: Path) -> Iterator[Finding]:
+    """Yields what of a segment of more than two nodes, or of a change of one, is only of links between two."""
+    for way in WAYS:
+        if way in both.model_fields_set:
+            yield Finding((*path, way), "a segment has no such direction; say it for all of it")
+    if "lookahead_ns" in both.model_fields_set:
+        yield Finding((*path, "lookahead"), "a segment keeps its nodes in one guest; remove it")
+    if isinstance(both.queue.limit, BdpLimit):
+        message = "a segment has no bandwidth-delay product; write a limit in packets or bytes"
+        yield Finding((*path, "queue", "limit"), message)
 
 
 def _check_change(change: Change, path: Path, stop_after_ns: int | None) -> Iterator[Finding]:

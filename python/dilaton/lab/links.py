@@ -137,6 +137,9 @@ class Link(BothWays):
     """Whether interfaces keep segmentation and checksum offloads; with them a queue sees packets beyond the MTU."""
     cost: Annotated[int, count("a cost", 1, 65535)] = 1
     """What a path over the link costs; the shortest path is the cheapest."""
+    lookahead_ns: Annotated[int, duration("a lookahead")] | None = Field(default=None, validation_alias="lookahead")
+    """Between guests: at most so much of the delay is the wire's, so that it can become as short while the run goes on.
+    None: all that it ever has as planned."""
 
     @model_validator(mode="before")
     @classmethod
@@ -173,7 +176,7 @@ class Change(BothWays):
 
 
 def find_link(text: str, links: list[Link]) -> int:
-    """The position of the link that `a -- b` or `a:eth0 -- b:eth1` means, either end first.
+    """The position of the link that `a -- b` or `a:eth0 -- b:eth1` means, in any order; of a segment, all its ends.
 
     Raises:
         ValueError: there is none, or there are several.
@@ -184,13 +187,14 @@ def find_link(text: str, links: list[Link]) -> int:
         return written.node == end.node and written.interface in ("", end.interface)
 
     def is_meant(link: Link) -> bool:
-        a, b, *others = link.endpoints
-        return not others and any(is_end(first, a) and is_end(second, b) for first, second in (ends, ends[::-1]))
+        # No node is twice on a link.
+        pairs = [any(is_end(written, end) for written in ends) for end in link.endpoints]
+        return len(pairs) == len(ends) and all(pairs)
 
     found = [number for number, link in enumerate(links) if is_meant(link)]
     if len(found) == 1:
         return found[0]
-    names = [link.name for link in links if len(link.endpoints) == 2]
+    names = [link.name for link in links]
     if found:
         raise ValueError(f"{text}: several links: write one of {', '.join(links[number].name for number in found)}")
     hint = syntax.did_you_mean(text, names)

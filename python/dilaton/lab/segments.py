@@ -7,11 +7,12 @@ with a link to each of them (`without_lans`), so that everything after it knows 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dilaton.lab.kinds import OVS, SWITCH, SWITCHES, is_management
-from dilaton.lab.links import Direction, Endpoint, Link, effective
+from dilaton.lab.links import Change, Direction, Endpoint, Link, effective, find_link
 from dilaton.lab.model import Lab, Node
 from dilaton.lab.union import Union
 
@@ -42,20 +43,46 @@ class Segment:
 
 
 def without_lans(lab: Lab) -> Lab:
-    """The same lab, with a switch and point-to-point links for each link of more than two endpoints."""
+    """The same lab, with a switch and point-to-point links for each link of more than two endpoints.
+
+    Changes of such a link become changes of each of its ports, in place.
+    """
     if all(len(link.endpoints) == 2 for link in lab.links):
         return lab
     nodes = dict(lab.nodes)
     links: list[Link] = []
+    ports: dict[int, list[Link]] = {}
     names = (name for number in range(len(lab.nodes) + len(lab.links)) if (name := f"lan{number}") not in lab.nodes)
-    for link in lab.links:
+    for number, link in enumerate(lab.links):
         if len(link.endpoints) == 2:
             links.append(link)
         else:
             name = next(names)
             nodes[name] = Node(kind=SWITCH)
-            links += _ports(link, name)
-    return lab.model_copy(update={"nodes": nodes, "links": links})
+            ports[number] = list(_ports(link, name))
+            links += ports[number]
+    changes: list[Change] = []
+    for change in lab.changes:
+        # What names no link is found by the check of changes.
+        with contextlib.suppress(ValueError):
+            changed = ports.get(find_link(change.link, lab.links), [])
+            changes += [port_change(change, port) for port in changed] or [change]
+    return lab.model_copy(update={"nodes": nodes, "links": links, "changes": changes})
+
+
+def port_change(change: Change, port: Link) -> Change:
+    """What a change of a segment is to one of its ports."""
+    own = {name: getattr(change, name) for name in change.model_fields_set & Direction.model_fields.keys()}
+    down = {name: value for name, value in own.items() if name in PORT_FIELDS}
+    if "rate_bit_per_s" in change.netem.model_fields_set and "rate_bit_per_s" not in down:
+        down["rate_bit_per_s"] = change.netem.rate_bit_per_s
+    return Change(
+        at_ns=change.at_ns,
+        link=port.name,
+        down=change.down,
+        a_to_b=Direction.model_validate(own),
+        b_to_a=Direction.model_validate(down),
+    )
 
 
 def _ports(link: Link, switch: str) -> Iterator[Link]:

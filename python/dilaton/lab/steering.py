@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from dilaton.lab.errors import LabError, Problem, field_name
-from dilaton.lab.link_checks import check_change, check_course
+from dilaton.lab.errors import Finding, LabError, Problem, field_name
+from dilaton.lab.link_checks import check_change, check_course, check_segment
 from dilaton.lab.links import Change, Link
 from dilaton.lab.settings import Setting, apply_settings
 from dilaton.lab.wording import message
 
 
-def read_change(
-    link: Link, earlier: Sequence[Change], settings: Sequence[Setting], at_ns: int, directory: str
-) -> Change:
-    """Reads a change of a link, and checks what the link becomes by it.
+def read_change(link: Link, settings: Sequence[Setting], at_ns: int, directory: str) -> Change:
+    """Reads a change of a link, or of a segment.
 
     Args:
         link: As the lab has it.
-        earlier: Its other changes, in the order of time.
         settings: What it sets, as fields of an item of `changes:`, with dots between a field and its parts.
         at_ns: When, nanoseconds since the run's virtual 0.
         directory: Where paths of files in it start.
@@ -42,12 +40,23 @@ def read_change(
     except ValidationError as error:
         details = [detail | {"loc": ("changes", 0, *detail["loc"])} for detail in error.errors()]
         raise LabError([_problem(field_name(one["loc"][2:]), message(one)) for one in details]) from error
-    change = change.model_copy(update={"at_ns": at_ns})
-    course = sorted([*earlier, change], key=lambda one: one.at_ns)
-    findings = [*check_change(change, ()), *check_course(link, (), [((), one) for one in course])]
-    if findings:
-        raise LabError([_problem(field_name(finding.path), finding.message) for finding in findings])
-    return change
+    _raise(check_change(change, ()), check_segment(change, ()) if len(link.endpoints) > 2 else ())
+    return change.model_copy(update={"at_ns": at_ns})
+
+
+def check_changed(link: Link, changes: Sequence[Change]) -> None:
+    """Checks what a link becomes by all its changes; of one instant, the later ones count.
+
+    Raises:
+        LabError: it could not be that.
+    """
+    _raise(check_course(link, (), [((), one) for one in sorted(changes, key=lambda one: one.at_ns)]))
+
+
+def _raise(*findings: Iterable[Finding]) -> None:
+    problems = [_problem(field_name(one.path), one.message) for one in itertools.chain(*findings)]
+    if problems:
+        raise LabError(problems)
 
 
 def _problem(field: str, what: str) -> Problem:

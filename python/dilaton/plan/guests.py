@@ -22,6 +22,9 @@ MEMORY_BASE = 512 * MIB
 MEMORY_BASE_OF_SEVERAL = 124 * MIB
 """With one node, 128 MiB, of which a guest that runs a small program touches a third."""
 
+MEMORY_SPARE = 32 * MIB
+"""What links that are changed while the run goes on may take beyond that."""
+
 MEMORY_PER_NODE = 4 * MIB
 MEMORY_PER_CAPTURE = 8 * MIB
 """The ring that its packets come by, and what is to be written."""

@@ -14,7 +14,7 @@ from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbou
 from dilaton.plan.paths import Paths
 from dilaton.plan.placement import place
 from dilaton.plan.routes import Routes
-from dilaton.plan.wires import lookahead_ns, take_over, wires
+from dilaton.plan.wires import beside_wire, lookahead_ns, wires
 
 TRANSIT_DEGREE_MIN = 2
 """Nodes of no kind with so many links are routers."""
@@ -45,7 +45,7 @@ class Network:
         self.lab = lab
         self.whole_states = states_of_links(lab)
         """What each link is in the course of time."""
-        lookaheads_ns = [min(lookahead_ns(of_link, 0), lookahead_ns(of_link, 1)) for of_link in self.whole_states]
+        lookaheads_ns = [min(both) for both in self._lookaheads()]
         self.placement = place(lab, lookaheads_ns, cores)
         self.states, self.delays_ns = self._take_apart()
         """What the ends of each link do in the course of time, and the delays of those that are wires."""
@@ -90,13 +90,21 @@ class Network:
             for port in segment.ports
         }
 
+    def _lookaheads(self) -> list[tuple[int, int]]:
+        """Of each link, by its directions."""
+        return [
+            (lookahead_ns(link, states, 0), lookahead_ns(link, states, 1))
+            for link, states in zip(self.lab.links, self.whole_states, strict=True)
+        ]
+
     def _take_apart(self) -> tuple[list[list[State]], dict[int, tuple[int, int]]]:
         of_node = self.placement.of_node
         rest, delays_ns = list(self.whole_states), dict[int, tuple[int, int]]()
-        for number, link in enumerate(self.lab.links):
+        for number, (link, delays) in enumerate(zip(self.lab.links, self._lookaheads(), strict=True)):
             a, b = (of_node[end.node] for end in link.endpoints)
             if a != b:
-                rest[number], delays_ns[number] = take_over(self.whole_states[number])
+                delays_ns[number] = delays
+                rest[number] = [beside_wire(state, delays) for state in self.whole_states[number]]
         return rest, delays_ns
 
     def wires(self) -> list[Wire]:

@@ -7,33 +7,68 @@ the others, and a value that it does not name is neither reset now nor by a late
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from dilaton.lab import units
 from dilaton.lab.links import WAYS, Change, Link, effective
 from dilaton.plan import guests
-from dilaton.plan.changes import Course, changes_of, tables_of
-from dilaton.plan.model import LinkUpdate
+from dilaton.plan.changes import Course, State, changes_of, tables_of
+from dilaton.plan.model import LinkUpdate, Wire
+from dilaton.plan.wires import RING_BYTES_LEFT, beside_wire, constant_ns, under_way_bytes
 
 
 @dataclass(frozen=True)
 class SteeredLink:
-    """A link of a run that goes on: all its changes in the order of time, and what it becomes by them."""
+    """A link of a run that goes on: all its changes in the order of time, and what it becomes by them.
+
+    A link between guests has a wire, whose delays and room stay what they were when the run began.
+    """
 
     link: Link
     changes: tuple[Change, ...]
     course: Course
+    wire: Wire | None = None
 
     @classmethod
-    def planned(cls, link: Link, changes: Iterable[Change]) -> SteeredLink:
+    def planned(cls, link: Link, changes: Iterable[Change], wire: Wire | None = None) -> SteeredLink:
         """A link as it was planned."""
-        return cls(link, tuple(changes), Course(link, tuple(changes)))
+        return cls(link, tuple(changes), Course(link, tuple(changes)), wire)
+
+    @property
+    def wire_delays_ns(self) -> tuple[int, int]:
+        """Of a to b and b to a; 0 within a guest."""
+        return self.wire.delays_ns if self.wire else (0, 0)
+
+    def beside_wire(self, state: State) -> State:
+        """What its ends do of one of its states."""
+        return beside_wire(state, self.wire_delays_ns)
 
     def changed(self, change: Change, now_ns: int) -> SteeredLink:
         """The same link with one more change; the shapes that it has now are kept where they serve."""
         # Of one instant, the later one counts; and it is asked for later.
         changes = tuple(sorted([*self.changes, change], key=lambda one: one.at_ns))
-        return SteeredLink(self.link, changes, Course(self.link, changes, now_ns, self.course.shapes))
+        return replace(self, changes=changes, course=Course(self.link, changes, now_ns, self.course.shapes))
+
+    def beyond_wire(self) -> Iterator[str]:
+        """Yields what of the link, from now on, its wire cannot be, in words."""
+        if self.wire is None:
+            return
+        a, b = (end.guest for end in self.wire.ends)
+        for side, (delay_ns, room) in enumerate(zip(self.wire.delays_ns, self.wire.ring_bytes, strict=True)):
+            shortest_ns = min(constant_ns(state.egress[side]) for state in self.course.states)
+            if shortest_ns < delay_ns:
+                shortest, delay = units.format_duration(shortest_ns), units.format_duration(delay_ns)
+                fix = f"write lookahead: {shortest} on it in the lab" if shortest_ns else "have both ends in one guest"
+                yield (
+                    f"a packet from {self.link.endpoints[side].node} could take {shortest}, and the guests {a} and {b} "
+                    f"agreed at the start that none takes less than {delay}; {fix}"
+                )
+            if under_way_bytes(self.course.states, side, self.wire.delays_ns) > room - RING_BYTES_LEFT:
+                yield (
+                    f"more could be under way than the {units.format_size(room)} that {a} and {b} have room for; "
+                    "say the highest rate in the lab's changes: beforehand"
+                )
 
 
 def link_update(before: SteeredLink, after: SteeredLink, now_ns: int, modules: Sequence[str]) -> LinkUpdate:
@@ -46,7 +81,8 @@ def link_update(before: SteeredLink, after: SteeredLink, now_ns: int, modules: S
         modules: Kernel modules that are loaded already.
     """
     written = [effective(*change.layers(way)) for change in after.changes for way in WAYS]
-    changes = changes_of(after.link, [before.course.at(now_ns), *after.course.states])
+    states = [after.beside_wire(state) for state in (before.course.at(now_ns), *after.course.states)]
+    changes = changes_of(after.link, states)
     egress = [one for state in after.course.states for one in state.egress]
     return LinkUpdate(
         link=after.link.name,

@@ -9,6 +9,7 @@ no difference for the same reason. What is left of the delay is in front of the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dilaton.lab.links import Link
 from dilaton.plan.changes import State
@@ -18,7 +19,10 @@ from dilaton.plan.queues import ORPHANING_RATE_BIT_PER_S, Egress, Netem
 TABLE_REACH = 4
 """The furthest that a distribution table goes, in jitters: 32768/8192 (net/sched/sch_netem.c)."""
 
-RING_BYTES_MIN = 4 << 20
+RING_BYTES_SPARE = 4 << 20
+"""Room beside what a direction can have under way as planned; a change while the run goes on may use some of it."""
+RING_BYTES_LEFT = 1 << 20
+"""So much of that it leaves."""
 RING_BYTES_FAST = 64 << 20
 """Room for a direction without a rate, as for a burst of any sender."""
 
@@ -32,12 +36,14 @@ CONTROL_RING_BYTES = 1 << 20
 CONTROL_MTU = 1500
 
 
-def lookahead_ns(states: Sequence[State], side: int) -> int:
-    """The delay that every packet has that leaves a link's end `side`, in every state; 0 for none."""
-    return min(_constant_ns(state.egress[side]) for state in states)
+def lookahead_ns(link: Link, states: Sequence[State], side: int) -> int:
+    """The delay that every packet has that leaves a link's end `side`, in every state, or what the lab says of it."""
+    least_ns = min(constant_ns(state.egress[side]) for state in states)
+    return least_ns if link.lookahead_ns is None else min(least_ns, link.lookahead_ns)
 
 
-def _constant_ns(egress: Egress) -> int:
+def constant_ns(egress: Egress) -> int:
+    """The delay that every packet of a direction has; 0 for none."""
     # What follows a trace leaves at instants of its own; what is reordered is not delayed at all.
     netem = egress.qdiscs[0] if egress.qdiscs and egress.delivery is None else None
     if not isinstance(netem, Netem) or netem.reorder:
@@ -46,17 +52,15 @@ def _constant_ns(egress: Egress) -> int:
     return max(0, netem.delay_ns - reach * netem.jitter_ns)
 
 
-def take_over(states: Sequence[State]) -> tuple[list[State], tuple[int, int]]:
-    """What is left of a link's states when a wire takes over what it can, and the delays of that wire."""
-    delays = (lookahead_ns(states, 0), lookahead_ns(states, 1))
-    rest = [
-        State(state.at_ns, (_without(state.egress[0], delays[0]), _without(state.egress[1], delays[1])))
-        for state in states
-    ]
-    return rest, delays
+def beside_wire(state: State, delays_ns: tuple[int, int]) -> State:
+    """What is left of a link's state when a wire does these delays."""
+    a, b = (_without(egress, delay_ns) for egress, delay_ns in zip(state.egress, delays_ns, strict=True))
+    return replace(state, egress=(a, b))
 
 
 def _without(egress: Egress, delay_ns: int) -> Egress:
+    if not delay_ns:
+        return egress
     netem, *others = egress.qdiscs
     assert isinstance(netem, Netem), "a direction with a constant delay begins with a netem"
     left_ns = netem.delay_ns - delay_ns
@@ -92,8 +96,8 @@ def wires(
     for number, delays in delays_ns.items():
         link = links[number]
         a, b = (end(of_node[each.node]) for each in link.endpoints)
-        sizes = (_ring_bytes(before[number], 0, delays), _ring_bytes(before[number], 1, delays))
-        found.append(Wire(link=link.name, ends=(a, b), delays_ns=delays, mtu=link.mtu, ring_bytes=sizes))
+        a_to_b, b_to_a = (under_way_bytes(before[number], side, delays) + RING_BYTES_SPARE for side in (0, 1))
+        found.append(Wire(link=link.name, ends=(a, b), delays_ns=delays, mtu=link.mtu, ring_bytes=(a_to_b, b_to_a)))
     hub, *spokes = guests
     for spoke in spokes:
         delays = (CONTROL_DELAY_NS, CONTROL_DELAY_NS)
@@ -103,10 +107,10 @@ def wires(
     return found
 
 
-def _ring_bytes(states: Sequence[State], side: int, delays_ns: tuple[int, int]) -> int:
+def under_way_bytes(states: Sequence[State], side: int, delays_ns: tuple[int, int]) -> int:
     """What can be on the wire, as the receiver may be behind the sender by the delay of the way back."""
     rates = [state.egress[side].rate_bit_per_s for state in states]
     if None in rates:
         return RING_BYTES_FAST
     fastest = max(rate for rate in rates if rate is not None)
-    return int(fastest * sum(delays_ns) / 8e9 * RING_SHARE) + RING_BYTES_MIN
+    return int(fastest * sum(delays_ns) / 8e9 * RING_SHARE)

@@ -135,6 +135,23 @@ class ClockControl:
         self._log(reason)
 
     @contextlib.asynccontextmanager
+    async def standing(self, reason: str) -> AsyncIterator[None]:
+        """Lets virtual time stand still meanwhile, at one instant in all guests; a clock that is held stays so.
+
+        Raises:
+            ControlError: another command is under way.
+        """
+        if self._guests.is_held():
+            yield
+            return
+        async with self._steering(reason):
+            await self.hold(reason)
+            try:
+                yield
+            finally:
+                await self.release(f"{reason}: done")
+
+    @contextlib.asynccontextmanager
     async def paced(self) -> AsyncIterator[None]:
         """Keeps virtual time from running faster than host time meanwhile; a clock that is held stays so.
 

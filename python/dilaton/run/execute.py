@@ -218,7 +218,7 @@ class _Run:
             return self.clock(guests, released_ns)
 
         self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
-        links = LinkControl(self.lab, self.plan, self.run_dir, guests, clock)
+        links = LinkControl(self.lab, self.plan, self.run_dir, guests, self.steering, clock)
 
         log = EventLog(self.run_dir.path / "events.jsonl", self.so_far.events, self.observer.event)
         sessions = self.session_control(guests, self.steering, log, clock)

@@ -3,12 +3,16 @@
 A change is planned as if the lab had said it (`plan/updates.py`), written to the run directory, and taken over by the
 agent at the virtual instant at which it hears of it, or later, at exactly the instant that it names. What is wrong with
 it is found here, before the agent hears of it, and the run is unharmed.
+
+A link between guests is changed by both of their agents, and a segment port by port. They hear of it while virtual time
+stands still, so that all of it changes at one instant.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +20,16 @@ from dilaton.host.channel import Message
 from dilaton.host.guests import Guests
 from dilaton.lab import units
 from dilaton.lab.errors import LabError
-from dilaton.lab.links import find_link
+from dilaton.lab.links import Change, Link, find_link
 from dilaton.lab.model import Lab
-from dilaton.lab.segments import without_lans
-from dilaton.lab.steering import read_change
+from dilaton.lab.segments import port_change, without_lans
+from dilaton.lab.steering import check_changed, read_change
 from dilaton.measure import numbers
 from dilaton.plan.changes import changes_of_links, states_of_links
-from dilaton.plan.guests import memory_bytes
-from dilaton.plan.model import Guest, Plan
+from dilaton.plan.guests import MEMORY_SPARE, memory_bytes
+from dilaton.plan.model import Plan
 from dilaton.plan.updates import SteeredLink, link_update
+from dilaton.run.clock_control import ClockControl
 from dilaton.run.clock_log import Reading
 from dilaton.run.control import ControlError, Handler, Request, Result, argument
 from dilaton.run.directory import RunDir
@@ -37,17 +42,26 @@ FOLDER = "link-updates"
 class _Asked:
     """A change that the agent has been told of and has not answered yet."""
 
-    link: str
+    after: SteeredLink
     words: str
     at_ns: int
+    accepted: Callable[[], None] | None
+    """Called when it has taken it over; None: another agent is still to be told."""
     answer: asyncio.Future[Message]
-    accepted: Callable[[], None]
 
 
 class LinkControl:
     """The links of a run, for those who steer it."""
 
-    def __init__(self, lab: Lab, plan: Plan, run_dir: RunDir, guests: Guests, clock: Callable[[], Reading]) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        plan: Plan,
+        run_dir: RunDir,
+        guests: Guests,
+        steering: ClockControl,
+        clock: Callable[[], Reading],
+    ) -> None:
         """Takes the links of a run.
 
         Args:
@@ -55,13 +69,17 @@ class LinkControl:
             plan: What it was compiled to.
             run_dir: Where updates are written for the agents.
             guests: That have its nodes.
+            steering: Lets its clock stand still.
             clock: Reads the clock of the run.
         """
         self._lab = without_lans(lab)
+        self._segments = [link for link in lab.links if len(link.endpoints) > 2]
         self._plan = plan
+        self._wires = {wire.link: wire for wire in plan.wires}
         self._run_dir = run_dir
         self._guests = guests
         self._guest_of = {node.name: node.guest for node in plan.nodes}
+        self._steering = steering
         self._clock = clock
         self._changes = changes_of_links(self._lab)
         self._steered: dict[int, SteeredLink] = {}
@@ -75,101 +93,136 @@ class LinkControl:
         return {"link.show": self._on_show, "link.change": self._on_change}
 
     def answered(self, message: Message) -> dict[str, Any] | None:
-        """Takes what the agent says became of an update; returns the event that this is, or None if it was refused."""
+        """Takes what an agent says became of an update; returns the event that this is, if it is one."""
         asked = self._asked.pop(message["file"])
         if not asked.answer.done():
             asked.answer.set_result(message)
-        if message["type"] == "link-refused":
+        if message["type"] == "link-refused" or asked.accepted is None:
             return None
         asked.accepted()
-        about = {"link": asked.link, "asked": asked.words, "at_ns": asked.at_ns, "file": message["file"]}
+        about = {"link": asked.after.link.name, "asked": asked.words, "at_ns": asked.at_ns, "file": message["file"]}
         return {"t_ns": message["t_ns"], "kind": "link-steered", **about, "host_s": self._clock().host_ns / 1e9}
 
     async def _on_show(self, request: Request) -> Result:
         """All links, or one, as they are now."""
-        numbers_ = [self._find(request["link"])] if "link" in request else range(len(self._lab.links))
-        return {"links": [self._shown(number) for number in numbers_]}
+        if "link" not in request:
+            return {"links": [self._shown(number) for number in range(len(self._lab.links))]}
+        link, found = self._find(argument(request, "link", str))
+        return {"name": link.name, "links": [self._shown(number) for number in found]}
 
     async def _on_change(self, request: Request) -> Result:
         """Changes a link, now or at a later instant."""
-        number = self._find(argument(request, "link", str))
+        link, found = self._find(argument(request, "link", str))
         asked = argument(request, "settings", lambda pairs: [(str(path), str(value)) for path, value in pairs])
+        wanted_ns = argument(request, "at", units.parse_duration) if "at" in request else None
         async with self._turn:
-            now_ns = self._clock().virtual_ns
-            at_ns = argument(request, "at", units.parse_duration) if "at" in request else now_ns
-            if at_ns < now_ns:
-                at, now = numbers.duration(at_ns / 1e9), numbers.duration(now_ns / 1e9)
-                raise ControlError(f"{at}: virtual time is already at {now}, and never goes back")
-            t_ns = await self._change(number, asked, at_ns, now_ns, str(request.get("directory", ".")))
-        return {"t_ns": t_ns, "at_ns": max(at_ns, t_ns), **self._shown(number)}
+            is_one_message = len(found) == 1 and len(self._guests_of(found[0])) == 1
+            why = f"{link.name} is changed"
+            async with contextlib.nullcontext() if is_one_message else self._steering.standing(why):
+                now_ns = self._clock().virtual_ns
+                at_ns = now_ns if wanted_ns is None else wanted_ns
+                if at_ns < now_ns:
+                    at, now = numbers.duration(at_ns / 1e9), numbers.duration(now_ns / 1e9)
+                    raise ControlError(f"{at}: virtual time is already at {now}, and never goes back")
+                try:
+                    change = read_change(link, asked, at_ns, str(request.get("directory", ".")))
+                    changed = {number: self._changed(link, number, change, now_ns) for number in found}
+                except LabError as error:
+                    raise ControlError(str(error)) from error
+                self._check_memory(changed)
+                words = " ".join(f"{path}={value}" for path, value in asked)
+                told = [await self._tell(number, after, now_ns, at_ns, words) for number, after in changed.items()]
+                t_ns = max(told)
+        return {"t_ns": t_ns, "at_ns": max(at_ns, t_ns), "links": [self._shown(number) for number in found]}
 
-    async def _change(self, number: int, asked: list[tuple[str, str]], at_ns: int, now_ns: int, directory: str) -> int:
-        """Has the agent take a change over; returns the virtual instant at which it did."""
+    def _changed(self, link: Link, number: int, change: Change, now_ns: int) -> SteeredLink:
+        """What a change makes of a link of the lab, or of a port of a segment."""
         before = self._link(number)
-        guest = self._guest(before)
-        try:
-            change = read_change(before.link, before.changes, asked, at_ns, directory)
-        except LabError as error:
-            raise ControlError(str(error)) from error
-        after = before.changed(change, now_ns)
-        self._check_memory(number, after, guest)
-        self._count += 1
-        file = f"{FOLDER}/{self._count}.json"
+        own = port_change(change, before.link) if len(link.endpoints) > 2 else change
+        check_changed(before.link, (*before.changes, own))
+        after = before.changed(own, now_ns)
+        for what in after.beyond_wire():
+            raise ControlError(f"{link.name}: {what}")
+        return after
+
+    async def _tell(self, number: int, after: SteeredLink, now_ns: int, at_ns: int, words: str) -> int:
+        """Has the agents take a change over; returns the virtual instant at which they did."""
+        before = self._link(number)
         (self._run_dir.path / FOLDER).mkdir(exist_ok=True)
-        self._run_dir.write(file, link_update(before, after, now_ns, guest.modules).model_dump_json(indent=1))
-        words = " ".join(f"{path}={value}" for path, value in asked)
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
         def accepted() -> None:
             self._steered[number] = after
 
-        self._asked[file] = _Asked(after.link.name, words, at_ns, answer, accepted)
-        there = next(one for one in self._guests.all if one.name == guest.name)
-        await there.channel.send({"type": "update-link", "file": file})
-        message = await answer
-        if message["type"] == "link-refused":
-            raise ControlError(f"{before.link.name}: the guest cannot do that: {message['reason']}")
-        return int(message["t_ns"])
+        t_ns = 0
+        *first, last = self._guests_of(number)
+        # All guests have the same kernel and modules: what one takes over the other does not refuse.
+        for guest in (*first, last):
+            self._count += 1
+            file = f"{FOLDER}/{self._count}.json"
+            modules = self._plan.guests[guest].modules
+            self._run_dir.write(file, link_update(before, after, now_ns, modules).model_dump_json(indent=1))
+            answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+            self._asked[file] = _Asked(after, words, at_ns, accepted if guest == last else None, answer)
+            await self._guests.all[guest].channel.send({"type": "update-link", "file": file})
+            message = await answer
+            if message["type"] == "link-refused":
+                raise ControlError(f"{before.link.name}: the guest cannot do that: {message['reason']}")
+            t_ns = max(t_ns, int(message["t_ns"]))
+        return t_ns
 
-    def _guest(self, steered: SteeredLink) -> Guest:
-        """The guest that a link is in."""
-        a, b = (self._guest_of[end.node] for end in steered.link.endpoints)
-        if a != b:
-            raise ControlError(
-                f"{steered.link.name}: it joins two guests, {a} and {b}; only links within one guest can be changed "
-                "while the run goes on; say it in the lab's changes: beforehand"
-            )
-        return next(guest for guest in self._plan.guests if guest.name == a)
+    def _guests_of(self, number: int) -> list[int]:
+        """The guests that a link is in, by their numbers."""
+        names = {self._guest_of[end.node] for end in self._lab.links[number].endpoints}
+        return [number for number, guest in enumerate(self._plan.guests) if guest.name in names]
 
-    def _check_memory(self, number: int, after: SteeredLink, guest: Guest) -> None:
-        states = states_of_links(self._lab)
-        states[number] = [*states[number], *after.course.states]
-        nodes = {node for node, name in self._guest_of.items() if name == guest.name}
-        need = memory_bytes(self._lab, states, nodes, is_alone=len(self._plan.guests) == 1)
-        if need > guest.memory_bytes:
-            raise ControlError(
-                f"{after.link.name}: what could then be under way takes a guest of {units.format_size(need)}, and this "
-                f"one has {units.format_size(guest.memory_bytes)}; say it in the lab's changes: beforehand"
-            )
+    def _check_memory(self, changed: Mapping[int, SteeredLink]) -> None:
+        """Makes sure that guests have room for what can then be under way."""
+        planned = states_of_links(self._lab)
+        states = list(planned)
+        for number, after in changed.items():
+            states[number] = [*planned[number], *after.course.states]
+        is_alone = len(self._plan.guests) == 1
+        for number in sorted({guest for link in changed for guest in self._guests_of(link)}):
+            guest = self._plan.guests[number]
+            nodes = {node for node, name in self._guest_of.items() if name == guest.name}
+            need, given = (memory_bytes(self._lab, each, nodes, is_alone=is_alone) for each in (states, planned))
+            if need > max(guest.memory_bytes, given) + MEMORY_SPARE:
+                raise ControlError(
+                    f"what could then be under way takes a guest of {units.format_size(need)}, and {guest.name} has "
+                    f"{units.format_size(guest.memory_bytes)}; say it in the lab's changes: beforehand"
+                )
 
-    def _find(self, text: str) -> int:
+    def _find(self, text: str) -> tuple[Link, list[int]]:
+        """The link that is meant, or the segment, and its positions, or those of the segment's ports."""
         try:
-            return find_link(text, self._lab.links)
+            number = find_link(text, [*self._lab.links, *self._segments])
         except ValueError as error:
             raise ControlError(str(error)) from error
+        if number < len(self._lab.links):
+            return self._lab.links[number], [number]
+        segment = self._segments[number - len(self._lab.links)]
+        return segment, [place for place, link in enumerate(self._lab.links) if link.endpoints[0] in segment.endpoints]
 
     def _link(self, number: int) -> SteeredLink:
-        planned = self._lab.links[number], self._changes.get(number, [])
-        return self._steered.get(number) or SteeredLink.planned(*planned)
+        if number in self._steered:
+            return self._steered[number]
+        link = self._lab.links[number]
+        return SteeredLink.planned(link, self._changes.get(number, []), self._wires.get(link.name))
 
     def _shown(self, number: int) -> Result:
         steered = self._link(number)
         state = steered.course.at(max(self._clock().virtual_ns, steered.course.states[0].at_ns))
+        ends = zip(steered.link.endpoints, steered.beside_wire(state).egress, steered.wire_delays_ns, strict=True)
         return {
             "link": steered.link.name,
             "up": state.up,
             "ends": [
-                {"node": end.node, "interface": end.interface, "egress": egress.model_dump()}
-                for end, egress in zip(steered.link.endpoints, state.egress, strict=True)
+                {
+                    "node": end.node,
+                    "interface": end.interface,
+                    "egress": egress.model_dump(),
+                    "wire_delay_ns": wire_delay_ns,
+                }
+                for end, egress, wire_delay_ns in ends
             ],
         }

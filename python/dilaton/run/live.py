@@ -60,7 +60,10 @@ class LiveLink:
         self.name = name
 
     def show(self) -> Result:
-        """What it is now: `up`, and for each of its `ends` the `egress`, as in the plan."""
+        """What it is now: `up`, and for each of its `ends` the `egress` and the `wire_delay_ns`, as in the plan.
+
+        Of a segment this is its first port.
+        """
         found: Result = self._client.request("link.show", link=self.name)["links"][0]
         return found
 
@@ -149,9 +152,8 @@ class LiveRun:
         return _clock(self._client.request("clock.tdf", tdf=str(tdf)))
 
     def link(self, name: str) -> LiveLink:
-        """A link by its ends, as `a--b` or `a:eth0--b:eth1`."""
-        shown = self._client.request("link.show", link=name)["links"][0]
-        return LiveLink(self._client, shown["link"])
+        """A link by its ends, as `a--b` or `a:eth0--b:eth1`; a segment by all of its nodes."""
+        return LiveLink(self._client, self._client.request("link.show", link=name)["name"])
 
     @property
     def links(self) -> list[str]:

@@ -53,6 +53,17 @@ def test_delay_and_loss_of_a_segment_happen_once_and_its_rate_on_both_ways() -> 
     assert up[1:] == down[1:] == [queue]
 
 
+def test_a_change_of_a_segment_is_one_of_each_of_its_ports_with_delay_and_loss_once() -> None:
+    change = "changes: [{at: 1s, link: b -- r -- a, rate: 1Mbit, loss: 2%, netem: delay 7ms}]\n"
+    found = plan(SEGMENT + change).changes
+    assert [change.link for change in found] == ["a:eth0--lan0:eth0", "b:eth0--lan0:eth1", "r:eth0--lan0:eth2"]
+    up, down = (end.egress for end in found[0].ends)
+    first = up.qdiscs[0]
+    assert isinstance(first, Netem)
+    assert (first.delay_ns, first.loss) == (7_000_000, RandomLoss(probability=0.02))
+    assert (down.delay_ns, up.rate_bit_per_s, down.rate_bit_per_s) == (0, 10**6, 10**6)
+
+
 def test_a_segment_has_one_prefix_and_no_addresses_on_its_switch() -> None:
     found = addresses(plan(SEGMENT))
     assert found["a:eth0"] == ["172.16.0.1/24"]
@@ -379,7 +390,24 @@ MISTAKES: list[tuple[str, str, str]] = [
     (
         "a direction of a segment",
         "nodes: {a: , b: , c: }\nlinks: [{endpoints: [a, b, c], a_to_b: {loss: 1%}}]\n",
-        "links[0].a_to_b: a segment of 3 nodes has no such direction",
+        "links[0].a_to_b: a segment has no such direction",
+    ),
+    (
+        "a change of a direction of a segment",
+        "nodes: {a: , b: , c: }\nlinks: [{endpoints: [a, b, c]}]\n"
+        "changes: [{at: 1s, link: a -- b -- c, b_to_a: {loss: 1%}}]\n",
+        "changes[0].b_to_a: a segment has no such direction",
+    ),
+    (
+        "a lookahead of a segment",
+        "nodes: {a: , b: , c: }\nlinks: [{endpoints: [a, b, c], delay: 1ms, lookahead: 1ms}]\n",
+        "links[0].lookahead: a segment keeps its nodes in one guest",
+    ),
+    (
+        "a lookahead of more than the delay",
+        "nodes: {a: , b: }\nlinks: [{endpoints: [a, b], delay: 10ms, lookahead: 5ms}]\n"
+        "changes: [{at: 1s, link: a -- b, delay: 2ms}]\n",
+        "links[0].lookahead: 5ms: more than the link's delay is, or becomes; write at most 2ms",
     ),
     (
         "a controller that no link leads to",

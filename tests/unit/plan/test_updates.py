@@ -9,8 +9,9 @@ import pytest
 
 from dilaton.lab import Lab, LabError, loads
 from dilaton.lab.links import Change
-from dilaton.lab.steering import read_change
+from dilaton.lab.steering import check_changed, read_change
 from dilaton.plan.changes import changes_of_links
+from dilaton.plan.compile import compile
 from dilaton.plan.model import LinkChange, LinkUpdate
 from dilaton.plan.queues import Netem, Qdisc, RandomLoss
 from dilaton.plan.updates import SteeredLink, link_update
@@ -26,8 +27,17 @@ def steered(*changes: dict[str, Any], **fields: Any) -> SteeredLink:
     return SteeredLink.planned(lab.links[0], changes_of_links(lab).get(0, ()))
 
 
+def between_guests(*changes: dict[str, Any], **fields: Any) -> SteeredLink:
+    """A link between two guests, as it was planned."""
+    data = {"name": "x", "guests": "per-node", "nodes": {"a": {}, "b": {}}, "changes": changes}
+    lab = Lab.model_validate(data | {"links": [{"endpoints": "a -- b", **fields}]})
+    return SteeredLink.planned(lab.links[0], changes_of_links(lab).get(0, ()), compile(lab).wires[0])
+
+
 def change(before: SteeredLink, *settings: tuple[str, str], at_ns: int = NOW) -> Change:
-    return read_change(before.link, before.changes, settings, at_ns, ".")
+    found = read_change(before.link, settings, at_ns, ".")
+    check_changed(before.link, (*before.changes, found))
+    return found
 
 
 def told(before: SteeredLink, *settings: tuple[str, str], at_ns: int = NOW, now_ns: int = NOW) -> list[LinkChange]:
@@ -69,6 +79,34 @@ def test_a_change_for_later_changes_nothing_now() -> None:
 
 def test_a_change_to_what_is_already_so_is_none() -> None:
     assert told(steered(delay="10ms"), ("delay", "10ms")) == []
+
+
+def test_between_guests_the_wire_keeps_its_delay_and_the_sender_does_the_rest() -> None:
+    before = between_guests(rate="10Mbit", delay="10ms")
+    (now,) = told(before, ("delay", "25ms"), ("loss", "1%"))
+    assert [end.node for end in now.ends] == ["a", "b"]
+    assert (netems(now)[0].delay_ns, netems(now)[0].loss) == (15_000_000, RandomLoss(probability=0.01))
+    assert list(before.changed(change(before, ("delay", "25ms"), ("rate", "90Mbit")), NOW).beyond_wire()) == []
+
+
+def test_between_guests_a_delay_may_become_as_short_as_the_lab_says() -> None:
+    shorter = change(steered(delay="10ms"), ("delay", "2ms"))
+    said = list(between_guests(delay="10ms").changed(shorter, NOW).beyond_wire())
+    assert said[0] == (
+        "a packet from a could take 2ms, and the guests a and b agreed at the start that none takes less than 10ms; "
+        "write lookahead: 2ms on it in the lab"
+    )
+    assert len(said) == 2, "both directions"
+    planned = {"at": "8s", "link": "a -- b", "delay": "2ms"}
+    for before in (between_guests(delay="10ms", lookahead="2ms"), between_guests(planned, delay="10ms")):
+        assert list(before.changed(shorter, NOW).beyond_wire()) == []
+        assert netems(told(before, ("delay", "3ms"))[0])[0].delay_ns == 1_000_000
+
+
+def test_between_guests_no_more_may_be_under_way_than_there_is_room_for() -> None:
+    before = between_guests(rate="10Mbit", delay="10ms")
+    (said, _) = before.changed(change(before, ("rate", "10Gbit")), NOW).beyond_wire()
+    assert said.startswith("more could be under way than the 4")
 
 
 def test_one_direction_alone_can_be_changed() -> None:
