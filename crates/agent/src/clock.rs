@@ -43,8 +43,29 @@ pub fn hurry_disks() {
     ask(HURRY);
 }
 
+/// The program that this process is about to execute is of a node with a CPU of its own, whose speed is
+/// `host` / `guest` cores of the host.
+pub fn join_node(number: u64, host: u64, guest: u64) {
+    const JOIN: u64 = 3;
+    ask_about(JOIN, number, host, guest);
+}
+
 fn ask(what: u64) {
+    ask_about(what, 0, 0, 0);
+}
+
+fn ask_about(what: u64, first: u64, second: u64, third: u64) {
     let magic = u64::from_le_bytes(*b"DILATON\0");
     // SAFETY: the clock carries the instruction out (crates/clock/src/counter.rs), and changes no register.
-    unsafe { asm!("hlt", in("rax") magic, in("rdi") what, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!(
+            "hlt",
+            in("rax") magic,
+            in("rdi") what,
+            in("rsi") first,
+            in("rdx") second,
+            in("r10") third,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
 }

@@ -36,6 +36,8 @@ pub struct Interior {
     pub files: Vec<OwnFile>,
     /// What it sees of the machine as it is.
     pub binds: Vec<Bind>,
+    /// Its CPU, where that is a share of the guest's.
+    pub cpu: Option<Cpu>,
     /// Values to write below /proc/sys.
     pub sysctls: BTreeMap<String, String>,
     /// What its programs may take.
@@ -57,6 +59,18 @@ impl Interior {
 pub struct Named {
     /// The name.
     pub name: String,
+}
+
+/// The CPU of a node that is a share of its guest's.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cpu {
+    /// Among those of its guest, from 1.
+    pub number: u64,
+    /// Speed in cores of the host, over the denominator.
+    pub numerator: u64,
+    /// See there.
+    pub denominator: u64,
 }
 
 /// A block device of a node.
@@ -115,7 +129,7 @@ mod tests {
     fn sysctls_of_an_interface_wait_for_it() {
         let node: Interior = serde_json::from_value(serde_json::json!({
             "name": "a", "guest": "guest0", "interfaces": [{"name": "eth0", "mtu": 1500}], "routes": [],
-            "files": [], "binds": [], "sysctls": {}, "memory_bytes": null, "disk": null
+            "files": [], "binds": [], "cpu": null, "sysctls": {}, "memory_bytes": null, "disk": null
         }))
         .unwrap();
         assert!(node.is_of_interface("net/ipv6/conf/eth0/disable_ipv6"));

@@ -139,7 +139,9 @@ impl<'a> Init<'a> {
         stdout: &OwnedFd,
         stderr: &OwnedFd,
     ) -> Result<()> {
-        let started = program.map_err(StartFailure::from).and_then(|program| spawn(&program, stdin, stdout, stderr));
+        let started = program
+            .map_err(StartFailure::from)
+            .and_then(|program| spawn(&program, self.node.cpu, stdin, stdout, stderr));
         let reply = match started {
             Ok(pid) => {
                 self.admit(pid)?;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::queues::Egress;
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -94,6 +94,8 @@ pub struct Node {
     _binds: IgnoredAny,
     /// Its static routes.
     pub routes: Vec<Route>,
+    #[serde(rename = "cpu")]
+    _cpu: IgnoredAny,
     #[serde(rename = "sysctls")]
     _sysctls: IgnoredAny,
     #[serde(rename = "memory_bytes")]

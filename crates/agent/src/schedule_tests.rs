@@ -277,7 +277,8 @@ fn schedule_of_two(processes: &[Value]) -> Schedule {
     let guest = |name| json!({"name": name, "memory_bytes": 1, "tdf": {}, "modules": [], "sysctls": {}});
     let node = |name, guest| {
         json!({"name": name, "guest": guest, "image": {"kind": "host"}, "interfaces": [], "bridge": null,
-               "loopback": [], "files": [], "binds": [], "routes": [], "sysctls": {}, "memory_bytes": null, "disk": null})
+               "loopback": [], "files": [], "binds": [], "routes": [], "cpu": null, "sysctls": {},
+               "memory_bytes": null, "disk": null})
     };
     let end = |guest| json!({"guest": guest, "device": "vec0"});
     let wire = json!({

@@ -13,7 +13,9 @@ use nix::sys::signal::{signal, SigHandler, SigSet, SigmaskHow, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{dup2, execve, fork, pipe2, setgid, setgroups, setsid, setuid, ForkResult, Gid, Pid, Uid};
 
+use crate::clock;
 use crate::error::{Cause, Doing, Error, Result};
+use crate::interior::Cpu;
 use crate::passwd::{self, User};
 use crate::plan::Process;
 use crate::priority::{self, Priority};
@@ -114,13 +116,14 @@ impl From<Error> for StartFailure {
     }
 }
 
-/// Executes `program` with these standard streams and returns its number once it is loaded. It still has the
+/// Executes `program` on this CPU, with these standard streams, and returns its number once it is loaded. It still has the
 /// priority [`Priority::Starting`], so it does nothing before the caller waits for something.
 ///
 /// # Errors
 /// The program cannot be executed.
 pub fn spawn(
     program: &Program,
+    cpu: Option<Cpu>,
     stdin: &Stdin<'_>,
     stdout: &OwnedFd,
     stderr: &OwnedFd,
@@ -131,7 +134,7 @@ pub fn spawn(
     // SAFETY: this program has one thread, so the child may do whatever the parent may.
     match unsafe { fork() }.doing(|| "fork".to_owned())? {
         ForkResult::Child => {
-            let Err(failure) = execute(program, &user, stdin, stdout.as_raw_fd(), stderr.as_raw_fd());
+            let Err(failure) = execute(program, cpu, &user, stdin, stdout.as_raw_fd(), stderr.as_raw_fd());
             // If even this fails there is nobody to tell; the exit status then says that something went wrong.
             let _ = File::from(report).write_all(failure.reason.as_bytes());
             // SAFETY: ends the process at once, which is always allowed.
@@ -157,12 +160,16 @@ pub fn spawn(
 /// Becomes the program; returns only if that is impossible.
 fn execute(
     program: &Program,
+    cpu: Option<Cpu>,
     user: &User,
     stdin: &Stdin<'_>,
     stdout: RawFd,
     stderr: RawFd,
 ) -> std::result::Result<std::convert::Infallible, StartFailure> {
     prepare(program, user, stdin, stdout, stderr)?;
+    if let Some(cpu) = cpu {
+        clock::join_node(cpu.number, cpu.numerator, cpu.denominator);
+    }
     search_and_exec(program)
 }
 

@@ -9,7 +9,8 @@
 //! HLT faults in the same way in any program. With the page's magic number in RAX it is a request, RDI says which: 1, the
 //! agent waits for the host, so virtual time has to stand still until 0, it no longer does. The host's answers thus cost
 //! no virtual time, and the clock of a run that is over stops by itself. 2, the guest is about to power off: its disks take
-//! no time any more.
+//! no time any more. 3, the program that this process is about to execute is of a node with a CPU of its own: its number
+//! in RSI, its speed in RDX over R10.
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::MaybeUninit;
@@ -17,12 +18,13 @@ use core::ptr::null_mut;
 
 use crate::page::MAGIC;
 use crate::tracee::ptrace;
-use crate::{cpuid, disks, drive, keeper, sys};
+use crate::{cpuid, disks, drive, keeper, shares, sys};
 
 const PR_SET_TSC: c_int = 26;
 const PR_TSC_SIGSEGV: c_uint = 2;
 const SI_KERNEL: c_int = 0x80;
 const HURRY_DISKS: u64 = 2;
+const JOIN_NODE: u64 = 3;
 
 /// In a new stub: the counter is out of its reach, and of all that it forks.
 pub fn disable() {
@@ -55,6 +57,7 @@ pub fn emulate(pid: c_int) -> bool {
             let Some(page) = keeper::page().filter(|_| registers.rax == MAGIC) else { return false };
             match registers.rdi {
                 HURRY_DISKS => disks::hurry(page),
+                JOIN_NODE => shares::join(pid, registers.rsi, (registers.rdx, registers.r10)),
                 waits => keeper::wait_for_host(page, waits != 0),
             }
         }

@@ -23,7 +23,7 @@ use virtual_time::{Alarm, VirtualInstant};
 
 use crate::direct::{call_handler, fill_stack_below, free_signal_stack};
 use crate::page::{count, ClockPage};
-use crate::{bound, drive, input, keeper, rest, spin, sys};
+use crate::{bound, drive, input, keeper, rest, shares, spin, sys};
 
 /// Alarms served one after the other before the interrupted code goes on. Packets are handled inside the handler, and when
 /// it is done the next timer is often due.
@@ -135,7 +135,7 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         let kernel_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
         fill_stack_below(0);
         input::expect_host();
-        kernel_handler(signal, info, context);
+        shares::interrupt(page, || kernel_handler(signal, info, context));
     });
 }
 
@@ -159,9 +159,9 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         keeper::idle(page);
     } else {
         keeper::heed_host(page);
-        keeper::look(page);
-        if in_user && !bound::tell(page) {
-            // Its stub stops, and the kernel waits before it lets it run on.
+        let now = keeper::look(page);
+        if in_user && (!bound::tell(page) || shares::has_ended_slice(now)) {
+            // Its stub stops, and the kernel, or its program, waits before it lets it run on.
             sys::stop(IN_USER.load(Relaxed));
         }
     }
@@ -174,11 +174,11 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
                 fill_stack_below(0);
                 // SAFETY: as above.
                 let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
-                input_handler(libc::SIGIO, info, context);
+                shares::interrupt(page, || input_handler(libc::SIGIO, info, context));
             };
             if is_due(page, keeper::look(page)) {
                 fill_stack_below(u64::from(in_user) * USER_WORD);
-                alarm_handler(signal, info, context);
+                shares::interrupt(page, || alarm_handler(signal, info, context));
             } else if !has_arrived(page, tell_arrival) {
                 break;
             }
@@ -242,7 +242,7 @@ pub fn deliver_if_due(page: &ClockPage) -> bool {
         let mut now = keeper::latest(page);
         while served < SERVED_AT_ONCE_MAX {
             // SAFETY: the stack is free, and stays ours in the critical section; handlers take what a signal's would.
-            let call = |signal, kernel| unsafe { call_handler(top, signal, kernel) };
+            let call = |signal, kernel| shares::interrupt(page, || unsafe { call_handler(top, signal, kernel) });
             if is_due(page, now) {
                 call(libc::SIGALRM, &ALARM_HANDLER);
             } else if !has_arrived(page, || call(libc::SIGIO, &INPUT_HANDLER)) {
@@ -261,6 +261,7 @@ pub fn before_user(page: &ClockPage, pid: c_int) {
     keeper::look(page);
     deliver_if_due(page);
     drive::stub_runs(pid);
+    shares::resume(page, pid);
     IN_USER.store(pid, Relaxed);
     keeper::arm_for_user(page);
 }
@@ -271,6 +272,7 @@ pub fn after_user(page: &ClockPage) {
         IN_USER.store(0, Relaxed);
         drive::step_entry();
         drive::stub_stopped();
+        shares::stopped(page);
         if keeper::is_event() {
             // No step may go unnoticed beyond the bound: what the kernel did there would depend on where the bound is.
             bound::tell_and_wait(page);

@@ -15,7 +15,7 @@ use core::sync::atomic::{
     compiler_fence, AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
 };
 
-use virtual_time::{Alarm, Clock, Drive, GuestTimer, Now, Sleep, VirtualDuration, VirtualInstant};
+use virtual_time::{Alarm, Clock, Drive, DriveInstant, GuestTimer, Now, Sleep, VirtualDuration, VirtualInstant};
 
 use crate::bound;
 use crate::delivery;
@@ -25,6 +25,7 @@ use crate::entropy;
 use crate::input;
 use crate::page::{count, ClockPage};
 use crate::rest;
+use crate::shares;
 use crate::spin;
 use crate::sys;
 
@@ -143,6 +144,11 @@ fn virtual_now(clock: &Clock) -> VirtualInstant {
     clock.virtual_at(drive::now(clock.drive()))
 }
 
+/// The virtual instant when the guest has worked for another `ns` of host time.
+pub fn after_work(ns: u64) -> VirtualInstant {
+    read(|clock| clock.virtual_at(DriveInstant::from_ns(drive::now(clock.drive()).as_ns() + ns)))
+}
+
 /// Whether only what the guest itself does may have an effect on it: on the event drive. Whatever comes from the host then
 /// waits until the kernel idles.
 pub fn is_event() -> bool {
@@ -247,6 +253,7 @@ pub fn set_bound(page: &ClockPage, bound: VirtualInstant) {
 
 /// The clock has stood while the drive went on by `ns`: at its bound, or while data were moved for a disk.
 pub fn waited(page: &ClockPage, ns: u64) {
+    shares::waited(ns);
     change(page, |clock| clock.waited(ns));
 }
 
@@ -325,7 +332,7 @@ pub fn arm(page: &ClockPage, slack_ns: u64) {
         return;
     }
     let (clock, now) = present();
-    let also = VirtualInstant::from_ns(bound::tell_at_ns().min(input::next_ns()));
+    let also = VirtualInstant::from_ns(bound::tell_at_ns().min(input::next_ns()).min(shares::slice_end_ns()));
     if let Some(instant) = with_timer(|timer| timer.arm(now, &clock, also, slack_ns)) {
         count(&page.host_timers_armed);
         sys::arm_timer(HOST_TIMER.load(Relaxed), instant);

@@ -50,6 +50,7 @@ mod keeper;
 mod lacks;
 mod page;
 mod rest;
+mod shares;
 mod spin;
 mod sys;
 mod tap;

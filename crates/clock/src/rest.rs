@@ -20,7 +20,7 @@ use virtual_time::Sleep;
 
 use crate::delivery::{deliver_if_due, raise_kept};
 use crate::page::{add, count, ClockPage};
-use crate::{bound, drive, keeper, sys};
+use crate::{bound, drive, keeper, shares, sys};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
@@ -148,6 +148,7 @@ pub fn idle(page: &ClockPage) {
         return;
     }
     drive::idles();
+    shares::idle(page);
     let begin = keeper::look(page);
     SERVED_AT_REST.store(false, Relaxed);
     RESTS.store(true, Relaxed);

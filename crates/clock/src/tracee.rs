@@ -23,6 +23,7 @@ use crate::io_thread::Entry;
 use crate::keeper;
 use crate::lacks;
 use crate::page::count;
+use crate::shares;
 use crate::sys;
 
 const NT_X86_XSTATE: usize = 0x202;
@@ -30,6 +31,9 @@ const PTRACE_OLDSETOPTIONS: c_uint = 21;
 /// From linux/ptrace.h (x86); not in every version of the libc crate.
 const PTRACE_SYSEMU: c_uint = 31;
 const PTRACE_SYSEMU_SINGLESTEP: c_uint = 32;
+
+/// How a stub stops at a system call of its user code, which the kernel tells from a trap (PTRACE_O_TRACESYSGOOD).
+const SYSTEM_CALL_STOP: c_int = libc::SIGTRAP | 0x80;
 
 /// Room for the largest extended state; AMX needs 11,008 bytes.
 const STATE_BYTES_MAX: usize = 16 * 1024;
@@ -90,7 +94,11 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
     match request {
         libc::PTRACE_GETREGSET if address as usize == NT_X86_XSTATE => {
             // SAFETY: the kernel's iovec.
-            return unsafe { read_state(real, pid, data.cast()) };
+            let result = unsafe { read_state(real, pid, data.cast()) };
+            if let Some(page) = keeper::page() {
+                shares::registers_read(page, pid);
+            }
+            return result;
         }
         libc::PTRACE_SETREGSET if address as usize == NT_X86_XSTATE => {
             // SAFETY: the kernel's iovec.
@@ -98,7 +106,9 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         }
         PTRACE_OLDSETOPTIONS | libc::PTRACE_SETOPTIONS => {
             data = (data as usize | libc::PTRACE_O_EXITKILL as usize) as *mut c_void;
+            shares::born(pid);
         }
+        libc::PTRACE_SETREGS => shares::registers_set(pid),
         libc::PTRACE_CONT
         | libc::PTRACE_SYSCALL
         | libc::PTRACE_SINGLESTEP
@@ -220,6 +230,13 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
             {
                 continue;
             }
+            if found > 0 && libc::WIFSTOPPED(stopped) && LAST_RESUME.load(Relaxed) == PTRACE_SYSEMU {
+                match libc::WSTOPSIG(stopped) {
+                    SYSTEM_CALL_STOP => shares::entered(found, false),
+                    libc::SIGALRM => shares::entered(found, true),
+                    _ => {}
+                }
+            }
             if !status.is_null() {
                 *status = stopped;
             }
@@ -270,6 +287,7 @@ pub unsafe extern "C" fn clone(
         }
         if !shares_memory {
             cpuid::disable();
+            shares::none_copied();
         }
         let birth = &BIRTHS[NEXT_BIRTH.fetch_add(1, Relaxed) % BIRTHS.len()];
         birth.entry.store(entry as usize, Relaxed);

@@ -1,5 +1,5 @@
 //! Virtual time as numbers: instants, the time dilation factor, the mapping between host and virtual time, the guest's
-//! clock, its one timer, and how far it may run ahead of others.
+//! clock, its one timer, how far it may run ahead of others, and the CPUs of its nodes.
 //!
 //! Nothing in here reads a clock, allocates, blocks or depends on `std`; every function takes the instants that it needs.
 //! The clock library feeds it from the host, the tests feed it numbers.
@@ -13,6 +13,7 @@ extern crate std;
 mod clock;
 mod horizon;
 mod instant;
+mod node_cpu;
 mod tdf;
 mod timeline;
 mod timer;
@@ -20,6 +21,7 @@ mod timer;
 pub use clock::{Clock, Drive, Orders, Sleep};
 pub use horizon::horizon;
 pub use instant::{DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
+pub use node_cpu::NodeCpu;
 pub use tdf::{Tdf, TdfError};
 pub use timeline::{Pace, Timeline};
 pub use timer::{Alarm, GuestTimer, Now};

@@ -183,6 +183,10 @@ class ClockPage:
             pass  # the guest is gone, and whoever waits for its answer sees that
         return sequence + 2
 
+    def let_nodes_sleep(self, function: int) -> None:
+        """Says where the kernel's function is by which nodes sleep that share its CPU; before the guest starts."""
+        self._write("kernel_sleep", function)
+
     def applied(self, sequence: int) -> bool:
         """Whether the clock has taken over that command, or a later one."""
         return self.read("applied_sequence") >= sequence

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO
 
-from dilaton.host import cores, jail, orphans
+from dilaton.host import cores, exports, files, jail, orphans
 from dilaton.host.attachment import Attachment
 from dilaton.host.channel import PROTOCOL, Channel, Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
@@ -73,6 +73,8 @@ class Guest:
         number: int = 0,
         attachment: Attachment | None = None,
         disks: Disks | None = None,
+        *,
+        has_shares: bool = False,
     ) -> Guest:
         """Starts the kernel `name`, its clock at boot pace, and waits for its agent.
 
@@ -88,6 +90,7 @@ class Guest:
             number: of the guest in its run.
             attachment: its ends of wires to other guests.
             disks: its disks.
+            has_shares: whether nodes in it have CPUs that are shares of its own.
 
         Raises:
             HostLacksError: when this machine lacks a part.
@@ -101,6 +104,8 @@ class Guest:
         core = core or cores.take()[0]
         log = placement.open_log(name)
         try:
+            if has_shares:
+                page.let_nodes_sleep(exports.address(files.program("linux.uml", "user-mode-linux"), exports.SLEEP))
             page.command(boot)
             lines = (channel.guest_fd, streams_fd)
             kernel = Kernel(

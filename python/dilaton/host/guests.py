@@ -88,7 +88,15 @@ class Guests:
                 attachment = attach(planned, wire, number)
                 disks = images.enter_context(opened(planned, number, placement.run_dir))
                 guest = await Guest.start(
-                    wanted.name, wanted.memory_bytes, placement, own_seed, taken[number], number, attachment, disks
+                    wanted.name,
+                    wanted.memory_bytes,
+                    placement,
+                    own_seed,
+                    taken[number],
+                    number,
+                    attachment,
+                    disks,
+                    has_shares=any(node.cpu and node.guest == wanted.name for node in planned.nodes),
                 )
                 started[number] = guest
                 await guest.build(progress)

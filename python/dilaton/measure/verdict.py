@@ -16,6 +16,8 @@ and the plan says which error matters:
   trip, as its probes wait for two of them (RFC 8985, section 7.2), nor programs from less than a tick of the kernel.
 - **Capacity.** A guest has one CPU. What waits for it waits, as in every queue, in the mean rho / (1 - rho) times as
   long as its service takes: at a busy fraction of 0.9 nine times. Beyond, the CPU is the bottleneck, not the network.
+- **Shares.** A node whose CPU is a share of its guest's may wake late and catch up; what it cannot catch up with is
+  lost: its CPU was slower than the lab says by the lost part of its time.
 - **Repetition.** On the event drive a program that spins is preempted where the host happens to be: the same seed may
   give another run.
 - **Offload.** With segmentation offload the kernel takes up to 64 KiB of a flow for one packet: a queue counts, a loss
@@ -54,6 +56,9 @@ STALL_NS_MIN = 10_000_000
 OFFLOAD_BYTES_MAX = 65536
 """What the kernel takes for one packet with segmentation offload."""
 
+SHARE_LOST_MAX, SHARE_LOST_INVALID = 0.01, 0.1
+"""Of the time that nodes' CPUs should have had."""
+
 BUSY_MAX = 0.9
 BUSY_WANTED = 0.5
 """What the advice aims at."""
@@ -75,6 +80,7 @@ class Observation:
         spinning: Programs that spun on the event drive, with their nodes.
         is_adaptive: Whether the TDF followed the load.
         disk_errors: Requests to disks that this machine could not do.
+        share_lost: The part of their CPU time that nodes with a share of the guest's did not get, 0..1.
     """
 
     drive: str
@@ -88,6 +94,7 @@ class Observation:
     spinning: tuple[str, ...] = ()
     is_adaptive: bool = False
     disk_errors: int = 0
+    share_lost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
         _serialisation(network, seen),
         _stall(network, seen),
         _busy(seen),
+        _shares(seen),
         _offload(network),
         *(_dropped(name, count) for name, count in seen.packets_dropped if count),
         *(_ended(name, why) for name, why in seen.captures_ended),
@@ -228,6 +236,15 @@ def _busy(seen: Observation) -> Reason | None:
     factor = seen.busy / BUSY_WANTED
     advice = f"{_raised(seen, factor)}, or do less in the lab"
     return Reason("suspect", what, seen.busy, BUSY_MAX, "ratio", advice)
+
+
+def _shares(seen: Observation) -> Reason | None:
+    if seen.share_lost <= SHARE_LOST_MAX:
+        return None
+    level: Level = "invalid" if seen.share_lost > SHARE_LOST_INVALID else "suspect"
+    what = f"nodes with a cpu did not get {_percent(seen.share_lost)} of it, as other work of the guest was in the way"
+    advice = f"{_raised(seen, 2)}, or write guests: per-node"
+    return Reason(level, what, seen.share_lost, SHARE_LOST_MAX, "ratio", advice)
 
 
 def _dropped(name: str, count: int) -> Reason:

@@ -37,6 +37,7 @@ def plan_alone(time: Time, seed: int, memory_bytes: int, binds: Sequence[Bind]) 
         files=[],
         binds=list(binds),
         routes=[],
+        cpu=None,
         sysctls={},
         memory_bytes=None,
         disk=None,

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from dilaton.lab import model as lab_model
 from dilaton.lab.model import Lab
 from dilaton.plan.changes import State
-from dilaton.plan.errors import lab_error
+from dilaton.plan.cpus import guest_tdf
 from dilaton.plan.links import ETHERNET_HEADER_BYTES, held_bytes
 from dilaton.plan.model import Guest, Tdf
 from dilaton.plan.network import Network
@@ -81,34 +81,10 @@ def _guest(network: Network, name: str, tdf: Tdf) -> Guest:
     return Guest(
         name=name,
         memory_bytes=memory,
-        tdf=_tdf(lab, nodes, name) or tdf,
+        tdf=guest_tdf(lab, nodes, name) or tdf,
         modules=[*MODULES, *found, *network.modules(name), *_congestion_controls(lab, nodes)],
         sysctls=_sysctls(memory),
     )
-
-
-def _tdf(lab: Lab, nodes: Collection[str], name: str) -> Tdf | None:
-    """The TDF of its own that a guest with these nodes has, if it has one."""
-    written = lab.guests[name].tdf if name in lab.guests else None
-    fast = [node for node in nodes if lab.nodes[node].cpu is not None]
-    if written is None and not fast:
-        return None
-    field = f"nodes.{fast[0]}.cpu" if fast else f"guests.{name}.tdf"
-    if lab.time.drive != "work":
-        why = {"wall": "clocks of different TDFs would run apart", "event": "CPUs take no time"}[lab.time.drive]
-        raise lab_error(field, f"on the {lab.time.drive} drive {why}; use the work drive, or leave it out")
-    if fast and written is not None:
-        raise lab_error(field, f"guest {name} has a tdf, which is the speed of its CPU; write one of the two")
-    if fast and len(nodes) > 1:
-        others = ", ".join(node for node in nodes if node != fast[0])
-        raise lab_error(
-            field,
-            f"a CPU of its own needs a guest of its own, and {fast[0]} shares one with {others}; "
-            "write guests: per-node, or a guest: for it alone",
-        )
-    found = written or lab.nodes[fast[0]].cpu
-    assert found is not None, "one of the two is written"
-    return Tdf.of(found)
 
 
 def link_modules(found: Iterable[Egress]) -> list[str]:

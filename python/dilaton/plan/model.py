@@ -15,7 +15,7 @@ from pydantic import Field, RootModel
 
 from dilaton.plan.queues import Egress, Nanoseconds, Part
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 
 
 class Tdf(Part):
@@ -163,6 +163,21 @@ class Disk(Part):
     """Where its file system is in the node, `/` being all that the node writes; None: it has none."""
 
 
+class Cpu(Part):
+    """The CPU of a node that is a share of its guest's."""
+
+    number: int = Field(ge=1)
+    """Among those of its guest."""
+    numerator: int = Field(gt=0)
+    denominator: int = Field(gt=0)
+    """Speed in cores of the host, as the exact ratio numerator / denominator."""
+
+    @classmethod
+    def of(cls, number: int, speed: Fraction) -> Cpu:
+        """The CPU of that number and speed."""
+        return cls(number=number, numerator=speed.numerator, denominator=speed.denominator)
+
+
 class Node(Part):
     """An emulated machine."""
 
@@ -176,6 +191,8 @@ class Node(Part):
     files: list[OwnFile]
     binds: list[Bind]
     routes: list[Route]
+    cpu: Cpu | None
+    """None: all that its guest has."""
     sysctls: dict[str, str]
     """Written below /proc/sys in the node, keys with slashes, e.g. `net/ipv4/ip_forward`."""
     memory_bytes: int | None
@@ -372,7 +389,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[5] = FORMAT
+    format: Literal[6] = FORMAT
     lab: str
     seed: int
     time: Time

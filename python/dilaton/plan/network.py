@@ -9,6 +9,7 @@ from dilaton.lab.segments import Port, segments
 from dilaton.plan import addresses, kinds
 from dilaton.plan.addresses import NamedAddress, ip, plan_addresses
 from dilaton.plan.changes import State, states_of_links
+from dilaton.plan.cpus import shares
 from dilaton.plan.disks import disks
 from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbour, Node, Process, Wire
 from dilaton.plan.paths import Paths
@@ -49,6 +50,7 @@ class Network:
         self.placement = place(lab, lookaheads_ns, cores)
         self.states, self.delays_ns = self._take_apart()
         """What the ends of each link do in the course of time, and the delays of those that are wires."""
+        self._cpus = shares(lab, self.placement.of_node)
         self._disks = disks(lab, self.placement.of_node)
         self._numbers = {name: number for number, name in enumerate(lab.nodes)}
         self._ports: dict[str, list[Port]] = {name: [] for name in lab.nodes}
@@ -143,6 +145,7 @@ class Network:
             files=parts.files,
             binds=[],
             routes=self._routes.of(name),
+            cpu=self._cpus.get(name),
             sysctls=sysctls | parts.sysctls | written.sysctls,
             memory_bytes=written.memory_bytes,
             disk=self._disks.get(name),

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.guests import Guests
 from dilaton.measure.lateness import summarise
-from dilaton.run.model import Adaptation, ClockChange, Fidelity, GuestFidelity, LatenessRecord
+from dilaton.run.model import Adaptation, ClockChange, Fidelity, GuestFidelity, LatenessRecord, SharesRecord
+
+SHARES_COUNTERS = ("nodes_work_ns", "other_work_ns", "nodes_busy_ns", "nodes_lost_ns")
+"""Of a clock page."""
 
 
 def together(
@@ -25,6 +28,7 @@ def together(
         busy=max((guest.busy for guest in guests if guest.busy is not None), default=None),
         disk_requests=sum(guest.disk_requests for guest in guests),
         disk_errors=sum(guest.disk_errors for guest in guests),
+        shares=_together([guest.shares for guest in guests if guest.shares is not None]),
         tdf_trace=list(tdf_trace),
         adaptation=adaptation,
     )
@@ -69,7 +73,21 @@ def _fidelity(page: ClockPage, before: _Counters) -> GuestFidelity:
         busy=min(1.0, max(0.0, 1 - idle_ns / passed_ns)) if passed_ns else None,
         disk_requests=page.read("disk_requests"),
         disk_errors=page.read("disk_errors"),
+        shares=_shares(page),
     )
+
+
+def _shares(page: ClockPage) -> SharesRecord | None:
+    if not page.read("kernel_sleep"):
+        return None
+    work_s, other_s, busy_s, lost_s = (page.read(name) / 1e9 for name in SHARES_COUNTERS)
+    return SharesRecord(charged_s=work_s, uncharged_s=other_s, busy_s=busy_s, lost_s=lost_s)
+
+
+def _together(shares: Sequence[SharesRecord]) -> SharesRecord | None:
+    if not shares:
+        return None
+    return SharesRecord(**{name: sum(getattr(each, name) for each in shares) for name in SharesRecord.model_fields})
 
 
 def _lateness(counts: Sequence[int], max_ns: int) -> LatenessRecord:

@@ -140,6 +140,24 @@ class Adaptation(Part):
     """More than the TDF could rise to, as far as could be told; None when it was enough."""
 
 
+class SharesRecord(Part):
+    """What CPUs that are shares of their guests' have done, since the first program of a node with one."""
+
+    charged_s: float
+    """Host seconds of work that guests did for nodes with a CPU of their own."""
+    uncharged_s: float
+    """All other work of theirs: interrupts, with the packets that they handle, the agent, other nodes, sleeps."""
+    busy_s: float
+    """Virtual seconds in which the nodes' CPUs were busy, summed."""
+    lost_s: float
+    """Virtual seconds that nodes should have had of the guests' CPUs and did not, summed."""
+
+    @property
+    def lost_share(self) -> float:
+        """The part of what the nodes should have had that they did not have, 0..1."""
+        return self.lost_s / (self.busy_s + self.lost_s) if self.lost_s else 0.0
+
+
 class GuestFidelity(Part):
     """How well a guest kept virtual time."""
 
@@ -156,6 +174,8 @@ class GuestFidelity(Part):
     """To its disks since it was started."""
     disk_errors: int = 0
     """Those that this machine could not do."""
+    shares: SharesRecord | None = None
+    """None where no node has a CPU that is a share of its guest's."""
 
 
 class Fidelity(GuestFidelity):

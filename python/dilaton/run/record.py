@@ -175,6 +175,7 @@ def judge_fidelity(
             disk_errors=fidelity.disk_errors,
             lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
             busy=fidelity.busy,
+            share_lost=fidelity.shares.lost_share if fidelity.shares else 0.0,
             is_adaptive=is_adaptive,
         )
         where = f"guest {guest.name}: " if len(guests) > 1 else ""

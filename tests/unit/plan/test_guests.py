@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -147,35 +146,10 @@ def test_names_of_guests_that_exclude_each_other_are_refused() -> None:
     assert "per-node: a guest is already named b" in refused(guests="per-node", nodes=nodes)
 
 
-def test_the_speed_of_a_nodes_cpu_is_the_tdf_of_its_guest() -> None:
-    nodes = {"a": {"cpu": 2}, "b": {}}
-    found = plan(guests="per-node", nodes=nodes, links=[DELAYED], time={"tdf": 10})
-    tdfs = {guest.name: Fraction(guest.tdf.numerator, guest.tdf.denominator) for guest in found.guests}
-    assert tdfs == {"a": 2, "b": 10}
-
-
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
-        ({}, "nodes.a.cpu: a CPU of its own needs a guest of its own, and a shares one with b"),
-        ({"guests": "per-node", "time": {"drive": "wall"}}, "on the wall drive clocks of different TDFs"),
-    ],
-)
-def test_a_cpu_that_no_guest_can_give_is_refused(fields: dict[str, Any], why: str) -> None:
-    assert why in refused(nodes={"a": {"cpu": 2}, "b": {}}, **fields)
-
-
-def test_a_cpu_of_a_node_alone_is_refused_where_cpus_take_no_time() -> None:
-    assert "on the event drive CPUs take no time" in refused(nodes={"a": {"cpu": 2}}, time={"drive": "event"})
-
-
 def test_named_guests_have_their_own_tdf_and_memory() -> None:
     nodes = {"a": {"guest": "x"}, "b": {}}
     found = plan(nodes=nodes, guests={"x": {"tdf": 5, "memory": "512MiB"}})
     assert (found.guests[0].tdf.numerator, found.guests[0].memory_bytes) == (5, 512 * MIB)
-    assert "has a tdf, which is the speed of its CPU" in refused(
-        nodes={"a": {"guest": "x", "cpu": 3}, "b": {}}, guests={"x": {"tdf": 5}}
-    )
 
 
 def test_agents_hear_of_each_other_by_a_star_around_the_first_guest() -> None:
