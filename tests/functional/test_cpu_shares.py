@@ -3,28 +3,64 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import Outcome, RunLab
+from dilaton.run.control import Client
+from tests.conftest import Outcome, RunLab, held_run
 
-COUNT = json.dumps("python3 -I -S -c 'for _ in range(1000000): pass'")
+COUNT = "for _ in range(1000000): pass"
+ENTER = "import os\nfor _ in range(10000): os.getppid()"
 
 
-def life_s(outcome: Outcome, process: str) -> float:
-    """For how long a process ran, virtual seconds."""
-    return outcome.instant_s("exited", process) - outcome.instant_s("started", process)
+def lab(nodes: int, cpu: float, program: str, tdf: int) -> str:
+    """A lab of packed nodes of one speed that all run a program of Python."""
+    names = [f"n{number}" for number in range(nodes)]
+    return json.dumps(
+        {
+            "name": "shares",
+            "time": {"tdf": tdf},
+            "nodes": {name: {"cpu": cpu} for name in names},
+            "run": [{"on": name, "name": name, "exec": ["python3", "-I", "-S", "-c", program]} for name in names],
+        }
+    )
+
+
+def lives_s(outcome: Outcome) -> float:
+    """For how long the processes ran, virtual seconds, summed."""
+    names = [process["name"] for process in outcome.record["processes"]]
+    return sum(outcome.instant_s("exited", name) - outcome.instant_s("started", name) for name in names)
 
 
 @pytest.mark.parametrize(("tdf", "within"), [(1, 0.06), (50, 0.03)])
 def test_ten_nodes_that_compute_are_as_fast_as_their_cpus(run_lab: RunLab, tdf: int, within: float) -> None:
-    """What their programs cost the host, over the speed of their CPUs, is for how long they were there. At TDF 1 all starts,
-    which are nobody's work, are a noticeable part of the guest's CPU."""
-    names = [f"n{number}" for number in range(10)]
-    nodes = "".join(f"  {name}: {{cpu: 0.05}}\n" for name in names)
-    processes = "".join(f"  - {{on: {name}, name: {name}, exec: {COUNT}}}\n" for name in names)
-    outcome = run_lab(f"name: ten\ntime: {{tdf: {tdf}}}\nnodes:\n{nodes}run:\n{processes}")
+    """What programs cost the host, over the speed of their CPUs, is for how long they were there. At TDF 1 the starts of
+    ten, which are nobody's work, are a noticeable part of the guest's CPU."""
+    outcome = run_lab(lab(10, 0.05, COUNT, tdf))
     assert outcome.status == 0
     shares = outcome.record["fidelity"]["shares"]
     assert shares["busy_s"] == pytest.approx(shares["charged_s"] / 0.05, rel=1e-6)
-    assert sum(life_s(outcome, name) for name in names) == pytest.approx(shares["busy_s"], rel=within)
+    assert lives_s(outcome) == pytest.approx(shares["busy_s"], rel=within)
+
+
+def test_programs_that_make_system_calls_lose_nothing_by_their_sleeps(run_lab: RunLab) -> None:
+    """Ten thousand system calls, with a sleep before each of them: at TDF 1 a sleep is long beside the call."""
+    outcome = run_lab(lab(2, 0.2, ENTER, 1))
+    shares = outcome.record["fidelity"]["shares"]
+    assert lives_s(outcome) == pytest.approx(shares["busy_s"], rel=0.06)
+    assert shares["uncharged_s"] > 0
+
+
+def test_a_change_of_the_tdf_changes_nothing_for_nodes(tmp_path: Path) -> None:
+    """In the middle of their work the guest becomes 40 times as fast."""
+    with held_run(tmp_path, lab(2, 0.2, COUNT, 1), "50ms") as (process, out):
+        with Client(out) as client:
+            client.request("clock.tdf", tdf="40")
+            client.request("clock.release")
+        assert process.stderr
+        outcome = Outcome(status=process.wait(), terminal=process.stderr.read(), path=out)
+    assert outcome.status == 0
+    shares = outcome.record["fidelity"]["shares"]
+    assert {change["tdf"] for change in outcome.record["fidelity"]["tdf_trace"]} >= {1.0, 40.0}
+    assert lives_s(outcome) == pytest.approx(shares["busy_s"], rel=0.06)

@@ -135,7 +135,7 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         let kernel_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
         fill_stack_below(0);
         input::expect_host();
-        shares::interrupt(page, || kernel_handler(signal, info, context));
+        shares::interrupt(page, IN_USER.load(Relaxed) != 0, || kernel_handler(signal, info, context));
     });
 }
 
@@ -174,11 +174,11 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
                 fill_stack_below(0);
                 // SAFETY: as above.
                 let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
-                shares::interrupt(page, || input_handler(libc::SIGIO, info, context));
+                shares::interrupt(page, in_user, || input_handler(libc::SIGIO, info, context));
             };
             if is_due(page, keeper::look(page)) {
                 fill_stack_below(u64::from(in_user) * USER_WORD);
-                shares::interrupt(page, || alarm_handler(signal, info, context));
+                shares::interrupt(page, in_user, || alarm_handler(signal, info, context));
             } else if !has_arrived(page, tell_arrival) {
                 break;
             }
@@ -242,7 +242,7 @@ pub fn deliver_if_due(page: &ClockPage) -> bool {
         let mut now = keeper::latest(page);
         while served < SERVED_AT_ONCE_MAX {
             // SAFETY: the stack is free, and stays ours in the critical section; handlers take what a signal's would.
-            let call = |signal, kernel| shares::interrupt(page, || unsafe { call_handler(top, signal, kernel) });
+            let call = |signal, kernel| shares::interrupt(page, false, || unsafe { call_handler(top, signal, kernel) });
             if is_due(page, now) {
                 call(libc::SIGALRM, &ALARM_HANDLER);
             } else if !has_arrived(page, || call(libc::SIGIO, &INPUT_HANDLER)) {

@@ -293,6 +293,11 @@ pub fn stub_stopped() {
     }
 }
 
+/// CPU time of all stubs up to where one stopped last, nanoseconds.
+pub fn stubs_ns() -> u64 {
+    STUBS_NS.load(Relaxed)
+}
+
 /// Adds what the stub `pid` has used since it was read last.
 fn charge(pid: c_int) {
     // A stub that has ended has no clock any more.

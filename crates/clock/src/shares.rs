@@ -7,7 +7,8 @@
 //! what had its registers set last, and no copy comes by `clone`. All work of the guest between two *marks* is
 //! that of one owner. A stub that is resumed makes its node the owner, also of the kernel's work at its system call; so what
 //! the kernel does on the way from one program to the next is the first one's, and what wakes an idle guest, the
-//! next one's. Interrupts, with all packets that they handle, and sleeps are nobody's: they are counted as *other* work.
+//! next one's. Of user code that is interrupted only its stub's CPU time counts, since each interruption is work of
+//! the kernel's process. Interrupts, with all packets that they handle, and sleeps are nobody's: they are counted as *other* work.
 //!
 //! **The sleep.** It is at the one place where a program can be held up without its or the kernel's noticing: at an entry
 //! into the kernel, when all its registers have been read, and nothing was done yet. There the task may sleep as a
@@ -30,7 +31,7 @@ use crate::{drive, keeper, sys};
 
 /// Host time of work after which a node that has more to do is asked to sleep: long beside what a sleep costs the guest, ten
 /// microseconds, and short beside what other nodes notice.
-pub const SLICE_NS: u64 = 100_000;
+const SLICE_NS: u64 = 100_000;
 
 /// Virtual time by which a system call may come too early; less is not worth a sleep, and stays owed.
 const EARLY_NS_MAX: u64 = 10_000;
@@ -60,6 +61,11 @@ static NODE_OF_STUB: [AtomicU16; PIDS_MAX] = [const { AtomicU16::new(0) }; PIDS_
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// The work up to which all is charged.
 static MARK_NS: AtomicU64 = AtomicU64::new(0);
+/// Virtual now at the last mark, nanoseconds.
+static MARK_VIRTUAL_NS: AtomicU64 = AtomicU64::new(0);
+/// The CPU time of all stubs when one was resumed last, and whether something came in between since.
+static STUBS_NS: AtomicU64 = AtomicU64::new(0);
+static DISTURBED: AtomicBool = AtomicBool::new(false);
 /// The node that present work is for; 0: none.
 static OWNER: AtomicU16 = AtomicU16::new(0);
 /// Whether the guest has idled since the last program ran, so that the next one's node is charged from the mark on.
@@ -88,7 +94,7 @@ fn is_active() -> bool {
 
 /// The program that stub `pid` is about to execute is of this node, whose CPU has this speed in cores of the host.
 pub fn join(pid: c_int, node: u64, (host, guest): (u64, u64)) {
-    let (1..=0x1FFF, Ok(speed)) = (node, Tdf::new(host, guest)) else {
+    let (true, Ok(speed)) = ((1..NODES_MAX as u64).contains(&node), Tdf::new(host, guest)) else {
         sys::die(b"dilaton clock: the agent named an impossible node\n");
     };
     let node = node as u16;
@@ -126,16 +132,21 @@ fn work_ns() -> u64 {
     drive::now(Drive::Work).as_ns()
 }
 
-/// Charges all work since the last mark to its owner.
+/// Charges the work since the last mark to its owner: of what was disturbed, only the CPU time of stubs.
 fn mark(page: &ClockPage) {
     let work_ns = work_ns();
     let done_ns = work_ns.saturating_sub(MARK_NS.swap(work_ns, Relaxed));
-    match OWNER.load(Relaxed) {
-        0 => add(&page.other_work_ns, done_ns),
-        node => {
-            add(&page.nodes_work_ns, done_ns);
-            add(&page.nodes_busy_ns, cpu(node).work(done_ns).as_ns());
-        }
+    MARK_VIRTUAL_NS.store(keeper::look(page).as_ns(), Relaxed);
+    let node = OWNER.load(Relaxed);
+    let own_ns = match (node, DISTURBED.swap(false, Relaxed)) {
+        (0, _) => 0,
+        (_, false) => done_ns,
+        (_, true) => done_ns.min(drive::stubs_ns() - STUBS_NS.load(Relaxed)),
+    };
+    add(&page.other_work_ns, done_ns - own_ns);
+    if node != 0 {
+        add(&page.nodes_work_ns, own_ns);
+        add(&page.nodes_busy_ns, cpu(node).work(own_ns).as_ns());
     }
 }
 
@@ -153,12 +164,14 @@ pub fn resume(page: &ClockPage, pid: c_int) {
         }
         OWNER.store(node, Relaxed);
         if node != 0 {
-            add(&page.nodes_lost_ns, cpu(node).go_on(keeper::look(page)).as_ns());
+            let lost = cpu(node).go_on(VirtualInstant::from_ns(MARK_VIRTUAL_NS.load(Relaxed)));
+            add(&page.nodes_lost_ns, lost.as_ns());
             SLICE_END_NS.store(keeper::after_work(SLICE_NS).as_ns(), Relaxed);
         }
         if claims {
             mark(page);
         }
+        STUBS_NS.store(drive::stubs_ns(), Relaxed);
     });
 }
 
@@ -175,6 +188,9 @@ pub fn entered(pid: c_int, interrupted: bool) {
     if is_active() && OWNER.load(Relaxed) != 0 {
         ENTERED.store(pid, Relaxed);
         INTERRUPTED.store(interrupted, Relaxed);
+        if interrupted {
+            DISTURBED.store(true, Relaxed);
+        }
     }
 }
 
@@ -203,13 +219,14 @@ pub fn registers_read(page: &ClockPage, pid: c_int) {
     }
     OWNER.store(0, Relaxed);
     sleep(page, early_ns);
-    if !interrupted {
-        exclusively(|| {
-            mark(page);
-            OWNER.store(node, Relaxed);
+    exclusively(|| {
+        mark(page);
+        CLAIMED.store(false, Relaxed);
+        OWNER.store(if interrupted { 0 } else { node }, Relaxed);
+        if !interrupted {
             add(&page.nodes_lost_ns, cpu(node).wake(due, keeper::look(page)).as_ns());
-        });
-    }
+        }
+    });
 }
 
 /// Lets the present task of the kernel sleep.
@@ -237,9 +254,14 @@ pub fn slice_end_ns() -> u64 {
     SLICE_END_NS.load(Relaxed)
 }
 
-/// Runs `handle`, the kernel's handler of an interrupt, as nobody's work. In a critical section.
-pub fn interrupt(page: &ClockPage, handle: impl FnOnce()) {
+/// Runs `handle`, the kernel's handler of an interrupt, of user code or of the kernel, as nobody's work. In a critical
+/// section.
+pub fn interrupt(page: &ClockPage, is_user_code: bool, handle: impl FnOnce()) {
     if !is_active() {
+        return handle();
+    }
+    if is_user_code {
+        DISTURBED.store(true, Relaxed);
         return handle();
     }
     mark(page);
