@@ -42,7 +42,7 @@ def address(kernel: Path, name: str) -> int:
             found = None
     if found is None:
         what = f"{kernel} exports no {name}, by which nodes with a cpu share a guest"
-        raise HostLacksError(what, "sudo apt-get install user-mode-linux")
+        raise HostLacksError(what, "write guests: per-node, or use the kernel of the package user-mode-linux")
     return found
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO
 
-from dilaton.host import cores, exports, files, jail, orphans
+from dilaton.host import cores, jail, orphans
 from dilaton.host.attachment import Attachment
 from dilaton.host.channel import PROTOCOL, Channel, Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
@@ -104,12 +104,19 @@ class Guest:
         core = core or cores.take()[0]
         log = placement.open_log(name)
         try:
-            if has_shares:
-                page.let_nodes_sleep(exports.address(files.program("linux.uml", "user-mode-linux"), exports.SLEEP))
             page.command(boot)
             lines = (channel.guest_fd, streams_fd)
             kernel = Kernel(
-                number, memory_bytes, placement, page, lines, core.number, log, attachment, disks or Disks()
+                number,
+                memory_bytes,
+                placement,
+                page,
+                lines,
+                core.number,
+                log,
+                attachment,
+                disks or Disks(),
+                has_shares=has_shares,
             )
             process = await kernel.spawn()
         except BaseException:

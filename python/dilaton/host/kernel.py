@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from dilaton.host import files, jail, orphans
+from dilaton.host import exports, files, jail, orphans
 from dilaton.host.attachment import Attachment
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.disks import Disks
@@ -93,6 +93,7 @@ class Kernel:
         log: where its console goes.
         attachment: its ends of wires; None for the only guest of a run.
         disks: its disks.
+        has_shares: whether nodes in it have CPUs that are shares of its own.
     """
 
     number: int
@@ -104,10 +105,17 @@ class Kernel:
     log: IO[bytes]
     attachment: Attachment | None
     disks: Disks
+    has_shares: bool = field(default=False, kw_only=True)
 
     async def spawn(self) -> asyncio.subprocess.Process:
-        """Starts it."""
+        """Starts it.
+
+        Raises:
+            HostLacksError: when this machine lacks a part, or its kernel what shares of a CPU take.
+        """
         uml = files.program("linux.uml", "user-mode-linux")
+        if self.has_shares:
+            self.page.let_nodes_sleep(exports.address(uml, exports.SLEEP))
         agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
         with contextlib.ExitStack() as stack:
             # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
