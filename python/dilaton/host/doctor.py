@@ -165,6 +165,8 @@ def _built(facts: Facts) -> Iterator[Finding]:
 
 def _machine(facts: Facts) -> Iterator[Finding]:
     yield Finding("CPU", "ok", facts.cpu_model)
+    speed = "not measured: --calibrate does" if facts.core_ghz is None else f"{facts.core_ghz:.2f} GHz-equivalents"
+    yield Finding("core", "ok", speed)
     hides = "nodes do not see" if facts.cpu_has_cpuid_faulting else "no CPUID faulting: nodes see"
     yield Finding("CPUID", "ok", f"{hides} RDRAND, RDSEED and what guests cannot do")
     if facts.cores_usable == 1:

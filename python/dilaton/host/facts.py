@@ -13,7 +13,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.host import files, jail
+from dilaton.host import calibration, files, jail
 from dilaton.host.tracing import xstate_bytes
 
 UML_MODULES = Path("/usr/lib/uml/modules")
@@ -53,6 +53,8 @@ class Facts:
     cpu_has_amx: bool
     cpu_has_cpuid_faulting: bool
     """Whether the answers of CPUID to user code can be changed."""
+    core_ghz: float | None
+    """Of a core, in GHz-equivalents; None when it was not measured."""
     cores: int
     cores_usable: int
     """Cores that this process may run on."""
@@ -91,6 +93,7 @@ def gather() -> Facts:
         cpu_model=cpu_model(cpuinfo),
         cpu_has_amx="amx_tile" in cpu_flags(cpuinfo),
         cpu_has_cpuid_faulting="cpuid_fault" in cpu_flags(cpuinfo),
+        core_ghz=found.ghz if (found := calibration.stored(cpu_model(cpuinfo))) else None,
         cores=os.cpu_count() or 1,
         cores_usable=len(os.sched_getaffinity(0)),
         kernel=platform.release(),

@@ -18,6 +18,7 @@ GOOD = Facts(
     cpu_model="Some CPU at 3 GHz",
     cpu_has_amx=False,
     cpu_has_cpuid_faulting=True,
+    core_ghz=None,
     cores=4,
     cores_usable=4,
     kernel="6.1.0-42-amd64",
