@@ -410,6 +410,31 @@ def logs(
 
 
 @app.command()
+def scale(
+    lab: LabFile,
+    onto: Annotated[int, typer.Option("--onto", metavar="GUESTS", min=1, help="How many guests hold the machines.")],
+    machines: Annotated[
+        int | None, typer.Option("--machines", metavar="N", min=1, help="How many hosts the lab has to have.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The scaled lab, beside LAB [LAB-onto-GUESTS.yaml].")
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Of a run, virtual time [stop_after of the lab]."),
+    ] = None,
+    pilot: Annotated[
+        str | None,
+        typer.Option("--pilot", metavar="TIME", help="How much is run to predict host time; 0s: nothing [a tenth]."),
+    ] = None,
+) -> None:
+    """Put the machines of a lab onto few guests: TDF, CPU shares, memory, host time, and a lab ready to run."""
+    from dilaton.cli.scale import Request, scale_lab
+
+    raise typer.Exit(scale_lab(Request(lab, machines, onto, out, duration, pilot)))
+
+
+@app.command()
 def doctor(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure how fast a core is, for labs that name CPU speeds in GHz.")

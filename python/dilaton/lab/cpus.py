@@ -3,7 +3,7 @@
 A number counts cores of the host. A speed in GHz means the same on every machine: `2.4GHz-equivalent` counts in the
 unit that calibration measures (`host/calibration.py`), and `2.0GHz Xeon E5` is a core of a known family at that clock,
 by what a core of it does in a cycle compared with the core of the unit. The known families are published comparisons
-of cores at one clock, multiplied up; none of them was measured here (docs/scale.md has the sources).
+of cores at one clock, multiplied up; none of them was measured here (docs/cpu.md has the sources).
 """
 
 from __future__ import annotations
