@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -99,6 +101,45 @@ def test_segments_go_from_guest_to_guest_as_packets_unless_offload_is_asked_for(
     assert frames < packets / 3 if offload == "true" else frames > packets
 
 
+COMPUTE = """
+import time
+begin = time.monotonic()
+for _ in range(10):
+    sum(range(400_000))
+print(time.monotonic() - begin)
+"""
+
+NEAR_AND_FAR = {
+    "name": "near-and-far",
+    "guests": "per-node",
+    "nodes": {name: {} for name in "abcd"},
+    "links": [{"endpoints": "a -- b", "delay": "10us"}, {"endpoints": "c -- d", "delay": "10ms"}],
+    "run": [{"on": node, "name": node, "exec": ["python3", "-c", COMPUTE]} for node in "abcd"],
+}
+
+
+def test_a_cpu_is_as_fast_with_a_short_lookahead_as_with_a_long_one(run_lab: RunLab) -> None:
+    outcome = run_lab(json.dumps(NEAR_AND_FAR))
+    took_s = {node: float(outcome.stdout(node, node)) for node in "abcd"}
+    near = next(guest for guest in outcome.record["guests"] if guest["name"] == "a")
+    assert near["waits"]["agreements"] > 1000, "it agrees with its neighbour every few microseconds"
+    # Charged to the guest, its agreements would take longer than what it computes.
+    assert took_s["a"] + took_s["b"] < 1.5 * (took_s["c"] + took_s["d"])
+
+
+def test_guests_that_memory_has_no_room_for_are_refused_before_they_boot_with_their_sum(run_lab: RunLab) -> None:
+    names = [f"n{number}" for number in range(100)]
+    lab = {
+        "name": "too-many",
+        "guests": {name: {"memory": "16GiB"} for name in names},
+        "nodes": {name: {"guest": name} for name in names},
+        "run": [{"on": names[0], "exec": "true"}],
+    }
+    outcome = run_lab(json.dumps(lab))
+    assert outcome.status != 0
+    assert "100 guests of this lab may take 1600.0 GiB of memory together" in " ".join(outcome.terminal.split())
+
+
 def test_events_are_in_the_order_of_their_instants(run_lab: RunLab) -> None:
     instants = [event["t_ns"] for event in run_lab(chain("per-node")).events]
     assert instants == sorted(instants)
@@ -133,6 +174,15 @@ def test_a_guest_that_is_lost_ends_the_run_and_is_named(
     assert outcome.record["state"] == "failed"
     assert "guest b" in outcome.record["reason"]
     assert outcome.record["reason"].endswith("at 2.000000 virtual seconds")
+
+
+def test_a_guest_whose_kernel_panics_ends_the_run_and_is_named(run_lab: RunLab) -> None:
+    outcome = run_lab(APART + "  - {on: b, name: crash, exec: sh -c 'sleep 2; echo c > /proc/sysrq-trigger'}\n")
+    assert outcome.status == 1
+    assert outcome.record["state"] == "failed"
+    assert "guest b" in outcome.record["reason"]
+    found = re.search(r"at (\d+\.\d+) virtual seconds", outcome.record["reason"])
+    assert found and 2.0 <= float(found[1]) < 3.0
 
 
 def test_all_guests_are_held_and_stepped_as_one(going: tuple[subprocess.Popen[str], Path]) -> None:

@@ -6,9 +6,10 @@
 //! clock reading, and where the kernel is about to let user code run; user code that runs is interrupted for it by the
 //! host timer, and its stub stopped as for a tick of the kernel.
 //!
-//! **What waiting costs.** While it waits for others, virtual time stands still: the drive goes on, by the CPU time that
-//! waiting takes or by the host's clock, and the line is moved by as much. What the guest computed beyond its bound before
-//! it noticed stays counted, so a CPU is as fast in many short windows as in one.
+//! **What others cost.** To tell them where it is and to wait for them is not the guest's work: on the work drive virtual
+//! time stands still meanwhile (`aside.rs`). What it computed beyond its bound before it noticed stays counted: it waits
+//! until the others allow that too, so a CPU is as fast in many short windows as in one. The wall drive goes on; by what
+//! the clock then stood behind it, it was late, and that is counted as the lateness of timers is.
 //!
 //! **Idle.** A guest that idles tells its next instant, a timer or an arrival, and sleeps until its horizon is past it. No
 //! frame can arrive before then any more, so from there on it sleeps and jumps as a guest on its own does. A signal ends
@@ -17,13 +18,14 @@
 //! The lock of the wire is only taken in a critical section of `delivery`, or with signals masked.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use virtual_time::VirtualInstant;
 use wire::{Guest, NotAWire, Wire, NEVER};
 
 use crate::page::ClockPage;
-use crate::{delivery, keeper, rest, sys, tap};
+use crate::{aside, delivery, keeper, rest, shares, sys, tap};
 
 /// The environment variable by which the host hands over the wire: a file descriptor, a comma, the guest's number.
 const VARIABLE: &[u8] = b"DILATON_WIRE\0";
@@ -41,6 +43,8 @@ static BOUND: AtomicBool = AtomicBool::new(false);
 static ZERO_NS: AtomicU64 = AtomicU64::new(0);
 /// The virtual instant at which to tell the others again, or at which the clock stops.
 static TELL_NS: AtomicU64 = AtomicU64::new(NEVER);
+/// The stub that was stopped at the bound, or 0.
+static STOPPED: AtomicI32 = AtomicI32::new(0);
 /// A handler has run while the guest waited.
 static DISTURBED: AtomicBool = AtomicBool::new(false);
 /// The last instant below the horizon, of this clock.
@@ -86,6 +90,11 @@ fn bound_guest() -> Option<&'static Guest> {
     guest().filter(|_| BOUND.load(Relaxed) && !LEFT.load(Relaxed))
 }
 
+/// Whether others bind this guest.
+pub fn is_bound() -> bool {
+    bound_guest().is_some()
+}
+
 /// A command of the host: from the first after all have their virtual 0 on, the others bind this guest.
 pub fn begin() {
     let Some(guest) = guest().filter(|guest| guest.wire().header().begun.load(Relaxed) != 0) else { return };
@@ -119,37 +128,79 @@ pub fn tell(page: &ClockPage) -> bool {
         return true;
     }
     delivery::exclusively(|| {
+        let begin = keeper::own_work_ns();
         guest.tell(run_ns(now));
         adopt(page, guest, now);
+        keeper::take_back_work(begin);
     });
-    now.as_ns() < LAST_NS.load(Relaxed)
+    come_to(now).as_ns() < LAST_NS.load(Relaxed)
 }
 
-/// The same, and waits at the bound until the others allow more.
+/// The same, and waits at the bound until the others allow what the guest has come to.
 pub fn tell_and_wait(page: &ClockPage) {
     while !tell(page) {
         let Some(guest) = bound_guest() else { return };
-        stand(page, guest, run_ns(keeper::look(page)));
+        stand(page, guest, run_ns(come_to(keeper::look(page))));
     }
 }
 
-/// Waits in the middle of the instant `at_ns` of the run until it may be left. What the drive does meanwhile is not the
-/// guest's. So no handler of the kernel's may run meanwhile: it would see the clock go on, and then step back.
+/// The instant that the guest has come to, whose clock shows `now`: what it has done beyond the bound belongs to it. On the
+/// wall drive that would be to run after the host's clock, so there it is what the clock shows.
+fn come_to(now: VirtualInstant) -> VirtualInstant {
+    if keeper::is_wall() {
+        now
+    } else {
+        keeper::come_to()
+    }
+}
+
+/// Lets user code be interrupted because the clock is at its bound: its stub stops, and [`goes_on`] when it may.
+pub fn stop(stub: c_int) {
+    STOPPED.store(stub, Relaxed);
+    sys::stop(stub);
+}
+
+/// Whether the stub `stub`, which has stopped, did so for the bound's sake alone, and is to go on now: the kernel need not
+/// hear of it, unless it is an occasion for a program to wait for its node's CPU. Waits until it may go on.
+pub fn goes_on(page: &ClockPage, stub: c_int) -> bool {
+    if STOPPED.swap(0, Relaxed) != stub || shares::is_active() {
+        return false;
+    }
+    delivery::after_user(page);
+    tell_and_wait(page);
+    // What is due may be another process's turn.
+    let goes_on = !delivery::deliver_if_due(page);
+    if goes_on {
+        aside::begin();
+    }
+    goes_on
+}
+
+/// The kernel has something to do, and is to hear of it when the stub stops.
+pub fn stop_for_kernel() {
+    STOPPED.store(0, Relaxed);
+}
+
+/// Waits in the middle of the instant `at_ns` of the run until it may be left. What is worked meanwhile is not the guest's.
+/// So no handler of the kernel's may run meanwhile: it would see the clock go on, and then step back.
 fn stand(page: &ClockPage, guest: &Guest, at_ns: u64) {
     delivery::exclusively(|| {
-        let mut begin = keeper::drive_ns();
+        let mut begin = keeper::own_work_ns();
         if !guest.go_on(at_ns) {
             waiting(guest, |watched| {
                 if keeper::has_command(page) {
-                    keeper::waited(page, keeper::drive_ns() - begin);
+                    keeper::take_back_work(begin);
                     keeper::heed_host(page);
-                    begin = keeper::drive_ns();
+                    begin = keeper::own_work_ns();
                 }
                 guest.sleep(watched, Some(LOOK_NS));
                 true
             });
         }
-        keeper::waited(page, keeper::drive_ns() - begin);
+        keeper::take_back_work(begin);
+        if keeper::is_wall() && keeper::lag_ns() > 0 {
+            page.record_lateness(keeper::lag_ns());
+        }
         adopt(page, guest, keeper::look(page));
     });
 }
@@ -191,6 +242,7 @@ pub fn pass(page: &ClockPage) -> bool {
     // At its end it stands whatever is next, and whatever the others do.
     let next_ns = keeper::next_ns().min(keeper::end_ns());
     let next_ns = if next_ns == NEVER { NEVER } else { run_ns(VirtualInstant::from_ns(next_ns)) };
+    let begin = keeper::own_work_ns();
     let mut may_run = guest.pass(next_ns);
     if !may_run {
         DISTURBED.store(false, Relaxed);
@@ -203,6 +255,7 @@ pub fn pass(page: &ClockPage) -> bool {
     }
     if may_run {
         adopt(page, guest, keeper::look(page));
+        keeper::take_back_work(begin);
     }
     may_run
 }

@@ -23,7 +23,7 @@ use virtual_time::{Alarm, VirtualInstant};
 
 use crate::direct::{call_handler, fill_stack_below, free_signal_stack};
 use crate::page::{count, ClockPage};
-use crate::{bound, drive, input, keeper, rest, shares, spin, sys};
+use crate::{aside, bound, drive, input, keeper, rest, shares, spin, sys};
 
 /// Alarms served one after the other before the interrupted code goes on. Packets are handled inside the handler, and when
 /// it is done the next timer is often due.
@@ -149,6 +149,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         return;
     }
     let in_user = IN_USER.load(Relaxed) != 0;
+    let mut aside_ns = None;
     if keeper::is_event() {
         // It has ended the kernel's sleep, if it slept.
         if !spin::look(page, IN_USER.load(Relaxed)) {
@@ -159,10 +160,18 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         keeper::idle(page);
     } else {
         keeper::heed_host(page);
+        if in_user && bound::is_bound() {
+            aside::begin();
+            aside_ns = Some(keeper::own_work_ns());
+        }
         let now = keeper::look(page);
-        if in_user && (!bound::tell(page) || shares::has_ended_slice(now)) {
-            // Its stub stops, and the kernel, or its program, waits before it lets it run on.
+        let stands = in_user && !bound::tell(page);
+        if in_user && shares::has_ended_slice(now) {
+            // Its stub stops, and its program waits before the kernel lets it run on.
+            bound::stop_for_kernel();
             sys::stop(IN_USER.load(Relaxed));
+        } else if stands {
+            bound::stop(IN_USER.load(Relaxed));
         }
     }
     exclusively(|| {
@@ -186,6 +195,10 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         }
         if served == 0 {
             count(&page.alarms_not_due);
+        } else {
+            aside_ns = None;
+            aside::give_back();
+            bound::stop_for_kernel();
         }
         if in_user {
             fill_stack_below(0);
@@ -201,6 +214,9 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
             return;
         }
         keeper::arm(page, if in_user { keeper::USER_SLACK_NS } else { keeper::KERNEL_SLACK_NS });
+        if let Some(begin_ns) = aside_ns {
+            keeper::take_back_work(begin_ns);
+        }
     });
 }
 
@@ -270,6 +286,7 @@ pub fn before_user(page: &ClockPage, pid: c_int) {
 pub fn after_user(page: &ClockPage) {
     if IN_USER.load(Relaxed) != 0 {
         IN_USER.store(0, Relaxed);
+        aside::end();
         drive::step_entry();
         drive::stub_stopped();
         shares::stopped(page);

@@ -193,7 +193,7 @@ pub fn take_ready() -> Option<u64> {
 pub fn submit(page: &ClockPage, addresses: &[usize]) {
     delivery::exclusively(|| {
         let now = keeper::look(page);
-        let begin_ns = keeper::drive_ns();
+        let begin_ns = keeper::own_work_ns();
         for &address in addresses {
             let served = io_thread::serve(address);
             let Some(place) = OPENED.iter().position(|fd| fd.load(Relaxed) == served.fd) else {
@@ -207,9 +207,7 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
                 disk.submit(now, address as u64, served.request);
             }
         }
-        if !keeper::is_wall() {
-            keeper::waited(page, keeper::drive_ns() - begin_ns);
-        }
+        keeper::take_back_work(begin_ns);
         look_ahead();
     });
 }

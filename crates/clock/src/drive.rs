@@ -75,6 +75,8 @@ static STEPS_NS: AtomicU64 = AtomicU64::new(0);
 /// Entries since the kernel idled last.
 static ENTRIES: AtomicU64 = AtomicU64::new(0);
 
+/// CPU time that is not the guest's work.
+static LEFT_OUT_NS: AtomicU64 = AtomicU64::new(0);
 /// CPU time of all stubs up to where it was read last.
 static STUBS_NS: AtomicU64 = AtomicU64::new(0);
 /// The stub that runs, or 0, and its CPU time as read last.
@@ -143,6 +145,11 @@ pub fn meter_work() {
         measure_counter();
         watch(false);
     }
+}
+
+/// Whether work is metered.
+pub fn is_metered() -> bool {
+    METERED.load(Relaxed)
 }
 
 /// Measures the counter against the host's clock, once.
@@ -252,7 +259,8 @@ fn resync() -> Work {
     let host_ns = sys::host_now().as_ns();
     let now = ticks();
     let counter_ns = in_ns(now);
-    let ns = (cpu_ns + STUBS_NS.load(Relaxed)).max(LATEST_NS.load(Relaxed));
+    let worked_ns = (cpu_ns + STUBS_NS.load(Relaxed)).saturating_sub(LEFT_OUT_NS.load(Relaxed));
+    let ns = worked_ns.max(LATEST_NS.load(Relaxed));
     OFFSET_NS.store(ns.wrapping_sub(counter_ns), Relaxed);
     HOST_OFFSET_NS.store(host_ns.wrapping_sub(counter_ns), Relaxed);
     RESYNC_TICKS.store(now, Relaxed);
@@ -268,6 +276,28 @@ fn resync() -> Work {
         count(&page.work_resyncs);
     }
     Work { ns, counter_ns }
+}
+
+/// The work of the kernel's own process. What a stub has done is not in it, which may run when this one is taken off their
+/// core in the middle of a handler.
+pub fn own_ns() -> u64 {
+    let ns = work().ns;
+    ns.saturating_sub(STUBS_NS.load(Relaxed))
+}
+
+/// The last `ns` of work were none: it goes on from before them.
+pub fn take_back(ns: u64) {
+    LEFT_OUT_NS.store(LEFT_OUT_NS.load(Relaxed) + ns, Relaxed);
+    OFFSET_NS.store(OFFSET_NS.load(Relaxed).wrapping_sub(ns), Relaxed);
+    LATEST_NS.store(LATEST_NS.load(Relaxed).saturating_sub(ns), Relaxed);
+    // Whoever was interrupted by this in the middle of a reading reads again.
+    RESYNCS.store(RESYNCS.load(Relaxed) + 1, Relaxed);
+}
+
+/// Of the CPU time until now `ns` more are not work. It stands until it has caught up with what was read of it.
+pub fn leave_out(ns: u64) {
+    LEFT_OUT_NS.store(LEFT_OUT_NS.load(Relaxed) + ns, Relaxed);
+    watch(false);
 }
 
 /// The kernel lets stub `pid` run.

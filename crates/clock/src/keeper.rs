@@ -17,6 +17,7 @@ use core::sync::atomic::{
 
 use virtual_time::{Alarm, Clock, Drive, DriveInstant, GuestTimer, Now, Sleep, VirtualDuration, VirtualInstant};
 
+use crate::aside;
 use crate::bound;
 use crate::delivery;
 use crate::disks;
@@ -241,20 +242,38 @@ pub fn idle(page: &ClockPage) -> Sleep {
     sleep
 }
 
-/// The drive's present instant, nanoseconds.
-pub fn drive_ns() -> u64 {
-    read(|clock| drive::now(clock.drive())).as_ns()
-}
-
 /// The clock may go as far as `bound`.
 pub fn set_bound(page: &ClockPage, bound: VirtualInstant) {
     change(page, |clock| clock.bounded(bound));
 }
 
-/// The clock has stood while the drive went on by `ns`: at its bound, or while data were moved for a disk.
-pub fn waited(page: &ClockPage, ns: u64) {
-    shares::waited(ns);
-    change(page, |clock| clock.waited(ns));
+/// Where the work of the kernel's own process is, for [`take_back_work`].
+pub fn own_work_ns() -> u64 {
+    if drive::is_metered() {
+        drive::own_ns()
+    } else {
+        u64::MAX
+    }
+}
+
+/// What the kernel's own process has worked since `begin_ns` was not for the guest: others were told or waited for, or data
+/// were moved for a disk.
+pub fn take_back_work(begin_ns: u64) {
+    if drive::is_metered() {
+        let ns = drive::own_ns().saturating_sub(begin_ns);
+        drive::take_back(ns);
+        aside::taken_back(ns);
+    }
+}
+
+/// What the clock would show without its bound.
+pub fn come_to() -> VirtualInstant {
+    read(|clock| clock.unbounded_at(drive::now(clock.drive())))
+}
+
+/// How far the clock is behind its drive because of its bound, nanoseconds.
+pub fn lag_ns() -> u64 {
+    read(|clock| clock.beyond_bound(drive::now(clock.drive()))).as_ns()
 }
 
 /// The clock goes on from `instant`, if that is later.

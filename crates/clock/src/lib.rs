@@ -12,6 +12,7 @@
 //! rest.rs        the kernel's idle loop: jumps and sleeps
 //! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
 //! bound.rs       how the other guests of a run bound the clock
+//! aside.rs       what that costs, which is not the guest's work
 //! tap.rs         the network devices on wires to them
 //! disks.rs       block devices that take the time of a model
 //! io_thread.rs   the kernel's I/O thread as a routine
@@ -34,6 +35,7 @@
 
 #![no_std]
 
+mod aside;
 mod bound;
 mod counter;
 mod cpuid;

@@ -88,7 +88,8 @@ fn stub(pid: c_int) -> &'static AtomicU16 {
     &NODE_OF_STUB[pid as usize % PIDS_MAX]
 }
 
-fn is_active() -> bool {
+/// Whether any program has joined a node with a CPU of its own.
+pub fn is_active() -> bool {
     ACTIVE.load(Relaxed)
 }
 
@@ -277,12 +278,5 @@ pub fn idle(page: &ClockPage) {
         exclusively(|| mark(page));
         OWNER.store(0, Relaxed);
         CLAIMED.store(true, Relaxed);
-    }
-}
-
-/// The guest has waited for others while it used the CPU for `ns`: that is no work.
-pub fn waited(ns: u64) {
-    if is_active() {
-        MARK_NS.store((MARK_NS.load(Relaxed) + ns).min(work_ns()), Relaxed);
     }
 }

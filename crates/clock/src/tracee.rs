@@ -15,6 +15,7 @@ use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
+use crate::bound;
 use crate::counter;
 use crate::cpuid;
 use crate::delivery;
@@ -208,8 +209,8 @@ fn full_bytes(real: Ptrace, pid: c_int) -> usize {
     full
 }
 
-/// waitpid(2): a stub that stopped because it read the time-stamp counter goes on with virtual time; the kernel does not
-/// hear of it.
+/// waitpid(2): a stub that stopped because it read the time-stamp counter goes on with virtual time, and one that stopped at
+/// the bound when others allow it; the kernel does not hear of it.
 ///
 /// # Safety
 /// As of the libc function.
@@ -223,9 +224,7 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
             let found = real(pid, &mut stopped, options);
             if found > 0
                 && libc::WIFSTOPPED(stopped)
-                && libc::WSTOPSIG(stopped) == libc::SIGSEGV
-                && keeper::page().is_some()
-                && counter::emulate(found)
+                && goes_on(found, libc::WSTOPSIG(stopped))
                 && ptrace(LAST_RESUME.load(Relaxed), found, null_mut(), null_mut()) == 0
             {
                 continue;
@@ -242,6 +241,15 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
             }
             return found;
         }
+    }
+}
+
+/// Whether a stub that `signal` has stopped is to go on without the kernel.
+fn goes_on(stub: c_int, signal: c_int) -> bool {
+    match (signal, keeper::page()) {
+        (libc::SIGSEGV, Some(_)) => counter::emulate(stub),
+        (libc::SIGALRM, Some(page)) => bound::goes_on(page, stub),
+        _ => false,
     }
 }
 

@@ -16,7 +16,7 @@
 //!
 //! All instants are arguments. The library feeds it from the host and does what it says; the tests feed it numbers.
 
-use crate::{DriveInstant, HostInstant, Now, Pace, Tdf, Timeline, VirtualInstant};
+use crate::{DriveInstant, HostInstant, Now, Pace, Tdf, Timeline, VirtualDuration, VirtualInstant};
 
 /// What drives virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,10 +109,16 @@ impl Clock {
         Self { bound, ..*self }
     }
 
-    /// The clock after it has stood at its bound while the drive went on by `ns`, which are thus not the guest's.
+    /// How far the line is beyond the bound at which the clock stands.
     #[must_use]
-    pub fn waited(&self, ns: u64) -> Self {
-        Self { line: self.line.delayed(ns), ..*self }
+    pub fn beyond_bound(&self, drive: DriveInstant) -> VirtualDuration {
+        self.unbounded_at(drive).since(self.bound)
+    }
+
+    /// The virtual instant when the drive is at `drive`, if the others allowed it.
+    #[must_use]
+    pub fn unbounded_at(&self, drive: DriveInstant) -> VirtualInstant {
+        self.line.virtual_at(drive).min(self.end)
     }
 
     /// The clock that goes on from `instant`, if that is later.
@@ -137,10 +143,11 @@ impl Clock {
     }
 
     /// The clock that obeys `orders` from now on. `now` is by the present drive, `then` the same moment by the new one.
-    /// Virtual time goes on from where it is: an end that lies behind it stops it at once.
+    /// Virtual time goes on from where it is, be it beyond the bound: others may have been told so. An end that lies behind
+    /// it stops it at once.
     #[must_use]
     pub fn obey(&self, now: Now, then: DriveInstant, orders: Orders) -> Self {
-        let reached = self.virtual_at(now.drive);
+        let reached = self.unbounded_at(now.drive);
         let pace = if self.waits { Pace::Held } else { orders.pace };
         Self {
             drive: orders.drive,
@@ -163,7 +170,7 @@ impl Clock {
     }
 
     fn continued(&self, now: DriveInstant, then: DriveInstant, drive: Drive, pace: Pace) -> Timeline {
-        let reached = self.virtual_at(now);
+        let reached = self.unbounded_at(now);
         if drive == self.drive && reached == self.line.virtual_at(now) {
             self.line.change(now, pace)
         } else {
@@ -348,15 +355,27 @@ mod tests {
     }
 
     #[test]
-    fn at_its_bound_it_waits_and_what_it_waited_is_not_counted_but_what_it_computed_too_far_is() {
+    fn at_its_bound_it_stands_and_then_goes_on_from_where_the_drive_has_come() {
         let clock = begun(orders(Drive::Work)).bounded(instant(100));
-        assert_eq!(clock.virtual_at(DriveInstant::from_ns(130)), instant(100));
+        let at = DriveInstant::from_ns(130);
+        assert_eq!((clock.virtual_at(at), clock.beyond_bound(at).as_ns()), (instant(100), 30));
+        assert_eq!(clock.beyond_bound(DriveInstant::from_ns(90)).as_ns(), 0);
         assert_eq!(clock.drive_at(instant(101)), None);
-        let on = clock.waited(870).bounded(instant(500));
-        assert_eq!(on.virtual_at(DriveInstant::from_ns(1000)), instant(130), "it was at 130 when it began to wait");
+        let on = clock.bounded(instant(500));
+        assert_eq!(on.virtual_at(at), instant(130));
         assert_eq!(on.limit(), instant(500));
         let idles = on.idle(now(1000, 1000), Some(instant(900)));
         assert_eq!((idles.0.virtual_at(DriveInstant::from_ns(1000)), idles.1), (instant(500), Sleep::Forever));
+    }
+
+    #[test]
+    fn orders_at_the_bound_lose_nothing_of_what_was_done_beyond_it() {
+        let clock = begun(orders(Drive::Work)).bounded(instant(100));
+        let held = Orders { pace: Pace::Held, ..orders(Drive::Work) };
+        let at = DriveInstant::from_ns(130);
+        let on = clock.obey(now(130, 130), at, held).obey(now(999, 130), at, orders(Drive::Work));
+        assert_eq!(on.virtual_at(at), instant(100));
+        assert_eq!(on.bounded(instant(500)).virtual_at(at), instant(130));
     }
 
     #[test]

@@ -133,12 +133,6 @@ impl Timeline {
         Self::new(drive, instant, self.pace)
     }
 
-    /// The line that stood still for the last `ns` of the drive.
-    #[must_use]
-    pub const fn delayed(&self, ns: u64) -> Self {
-        Self { drive: DriveInstant::from_ns(self.drive.as_ns().saturating_add(ns)), ..*self }
-    }
-
     /// The exact point `elapsed` nanoseconds after the anchor: whole nanoseconds, and the fraction beyond them.
     fn point_at(&self, elapsed: u64, tdf: Tdf) -> (VirtualInstant, u64) {
         let product = u128::from(elapsed) * u128::from(tdf.guest());
