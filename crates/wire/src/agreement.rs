@@ -13,6 +13,10 @@
 //! - A receiver that is about to idle first stores its `next_ns` and then looks into its rings. Either it finds the frame
 //!   there, or the sender lowers the word after it was stored.
 //!
+//! **Strides.** A guest that stands at its horizon could go on as soon as that has moved by a nanosecond, and would then be
+//! woken at every step of the slowest, however far it is from there. So it waits until it may go on by half the distance of
+//! the nearest guest. The one whose word is least of all may go on by a whole one at least, so somebody always can.
+//!
 //! **Going back.** A guest that idles has told that nothing happens in it before its next timer, and others have run on
 //! that. If the host then wakes it, it may not go on from where it fell asleep: what it sent would arrive in the past of
 //! others. It goes on from the first instant from which nothing can, which is never beyond its own next event.
@@ -66,9 +70,11 @@ impl Guest {
             *ways_in.get_mut(ways_in_count)? = way as u16;
             ways_in_count += 1;
         }
-        let others = (0..wire.guests()).filter(|&other| other != number);
-        let nearest_ns = others.map(|other| wire.distance_ns(number, other)).min().unwrap_or(NEVER);
-        let step_ns = if nearest_ns == NEVER { NEVER } else { (nearest_ns / 2).max(1) };
+        let others = || (0..wire.guests()).filter(|&other| other != number);
+        let half_ns = |nearest_ns: Option<u64>| nearest_ns.filter(|&ns| ns != NEVER).map(|ns| (ns / 2).max(1));
+        let step_ns = half_ns(others().map(|other| wire.distance_ns(number, other)).min()).unwrap_or(NEVER);
+        let stride_ns = half_ns(others().map(|other| wire.distance_ns(other, number)).min()).unwrap_or(1);
+        wire.member(number).stride_ns.store(stride_ns, Relaxed);
         Some(Self { wire, number, ways_in, ways_in_count, step_ns })
     }
 
@@ -117,11 +123,11 @@ impl Guest {
         horizon_ns > self.own().next_ns.load(Relaxed)
     }
 
-    /// Tells the others that it is at `now_ns`, the last instant below its horizon, and not done there; true if it may go
-    /// on. Otherwise it [`waits`](Self::sleep) until it may.
+    /// Tells the others that it is at `now_ns`, at which it has come to its horizon, and not done there; true if it may go
+    /// on, and by so much that others are not asked again at once. Otherwise it [`waits`](Self::sleep) until it may.
     #[must_use]
     pub fn go_on(&self, now_ns: u64) -> bool {
-        self.agree(now_ns, Wish::GoOn) > now_ns + 1
+        self.agree(now_ns, Wish::GoOn) > now_ns.saturating_add(self.own().stride_ns.load(Relaxed))
     }
 
     /// Whether what it has waited for is so. Once true, it is running.
@@ -219,7 +225,7 @@ impl Guest {
             let (past_ns, waiting) = match wish {
                 Wish::Run => (0, RUNNING),
                 Wish::Pass => (0, WAITING),
-                Wish::GoOn => (1, STOPPED),
+                Wish::GoOn => (own.stride_ns.load(Relaxed), STOPPED),
             };
             let waits = waiting != RUNNING && horizon_ns <= own.next_ns.load(SeqCst).saturating_add(past_ns);
             own.state.store(if waits { waiting } else { RUNNING }, SeqCst);
@@ -274,7 +280,7 @@ impl Wire {
         let member = self.member(guest);
         let past_ns = match member.state.load(Relaxed) {
             WAITING => 0,
-            STOPPED => 1,
+            STOPPED => member.stride_ns.load(Relaxed),
             _ => return false,
         };
         let wanted_ns = member.next_ns.load(SeqCst).saturating_add(past_ns);
