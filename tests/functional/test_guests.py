@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ for _ in range(10):
 print(time.monotonic() - begin)
 """
 
-NEAR_AND_FAR = {
+NEAR_AND_FAR: dict[str, Any] = {
     "name": "near-and-far",
     "guests": "per-node",
     "nodes": {name: {} for name in "abcd"},
@@ -125,6 +126,16 @@ def test_a_cpu_is_as_fast_with_a_short_lookahead_as_with_a_long_one(run_lab: Run
     assert near["waits"]["agreements"] > 1000, "it agrees with its neighbour every few microseconds"
     # Charged to the guest, its agreements would take longer than what it computes.
     assert took_s["a"] + took_s["b"] < 1.5 * (took_s["c"] + took_s["d"])
+
+
+def test_waiting_for_others_on_the_wall_drive_is_lateness_and_spoils_the_verdict(run_lab: RunLab) -> None:
+    near = NEAR_AND_FAR | {"time": {"drive": "wall"}, "nodes": {"a": {}, "b": {}}}
+    near |= {"links": NEAR_AND_FAR["links"][:1], "run": NEAR_AND_FAR["run"][:2]}
+    outcome = run_lab(json.dumps(near))
+    assert outcome.status == 0
+    assert outcome.record["verdict"]["level"] == "invalid"
+    ticks = outcome.record["time"]["virtual_s"] * 100 * 2
+    assert outcome.record["fidelity"]["timers"] > 5 * ticks, "no host keeps two guests together every 10 us"
 
 
 def test_guests_that_memory_has_no_room_for_are_refused_before_they_boot_with_their_sum(run_lab: RunLab) -> None:
