@@ -31,6 +31,8 @@ SIZES: dict[str, int] = {f"{prefix}b": 1000**power for prefix, power in _DECIMAL
 """Bytes, by unit in lower case."""
 
 RATE_MAX = 10 * 10**12
+LINK_RATE_MIN = 1000
+"""The kernel counts links' rates in whole bytes a second; from here on that is exact to 1 %."""
 DELAY_MAX = 24 * DURATIONS["h"]
 DURATION_MAX = 100 * 365 * 24 * DURATIONS["h"]
 SIZE_MAX = 10**15
@@ -80,10 +82,12 @@ def parse_rate(value: object, what: str = "a rate") -> int:
 
 
 def parse_link_rate(value: object) -> int:
-    """Reads the rate of a link, which must be more than 0."""
+    """Reads the rate of a link, `LINK_RATE_MIN` to `RATE_MAX`."""
     rate = parse_rate(value)
     if rate == 0:
         raise UnitError(f"{value}: a rate must be more than 0; to let nothing through write loss: 100%")
+    if rate < LINK_RATE_MIN:
+        raise UnitError(f"{value}: the rate of a link must be at least {format_rate(LINK_RATE_MIN)}")
     return rate
 
 
@@ -113,7 +117,8 @@ def parse_duration(value: object, what: str = "a duration", maximum_ns: int = DU
         raise UnitError(f"{text}: {what} cannot be negative")
     if number > maximum_ns:
         hours = maximum_ns // DURATIONS["h"]
-        raise UnitError(f"{text}: {what} can be at most {hours}h")
+        most = f"{hours}h" if hours else format_duration(maximum_ns)
+        raise UnitError(f"{text}: {what} can be at most {most}")
     return _whole(text, number, "nanosecond")
 
 

@@ -172,6 +172,16 @@ LINKS = [
         "lab.yaml:3:35: links[0].rate: 11Tbit: a rate can be at most 10Tbit",
     ),
     (
+        "a rate of which the kernel would make another one",
+        HEAD + "links: [{endpoints: a -- b, rate: 7bit}]\n",
+        "lab.yaml:3:35: links[0].rate: 7bit: the rate of a link must be at least 1kbit",
+    ),
+    (
+        "a queue's target beyond a second",
+        HEAD + "links: [{endpoints: a -- b, rate: 1Mbit, queue: {discipline: pie, target: 10h}}]\n",
+        "lab.yaml:3:75: links[0].queue.target: 10h: a target can be at most 1s",
+    ),
+    (
         "a loss without a percent sign",
         HEAD + "links: [{endpoints: a -- b, loss: 0.01}]\n",
         "lab.yaml:3:35: links[0].loss: 0.01: a loss needs a percent sign: write 1% if a ratio was meant, or 0.01%",
