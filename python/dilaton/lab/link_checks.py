@@ -11,13 +11,22 @@ from typing import TypeAlias
 
 from dilaton.lab import units
 from dilaton.lab.errors import Finding, Path, unknown
-from dilaton.lab.impairments import DISCIPLINES_WITH, BdpLimit, TimeLimit
+from dilaton.lab.impairments import DISCIPLINES_WITH, BdpLimit, ByteLimit, PacketLimit, Queue, TimeLimit
 from dilaton.lab.links import WAYS, BothWays, Change, Direction, Link, Way, effective, find_link
 from dilaton.lab.model import Lab
 from dilaton.lab.part import Part
 
 WIRE_BYTES_MAX = 6 * 2**30
 """What can be under way in one direction: a guest has at most 16 GiB, and a byte under way costs it 2.5."""
+
+QUEUE_BYTES_MAX = 2**32 - 1
+"""The kernel keeps limits in 32 bits."""
+
+BURST_NS_MAX = 2**32 * 64
+"""And bursts as times, in steps of 64 ns."""
+
+SFQ_PACKETS = (2, 127 * 128)
+"""The limits that sfq takes: at most so many packets of each flow, of so many flows (net/sched/sch_sfq.c)."""
 
 JITTER_NS_MAX = 2**31 - 1
 """netem reckons with jitters in 31 bits."""
@@ -210,6 +219,7 @@ def _check_queue(direction: Direction, place: _Place, round_trip_ns: int, has_ra
     if queue.discipline != "fifo" and not has_rate:
         message = f"{queue.discipline} needs a rate, since without one no queue forms; write rate: too"
         yield Finding(place.of("queue", "discipline"), message)
+    yield from _check_size(queue, place, direction.rates_bit_per_s, round_trip_ns)
     for field, disciplines in DISCIPLINES_WITH.items():
         if getattr(queue, field) and queue.discipline not in disciplines:
             message = f"{queue.discipline} knows no such thing; it is of {', '.join(disciplines)}"
@@ -217,6 +227,37 @@ def _check_queue(direction: Direction, place: _Place, round_trip_ns: int, has_ra
     if queue.min_bytes is not None and queue.max_bytes is not None and not 0 < queue.min_bytes < queue.max_bytes:
         low, high = units.format_size(queue.min_bytes), units.format_size(queue.max_bytes)
         yield Finding(place.of("queue", "min_bytes"), f"{low}: must be more than 0 and less than max, {high}")
+
+
+def _check_size(queue: Queue, place: _Place, rates: Sequence[int], round_trip_ns: int) -> Iterator[Finding]:
+    """A queue that is larger than the kernel's numbers would be a smaller one."""
+    here = place.of("queue", "limit")
+    for rate in rates:
+        match queue.limit:
+            case ByteLimit(bytes=size):
+                asked, fix = size, units.format_size(QUEUE_BYTES_MAX)
+            case TimeLimit(ns=ns):
+                asked = rate * ns // (8 * 10**9)
+                fix = units.format_duration(QUEUE_BYTES_MAX * 8 * 10**9 // rate)
+            case BdpLimit(factor=factor):
+                asked = int(factor * rate * round_trip_ns / (8 * 10**9))
+                fix = units.format_size(QUEUE_BYTES_MAX)
+            case _:
+                continue
+        if asked > QUEUE_BYTES_MAX:
+            most = units.format_size(QUEUE_BYTES_MAX)
+            yield Finding(
+                here, f"{asked / 1e9:.3g} GB at {units.format_rate(rate)}, and a queue holds {most}; write {fix}"
+            )
+    burst_ns_max = max((queue.burst_bytes or 0) * 8 * 10**9 // rate for rate in rates) if rates else 0
+    if burst_ns_max > BURST_NS_MAX:
+        most = units.format_duration(BURST_NS_MAX // 10**9 * 10**9)
+        yield Finding(place.of("queue", "burst_bytes"), f"a burst can be at most what the rate sends in {most}")
+    if queue.discipline == "sfq" and isinstance(queue.limit, PacketLimit):
+        least, most_packets = SFQ_PACKETS
+        if not least <= queue.limit.packets <= most_packets:
+            message = f"{queue.limit.packets}: sfq takes a limit of {least} to {most_packets} packets, 127 of each flow"
+            yield Finding(here, message)
 
 
 def _check_trace(direction: Direction, place: _Place) -> Iterator[Finding]:

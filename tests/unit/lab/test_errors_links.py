@@ -114,6 +114,26 @@ QUEUES = [
         "3:49: links[0].queue.discipline: codel needs a rate, since without one no queue forms; write rate: too",
     ),
     (
+        "a limit in bytes beyond the kernel's numbers",
+        "rate: 1Mbit, queue: {limit: 8GB}",
+        "3:57: links[0].queue.limit: 8 GB at 1Mbit, and a queue holds 4.294967295GB; write 4.294967295GB",
+    ),
+    (
+        "a time for which more would wait",
+        "rate: 100Gbit, queue: {limit: 1s}",
+        "3:59: links[0].queue.limit: 12.5 GB at 100Gbit, and a queue holds 4.294967295GB; write 343.597383ms",
+    ),
+    (
+        "a burst beyond the kernel's numbers",
+        "rate: 1Mbit, queue: {discipline: tbf, burst: 10GB}",
+        "3:74: links[0].queue.burst: a burst can be at most what the rate sends in 274s",
+    ),
+    (
+        "a limit that sfq does not take",
+        "rate: 1Mbit, queue: {discipline: sfq, limit: 20000}",
+        "3:74: links[0].queue.limit: 20000: sfq takes a limit of 2 to 16256 packets, 127 of each flow",
+    ),
+    (
         "marking by what only drops",
         "rate: 1Mbit, queue: {ecn: true}",
         "3:55: links[0].queue.ecn: fifo knows no such thing; it is of red, codel, fq_codel, pie, cake",
