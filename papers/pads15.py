@@ -11,7 +11,7 @@ FIRST_PORT = 6653
 SWITCHES_PER_CONTROLLER = 16
 """ovs-testcontroller takes no more; each switch learns on its own, so that several of them are as good as one."""
 
-SETTLED_S = 40
+SETTLED_S, SETTLED_UNDILATED_S = 40, 100
 """Virtual seconds until all switches are connected to their controller, which at TDF 1 is much work."""
 
 
@@ -40,6 +40,7 @@ def chain(switches: int, rate: str, tdf: str, drive: str, seconds: str, mtu: int
     ]
     listening = {"on": "server", "name": "listen", "exec": "iperf3 -s"}
     command = f"iperf3 -c server -t {seconds} -J"
+    settled_s = SETTLED_S if float(tdf) > 1 else SETTLED_UNDILATED_S
     return {
         "name": "pads15-chain",
         "time": {"drive": drive, "tdf": tdf},
@@ -49,7 +50,7 @@ def chain(switches: int, rate: str, tdf: str, drive: str, seconds: str, mtu: int
             *controllers,
             listening | {"ready": {"tcp": "5201"}, "background": "true"},
             # The first packets are those for which the controller sets up the flow.
-            {"on": "client", "name": "settle", "exec": "ping -c 5 server", "start": f"{SETTLED_S}s"},
+            {"on": "client", "name": "settle", "exec": "ping -c 5 server", "start": f"{settled_s}s"},
             {"on": "client", "name": "flow", "exec": command, "after": ["listen", "settle"]},
         ],
     }

@@ -109,7 +109,7 @@ missing_for() {
 missing_programs() {
     local pair
     for pair in bird:bird2 ovs-vswitchd:openvswitch-switch ovs-testcontroller:openvswitch-testcontroller \
-        mn:mininet brctl:bridge-utils iptables-legacy:iptables nginx:nginx-light curl:curl aria2c:aria2 \
+        osken-manager:python3-os-ken mn:mininet brctl:bridge-utils iptables-legacy:iptables nginx:nginx-light curl:curl aria2c:aria2 \
         mariadbd:mariadb-server-core mariadb:mariadb-client-core redis-server:redis-server \
         node:nodejs java:default-jre-headless go:golang-go gdb:gdb strace:strace; do
         PATH=$PATH:/usr/sbin:/sbin:/usr/local/go/bin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
