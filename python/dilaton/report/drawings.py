@@ -39,7 +39,8 @@ def draw(run: Run) -> tuple[list[Drawing], list[str]]:
             drawings.extend(part(run))
         except RecordError as error:
             damaged.append(str(error))
-    return drawings, run.missing + damaged
+    # What is damaged is met again by every figure that needs it.
+    return drawings, list(dict.fromkeys(run.missing + damaged))
 
 
 def _network(run: Run) -> Iterator[Drawing]:

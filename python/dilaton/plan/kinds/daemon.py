@@ -6,7 +6,7 @@ from dilaton.plan import schedule
 from dilaton.plan.model import Process, Ready
 
 READY_TIMEOUT_NS = 120 * 10**9
-"""More than a lab's own processes have by default: all daemons of a lab start at once and share the CPU of their guest."""
+"""More than a lab's own processes have by default: all daemons start at once and share the CPU of their guest."""
 
 
 def daemon(node: str, program: str, argv: list[str], ready: Ready, after: list[str] | None = None) -> Process:
