@@ -41,3 +41,14 @@ def test_the_same_chain_with_enough_dilation_is_valid(run_lab: RunLab, drive: st
     outcome = run_lab(chain("5M"), "--drive", drive, "--tdf", tdf)
     assert outcome.status == 0
     assert outcome.record["verdict"] == {"level": "valid", "reasons": []}
+
+
+def test_seconds_in_which_the_cpu_was_too_slow_spoil_a_run_that_idles_else(run_lab: RunLab) -> None:
+    spin = "timeout 2.5 sh -c 'while :; do :; done'"
+    head = "name: x\nnodes: {a: }\nrun:\n"
+    lab = f'{head}  - {{on: a, exec: "{spin}", expect_exit: 124}}\n  - {{on: a, exec: sleep 6}}\n'
+    record = run_lab(lab, "--tdf", "1").record
+    assert record["fidelity"]["busy"] < 0.9 < record["fidelity"]["busiest_second"]
+    (reason,) = record["verdict"]["reasons"]
+    assert (record["verdict"]["level"], reason["bound"]) == ("suspect", 0.9)
+    assert "of its busiest second" in reason["what"]

@@ -15,7 +15,8 @@ and the plan says which error matters:
 - **Stalls.** A single long lateness is the host's, not the lab's. TCP takes no harm from what is shorter than a round
   trip, as its probes wait for two of them (RFC 8985, section 7.2), nor programs from less than a tick of the kernel.
 - **Capacity.** A guest has one CPU. What waits for it waits, as in every queue, in the mean rho / (1 - rho) times as
-  long as its service takes: at a busy fraction of 0.9 nine times. Beyond, the CPU is the bottleneck, not the network.
+  long as its service takes: at a busy fraction of 0.9 nine times. Beyond, the CPU is the bottleneck, not the network; a
+  second of that is enough to spoil what a program measures in it, however idle the rest of the run was.
 - **Shares.** A node whose CPU is a share of its guest's may wake late and catch up; what it cannot catch up with is
   lost: its CPU was slower than the lab says by the lost part of its time.
 - **Repetition.** On the event drive a program that spins is preempted where the host happens to be: the same seed may
@@ -74,6 +75,7 @@ class Observation:
         lateness_counts: Timers by lateness: bin 0 on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds.
         lateness_max_ns: The largest.
         busy: The share of virtual time in which the guest's CPU worked, 0..1; None when it is not known.
+        busiest_second: The same of the busiest virtual second; None when it is not known.
         packets_dropped: By captures, by the name of the interface.
         samples_lost: Samples that should have been taken, and were not.
         captures_ended: Captures that ended before the run did, with the reason.
@@ -88,6 +90,7 @@ class Observation:
     lateness_counts: Sequence[int] = ()
     lateness_max_ns: int = 0
     busy: float | None = None
+    busiest_second: float | None = None
     packets_dropped: tuple[tuple[str, int], ...] = ()
     samples_lost: int = 0
     captures_ended: tuple[tuple[str, str], ...] = ()
@@ -230,12 +233,14 @@ def _stall(network: Network, seen: Observation) -> Reason | None:
 
 
 def _busy(seen: Observation) -> Reason | None:
-    if seen.busy is None or seen.busy <= BUSY_MAX:
+    busy, when = seen.busy or 0.0, "of the time"
+    if busy <= BUSY_MAX:
+        busy, when = seen.busiest_second or 0.0, "of its busiest second"
+    if busy <= BUSY_MAX:
         return None
-    what = f"the guest's CPU was busy {_percent(seen.busy)} of the time: what it forwards and computes waits for it"
-    factor = seen.busy / BUSY_WANTED
-    advice = f"{_raised(seen, factor)}, or do less in the lab"
-    return Reason("suspect", what, seen.busy, BUSY_MAX, "ratio", advice)
+    what = f"the guest's CPU was busy {_percent(busy)} {when}: what it forwards and computes waits for it"
+    advice = f"{_raised(seen, busy / BUSY_WANTED)}, or do less in the lab"
+    return Reason("suspect", what, busy, BUSY_MAX, "ratio", advice)
 
 
 def _shares(seen: Observation) -> Reason | None:

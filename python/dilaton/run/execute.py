@@ -234,6 +234,7 @@ class _Run:
         watcher = asyncio.create_task(self.keep_watch(guests, self.steering))
         stopper = asyncio.create_task(self.stop_when_asked(guests))
         namer = asyncio.create_task(self.name_spinning(guests))
+        counter = asyncio.create_task(tally.follow())
         logger = asyncio.create_task(log_clock(self.run_dir.path / "clock.csv", clock))
         try:
             with log:
@@ -242,6 +243,7 @@ class _Run:
         finally:
             stopper.cancel()
             namer.cancel()
+            counter.cancel()
             logger.cancel()
             watcher.cancel()
             # Their last rows are read off the clock pages, which go with the guests.

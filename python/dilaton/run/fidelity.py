@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.guests import Guests
+from dilaton.measure.busiest import BusiestSecond
 from dilaton.measure.lateness import summarise
 from dilaton.run.model import Adaptation, ClockChange, Fidelity, GuestFidelity, LatenessRecord, SharesRecord
 
 SHARES_COUNTERS = ("nodes_work_ns", "other_work_ns", "nodes_busy_ns", "nodes_lost_ns")
 """Of a clock page."""
+
+LOOK_HOST_S = 0.1
+"""Between looks for the busiest second."""
 
 
 def together(
@@ -25,7 +30,8 @@ def together(
         timers=sum(guest.timers for guest in guests),
         reads=sum(guest.reads for guest in guests),
         lateness_ns_counts=counts,
-        busy=max((guest.busy for guest in guests if guest.busy is not None), default=None),
+        busy=_most(guest.busy for guest in guests),
+        busiest_second=_most(guest.busiest_second for guest in guests),
         disk_requests=sum(guest.disk_requests for guest in guests),
         disk_errors=sum(guest.disk_errors for guest in guests),
         shares=_together([guest.shares for guest in guests if guest.shares is not None]),
@@ -54,13 +60,22 @@ class Tally:
         """Begins to count."""
         self._pages = [guest.page for guest in guests.all]
         self._before = [_Counters.of(page) for page in self._pages]
+        self._busiest = [BusiestSecond(before.virtual_ns, before.idle_virtual_ns) for before in self._before]
+
+    async def follow(self) -> None:
+        """Looks for the busiest second until it is cancelled."""
+        while True:
+            for page, busiest in zip(self._pages, self._busiest, strict=True):
+                now = _Counters.of(page)
+                busiest.look(now.virtual_ns, now.idle_virtual_ns)
+            await asyncio.sleep(LOOK_HOST_S)
 
     def seen(self) -> list[GuestFidelity]:
         """What was counted so far, in the order of the guests."""
-        return list(map(_fidelity, self._pages, self._before))
+        return list(map(_fidelity, self._pages, self._before, self._busiest))
 
 
-def _fidelity(page: ClockPage, before: _Counters) -> GuestFidelity:
+def _fidelity(page: ClockPage, before: _Counters, busiest: BusiestSecond) -> GuestFidelity:
     now = _Counters.of(page)
     counts = page.lateness_counts()
     passed_ns = now.virtual_ns - before.virtual_ns
@@ -71,6 +86,7 @@ def _fidelity(page: ClockPage, before: _Counters) -> GuestFidelity:
         reads=now.reads - before.reads,
         lateness_ns_counts=counts,
         busy=min(1.0, max(0.0, 1 - idle_ns / passed_ns)) if passed_ns else None,
+        busiest_second=busiest.busy,
         disk_requests=page.read("disk_requests"),
         disk_errors=page.read("disk_errors"),
         shares=_shares(page),
@@ -88,6 +104,10 @@ def _together(shares: Sequence[SharesRecord]) -> SharesRecord | None:
     if not shares:
         return None
     return SharesRecord(**{name: sum(getattr(each, name) for each in shares) for name in SharesRecord.model_fields})
+
+
+def _most(shares: Iterable[float | None]) -> float | None:
+    return max((share for share in shares if share is not None), default=None)
 
 
 def _lateness(counts: Sequence[int], max_ns: int) -> LatenessRecord:

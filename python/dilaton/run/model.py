@@ -170,6 +170,8 @@ class GuestFidelity(Part):
     """Timers by lateness: bin 0 those on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds."""
     busy: float | None = None
     """The share of virtual time in which it worked and did not idle, 0..1; None when no virtual time passed."""
+    busiest_second: float | None = None
+    """The same of its busiest virtual second; None of a shorter run."""
     disk_requests: int = 0
     """To its disks since it was started."""
     disk_errors: int = 0

@@ -176,6 +176,7 @@ def judge_fidelity(
             lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
             busy=fidelity.busy,
             share_lost=fidelity.shares.lost_share if fidelity.shares else 0.0,
+            busiest_second=fidelity.busiest_second,
             is_adaptive=is_adaptive,
         )
         where = f"guest {guest.name}: " if len(guests) > 1 else ""

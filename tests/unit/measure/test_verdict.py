@@ -30,6 +30,13 @@ def test_a_run_that_was_in_time_is_valid() -> None:
     assert judge(GIGABIT, QUIET).reasons == ()
 
 
+def test_a_second_that_is_too_much_for_the_cpu_spoils_a_run_that_idles_else() -> None:
+    (reason,) = judge(GIGABIT, replace(QUIET, busy=0.5, busiest_second=0.95)).reasons
+    assert (reason.level, reason.value, reason.bound) == ("suspect", 0.95, 0.9)
+    assert "busy 95 % of its busiest second" in reason.what and reason.advice.startswith("raise tdf to 2")
+    assert judge(GIGABIT, replace(QUIET, busy=0.5, busiest_second=0.9)).level == "valid"
+
+
 def test_a_lab_without_links_has_nothing_to_be_late_for() -> None:
     late = replace(QUIET, lateness_counts=histogram(b20=100), lateness_max_ns=900_000)
     assert judge(Network(), late).level == "valid"
