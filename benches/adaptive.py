@@ -1,10 +1,12 @@
 """Whether a TDF that follows the load is as cheap as the best one that does not, on labs whose load changes.
 
     PYTHONPATH=python .venv/bin/python benches/adaptive.py [--labs step,…] [--tdfs 2,3,5,8,12,20]
+    PYTHONPATH=python .venv/bin/python benches/adaptive.py --steps 1,10,100
 
 Each lab runs with `tdf: auto` and at fixed TDFs, which are watched, too. Work is the guest's own CPU time, since host
 time is also that of whatever else the host does. A fixed TDF is as good as `auto` when no more of its virtual time is
-out of bounds. SPECIFICATION.md quotes its table.
+out of bounds. With `--steps` it measures instead what a step of the controller costs, by the number of guests.
+SPECIFICATION.md quotes both.
 """
 
 from __future__ import annotations
@@ -14,11 +16,20 @@ import json
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import dilaton
+from dilaton.host.clock_page import WORD, ClockPage, layout
+from dilaton.lab import loads
+from dilaton.plan.bounds import network_of
+from dilaton.plan.compile import compile as compile_plan
+from dilaton.run.adaptive.meter import Meter
+from dilaton.run.adaptive.watch import Watch
 
 FLOWS = 3
 SWITCHES = 10
@@ -85,12 +96,39 @@ def measure(load: str, auto: dict[str, str]) -> Outcome:
         return Outcome(work_s, seen.tdf_mean or 0.0, seen.out_of_bounds_share, record.verdict.level)
 
 
+def step_ms(guests: int, epochs: int = 300) -> float:
+    """Milliseconds of CPU for a guest and epoch: its page is read, the epoch judged, and the next TDF decided."""
+    planned = compile_plan(loads(json.dumps(lab("step", {})), "step.yaml"))
+    with ExitStack() as pages:
+        clocks = [(pages.enter_context(closing(ClockPage(0))), 0) for _ in range(guests)]
+        assert planned.time.watch
+        meter = Meter(clocks, planned.time.watch.epoch_ns, Fraction(2))
+        watch = Watch(clocks, planned.time, network_of(planned.nodes))
+        took_s = 0.0
+        for epoch in range(1, epochs + 1):
+            for page, _ in clocks:
+                # What the clock of a busy guest would have written.
+                for field, value in (("virtual_now_ns", epoch * 10**8), ("lateness_ns_log2", epoch * 1000)):
+                    WORD.pack_into(page._memory, layout().offsets[field] * WORD.size, value)
+            begin_s = process_time()
+            seen = meter.take(Fraction(2))
+            assert seen
+            watch.step(seen)
+            took_s += process_time() - begin_s
+    return 1e3 * took_s / epochs / guests
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--labs", default=",".join(LOADS))
     parser.add_argument("--tdfs", default="2,3,5,8,12,20")
+    parser.add_argument("--steps", help="numbers of guests")
     asked = parser.parse_args()
+    if asked.steps:
+        for guests in map(int, asked.steps.split(",")):
+            print(f"{guests} guests: {step_ms(guests):.4f} ms for each and epoch")
+        return
     print("| lab | TDF | mean TDF | core s | out of bounds | verdict |\n| --- | --- | --- | --- | --- | --- |")
     for load in asked.labs.split(","):
         ours = measure(load, {})

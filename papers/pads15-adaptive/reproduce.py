@@ -1,6 +1,6 @@
 """PADS'15, section 5: five TCP flows over parts of a row of switches, one, then all, then one again; figure 5, table 1.
 
-python papers/pads15-adaptive/reproduce.py --out DIR [--hosts 100] [--scale 1] [--cases wall-1,work-lateness,…]
+python papers/pads15-adaptive/reproduce.py --out DIR [--hosts 100] [--scale 1] [--guests 1] [--cpu 0.05] [--cases …]
 """
 
 from __future__ import annotations
@@ -41,8 +41,19 @@ PUBLISHED = {
 """Table 1: running time, average TDF, and running time relative to that without virtual time."""
 
 
-def lab(hosts: int, phases_s: Sequence[float], drive: str, how: str) -> dict[str, Any]:
-    """The lab: a row of switches with a host at each, two at the last one."""
+def lab(
+    hosts: int, phases_s: Sequence[float], drive: str, how: str, guests: int = 1, cpu: str | None = None
+) -> dict[str, Any]:
+    """The lab: a row of switches with a host at each, two at the last one.
+
+    Args:
+        hosts: A multiple of five.
+        phases_s: The instants between which the phases are.
+        drive: Of the clock.
+        how: A TDF, or the policy by which it follows the load.
+        guests: Into how many the row is cut.
+        cpu: Of the hosts at the ends of flows; None: what the TDF makes of it.
+    """
     nodes = {f"h{number}": {"kind": "host"} for number in range(1, hosts + 1)}
     nodes |= {f"s{number}": {"kind": "switch"} for number in range(1, hosts)}
     pairs = [(f"h{number}", f"s{min(number, hosts - 1)}") for number in range(1, hosts + 1)]
@@ -51,6 +62,8 @@ def lab(hosts: int, phases_s: Sequence[float], drive: str, how: str) -> dict[str
     processes: list[dict[str, Any]] = []
     for flow in range(FLOWS):
         first, last = flow * hosts // FLOWS + 1, (flow + 1) * hosts // FLOWS
+        for end in (first, last) if cpu else ():
+            nodes[f"h{end}"]["cpu"] = cpu
         begin_s, end_s = (phases_s[0], phases_s[3]) if flow == 0 else (phases_s[1], phases_s[2])
         server = {"on": f"h{first}", "name": f"source{flow}", "exec": "iperf3 -s", "ready": {"tcp": "5201"}}
         # In reverse the client is the one that receives, and knows what has arrived.
@@ -61,7 +74,8 @@ def lab(hosts: int, phases_s: Sequence[float], drive: str, how: str) -> dict[str
     if not re.fullmatch(r"[\d.]+", how):
         # The paper's TDF does not fall below 1.
         time = {"drive": drive, "tdf": "auto", "auto": {"min": "1", "start": "1", "policy": how}}
-    return {"name": "pads15-adaptive", "time": time, "nodes": nodes, "links": links, "run": processes}
+    cut = {"guests": str(guests)} if guests > 1 else {}
+    return {"name": "pads15-adaptive", "time": time, "nodes": nodes, "links": links, "run": processes} | cut
 
 
 def worst_mbit_per_s(record: dict[str, Any], phases_s: Sequence[float]) -> list[float]:
@@ -109,6 +123,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--hosts", type=int, default=100, help="a multiple of 5 (default %(default)s)")
     parser.add_argument("--scale", type=float, default=1.0, help="of the 200 virtual seconds (default %(default)s)")
+    parser.add_argument("--guests", type=int, default=1, help="at most one for each core (default %(default)s)")
+    parser.add_argument("--cpu", help="of the hosts at the ends of flows, in cores of this machine")
     parser.add_argument("--cases", default=CASES)
     chosen = parser.parse_args()
     phases_s = [chosen.scale * instant for instant in PHASES_S]
@@ -120,7 +136,7 @@ def main() -> None:
         if how == "peak":
             trace = json.loads((chosen.out / f"{drive}-lateness" / "run.json").read_text())["fidelity"]["tdf_trace"]
             how = f"{max(change['tdf'] or 0 for change in trace):g}"
-        record = run(lab(chosen.hosts, phases_s, drive, how), chosen.out / case)
+        record = run(lab(chosen.hosts, phases_s, drive, how, chosen.guests, chosen.cpu), chosen.out / case)
         print(row(case, record, chosen.out / case, phases_s), flush=True)
 
 
