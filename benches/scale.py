@@ -60,7 +60,7 @@ def stores() -> dict[str, Any]:
     """Machines that read their disks at random places, onto two guests."""
     options = "--name=x --filename=/dev/vda --direct=1 --rw=randread --bs=4k --ioengine=libaio --iodepth=4 --time_based"
     return {
-        "defaults": {"disk": {"model": "ssd-sata", "mount": "none"}},
+        "defaults": {"memory": "160MB", "disk": {"model": "ssd-sata", "mount": "none"}},
         "nodes": {f"d{number}": {} for number in range(STORES)},
         "stop_after": "3s",
         "run": [
