@@ -138,19 +138,6 @@ def test_waiting_for_others_on_the_wall_drive_is_lateness_and_spoils_the_verdict
     assert outcome.record["fidelity"]["timers"] > 5 * ticks, "no host keeps two guests together every 10 us"
 
 
-def test_guests_that_memory_has_no_room_for_are_refused_before_they_boot_with_their_sum(run_lab: RunLab) -> None:
-    names = [f"n{number}" for number in range(100)]
-    lab = {
-        "name": "too-many",
-        "guests": {name: {"memory": "16GiB"} for name in names},
-        "nodes": {name: {"guest": name} for name in names},
-        "run": [{"on": names[0], "exec": "true"}],
-    }
-    outcome = run_lab(json.dumps(lab))
-    assert outcome.status != 0
-    assert "100 guests of this lab may take 1600.0 GiB of memory together" in " ".join(outcome.terminal.split())
-
-
 def test_events_are_in_the_order_of_their_instants(run_lab: RunLab) -> None:
     instants = [event["t_ns"] for event in run_lab(chain("per-node")).events]
     assert instants == sorted(instants)
