@@ -14,7 +14,7 @@ PAPERS = ROOT / "papers"
 @pytest.mark.parametrize(("loss", "lost"), [("0%", False), ("{every: 100}", True)])
 def test_the_time_between_packets_is_the_same_at_every_tdf(run_lab: RunLab, loss: str, lost: bool) -> None:
     """NSDI'06, table 4."""
-    lab = PAPERS / "nsdi06-packet-timing/lab.yaml"
+    lab = PAPERS / "nsdi06-table4/lab.yaml"
     flows = []
     for tdf in ("1", "10"):
         outcome = run_lab(lab, "--set", f"time.tdf={tdf}", "--set", f"links.1.a_to_b.loss={loss}")
