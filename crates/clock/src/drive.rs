@@ -140,7 +140,8 @@ pub fn detach() {
 
 /// Begins to meter work, if that is not being done yet.
 pub fn meter_work() {
-    if !METERED.swap(true, Relaxed) {
+    if !METERED.load(Relaxed) {
+        METERED.store(true, Relaxed);
         // Readings so far were of a counter that had not been measured.
         measure_counter();
         watch(false);

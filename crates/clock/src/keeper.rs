@@ -210,9 +210,13 @@ fn take_command(page: &ClockPage) {
     if rest::is_resting() {
         idle(page); // which a ceiling may have kept behind the host's clock
     }
-    change(page, |clock| clock.obey(drive::both(clock.drive()), drive::now(command.orders.drive), command.orders));
+    change(page, |clock| {
+        let now = drive::both(clock.drive());
+        let then = if command.orders.drive == clock.drive() { now.drive } else { drive::now(command.orders.drive) };
+        page.virtual_now_ns.store(clock.virtual_at(now.drive).as_ns(), Relaxed);
+        clock.obey(now, then, command.orders)
+    });
     bound::begin();
-    look(page);
     APPLIED.store(command.sequence, Relaxed);
     page.applied_sequence.store(command.sequence, Relaxed);
     // The host timer was armed for the old pace; its alarm has it armed for the new one.

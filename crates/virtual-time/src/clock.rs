@@ -151,7 +151,7 @@ impl Clock {
         let pace = if self.waits { Pace::Held } else { orders.pace };
         Self {
             drive: orders.drive,
-            line: self.continued(now.drive, then, orders.drive, pace),
+            line: self.continued(reached, now.drive, (orders.drive, then), pace),
             pace: orders.pace,
             waits: self.waits,
             end: orders.end.unwrap_or(VirtualInstant::NEVER).max(reached),
@@ -166,15 +166,21 @@ impl Clock {
     #[must_use]
     pub fn wait_for_host(&self, now: DriveInstant, waits: bool) -> Self {
         let pace = if waits { Pace::Held } else { self.pace };
-        Self { line: self.continued(now, now, self.drive, pace), waits, ..*self }
+        Self { line: self.continued(self.unbounded_at(now), now, (self.drive, now), pace), waits, ..*self }
     }
 
-    fn continued(&self, now: DriveInstant, then: DriveInstant, drive: Drive, pace: Pace) -> Timeline {
-        let reached = self.unbounded_at(now);
-        if drive == self.drive && reached == self.line.virtual_at(now) {
+    /// The line from now on, where virtual time has `reached`, at another pace, by a drive that is at `then`.
+    fn continued(
+        &self,
+        reached: VirtualInstant,
+        now: DriveInstant,
+        (drive, then): (Drive, DriveInstant),
+        pace: Pace,
+    ) -> Timeline {
+        if drive == self.drive && reached < self.end {
             self.line.change(now, pace)
         } else {
-            // Another drive, or the line has gone on beyond the end, where the clock stopped.
+            // Another drive, or the line may have gone on beyond the end, where the clock stopped.
             Timeline::new(then, reached, pace)
         }
     }

@@ -135,10 +135,15 @@ impl Timeline {
 
     /// The exact point `elapsed` nanoseconds after the anchor: whole nanoseconds, and the fraction beyond them.
     fn point_at(&self, elapsed: u64, tdf: Tdf) -> (VirtualInstant, u64) {
-        let product = u128::from(elapsed) * u128::from(tdf.guest());
-        let host = u128::from(tdf.host());
-        let whole = u64::try_from(product / host).unwrap_or(u64::MAX);
-        let rest = ((product % host) << 64) / host;
+        // As in `virtual_at`.
+        let (whole, rest) = elapsed.checked_mul(tdf.guest()).map_or_else(
+            || {
+                let (product, host) = (u128::from(elapsed) * u128::from(tdf.guest()), u128::from(tdf.host()));
+                (u64::try_from(product / host).unwrap_or(u64::MAX), (product % host) as u64)
+            },
+            |product| (product / tdf.host(), product % tdf.host()),
+        );
+        let rest = (u128::from(rest) << 64) / u128::from(tdf.host());
         let (fraction, carry) = self.fraction.overflowing_add(rest as u64);
         let ns = self.instant.as_ns().saturating_add(whole).saturating_add(u64::from(carry));
         (VirtualInstant::from_ns(ns), fraction)
