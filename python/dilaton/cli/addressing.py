@@ -9,7 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from dilaton.cli.check import BadInputError, Overrides, read_lab
+from dilaton.cli.check import Overrides, read_lab
+from dilaton.cli.errors import BadInputError
 from dilaton.plan.model import Plan
 
 LOOPBACK = "lo"

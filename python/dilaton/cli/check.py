@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from dilaton.cli.errors import BadInputError
 from dilaton.lab import syntax
 from dilaton.lab.checks import check_time
 from dilaton.lab.errors import LabError, field_name
@@ -26,10 +27,6 @@ class Overrides:
     max_speed: str | None = None
     settings: tuple[str, ...] = ()
     """Of any field, as PATH=VALUE."""
-
-
-class BadInputError(Exception):
-    """What the user gave cannot be used; the text says why, a line per problem."""
 
 
 def lab_file(path: Path) -> Path:

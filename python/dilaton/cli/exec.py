@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.cli.attach import FORWARDED, NoTerminalError, Terminal, attend, signalled, wants_terminal
-from dilaton.cli.check import BadInputError
+from dilaton.cli.errors import BadInputError
 from dilaton.host import jail
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.doctor import require

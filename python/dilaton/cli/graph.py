@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dilaton.cli.check import BadInputError, Overrides, read_lab
+from dilaton.cli.check import Overrides, read_lab
+from dilaton.cli.errors import BadInputError
 from dilaton.lab.model import Lab
 
 PICTURES = (".svg", ".png", ".pdf")

@@ -8,8 +8,9 @@ import signal
 import sys
 from pathlib import Path
 
-from dilaton.cli.check import BadInputError, Overrides, lab_file, read_lab
+from dilaton.cli.check import Overrides, lab_file, read_lab
 from dilaton.cli.display import Display
+from dilaton.cli.errors import BadInputError
 from dilaton.cli.result import print_result
 from dilaton.host.doctor import require
 from dilaton.lab import units

@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dilaton.cli.check import BadInputError, Overrides, lab_file, read_lab
+from dilaton.cli.check import Overrides, lab_file, read_lab
+from dilaton.cli.errors import BadInputError
 from dilaton.host.doctor import require
 from dilaton.lab.settings import parse_setting
 from dilaton.run import record as records

@@ -22,8 +22,8 @@ from dilaton.host.kernel import Kernel, Placement, allow_open_files
 from dilaton.host.streams import Streams
 
 BOOT_TDF = Fraction(1, 50)
-"""Pace of a booting guest: the kernel waits for jiffies (RCU grace periods), so its clock
-runs ahead of the host's until the guest is built."""
+"""Pace of a booting guest, on the work drive: the kernel counts jiffies where it does not idle, so its clock runs ahead
+of the host's until the guest is built."""
 
 BOOT_HOST_S_MAX = 30.0
 """Host seconds from start to the agent's first word, after which a guest counts as stuck."""
@@ -96,7 +96,7 @@ class Guest:
             HostLacksError: when this machine lacks a part.
             GuestError: when the kernel does not come up.
         """
-        boot = Orders(BOOT_TDF) if seed is None else Orders(Fraction(1), "event")
+        boot = Orders(BOOT_TDF, "work") if seed is None else Orders(Fraction(1), "event")
         allow_open_files()
         page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed)
         channel = Channel()

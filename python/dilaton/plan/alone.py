@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dilaton.plan.guests import MODULES
+from dilaton.plan.common import GRACE_NS, MODULES
 from dilaton.plan.model import Bind, Guest, HostsEntry, Image, Measure, Node, Plan, Time
-from dilaton.plan.schedule import GRACE_NS
 
 GUEST = "guest0"
 

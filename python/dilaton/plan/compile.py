@@ -6,6 +6,7 @@ from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
 from dilaton.plan import guests, pace, schedule
 from dilaton.plan.changes import directions_of, link_changes, tables_of, traces_of
+from dilaton.plan.common import GRACE_NS
 from dilaton.plan.errors import lab_error
 from dilaton.plan.machine import Machine
 from dilaton.plan.measure import measurement
@@ -38,7 +39,7 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
         seed=lab.seed,
         time=time,
         stop_after_ns=lab.stop_after_ns,
-        grace_ns=schedule.GRACE_NS,
+        grace_ns=GRACE_NS,
         guests=guests.guests(network, time.tdf),
         nodes=nodes,
         links=network.links(),

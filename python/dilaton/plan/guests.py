@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from dilaton.lab import model as lab_model
 from dilaton.lab.model import Lab
 from dilaton.plan.changes import State
+from dilaton.plan.common import MODULES
 from dilaton.plan.cpus import guest_tdf
 from dilaton.plan.links import ETHERNET_HEADER_BYTES, held_bytes
 from dilaton.plan.model import Guest, Tdf
@@ -30,9 +31,6 @@ MEMORY_PER_CAPTURE = 8 * MIB
 """The ring that its packets come by, and what is to be written."""
 MEMORY_PER_QUEUED_BYTE = 2.5
 """What the kernel keeps for a byte under way: its packet, the packet's descriptor, and the sender's copy."""
-
-MODULES = ("ipv6", "overlay", "veth", "sch_netem")
-"""`ipv6` is for programs that want ::1 or listen on `::`; the others make nodes, links and what most links do."""
 
 BUILT_IN_DISCIPLINES = ("netem", "pfifo", "bfifo")
 """Those that no further module is for."""

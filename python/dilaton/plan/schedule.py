@@ -6,9 +6,6 @@ from dilaton.lab import model as lab
 from dilaton.lab.model import READY_TIMEOUT_NS
 from dilaton.plan.model import Process, Ready, ReadyDelay, ReadyOutput, ReadyTcp
 
-GRACE_NS = 10**9
-"""A second of virtual time from SIGTERM to SIGKILL."""
-
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
