@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dilaton.run.control import Client, ControlError
-from tests.conftest import Outcome, dilaton, environment, held_run, started
+from tests.conftest import PATIENCE_HOST_S, Outcome, dilaton, environment, held_run, started
 
 LAB = """
 name: steered
@@ -54,6 +55,18 @@ def test_a_run_holds_itself_where_it_was_told_and_goes_on_when_released(
         ("released", 1.0),
     ]
     assert trace[1]["virtual_s"] == trace[2]["virtual_s"] == 5.0
+
+
+def test_the_log_of_the_clock_says_that_it_is_held_also_where_it_stopped_by_itself(
+    held: tuple[subprocess.Popen[str], Path],
+) -> None:
+    _, out = held
+    deadline, rows = time.monotonic() + PATIENCE_HOST_S, [""]
+    while not rows[-1].startswith("5."):
+        assert time.monotonic() < deadline, "the log does not come to the instant at which the run holds"
+        time.sleep(0.02)
+        rows = [row.partition(",")[2] for row in (out / "clock.csv").read_text().splitlines()]
+    assert rows[-1] == "5.000000000,"
 
 
 def test_until_stops_exactly_there_and_step_at_the_next_timer(held: tuple[subprocess.Popen[str], Path]) -> None:

@@ -287,7 +287,8 @@ class _Run:
             await self.watch.follow(self.run_dir.path / "epochs.csv", steering, violated)
 
     def clock(self, guests: Guests, released_ns: int) -> RunClock:
-        tdf = guests.all[0].page.timeline().tdf
+        # At the end that it was given the clock stands too, though its line would go on.
+        tdf = None if guests.is_held() else guests.all[0].page.timeline().tdf
         return RunClock(guests.now_ns(), time.monotonic_ns() - released_ns, tdf, guests.lateness_ns_max())
 
     def session_control(
