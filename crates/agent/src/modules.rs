@@ -2,6 +2,10 @@
 //!
 //! The agent also serves the kernel as its `modprobe` (see [`serve_kernel`]): the guest's root is read-only, so there
 //! is no `/lib/modules` where the machine's own one would look.
+//!
+//! A kernel of our own has no modules and calls nobody: what it has is built in, and its `modules.builtin` says so. The
+//! host tells by `DILATON_MODULES` where that is, a word of the kernel's command line, which the kernel puts into our
+//! environment.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -14,8 +18,10 @@ use nix::sys::utsname::uname;
 
 use crate::error::{Doing, Error, Result};
 
-/// Where the modules of a guest's kernel are looked for, in this order.
+/// Where the modules of a guest's kernel are looked for, in this order, unless `VARIABLE` names the place.
 const ROOTS: [&str; 2] = ["/usr/lib/uml/modules", "/lib/modules"];
+
+const VARIABLE: &str = "DILATON_MODULES";
 
 /// The module files of the running kernel.
 pub struct Modules {
@@ -82,18 +88,22 @@ impl Modules {
 /// There is none.
 pub fn directory() -> Result<PathBuf> {
     let release = uname().doing(|| "ask for the kernel's release".to_owned())?.release().to_os_string();
-    ROOTS
+    let roots = std::env::var(VARIABLE).map_or_else(|_| ROOTS.map(str::to_owned).to_vec(), |root| vec![root]);
+    roots
         .iter()
         .map(|root| Path::new(root).join(&release))
         .find(|directory| directory.is_dir())
-        .ok_or_else(|| Error::new(format!("no modules of kernel {release:?} in {}", ROOTS.join(" or "))))
+        .ok_or_else(|| Error::new(format!("no modules of kernel {release:?} in {}", roots.join(" or "))))
 }
 
-/// Makes the kernel call this program when it wants a module by itself.
+/// Makes the kernel call this program when it wants a module by itself, if it can load any.
 ///
 /// # Errors
 /// /proc is not mounted.
 pub fn serve_kernel() -> Result<()> {
+    if Path::new("/proc/self").exists() && !Path::new("/proc/modules").exists() {
+        return Ok(());
+    }
     let program = std::env::current_exe().doing(|| "find the agent's own program".to_owned())?;
     write("/proc/sys/kernel/modprobe", program.as_os_str().as_encoded_bytes())
         .doing(|| "write /proc/sys/kernel/modprobe".to_owned())

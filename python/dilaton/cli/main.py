@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from dilaton import __version__
+from dilaton.cli import kernel
 
 BAD_INPUT = 2
 HOST_LACKS = 3
@@ -84,7 +85,8 @@ def run(
     no_jail: NoJail = False,
 ) -> None:
     """Run a lab, and show what was asked and what was measured."""
-    from dilaton.cli.check import BadInputError, Overrides
+    from dilaton.cli.check import Overrides
+    from dilaton.cli.errors import BadInputError
     from dilaton.cli.run import hold_option, run_lab
     from dilaton.run.execute import Options
 
@@ -407,6 +409,9 @@ def logs(
     from dilaton.cli.logs import print_logs
 
     raise typer.Exit(print_logs(run, who, follow=follow))
+
+
+app.add_typer(kernel.app)
 
 
 @app.command()

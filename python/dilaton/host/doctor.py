@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from dilaton.host import kernels
 from dilaton.host.errors import HostLacksError
 from dilaton.host.facts import Facts, gather
 
@@ -86,7 +87,9 @@ def _lack(name: str, status: Status, what: str, package: str) -> Finding:
 
 
 def _kernel_image(facts: Facts) -> Iterator[Finding]:
-    if facts.uml is None:
+    if facts.uml_error:
+        yield Finding("guest kernel", "missing", facts.uml_error, kernels.FIX)
+    elif facts.uml is None:
         yield _lack("guest kernel", "missing", "linux.uml is not installed", "user-mode-linux")
     elif not facts.uml_version:
         reinstall = "sudo apt-get install --reinstall user-mode-linux"

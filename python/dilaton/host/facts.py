@@ -13,7 +13,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.host import calibration, files, jail
+from dilaton.host import calibration, files, jail, kernels
+from dilaton.host.errors import HostLacksError
+from dilaton.host.kernels import Kernel
 from dilaton.host.tracing import xstate_bytes
 
 UML_MODULES = Path("/usr/lib/uml/modules")
@@ -68,6 +70,9 @@ class Facts:
     trace_error: str
     """Why a process of ours cannot be traced; empty when it can."""
     uml: Path | None
+    """The kernel that guests run; None when it is not there."""
+    uml_error: str
+    """Why it is not, where it is one of our own; empty otherwise."""
     uml_version: str
     modules: Path | None
     """The modules of that kernel; None when they are not installed."""
@@ -84,9 +89,10 @@ class Facts:
 def gather() -> Facts:
     """Examines this machine."""
     cpuinfo = _read("/proc/cpuinfo")
-    uml = shutil.which("linux.uml")
+    kernel, kernel_error = _kernel()
+    uml = kernel.program if kernel else None
     uml_version = _output(uml, "--version") if uml else ""
-    modules = UML_MODULES / uml_version
+    modules = ((kernel and kernel.modules) or UML_MODULES) / uml_version
     bwrap = shutil.which("bwrap")
     xstate, trace_error = _trace()
     return Facts(
@@ -102,7 +108,8 @@ def gather() -> Facts:
         shared_memory=_shared_memory(Path("/dev/shm")),  # noqa: S108 - examined, not written
         xstate_bytes=xstate,
         trace_error=trace_error,
-        uml=Path(uml) if uml else None,
+        uml=uml,
+        uml_error=kernel_error,
         uml_version=uml_version,
         modules=modules if uml_version and modules.is_dir() else None,
         bwrap_version=bwrap_version(_output(bwrap, "--version")) if bwrap else None,
@@ -156,7 +163,14 @@ def _read(path: str) -> str:
         return ""
 
 
-def _output(*argv: str) -> str:
+def _kernel() -> tuple[Kernel | None, str]:
+    try:
+        return kernels.chosen(), ""
+    except HostLacksError as error:
+        return None, "" if kernels.chosen_name() == kernels.DEBIAN else error.what
+
+
+def _output(*argv: str | Path) -> str:
     """What a program prints; empty when it fails."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=PROBE_HOST_S_MAX)

@@ -21,6 +21,7 @@ MOUNT = Path("/tmp/dilaton")  # noqa: S108 - inside the jail, where /tmp is priv
 RUN_DIR = MOUNT / "run"
 AGENT = MOUNT / "agent"
 CLOCK = MOUNT / "clock.so"
+KERNEL = MOUNT / "kernel"
 
 DEPTH = 2
 """Generations from bubblewrap's process on the host to the command in the jail: process 1 of the jail is between."""
@@ -36,6 +37,7 @@ class Parts:
         clock: The clock's library.
         files: Of a run directory of the jail's own: open files, which are copied, by name.
         binds: What else.
+        kernel: The directory of a kernel of our own; None for Debian's, which is in the machine's file tree.
     """
 
     run_dir: Path | None
@@ -43,6 +45,7 @@ class Parts:
     clock: Path
     files: Mapping[str, int] = field(default_factory=dict)
     binds: Sequence[Bind] = ()
+    kernel: Path | None = None
 
 
 def command(bwrap: Path, parts: Parts, environment: Mapping[str, str]) -> list[str]:
@@ -60,6 +63,7 @@ def command(bwrap: Path, parts: Parts, environment: Mapping[str, str]) -> list[s
     for name, file in parts.files.items():
         argv += ["--file", str(file), str(RUN_DIR / name)]
     argv += ["--ro-bind", str(parts.agent), str(AGENT), "--ro-bind", str(parts.clock), str(CLOCK)]
+    argv += ["--ro-bind", str(parts.kernel), str(KERNEL)] if parts.kernel else []
     argv += ["--chdir", "/", "--clearenv"]
     for name, value in environment.items():
         argv += ["--setenv", name, value]

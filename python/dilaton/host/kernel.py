@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from dilaton.host import exports, files, jail, orphans
+from dilaton.host import exports, files, jail, kernels, orphans
 from dilaton.host.attachment import Attachment
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.disks import Disks
@@ -113,9 +113,9 @@ class Kernel:
         Raises:
             HostLacksError: when this machine lacks a part, or its kernel what shares of a CPU take.
         """
-        uml = files.program("linux.uml", "user-mode-linux")
+        chosen = kernels.chosen()
         if self.has_shares:
-            self.page.let_nodes_sleep(exports.address(uml, exports.SLEEP))
+            self.page.let_nodes_sleep(exports.address(chosen.program, exports.SLEEP))
         agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
         with contextlib.ExitStack() as stack:
             # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
@@ -123,11 +123,16 @@ class Kernel:
             own_clock = Path(f"/proc/self/fd/{clock_fd}")
             line_fds = [stack.enter_context(file).fileno() for file in self._copied_lines()]
             inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if self.placement.jailed else (agent, own_clock)
+            uml, modules = chosen.program, chosen.modules
+            if self.placement.jailed and modules is not None:
+                uml, modules = jail.KERNEL / uml.name, jail.KERNEL / modules.name
             argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={self.memory_bytes // 2**20}M", f'init="{inside_agent}"']
             argv += [*(f"ssl{number}=fd:{fd}" for number, fd in enumerate(line_fds)), "ssl=null"]
             argv += ["con0=null,fd:1", "con=null", "quiet", "panic=-1", f"thash_entries={CONNECTION_HASH_ENTRIES}"]
             argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
-            argv += [f"initcall_blacklist={','.join(LEFT_OUT)}"]
+            argv += [f"initcall_blacklist={','.join(LEFT_OUT)}", "fb_tunnels=none"]
+            # What Linux does not know goes into the environment of its first process.
+            argv += [] if modules is None else [f"DILATON_MODULES={modules}"]
             wire_fds = () if self.attachment is None else (self.attachment.fd,)
             environment = {} if self.attachment is None else self.attachment.environment
             argv += [*([] if self.attachment is None else self.attachment.arguments), *self.disks.arguments]
@@ -145,7 +150,8 @@ class Kernel:
             file_fds = {name: stack.enter_context(_memory_file(text)).fileno() for name, text in contents}
             if self.placement.jailed:
                 bwrap = files.program("bwrap", "bubblewrap")
-                parts = jail.Parts(self.placement.run_dir, agent, clock, file_fds, self.placement.binds)
+                own = None if chosen.modules is None else chosen.program.parent
+                parts = jail.Parts(self.placement.run_dir, agent, clock, file_fds, self.placement.binds, own)
                 argv = [*jail.command(bwrap, parts, environment), *argv]
                 environment = {}
             orphans.adopt()

@@ -23,11 +23,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
+from dilaton.host import kernels
 from dilaton.host.channel import Message
 from dilaton.host.errors import GuestError
 from dilaton.host.guest import REPEATABLE_DATE_NS
 from dilaton.host.guests import Guests
 from dilaton.host.kernel import Placement
+from dilaton.host.kernels import Identity
 from dilaton.lab.model import Lab
 from dilaton.plan.bounds import network_of
 from dilaton.plan.model import Plan
@@ -115,6 +117,7 @@ class _Progress:
     host_s: float = 0.0
     virtual_s: float = 0.0
     guest_kernel: str = ""
+    guest_kernel_identity: Identity = field(default_factory=Identity)
     fidelity: Fidelity | None = None
     guests: list[GuestFidelity] = field(default_factory=list)
     waits: list[WaitRecord] = field(default_factory=list)
@@ -203,6 +206,7 @@ class _Run:
             return
         try:
             self.so_far.guest_kernel = guests.all[0].kernel
+            self.so_far.guest_kernel_identity = kernels.chosen().identity()
             self.so_far.boot_host_s = time.monotonic() - begin
             self.enter("ready")
             await self.run(guests)

@@ -12,6 +12,7 @@ import dilaton
 from dilaton.host import calibration
 from dilaton.host.facts import cpu_model
 from dilaton.host.files import ROOT
+from dilaton.host.kernels import Identity
 from dilaton.plan.machine import Machine
 from dilaton.run.model import Dilaton, Host
 
@@ -25,14 +26,16 @@ def program() -> Dilaton:
     return Dilaton(version=dilaton.__version__, commit=_commit())
 
 
-def host(guest_kernel: str) -> Host:
-    """This machine, and the version of the kernel in its guests."""
+def host(guest_kernel: str, identity: Identity) -> Host:
+    """This machine, and the release of the kernel in its guests, and which one it is."""
     return Host(
         cpu=_cpu(),
         cores=os.cpu_count() or 1,
         memory_bytes=_memory_bytes(),
         kernel=platform.release(),
         guest_kernel=guest_kernel,
+        guest_kernel_path=identity.path,
+        guest_kernel_sha256=identity.sha256,
     )
 
 

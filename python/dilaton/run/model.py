@@ -45,7 +45,11 @@ class Host(Part):
     memory_bytes: int
     kernel: str
     guest_kernel: str
-    """Empty as long as no guest has booted."""
+    """The release of the kernel in its guests; empty as long as none has booted."""
+    guest_kernel_path: str = ""
+    """`debian` for the stock kernel, else the file of one of our own; empty likewise."""
+    guest_kernel_sha256: str = ""
+    """Of the kernel's file; empty likewise."""
 
 
 class Time(Part):

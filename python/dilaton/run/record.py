@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from dilaton.host.kernels import Identity
 from dilaton.lab.expect import parse_expectation
 from dilaton.measure.expect import evaluate
 from dilaton.measure.verdict import Observation, Reason, Verdict, judge
@@ -78,7 +79,11 @@ class Progress(Protocol):
 
     @property
     def guest_kernel(self) -> str:
-        """Version of the guests' kernel; empty before one has booted."""
+        """Release of the guests' kernel; empty before one has booted."""
+
+    @property
+    def guest_kernel_identity(self) -> Identity:
+        """Which kernel that is."""
 
     @property
     def fidelity(self) -> Fidelity | None:
@@ -117,7 +122,7 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
         attempts=progress.attempts,
         seed=plan.seed,
         dilaton=machine.program(),
-        host=machine.host(progress.guest_kernel),
+        host=machine.host(progress.guest_kernel, progress.guest_kernel_identity),
         time=Time(
             drive=plan.time.drive,
             tdf=_number(plan.time.tdf.ratio),

@@ -28,6 +28,7 @@ GOOD = Facts(
     xstate_bytes=2696,
     trace_error="",
     uml=Path("/usr/bin/linux.uml"),
+    uml_error="",
     uml_version="6.1.176",
     modules=Path("/usr/lib/uml/modules/6.1.176"),
     bwrap_version="0.8.0",
@@ -73,6 +74,7 @@ SMALL_SHM = machine(shared_memory=SharedMemory(size_bytes=64 << 20, free_bytes=6
     ("facts", "name", "status", "what", "fix"),
     [
         (machine(uml=None, uml_version="", modules=None), "guest kernel", "missing", "linux.uml", "user-mode-linux"),
+        (machine(uml=None, uml_error="there is no kernel 'x'"), "guest kernel", "missing", "'x'", "kernel use debian"),
         (machine(uml_version="", modules=None), "guest kernel", "missing", "does not run", "--reinstall"),
         (machine(modules=None), "guest modules", "missing", "6.1.176", "user-mode-linux"),
         (machine(bwrap_version=None), "bubblewrap", "missing", "bwrap", "apt-get install bubblewrap"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dilaton.host.kernels import Identity
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
@@ -218,6 +219,7 @@ class Progress:
     host_s: float = 20.0
     virtual_s: float = 2.0
     guest_kernel: str = "6.1"
+    guest_kernel_identity: Identity = field(default_factory=Identity)
     fidelity: Fidelity | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
     waits: list[WaitRecord] = field(default_factory=list)

@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from dilaton.host.kernels import Identity
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run import record as records
@@ -51,6 +52,7 @@ class Progress:
     host_s: float = 2.0
     virtual_s: float = 6.0
     guest_kernel: str = "6.1"
+    guest_kernel_identity: Identity = field(default_factory=Identity)
     fidelity: Fidelity | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
     waits: list[WaitRecord] = field(default_factory=list)
