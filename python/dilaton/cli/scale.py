@@ -17,7 +17,8 @@ from rich.markup import escape
 from rich.table import Table
 from ruamel.yaml import YAML
 
-from dilaton.cli.check import BadInputError, Overrides, lab_file, read_lab
+from dilaton.cli.check import Overrides, lab_file, read_lab
+from dilaton.cli.errors import BadInputError
 from dilaton.host.doctor import require
 from dilaton.lab import units
 from dilaton.lab.errors import LabError
