@@ -426,11 +426,11 @@ def scale(
     ] = None,
     duration: Annotated[
         str | None,
-        typer.Option("--duration", metavar="TIME", help="Of a run, virtual time [stop_after of the lab]."),
+        typer.Option("--duration", metavar="TIME", help="Of a run, in virtual time; else stop_after of the lab."),
     ] = None,
     pilot: Annotated[
         str | None,
-        typer.Option("--pilot", metavar="TIME", help="How much is run to predict host time; 0s: nothing [a tenth]."),
+        typer.Option("--pilot", metavar="TIME", help="How much is run to predict host time, else a tenth."),
     ] = None,
 ) -> None:
     """Put the machines of a lab onto few guests: TDF, CPU shares, memory, host time, and a lab ready to run."""
