@@ -3,6 +3,11 @@
 //! Both are **deadlines** of the clock as timers are. At one, the kernel's SIGIO handler is called, which asks its epoll for
 //! what is ready, and gets the answer from here; none of these descriptors is ever ready by itself, so no signal comes from
 //! the host. One that was reported is not reported again until the kernel has found it empty.
+//!
+//! The kernel's handler keeps what its epoll answers in one array, and may be called again while it goes through that, as
+//! interrupts are on where it receives a frame. What the inner call writes would stand in place of what the outer one has yet
+//! to look at, and a device forgotten like that would never be read. So **one is reported at a time**: the handler asks
+//! until nothing is left.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -82,13 +87,11 @@ pub unsafe extern "C" fn epoll_wait(
     most: c_int,
     timeout: c_int,
 ) -> c_int {
-    let mut count = 0;
-    let tokens = core::iter::from_fn(|| disks::take_ready().or_else(tap::take_ready));
-    for token in tokens.take(most as usize) {
+    if let Some(token) = disks::take_ready().or_else(tap::take_ready) {
         let event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
         // SAFETY: the caller has room for `most` events.
-        unsafe { events.add(count).write_unaligned(event) };
-        count += 1;
+        unsafe { events.write_unaligned(event) };
+        return 1;
     }
     // The handler may be called later, and for both, when the kernel has only noted that it was called; and one call may
     // find what was reported for another. On the event drive the host must not be asked then: it may have something.
@@ -97,13 +100,17 @@ pub unsafe extern "C" fn epoll_wait(
         let may_be_reported = bound::guest().is_some() || disks::are_there();
         HOST_EXPECTED.swap(false, Relaxed) || !(reported || keeper::is_event() && may_be_reported)
     };
-    if count == 0 && asks_host() {
-        // SAFETY: passed through.
-        return unsafe {
-            let real: unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int =
-                sys::EPOLL_WAIT.get();
-            real(epoll, events, most, timeout)
-        };
+    if !asks_host() {
+        return 0;
     }
-    count as c_int
+    // SAFETY: passed through.
+    let count = unsafe {
+        let real: unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int = sys::EPOLL_WAIT.get();
+        real(epoll, events, most.min(1), timeout)
+    };
+    if count > 0 {
+        // There may be more.
+        expect_host();
+    }
+    count
 }
