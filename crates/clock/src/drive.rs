@@ -11,7 +11,8 @@
 //!
 //! **Error.** The counter goes on in interrupts of the host and while a hypervisor has taken the core away, and the CPU
 //! clock may not count these. A resync at the latest every [`TRUST_TICKS`] bounds the error, and never takes time back:
-//! the clock then stands still until the CPU clock has caught up. Where the host has no rseq every reading is a resync.
+//! the clock then stands still until the CPU clock has caught up. Where the host has no rseq every reading is a resync, and
+//! so is each of the first 20 ms, over which the counter is measured.
 //!
 //! **Stubs.** Exactly one process of a guest runs at a time. A stub's CPU clock is read when it has stopped, and in a
 //! handler that interrupts its run.
@@ -47,6 +48,9 @@ const BUSY_ENTRY_NS: u64 = 1_000;
 /// So many entries since it idled last, a millisecond: more than programs take to start. What goes on after that mostly
 /// asks again and again whether something has happened, and does so until virtual time gets there.
 const BUSY_ENTRIES: u64 = 10_000;
+
+/// Host time over which the counter is measured: the doubt of 100 ns in two readings of both clocks is then 5 ppm.
+const MEASURED_NS: u64 = 20_000_000;
 
 /// Counter ticks after which a resync is due: about 1 ms of any processor.
 const TRUST_TICKS: u64 = 3_000_000;
@@ -142,8 +146,7 @@ pub fn detach() {
 pub fn meter_work() {
     if !METERED.load(Relaxed) {
         METERED.store(true, Relaxed);
-        // Readings so far were of a counter that had not been measured.
-        measure_counter();
+        // Readings so far were of a counter that may not have been measured.
         watch(false);
     }
 }
@@ -153,18 +156,24 @@ pub fn is_metered() -> bool {
     METERED.load(Relaxed)
 }
 
-/// Measures the counter against the host's clock, once.
-fn measure_counter() {
+/// Measures the counter against the host's clock, once, when there is enough to measure; whether it has been measured.
+fn measure_counter() -> bool {
     if NS_PER_TICK.load(Relaxed) == 0 {
         let elapsed_ns = sys::host_now().as_ns() - BEGIN_HOST_NS.load(Relaxed);
+        if elapsed_ns < MEASURED_NS {
+            return false;
+        }
         let elapsed_ticks = ticks() - BEGIN_TICKS.load(Relaxed);
         NS_PER_TICK.store(((u128::from(elapsed_ns) << 32) / u128::from(elapsed_ticks.max(1))) as u64, Relaxed);
     }
+    true
 }
 
 /// A virtual instant as ticks of a counter that runs with virtual time, at the frequency of this host's.
 pub fn ticks_of(instant: VirtualInstant) -> u64 {
-    measure_counter();
+    while !measure_counter() {
+        core::hint::spin_loop(); // not for long, and in no program's time: a kernel takes longer to start one
+    }
     ((u128::from(instant.as_ns()) << 32) / u128::from(NS_PER_TICK.load(Relaxed))) as u64
 }
 
@@ -250,7 +259,8 @@ fn work() -> Work {
 #[cold]
 fn resync() -> Work {
     let resyncs = RESYNCS.load(Relaxed);
-    watch(true);
+    let is_measured = measure_counter();
+    watch(is_measured);
     compiler_fence(SeqCst);
     let running = RUNNING.load(Relaxed);
     if running != 0 {
