@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -9,6 +12,15 @@ import time
 from pathlib import Path
 
 from dilaton.host import orphans
+from dilaton.host.guest import Guest
+from dilaton.host.kernel import Placement
+from tests.host.processes import children
+
+TURNS_MAX = 10
+"""Of the event loop, in which the start of a guest comes to where it waits for its jail and its kernel."""
+
+BUSY_HOST_S = [0.0, 0.001, 0.002, 0.003, 0.005]
+"""For how long the loop is busy with something else then, while bubblewrap makes the jail."""
 
 
 def test_the_first_process_of_a_jail_is_ended_when_its_bubblewrap_is_gone() -> None:
@@ -30,3 +42,19 @@ def test_children_that_are_no_jails_are_left_alone() -> None:
         orphans.end()
         assert child.poll() is None
         os.kill(child.pid, signal.SIGKILL)
+
+
+def test_a_guest_that_is_given_up_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    async def give_up(turns: int, busy_host_s: float) -> None:
+        starting = asyncio.create_task(Guest.start("guest0", 64 << 20, Placement(tmp_path, jailed=True)))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        time.sleep(busy_host_s)
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await starting
+
+    before = children(os.getpid())
+    for turns, busy_host_s in itertools.product(range(TURNS_MAX), BUSY_HOST_S):
+        asyncio.run(give_up(turns, busy_host_s))
+    assert children(os.getpid()) == before

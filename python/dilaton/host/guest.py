@@ -120,6 +120,8 @@ class Guest:
             )
             process = await kernel.spawn()
         except BaseException:
+            # It may have been cancelled while the jail was being made.
+            orphans.end()
             log.close()
             page.close()
             channel.close()
