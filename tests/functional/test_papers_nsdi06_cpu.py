@@ -11,10 +11,10 @@ from tests.functional.test_papers_pads15 import rows
 
 def test_half_a_cpu_at_tdf_1_is_a_twentieth_at_tdf_10(tmp_path: Path) -> None:
     """The sender's CPU limits its flows, at both TDFs to the same; with all of it they get more out of the network."""
-    arguments = ["--figures", "7", "--rates", "1600", "--seconds", "1", "--flows", "8", "--smaller", "20"]
+    arguments = ["--figures", "7", "--rates", "3200", "--seconds", "1", "--flows", "8", "--smaller", "20"]
     ((rate, *cells),) = rows("nsdi06-cpu", "--out", str(tmp_path), *arguments)
     half, twentieth, whole = (float(cell.partition(" ")[0]) for cell in cells)
-    assert rate == "1600"
+    assert rate == "3200"
     assert half == pytest.approx(twentieth, rel=0.4)
     assert whole > 1.4 * max(half, twentieth)
     assert (tmp_path / "figure-7.svg").is_file()
