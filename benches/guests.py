@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -173,13 +174,13 @@ def computing() -> None:
 
 
 def hundred() -> None:
-    """A hundred guests, with as many links."""
+    """A hundred guests in a row."""
     names = [f"n{number}" for number in range(100)]
     lab = {
         "name": "hundred",
         "guests": "per-node",
         "nodes": {name: {} for name in names},
-        "links": [{"endpoints": f"{names[0]} -- {name}", "delay": "10ms"} for name in names[1:]],
+        "links": [{"endpoints": f"{one} -- {other}", "delay": "10ms"} for one, other in pairwise(names)],
         "run": [{"on": names[0], "name": "sleep", "exec": "sleep 1"}],
     }
     before, least = available_bytes(), [available_bytes()]

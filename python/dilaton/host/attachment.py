@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from dilaton.host.wire import SPIN_NS, VARIABLE, Way, Wire
 from dilaton.plan import model as plan
 
+MTU_DEFAULT = 1500
+"""Of the kernel's vector devices (arch/um/drivers/vector_user.h: ETH_MAX_PACKET)."""
+
 
 @dataclass(frozen=True)
 class Attachment:
@@ -42,7 +45,8 @@ def attach(planned: plan.Plan, wire: Wire | None, number: int) -> Attachment | N
         return None
     name = planned.guests[number].name
     arguments = [
-        f"{end.device}:transport=tap,ifname=wire{place},mtu={each.mtu}"
+        # A kernel's command line is short: what is so by itself is left out.
+        f"{end.device}:transport=tap,ifname=wire{place}" + (f",mtu={each.mtu}" if each.mtu != MTU_DEFAULT else "")
         for place, each in enumerate(planned.wires)
         for end in each.ends
         if end.guest == name

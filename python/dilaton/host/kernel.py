@@ -18,6 +18,7 @@ from dilaton.host import exports, files, jail, kernels, orphans
 from dilaton.host.attachment import Attachment
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.disks import Disks
+from dilaton.host.errors import GuestError
 from dilaton.plan.model import Bind
 
 LEFT_OUT = ("raid6_select_algo", "calibrate_xor_blocks", "rng_init")
@@ -31,6 +32,9 @@ process has open."""
 
 ADDR_NO_RANDOMIZE = 0x0040000
 """personality(2)"""
+
+COMMAND_LINE_BYTES_MAX = 4096
+"""COMMAND_LINE_SIZE of arch/um/include/asm/setup.h."""
 
 PR_SET_PDEATHSIG = 1
 """prctl(2)"""
@@ -146,6 +150,7 @@ class Kernel:
                 "HOME": "/tmp" if self.placement.jailed else f"{self.placement.run_dir}/guest",  # noqa: S108
                 "TMPDIR": "/dev/shm",  # noqa: S108 - the guest's memory
             }
+            self._check_length(argv[1:])
             contents = self.placement.files.items()
             file_fds = {name: stack.enter_context(_memory_file(text)).fileno() for name, text in contents}
             if self.placement.jailed:
@@ -174,6 +179,15 @@ class Kernel:
                 # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
                 start_new_session=True,
                 preexec_fn=lambda: _settle(self.core_number, None if self.placement.jailed else parent),
+            )
+
+    def _check_length(self, arguments: Sequence[str]) -> None:
+        """Refuses what the kernel would not take; there is an argument for each wire."""
+        if len(" ".join(arguments)) >= COMMAND_LINE_BYTES_MAX:
+            wires = 0 if self.attachment is None else len(self.attachment.arguments)
+            raise GuestError(
+                f"guest {self.number} has {wires} wires to other guests, those of the agents included, which is more"
+                " than a kernel can be told of; divide the lab into fewer guests"
             )
 
     def _copied_lines(self) -> list[IO[bytes]]:
