@@ -194,10 +194,12 @@ COSTS: dict[str, Callable[[int], None]] = {
 def main() -> None:
     """Prints the costs that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("costs", nargs="*", choices=[[], *COSTS], default=list(COSTS))
+    parser.add_argument("costs", nargs="*", metavar="COST", help=f"of {', '.join(COSTS)}; else all")
     parser.add_argument("--repeat", type=int, default=5)
     asked = parser.parse_args()
-    for name in asked.costs:
+    if unknown := set(asked.costs) - COSTS.keys():
+        parser.error(f"{', '.join(sorted(unknown))}: costs are {', '.join(COSTS)}")
+    for name in asked.costs or COSTS:
         COSTS[name](asked.repeat)
 
 
