@@ -37,6 +37,14 @@ def test_input_arrives_and_ends() -> None:
     assert execute("--", "cat", input=text).stdout == text
 
 
+@pytest.mark.parametrize("drive", ["work", "event"])
+def test_large_input_arrives_whole(drive: str) -> None:
+    """The kernel gets it byte by byte out of blocks (`crates/clock/src/serial.rs`), none of which may be lost or repeated."""
+    numbers = "".join(f"{number:07}\n" for number in range(500_000))
+    done = execute("--drive", drive, "--", "sha256sum", input=numbers)
+    assert done.stdout.split()[0] == hashlib.sha256(numbers.encode()).hexdigest()
+
+
 def test_a_command_that_does_not_exist_has_status_127() -> None:
     done = execute("--", "no-such-program")
     assert done.returncode == 127

@@ -1,10 +1,11 @@
-//! The kernel's files, as far as they are not the host's: devices on wires, images of disks, the line to the I/O thread.
+//! The kernel's files, as far as they are not the host's as they are: devices on wires, images of disks, the line to the I/O
+//! thread, serial lines.
 
 use core::ffi::{c_char, c_int, c_void, CStr};
 
 use disk::Operation;
 
-use crate::{disks, io_thread, keeper, sys, tap};
+use crate::{disks, io_thread, keeper, rest, serial, sys, tap};
 
 unsafe fn open_real(real: &sys::Real, path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     // SAFETY: passed through, with a mode that is ignored where there is none; the path ends with NUL.
@@ -71,7 +72,7 @@ pub unsafe extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int,
     }
 }
 
-/// read(2): the I/O thread gets a request, the kernel those that are done.
+/// read(2): the I/O thread gets a request, the kernel those that are done, or a byte of a serial line.
 ///
 /// # Safety
 /// As of the libc function.
@@ -89,6 +90,10 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: usize) -> i
             0 => sys::fail(libc::EAGAIN) as isize,
             done => (done * size_of::<usize>()) as isize,
         };
+    }
+    if let Some(line) = rest::line_of(fd).filter(|_| count == 1) {
+        // SAFETY: the caller has room for one byte.
+        return unsafe { serial::read_byte(line, fd, buffer.cast()) };
     }
     // SAFETY: passed through.
     unsafe {

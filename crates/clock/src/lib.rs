@@ -17,6 +17,7 @@
 //! disks.rs       block devices that take the time of a model
 //! io_thread.rs   the kernel's I/O thread as a routine
 //! input.rs       what the kernel gets to read in virtual time
+//! serial.rs      serial lines, read a block at a time
 //! files.rs       the libc functions on files that lead to these
 //! page.rs        shared memory with the host: commands in, timeline and counters out
 //! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
@@ -52,6 +53,7 @@ mod keeper;
 mod lacks;
 mod page;
 mod rest;
+mod serial;
 mod shares;
 mod spin;
 mod sys;

@@ -30,8 +30,9 @@ const WATCH_NS: u64 = 1_000_000;
 /// What is blocked while the kernel sleeps.
 const SIGNALS: u64 = sys::mask_of(libc::SIGALRM) | sys::mask_of(libc::SIGIO);
 
-/// The serial lines that the host writes to.
-static LINES: [AtomicI32; 2] = [AtomicI32::new(-1), AtomicI32::new(-1)];
+/// How many serial lines the host writes to: that of the channel, that of streams.
+pub const LINES_COUNT: usize = 2;
+static LINES: [AtomicI32; LINES_COUNT] = [const { AtomicI32::new(-1) }; LINES_COUNT];
 
 /// Where the kernel keeps the mask from before it masked its signals; 0 while it does not mask them.
 static MASK_ADDRESS: AtomicUsize = AtomicUsize::new(0);
@@ -52,10 +53,15 @@ static NOTED: AtomicBool = AtomicBool::new(false);
 static SERVED_AT_REST: AtomicBool = AtomicBool::new(false);
 
 /// Remembers the serial lines that the host writes to.
-pub fn start(lines: [c_int; 2]) {
+pub fn start(lines: [c_int; LINES_COUNT]) {
     for (known, line) in LINES.iter().zip(lines) {
         known.store(line, Relaxed);
     }
+}
+
+/// Which of these lines `fd` is.
+pub fn line_of(fd: c_int) -> Option<usize> {
+    LINES.iter().position(|line| line.load(Relaxed) == fd)
 }
 
 /// Whether the host has written something that the kernel has not read.
