@@ -10,26 +10,24 @@ from rich.console import Console
 from rich.table import Table
 
 from dilaton.cli.check import Overrides, read_lab
-from dilaton.cli.errors import BadInputError
 from dilaton.plan.model import Plan
 
 LOOPBACK = "lo"
 
 
-def print_addressing(path: Path) -> int:
-    """Prints a row for each interface of a lab; returns the exit status."""
-    try:
-        _, plan = read_lab(path, Overrides())
-    except BadInputError as error:
-        print(error, file=sys.stderr)
-        return 2
+def print_addressing(path: Path) -> None:
+    """Prints a row for each interface of a lab.
+
+    Raises:
+        BadInputError: with a line for every problem.
+    """
+    _, plan = read_lab(path, Overrides())
     table = Table(box=SIMPLE_HEAD)
     for column in ("node", "interface", "IPv4", "IPv6", "Ethernet", "link to"):
         table.add_column(column, no_wrap=True)
     for row in rows(plan):
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 200).print(table)
-    return 0
 
 
 def rows(plan: Plan) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.cli.errors import BadInputError
+from dilaton.cli.errors import BAD_INPUT, BadInputError
 from dilaton.lab import syntax
 from dilaton.lab.checks import check_time
 from dilaton.lab.errors import LabError, field_name
@@ -74,19 +74,18 @@ def check_labs(paths: list[Path]) -> int:
             lab, plan = read_lab(path, Overrides())
         except BadInputError as error:
             print(error, file=sys.stderr)
-            bad = 2
+            bad = BAD_INPUT
         else:
             counts = f"{len(plan.nodes)} nodes, {len(plan.links)} links, {len(plan.processes)} processes"
             print(f"{lab_file(path)}: {lab.name}: {counts}: good")
     return bad
 
 
-def print_plan(path: Path, overrides: Overrides) -> int:
-    """Prints the plan of a lab; returns the exit status."""
-    try:
-        _, plan = read_lab(path, overrides)
-    except BadInputError as error:
-        print(error, file=sys.stderr)
-        return 2
+def print_plan(path: Path, overrides: Overrides) -> None:
+    """Prints the plan of a lab.
+
+    Raises:
+        BadInputError: with a line for every problem.
+    """
+    _, plan = read_lab(path, overrides)
     print(plan.model_dump_json(indent=1))
-    return 0

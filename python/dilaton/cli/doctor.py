@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dilaton.cli.errors import HOST_LACKS
 from dilaton.host import calibration
 from dilaton.host.doctor import Finding, diagnose
 from dilaton.host.errors import HostLacksError
 from dilaton.host.facts import gather
 
-HOST_LACKS = 3
 MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "missing": "[red]missing[/]"}
 
 

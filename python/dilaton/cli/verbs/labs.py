@@ -1,0 +1,182 @@
+"""Verbs that take a lab, or a command: run it, look at it, make another of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dilaton.cli.verbs.options import (
+    DriveOption,
+    HoldAtOption,
+    LabFile,
+    MaxSpeedOption,
+    NoJail,
+    Out,
+    SetOption,
+    TdfOption,
+    TerminalOption,
+)
+
+app = typer.Typer()
+
+
+@app.command()
+def run(
+    lab: LabFile,
+    out: Out = None,
+    tdf: TdfOption = None,
+    drive: DriveOption = None,
+    max_speed: MaxSpeedOption = None,
+    hold_at: HoldAtOption = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics", metavar="PORT", min=0, max=65535, help="Answer Prometheus there; 0: at any free port."
+        ),
+    ] = None,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="Go on when nothing is left to do, at host speed, until stopped.")
+    ] = False,
+    settings: SetOption = None,
+    no_jail: NoJail = False,
+) -> None:
+    """Run a lab, and show what was asked and what was measured."""
+    from dilaton.cli.check import Overrides
+    from dilaton.cli.run import hold_option, run_lab
+    from dilaton.run.execute import Options
+
+    options = Options(jailed=not no_jail, hold_at_ns=hold_option(hold_at))
+    overrides = Overrides(tdf, drive, max_speed, tuple(settings or ()))
+    raise typer.Exit(run_lab(lab, out, overrides, options, metrics=metrics, stays=stay))
+
+
+@app.command()
+def demo(out: Out = None, no_jail: NoJail = False) -> None:
+    """Run examples/dumbbell: a 10 Gbit/s link, real ping and iperf3, about a minute."""
+    from dilaton.cli.check import Overrides
+    from dilaton.cli.run import run_lab
+    from dilaton.host.files import ROOT
+    from dilaton.run.execute import Options
+
+    raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, Overrides(), Options(jailed=not no_jail)))
+
+
+@app.command("exec", context_settings={"allow_interspersed_args": False})
+def execute(
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="A program of this machine, and arguments.")
+    ],
+    tdf: Annotated[str, typer.Option("--tdf", metavar="N", help="Time dilation factor.")] = "1",
+    drive: Annotated[
+        str, typer.Option("--drive", metavar="wall|work|event", help="What drives virtual time.")
+    ] = "work",
+    max_speed: Annotated[
+        str | None,
+        typer.Option("--max-speed", metavar="N", help="Virtual seconds per host second at most [with a terminal: 1]."),
+    ] = None,
+    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Of the guest.")] = "1G",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of random numbers, on the event drive.")] = 1,
+    writable: Annotated[
+        list[Path] | None,
+        typer.Option("--rw", metavar="DIR", help="A directory that the command may write. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Like --rw, made where it does not exist.")
+    ] = None,
+    terminal: TerminalOption = None,
+) -> None:
+    """Run a command of this machine, as root of a world of its own, in virtual time."""
+    from dilaton.cli.exec import Options
+    from dilaton.cli.exec import execute as run_command
+
+    options = Options(tdf, drive, max_speed, memory, seed, writable or [], out, terminal)
+    raise typer.Exit(run_command(command, options))
+
+
+@app.command()
+def check(labs: Annotated[list[Path], typer.Argument(metavar="LAB...")]) -> None:
+    """Read and plan labs, and say what is wrong with them, without running anything."""
+    from dilaton.cli.check import check_labs
+
+    raise typer.Exit(check_labs(labs))
+
+
+@app.command()
+def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None, settings: SetOption = None) -> None:
+    """Print what a lab compiles to, as JSON: every address, queue, process and instant."""
+    from dilaton.cli.check import Overrides, print_plan
+
+    print_plan(lab, Overrides(tdf, drive, None, tuple(settings or ())))
+
+
+@app.command()
+def graph(
+    lab: LabFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help=".svg, .png, .pdf or .dot [default: <lab>.svg].")
+    ] = None,
+) -> None:
+    """Draw the network of a lab."""
+    from dilaton.cli.graph import write_graph
+
+    raise typer.Exit(write_graph(lab, out))
+
+
+@app.command()
+def export(
+    lab: LabFile,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help=".clab.yml, .graphml, .dot or .py (Mininet).")
+    ],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="The format, if FILE does not say it.")
+    ] = None,
+) -> None:
+    """Write the network of a lab for containerlab, Mininet, Graphviz or a graph library, and say what is left out."""
+    from dilaton.cli.graph import write_export
+
+    raise typer.Exit(write_export(lab, out, to))
+
+
+@app.command()
+def scale(
+    lab: LabFile,
+    onto: Annotated[int, typer.Option("--onto", metavar="GUESTS", min=1, help="How many guests hold the machines.")],
+    machines: Annotated[
+        int | None, typer.Option("--machines", metavar="N", min=1, help="How many hosts the lab has to have.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The scaled lab, beside LAB [LAB-onto-GUESTS.yaml].")
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Of a run, in virtual time; else stop_after of the lab."),
+    ] = None,
+    pilot: Annotated[
+        str | None,
+        typer.Option("--pilot", metavar="TIME", help="How much is run to predict host time, else a tenth."),
+    ] = None,
+) -> None:
+    """Put the machines of a lab onto few guests: TDF, CPU shares, memory, host time, and a lab ready to run."""
+    from dilaton.cli.scale import Request, scale_lab
+
+    raise typer.Exit(scale_lab(Request(lab, machines, onto, out, duration, pilot)))
+
+
+@app.command()
+def sweep(
+    lab: LabFile,
+    settings: Annotated[
+        list[str],
+        typer.Option("--set", metavar="PATH=A,B,C", help="A field and its values, such as time.tdf=1,10,100."),
+    ],
+    repeat: Annotated[int, typer.Option(min=1, help="Runs of each point, each with a seed of its own.")] = 1,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Runs side by side.")] = 1,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where [default: sweeps/<lab>].")] = None,
+) -> None:
+    """Run a lab at every combination of values; go on where an earlier sweep was interrupted."""
+    from dilaton.cli.sweep import sweep_lab
+
+    raise typer.Exit(sweep_lab(lab, settings, repeat, jobs, out))

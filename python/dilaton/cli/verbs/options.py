@@ -1,0 +1,44 @@
+"""Arguments and options that several verbs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+LabFile = Annotated[Path, typer.Argument(metavar="LAB", help="The lab: a YAML file, or a directory with a lab.yaml.")]
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run that goes on: its directory, or the name of its lab.")
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Run directory [default: runs/<lab>-<UTC>-<n>].")
+]
+TdfOption = Annotated[
+    str | None, typer.Option("--tdf", metavar="N", help="Time dilation factor, instead of the lab's.")
+]
+DriveOption = Annotated[
+    str | None,
+    typer.Option("--drive", metavar="wall|work|event", help="What drives virtual time, instead of the lab's."),
+]
+MaxSpeedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-speed", metavar="N", help="Virtual seconds per host second not to exceed, instead of the lab's."
+    ),
+]
+HoldAtOption = Annotated[
+    str | None, typer.Option("--hold-at", metavar="T", help="Hold the clock at this virtual instant, such as 5s.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Any field instead of the lab's: links.0.rate=1Gbit. Repeatable."),
+]
+TerminalOption = Annotated[
+    bool | None,
+    typer.Option("-t/-T", "-it", "--terminal/--no-terminal", help="Give it a terminal [default: if there is one]."),
+]
+NoJail = Annotated[
+    bool,
+    typer.Option("--no-jail", help="Run guests without a jail: what runs in them can write your files."),
+]

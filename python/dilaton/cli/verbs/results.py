@@ -1,0 +1,53 @@
+"""Verbs that take the directories of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dilaton.cli.errors import BadInputError
+
+app = typer.Typer()
+
+
+@app.command()
+def report(
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN|addressing", help="A run directory; or the word addressing.")],
+    lab: Annotated[
+        Path | None, typer.Argument(metavar="[LAB]", help="With addressing: the lab whose addresses are printed.")
+    ] = None,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="svg|pdf|png|csv|parquet", help="Write figures and tables as files instead."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where [default: RUN/report].")] = None,
+) -> None:
+    """Write report.html of a run: a page with its figures and tables; or these as files. Or print a lab's addresses."""
+    if lab is not None:
+        if str(run_dir) != "addressing":
+            raise BadInputError(f"{run_dir}: not a report of a lab; write dilaton report addressing {lab}")
+        from dilaton.cli.addressing import print_addressing
+
+        print_addressing(lab)
+        return
+    from dilaton.cli.report import report as write
+
+    raise typer.Exit(write(run_dir, formats or [], out))
+
+
+@app.command()
+def compare(
+    run_dirs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN...", help="Run directories; the first is the reference.")
+    ],
+    tolerance: Annotated[str, typer.Option(metavar="%", help="Relative difference that does not matter.")] = "5%",
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw both, to an .svg, .pdf or .png file.")
+    ] = None,
+) -> None:
+    """Say whether runs measured the same: status 0 indistinguishable, 1 different."""
+    from dilaton.cli.compare import compare_runs
+
+    raise typer.Exit(compare_runs(run_dirs, tolerance, figure))

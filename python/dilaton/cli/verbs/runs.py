@@ -1,0 +1,164 @@
+"""Verbs that start a lab that stays, and that watch and steer runs that go on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dilaton.cli.verbs.options import (
+    DriveOption,
+    HoldAtOption,
+    LabFile,
+    MaxSpeedOption,
+    Out,
+    RunName,
+    SetOption,
+    TdfOption,
+    TerminalOption,
+)
+
+app = typer.Typer()
+
+
+@app.command()
+def up(
+    lab: LabFile,
+    detached: Annotated[
+        bool, typer.Option("--detach", "-d", help="Leave it in the background, until dilaton down.")
+    ] = False,
+    out: Out = None,
+    tdf: TdfOption = None,
+    drive: DriveOption = None,
+    max_speed: MaxSpeedOption = None,
+    hold_at: HoldAtOption = None,
+    settings: SetOption = None,
+) -> None:
+    """Start a lab that stays, and work in it by hand, at a prompt; at host speed unless told otherwise."""
+    from dilaton.cli.up import Options, bring_up
+
+    options = Options(out, tdf, drive, max_speed, hold_at, tuple(settings or ()))
+    raise typer.Exit(bring_up(lab, options, detached=detached))
+
+
+@app.command()
+def down(
+    run: Annotated[str, typer.Argument(metavar="RUN|LAB", help="A run that goes on, or the lab of the only one.")],
+) -> None:
+    """End a lab that was brought up, in good order, and wait for its end; its run directory stays."""
+    from dilaton.cli.up import take_down
+
+    raise typer.Exit(take_down(run))
+
+
+@app.command("cli")
+def prompt(run: RunName) -> None:
+    """Work in a run that goes on, at a prompt with the words of Mininet's; the run goes on afterwards."""
+    from dilaton.cli.prompt import attach_prompt
+
+    raise typer.Exit(attach_prompt(run))
+
+
+@app.command()
+def ps() -> None:
+    """List the runs that go on."""
+    from dilaton.cli.control import list_runs
+
+    raise typer.Exit(list_runs())
+
+
+@app.command()
+def top(
+    run: RunName,
+    once: Annotated[bool, typer.Option("--once", help="Print it once, as without a terminal.")] = False,
+) -> None:
+    """Watch a run that goes on: its clock, links, nodes and programs."""
+    from dilaton.cli.top import show_top
+
+    raise typer.Exit(show_top(run, once=once))
+
+
+@app.command()
+def clock(
+    run: RunName,
+    action: Annotated[
+        str, typer.Argument(metavar="show|hold|release|until|step|tdf", help="What to do with its clock.")
+    ] = "show",
+    value: Annotated[
+        str | None, typer.Argument(metavar="[T|N]", help="until: a virtual instant, such as 5s; tdf: a factor.")
+    ] = None,
+) -> None:
+    """Show or steer the clock of a run that goes on."""
+    from dilaton.cli.control import steer
+
+    raise typer.Exit(steer(run, action, value))
+
+
+@app.command(name="link")
+def steer_link(
+    run: RunName,
+    which: Annotated[str | None, typer.Argument(metavar="[LINK]", help="As a--b or a:eth0--b:eth1.")] = None,
+    action: Annotated[str, typer.Argument(metavar="show|set|down|up", help="What to do with it.")] = "show",
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIELD=VALUE...]", help="set: as in the lab: loss=5% delay.jitter=2ms b_to_a.rate=1Mbit"
+        ),
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="T", help="At this virtual instant, not now.")] = None,
+) -> None:
+    """Show or change the links of a run that goes on."""
+    from dilaton.cli.link import steer_link as steer
+
+    raise typer.Exit(steer(run, which, action, fields or [], at))
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def shell(
+    run: RunName,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Where.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND...]", help="A program and arguments [default: a shell].")
+    ] = None,
+    terminal: TerminalOption = None,
+) -> None:
+    """Run a program in a node of a run that goes on, with these streams or in this terminal."""
+    from dilaton.cli.shell import open_shell
+
+    words = command or []
+    # Which ends the options of most programs that execute others, and is theirs, not the command's.
+    raise typer.Exit(open_shell(run, node, words[1:] if words[:1] == ["--"] else words, terminal))
+
+
+@app.command("cp")
+def copy(
+    run: RunName,
+    source: Annotated[str, typer.Argument(metavar="[NODE:]PATH", help="What is copied.")],
+    target: Annotated[str, typer.Argument(metavar="[NODE:]PATH", help="Where; one of both is in a node.")],
+) -> None:
+    """Copy files and directories to a node of a run that goes on, or from there."""
+    from dilaton.cli.cp import copy as copy_files
+
+    raise typer.Exit(copy_files(run, source, target))
+
+
+@app.command()
+def logs(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of a lab that runs.")],
+    who: Annotated[
+        str | None, typer.Argument(metavar="[NODE[/PROCESS]]", help="Whose outputs [default: everyone's].")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they grow, until the run ends.")] = False,
+) -> None:
+    """Print what the programs of a run have written."""
+    from dilaton.cli.logs import print_logs
+
+    raise typer.Exit(print_logs(run, who, follow=follow))
+
+
+@app.command()
+def stop(run: RunName) -> None:
+    """End a run in good order, and wait for its end."""
+    from dilaton.cli.control import stop_run
+
+    raise typer.Exit(stop_run(run))
