@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from dilaton.host.kernels import Identity
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run import record as records
-from dilaton.run.model import Fidelity, GuestFidelity, LatenessRecord, State, WaitRecord
+from dilaton.run.model import Fidelity, LatenessRecord
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 from dilaton.run.schema import schema_text
-from tests.unit.measure.made import pcapng, transfer
+from tests.unit.measure.made import Progress, pcapng, transfer
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -41,26 +39,6 @@ expect: [ping.rtt.avg < 1ms, ping.loss == 0%, sh.exit == 0]
 PINGED = """1 packets transmitted, 1 received, 0% packet loss, time 0ms
 rtt min/avg/max/mdev = 40.000/40.000/40.000/0.000 ms
 """
-
-
-@dataclass
-class Progress:
-    state: State = "finished"
-    reason: str | None = None
-    attempts: int = 1
-    boot_host_s: float = 1.5
-    host_s: float = 2.0
-    virtual_s: float = 6.0
-    guest_kernel: str = "6.1"
-    guest_kernel_identity: Identity = field(default_factory=Identity)
-    fidelity: Fidelity | None = None
-    events: list[dict[str, Any]] = field(default_factory=list)
-    waits: list[WaitRecord] = field(default_factory=list)
-
-    @property
-    def guests(self) -> list[GuestFidelity]:
-        """The fidelity of its one guest."""
-        return [self.fidelity] if self.fidelity else []
 
 
 def event(kind: str, process: str = "ping", t_ns: int = 0, **fields: Any) -> dict[str, Any]:
