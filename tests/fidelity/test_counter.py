@@ -60,6 +60,13 @@ def test_the_counter_has_the_host_s_frequency_in_virtual_time(run_lab: RunLab, d
     assert dilated == pytest.approx(native, rel=0.03)
 
 
+def test_the_counter_repeats_on_the_event_drive(run_lab: RunLab) -> None:
+    lab = LAB.format(drive="event", tdf="3", program=textwrap.indent(PROGRAM, " " * 8))
+    first, second = (run_lab(lab).stdout("a", "counter") for _ in range(2))
+    assert first == second
+    assert json.loads(first) == pytest.approx([1e9] * 4, rel=0.03)  # it ticks in nanoseconds
+
+
 def test_a_real_fault_is_still_one(run_lab: RunLab) -> None:
     outcome = run_lab(
         """

@@ -4,7 +4,8 @@
 //! Stubs run with the counter disabled (prctl(2), PR_SET_TSC), so the instruction faults. The fault is told from others by
 //! its code, SI_KERNEL, and by the instruction itself; the kernel never sees it. What the instruction returns is virtual
 //! time in ticks of this host's counter: programs that know its frequency, from CPUID or by measuring it against a
-//! clock, find it right. CPUID faults in the same way, where the host can do that, and `cpuid.rs` answers it.
+//! clock, find it right. On the event drive a tick is a nanosecond, since every run measures that frequency anew, a few
+//! parts in a million apart. CPUID faults in the same way, where the host can do that, and `cpuid.rs` answers it.
 //!
 //! HLT faults in the same way in any program. With the page's magic number in RAX it is a request, RDI says which: 1, the
 //! agent waits for the host, so virtual time has to stand still until 0, it no longer does. The host's answers thus cost
@@ -38,7 +39,7 @@ pub fn emulate(pid: c_int) -> bool {
     match instruction {
         Instruction::Rdtsc | Instruction::Rdtscp => {
             let Some(now) = keeper::now() else { return false };
-            let ticks = drive::ticks_of(now);
+            let ticks = if keeper::is_event() { now.as_ns() } else { drive::ticks_of(now) };
             registers.rax = ticks & 0xFFFF_FFFF;
             registers.rdx = ticks >> 32;
             if let Instruction::Rdtscp = instruction {

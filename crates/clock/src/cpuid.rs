@@ -4,8 +4,8 @@
 //! out here. Hidden is what would make runs differ (random numbers of the hardware, which core the guest is on), and what
 //! a guest cannot do: waiting by the time-stamp counter and AMD's RDPRU, which fault as it does; AMX, for which the kernel
 //! cannot ask its host, and memory protection keys, of which it knows nothing. The sizes of the extended state (leaf 0xD)
-//! stay, since XGETBV, which nothing can trap, tells of the same components.
-
+//! stay, since XGETBV, which nothing can trap, tells of the same components. On the event drive, where the time-stamp
+//! counter has a frequency of its own, the leaves that tell the host's are empty.
 //!
 //! **Cost.** Whether the instruction faults is a model-specific register, which the host writes when it switches between
 //! two processes that differ in it. In a virtual machine that takes microseconds, and a guest switches between kernel and
@@ -15,6 +15,8 @@
 use core::arch::x86_64::{__cpuid_count, CpuidResult};
 use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::keeper;
 
 const ARCH_SET_CPUID: c_int = 0x1012;
 
@@ -75,6 +77,9 @@ fn answer_of_host(leaf: u32, subleaf: u32) -> CpuidResult {
 
 /// What the instruction answers in a guest.
 pub fn shown(leaf: u32, subleaf: u32) -> CpuidResult {
+    if keeper::is_event() && COUNTER_FREQUENCY.contains(&leaf) {
+        return CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 };
+    }
     let mut answer = answer_of_host(leaf, subleaf);
     for hidden in HIDDEN.iter().filter(|hidden| hidden.leaf == leaf && hidden.subleaf.unwrap_or(subleaf) == subleaf) {
         answer.eax &= !hidden.eax;
@@ -100,6 +105,9 @@ impl Hidden {
         Self { leaf, subleaf, eax: 0, ebx: 0, ecx: 0, edx: 0 }
     }
 }
+
+/// The leaves that tell how fast the time-stamp counter is: of processors, and of hypervisors.
+const COUNTER_FREQUENCY: [u32; 3] = [0x15, 0x16, 0x4000_0010];
 
 /// By leaf, in the manuals' names.
 const HIDDEN: [Hidden; 7] = [
