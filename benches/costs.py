@@ -1,6 +1,6 @@
 """What the hot paths of the clock cost, in CPU time of the host.
 
-    PYTHONPATH=python .venv/bin/python benches/costs.py [reading] [system-call] [wake] [packet] [--repeat 5]
+    PYTHONPATH=python .venv/bin/python benches/costs.py [reading] [system-call] [wake] [packet] [flow] [--repeat 5]
 
 - *reading*: a reading of the clock on each drive, and one that takes over another TDF, made by CPython under the clock
   library, which takes it for a kernel.
@@ -8,6 +8,8 @@
 - *wake*: from timer to timer of an idle kernel, with nothing else to do: timers whose signals are ignored.
 - *packet*: a datagram of 1,500 bytes on one hop more: a chain of 20 bridges against one of 2, with links of 100 Mbit/s
   and 1 ms, less the same chains without packets.
+- *flow*: a data packet of a TCP flow over 10 Gbit/s and 20 ms with an MTU of 1,500: both of its ends, the
+  acknowledgements, iperf3 and the start of all that among it.
 
 Each figure is the least of several runs, and the greatest beside it: what else runs on the host only ever adds.
 In a guest CPU time is virtual time on the work drive, less what idling took. SPECIFICATION.md quotes the output.
@@ -16,6 +18,7 @@ In a guest CPU time is virtual time on the work drive, less what idling took. SP
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -92,7 +95,10 @@ time.sleep(0.5)
 """Half of what the links carry, so that the queues stay short."""
 
 TDF = 4
-"""Of all guests: a slow enough CPU to have hardly a timer that is late, a fast enough one for the wall drive."""
+"""Of most guests: a slow enough CPU to have hardly a timer that is late, a fast enough one for the wall drive."""
+
+SEGMENT_BYTES = 1448
+"""Data of a TCP packet of 1,500 bytes with time stamps."""
 
 Numbers = Sequence[float]
 
@@ -132,7 +138,8 @@ def run_lab(lab: dict[str, Any]) -> tuple[float, int, str]:
         assert fidelity
         assert fidelity.busy is not None
         output = (Path(directory) / "run/nodes" / process.node / f"{process.name}.stdout").read_text()
-        return fidelity.busy * run.record.time.virtual_s * TDF, fidelity.timers, output
+        cpu_s = fidelity.busy * run.record.time.virtual_s * float(lab["time"]["tdf"])
+        return cpu_s, fidelity.timers, output
 
 
 def alone(program: str, *arguments: str, drive: str = "work") -> dict[str, Any]:
@@ -183,11 +190,30 @@ def packet(repeat: int) -> None:
     print(f"packet and hop, run by run: {figure(single, 'us')}", flush=True)
 
 
+def flow(repeat: int) -> None:
+    """Prints what a data packet of a fast TCP flow costs."""
+    lab = {
+        "name": "flow",
+        "time": {"drive": "work", "tdf": "20"},
+        "nodes": {"a": {}, "b": {}},
+        "links": [{"endpoints": ["a", "b"], "rate": "10Gbit", "delay": "10ms", "queue": {"limit": "1bdp"}}],
+        "run": [
+            {"on": "a", "name": "bulk", "exec": "iperf3 -c b -t 1 -J", "after": "server"},
+            {"on": "b", "name": "server", "exec": "iperf3 -s", "ready": {"tcp": 5201}, "background": True},
+        ],
+    }
+    runs = [run_lab(lab) for _ in range(repeat)]
+    packets = [json.loads(output)["end"]["sum_sent"]["bytes"] / SEGMENT_BYTES for _, _, output in runs]
+    costs = [cpu_s / sent * 1e6 for (cpu_s, _, _), sent in zip(runs, packets, strict=True)]
+    print(f"data packet of a flow, {packets[0]:.0f} of them: {figure(costs, 'us')}", flush=True)
+
+
 COSTS: dict[str, Callable[[int], None]] = {
     "reading": reading,
     "system-call": system_call,
     "wake": wake,
     "packet": packet,
+    "flow": flow,
 }
 
 
