@@ -28,7 +28,7 @@ from dilaton.host.clock_page import WORD, ClockPage, layout
 from dilaton.lab import loads
 from dilaton.plan.bounds import network_of
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.run.adaptive.meter import Meter
+from dilaton.run.adaptive.meter import Meter, Watched
 from dilaton.run.adaptive.watch import Watch
 
 FLOWS = 3
@@ -100,16 +100,16 @@ def step_ms(guests: int, epochs: int = 300) -> float:
     """Milliseconds of CPU for a guest and epoch: its page is read, the epoch judged, and the next TDF decided."""
     planned = compile_plan(loads(json.dumps(lab("step", {})), "step.yaml"))
     with ExitStack() as pages:
-        clocks = [(pages.enter_context(closing(ClockPage(0))), 0) for _ in range(guests)]
+        watched = [Watched(pages.enter_context(closing(ClockPage(0))), 0) for _ in range(guests)]
         assert planned.time.watch
-        meter = Meter(clocks, planned.time.watch.epoch_ns, Fraction(2))
-        watch = Watch(clocks, planned.time, network_of(planned.nodes))
+        meter = Meter(watched, planned.time.watch.epoch_ns, Fraction(2))
+        watch = Watch(watched, planned.time, network_of(planned.nodes))
         took_s = 0.0
         for epoch in range(1, epochs + 1):
-            for page, _ in clocks:
+            for guest in watched:
                 # What the clock of a busy guest would have written.
                 for field, value in (("virtual_now_ns", epoch * 10**8), ("lateness_ns_log2", epoch * 1000)):
-                    WORD.pack_into(page._memory, layout().offsets[field] * WORD.size, value)
+                    WORD.pack_into(guest.page._memory, layout().offsets[field] * WORD.size, value)
             begin_s = process_time()
             seen = meter.take(Fraction(2))
             assert seen

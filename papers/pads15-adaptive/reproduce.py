@@ -96,6 +96,12 @@ def worst_mbit_per_s(record: dict[str, Any], phases_s: Sequence[float]) -> list[
     return [min(rates, default=math.nan) for rates in found]
 
 
+def broken_off(record: dict[str, Any]) -> list[str]:
+    """The flows that did not come to their end, and so say nothing of their rates."""
+    flows = [process for process in record["processes"] if process["name"].startswith("flow")]
+    return [flow["name"] for flow in flows if not (flow["result"] or {}).get("intervals")]
+
+
 def core_s(record: dict[str, Any], out: Path) -> float:
     """Host seconds of CPU that the guest used, whatever else the host had to do."""
     if record["fidelity"]["adaptation"]:
@@ -110,7 +116,10 @@ def row(case: str, record: dict[str, Any], out: Path, phases_s: Sequence[float])
     adaptation = fidelity["adaptation"]
     mean = adaptation["tdf_mean"] if adaptation else time["tdf"]
     share = f"{adaptation['out_of_bounds_share']:.1%}" if adaptation else ""
-    flows = " / ".join(f"{rate:.1f}" for rate in worst_mbit_per_s(record, phases_s))
+    if broken := broken_off(record):
+        flows = f"{', '.join(broken)} broke off"
+    else:
+        flows = " / ".join(f"{rate:.1f}" for rate in worst_mbit_per_s(record, phases_s))
     ratio, work = time["host_s"] / time["virtual_s"], core_s(record, out) / time["virtual_s"]
     cells = [case, f"{time['host_s']:.0f}", f"{mean:.3g}", f"{ratio:.2f}", f"{work:.2f}", flows, share]
     cells.append(record["verdict"]["level"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import dilaton
 from dilaton.run.control import Client
 from tests.conftest import Outcome, RunLab, started
 
@@ -93,7 +95,27 @@ def test_programs_that_spin_do_not_keep_the_tdf_up(run_lab: RunLab) -> None:
         "name: spin\nnodes: {a: }\ntime: {tdf: auto, auto: {epoch: 20ms}}\n"
         "run: [{on: a, name: spin, exec: [sh, -c, 'while :; do :; done'], stop: 3s}]\n"
     )
-    reasons = [change["reason"] for change in outcome.record["fidelity"]["tdf_trace"]]
-    assert any("programs take all CPU that they are given" in reason for reason in reasons)
-    assert trace(outcome)[-1] == 1
+    changes = outcome.record["fidelity"]["tdf_trace"]
+    given_up = [change["tdf"] for change in changes if "programs take all CPU that they are given" in change["reason"]]
+    assert given_up and set(given_up) == {1}
     assert outcome.record["fidelity"]["adaptation"]["tdf_mean"] < 2
+
+
+def test_nodes_that_begin_to_use_their_shares_get_them_before_they_are_starved(run_lab: RunLab) -> None:
+    """Eight nodes with half a core each, one of which works at first, and then all: four host seconds in a virtual one."""
+    names = [f"n{number}" for number in range(8)]
+    compute = ["python3", "-I", "-S", "-c", "for _ in range(4000000): pass"]
+    lab = {
+        "name": "shares",
+        "time": {"tdf": "auto", "auto": {"start": 1, "max": 50, "epoch": "20ms"}},
+        "nodes": {name: {"cpu": 0.5} for name in names},
+        "run": [{"on": name, "name": name, "exec": compute, "start": "300ms"} for name in names[1:]],
+    }
+    lab["run"] += [{"on": "n0", "name": "n0", "exec": compute}]
+    outcome = run_lab(json.dumps(lab))
+    assert outcome.status == 0
+    assert max(trace(outcome)) > 4
+    epochs = dilaton.load(outcome.path).epochs
+    enough = epochs[epochs.tdf > 4.5]
+    assert len(enough) and enough.share_lost.max() == 0
+    assert epochs[epochs.begin_s < 0.25].tdf.max() < 4, "the shares that are used count, not all that there are"

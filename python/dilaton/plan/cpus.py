@@ -4,7 +4,8 @@ A node that is alone in its guest on the work drive has all of that guest's CPU.
 whatever the node does, forwarding included, takes as long as on such a CPU. Where nodes share a guest, and on the wall
 drive, on which all guests have one TDF, a CPU is a *share*: the node's programs work as fast as the guest can, and
 sleep until a CPU of the node's speed would have done it (`crates/virtual-time/src/node_cpu.rs`). Together, shares
-cannot be more than the guest's CPU, which is as fast as its TDF.
+cannot be more than the guest's CPU, which is as fast as its TDF; where that follows the load, it follows the shares
+that are used, and they cannot be more than the highest TDF.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dilaton.lab import model as lab_model
 from dilaton.lab.model import Lab
 from dilaton.plan.errors import lab_error
 from dilaton.plan.model import Cpu, Tdf
-from dilaton.plan.pace import least_tdf
+from dilaton.plan.pace import highest_tdf
 
 SHARES_MAX = 8191
 """Nodes of a guest with a CPU of their own: as many as the clock has room for."""
@@ -58,21 +59,23 @@ def shares(lab: Lab, guest_of: Mapping[str, str]) -> dict[str, Cpu]:
             raise lab_error(field, "on the event drive CPUs take no time; use the work drive, or leave it out")
         if not own or (len(nodes) == 1 and lab.time.drive == "work"):
             continue
-        _check_sum(own, lab.guests.get(guest, lab_model.Guest()).tdf or least_tdf(lab.time), guest)
+        tdf = lab.guests.get(guest, lab_model.Guest()).tdf
+        name = "max" if tdf is None and lab.time.tdf == "auto" else "tdf"
+        _check_sum(own, tdf or highest_tdf(lab.time), name, guest)
         found |= {node: Cpu.of(number, cpu) for number, (node, cpu) in enumerate(own.items(), 1)}
     return found
 
 
-def _check_sum(own: Mapping[str, Fraction], tdf: Fraction, guest: str) -> None:
-    """Refuses more than a guest has."""
+def _check_sum(own: Mapping[str, Fraction], most: Fraction, name: str, guest: str) -> None:
+    """Refuses more than a guest has at most, by the field of this name."""
     first, total = next(iter(own)), sum(own.values())
     if len(own) > SHARES_MAX:
         message = f"guest {guest} has {len(own)} nodes with a CPU of their own, at most {SHARES_MAX} can be"
         raise lab_error(f"nodes.{first}.cpu", message)
-    if total > tdf:
+    if total > most:
         several = f"the CPUs of {len(own)} nodes are {float(total):g} together" if len(own) > 1 else f"{total}"
         raise lab_error(
             f"nodes.{first}.cpu",
-            f"{several}, but guest {guest}, which they are in, has a CPU of speed {float(tdf):g}, its tdf; "
-            f"write a tdf of {-(-total.numerator // total.denominator)} or more, or guests: per-node",
+            f"{several}, but guest {guest}, which they are in, has a CPU of speed {float(most):g}, its {name}; "
+            f"write a {name} of {-(-total.numerator // total.denominator)} or more, or guests: per-node",
         )

@@ -24,18 +24,16 @@ def time(written: lab.Time, nodes: Iterable[Node]) -> Time:
     return Time(drive=written.drive, tdf=Tdf.of(tdf), max_speed=speed, watch=watch)
 
 
-def least_tdf(written: lab.Time) -> Fraction:
-    """The least TDF that a run may have by itself."""
-    if written.tdf != "auto":
-        return written.tdf
-    return min(LEAST[written.drive], written.auto.max) if written.auto.min is None else written.auto.min
+def highest_tdf(written: lab.Time) -> Fraction:
+    """The highest TDF that a run may have by itself."""
+    return written.auto.max if written.tdf == "auto" else written.tdf
 
 
 def _watch(written: lab.Time, nodes: Iterable[Node]) -> tuple[Fraction, Watch | None]:
     """The TDF at the start, and how it is watched."""
     auto = written.auto
     if written.tdf == "auto":
-        least = least_tdf(written)
+        least = min(LEAST[written.drive], auto.max) if auto.min is None else auto.min
         start, most = auto.start or predicted(nodes), auto.max
         start = min(max(start, least), most)
     elif written.on_violation == "continue":

@@ -36,6 +36,7 @@ from dilaton.plan.model import Plan
 from dilaton.run import control
 from dilaton.run import record as records
 from dilaton.run.adaptive.ledger import Span
+from dilaton.run.adaptive.meter import watched
 from dilaton.run.adaptive.retry import ATTEMPTS_MAX, replanned
 from dilaton.run.adaptive.watch import Watch, explain
 from dilaton.run.clock_control import ClockControl
@@ -285,7 +286,8 @@ class _Run:
                 self.violation = span
                 await guests.send({"type": "stop", "reason": explain(span)})
 
-        self.watch = Watch(guests.clocks, self.plan.time, network_of(self.plan.nodes))
+        everybody = watched(self.plan, guests.clocks)
+        self.watch = Watch(everybody, self.plan.time, network_of(self.plan.nodes))
         # A guest that has ended is told by whoever waits for its events.
         with contextlib.suppress(GuestError):
             await self.watch.follow(self.run_dir.path / "epochs.csv", steering, violated)

@@ -150,7 +150,7 @@ class Run:
     @cached_property
     def epochs(self) -> pd.DataFrame:
         """What each epoch of a run that was watched showed: `begin_s`, `end_s`, `tdf`, `busy`, `late_us`, `timers`,
-        `in_bounds`; no rows of others."""
+        `share_lost`, `in_bounds`; no rows of others."""
         return self._numbers("epochs.csv", COLUMNS)
 
     @property

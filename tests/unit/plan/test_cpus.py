@@ -69,8 +69,8 @@ def test_on_the_wall_drive_a_cpu_is_a_share_of_a_guest_of_its_own_too() -> None:
             "nodes.a.cpu: the CPUs of 2 nodes are 1.25 together, but guest guest0",
         ),
         (
-            {"time": {"tdf": "auto", "auto": {"min": "0.5"}}},
-            "has a CPU of speed 0.5, its tdf; write a tdf of 2 or more",
+            {"time": {"tdf": "auto", "auto": {"max": "1.5"}}},
+            "has a CPU of speed 1.5, its max; write a max of 2 or more",
         ),
         ({"time": {"drive": "event", "tdf": 9}}, "nodes.a.cpu: on the event drive CPUs take no time"),
         ({"nodes": {"a": {"cpu": 2}}, "links": [], "time": {"drive": "event"}}, "on the event drive CPUs take no time"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -94,7 +95,7 @@ def test_a_sawtooth_faster_than_calm_keeps_what_its_peaks_need() -> None:
 
 
 def test_what_spins_is_given_up_and_tried_again_ever_more_rarely() -> None:
-    seen = follow(Lateness(LIMITS), lambda _: 1.0, 7 * REST_EPOCHS, start=3, spins=True)
+    seen = follow(Lateness(LIMITS), lambda _: 1.0, 700, start=3, spins=True)
     assert max(tdfs(seen)) <= 12
     assert sum(tdfs(seen)) < 1.05 * 3 * len(seen)
 
@@ -105,6 +106,49 @@ def test_lateness_is_answered_also_while_programs_spin() -> None:
     # The third of a hundred is in the bin that ends at 32.8 us; a fourth more than 3 times that over 10 us.
     assert decision.tdf > 9
     assert "later than" in decision.reason
+
+
+def shared(number: int, tdf: Fraction, forwarding: float, shares: float, *, timers: float = 1e3) -> Epoch:
+    """What a guest shows that forwards first, and whose nodes would take `shares` of the rest."""
+    had = min(shares, max(0.0, float(tdf) - forwarding))
+    seen = epoch(number, tdf, forwarding + shares, timers=timers)
+    return replace(seen, share_lost=1 - had / shares, lacked=shares - had)
+
+
+def test_nodes_that_lose_their_shares_are_given_them_at_once_also_while_saturation_is_not_answered() -> None:
+    starved = shared(0, Fraction(7, 5), 1.3, 0.5)
+    assert starved.busy == 1.0 and starved.share_lost > 0.7
+    _, decision = Lateness(LIMITS, rest=REST_EPOCHS, vain_timers_per_s=1e9).decide(starved)
+    assert 1.8 / 0.7 <= decision.tdf <= 1.1 * 1.8 / 0.7
+    assert "lacked 80% of their CPUs" in decision.reason
+
+
+@pytest.mark.parametrize("forwarding", [0.1, 1.0, 10.0])
+def test_a_step_of_the_shares_that_are_used_is_met_in_two_epochs_with_at_most_twice_what_it_needs(
+    forwarding: float,
+) -> None:
+    policy: Policy = Lateness(LIMITS)
+    tdf, seen = Fraction(1), []
+    for number in range(80):
+        seen.append(shared(number, tdf, forwarding, 8.0 if 20 <= number < 60 else 0.2))
+        policy, decision = policy.decide(seen[-1])
+        tdf = decision.tdf
+    assert sum(one.share_lost > 0 for one in seen[20:60]) <= 2
+    assert max(tdfs(seen)) <= 2 * (forwarding + 8.0)
+    assert tdfs(seen)[-1] <= 0.55 * tdfs(seen)[59], "and it falls when they are not used any more"
+
+
+def test_flows_whose_programs_took_all_of_the_cpu_as_they_started_are_not_taken_for_what_spins() -> None:
+    policy: Policy = Lateness(LIMITS)
+    tdf, seen = Fraction(3), []
+    for number in range(60):
+        # Three epochs of starting bring no timers; then there are eleven host seconds of packets in a virtual second.
+        starts, load = number in range(10, 13), 1.0 if number < 13 else 11.0
+        timers = 1e4 * min(load, float(tdf))
+        seen.append(epoch(number, tdf, 1e9 if starts else load, timers=timers))
+        policy, decision = policy.decide(seen[-1])
+        tdf = decision.tdf
+    assert all(one.busy <= 0.9 for one in seen[18:])
 
 
 def test_few_timers_say_nothing_of_lateness() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -12,7 +13,7 @@ from dilaton.plan.bounds import network_of
 from dilaton.plan.model import Plan
 from dilaton.run.adaptive.epoch import COLUMNS, TIMERS_MIN, Epoch
 from dilaton.run.adaptive.ledger import Ledger, Span
-from dilaton.run.adaptive.meter import STRETCH_MAX, Meter
+from dilaton.run.adaptive.meter import STRETCH_MAX, Meter, Watched, watched
 from dilaton.run.adaptive.retry import replanned
 from dilaton.run.adaptive.watch import Watch, explain
 from tests.unit.measure.made import plan
@@ -49,7 +50,7 @@ def count(page: ClockPage, field: str, value: int, index: int = 0) -> None:
 
 
 def test_an_epoch_is_over_when_its_virtual_time_has_passed_and_it_has_timers(page: ClockPage) -> None:
-    meter = Meter([(page, 0)], EPOCH_NS, Fraction(2))
+    meter = Meter([Watched(page, 0)], EPOCH_NS, Fraction(2))
     assert meter.take(Fraction(2)) is None
     count(page, "virtual_now_ns", EPOCH_NS)
     count(page, "idle_virtual_ns", EPOCH_NS // 4)
@@ -62,14 +63,14 @@ def test_an_epoch_is_over_when_its_virtual_time_has_passed_and_it_has_timers(pag
 
 
 def test_an_epoch_with_few_timers_ends_all_the_same(page: ClockPage) -> None:
-    meter = Meter([(page, 0)], EPOCH_NS, Fraction(1))
+    meter = Meter([Watched(page, 0)], EPOCH_NS, Fraction(1))
     count(page, "virtual_now_ns", STRETCH_MAX * EPOCH_NS)
     seen = meter.take(Fraction(1))
     assert seen is not None and seen.timers == 0 and seen.busy == 1.0
 
 
 def test_an_epoch_begins_anew_when_somebody_changes_the_tdf(page: ClockPage) -> None:
-    meter = Meter([(page, 0)], EPOCH_NS, Fraction(1))
+    meter = Meter([Watched(page, 0)], EPOCH_NS, Fraction(1))
     count(page, "virtual_now_ns", STRETCH_MAX * EPOCH_NS)
     assert meter.take(Fraction(5)) is None
     assert meter.take(Fraction(5)) is None
@@ -79,7 +80,7 @@ def test_an_epoch_begins_anew_when_somebody_changes_the_tdf(page: ClockPage) -> 
 
 def test_of_several_guests_the_busiest_counts_and_all_timers_do(page: ClockPage) -> None:
     other = ClockPage(0)
-    meter = Meter([(page, 0), (other, 0)], EPOCH_NS, Fraction(1))
+    meter = Meter([Watched(page, 0), Watched(other, 0)], EPOCH_NS, Fraction(1))
     for each, idle in ((page, 9), (other, 2)):
         count(each, "virtual_now_ns", EPOCH_NS)
         count(each, "idle_virtual_ns", EPOCH_NS * idle // 10)
@@ -87,6 +88,32 @@ def test_of_several_guests_the_busiest_counts_and_all_timers_do(page: ClockPage)
     seen = meter.take(Fraction(1))
     assert seen is not None and seen.busy == pytest.approx(0.8) and seen.timers == 2 * TIMERS_MIN
     other.close()
+
+
+def test_what_nodes_lack_is_what_they_lost_but_no_more_than_their_shares(page: ClockPage) -> None:
+    meter = Meter([Watched(page, 0, shares=0.5)], EPOCH_NS, Fraction(1))
+    seen = []
+    # Two nodes of a quarter of a core each, and then one of them is told that it has lost a second.
+    for number, (work_ms, busy_ms, lost_ms) in enumerate([(15, 60, 0), (30, 120, 40), (30, 120, 1040)], 1):
+        count(page, "virtual_now_ns", number * EPOCH_NS)
+        count(page, "lateness_ns_log2", number * TIMERS_MIN)
+        for field, value_ms in (("work", work_ms), ("busy", busy_ms), ("lost", lost_ms)):
+            count(page, f"nodes_{field}_ns", value_ms * 1_000_000)
+        epoch_seen = meter.take(Fraction(1))
+        assert epoch_seen is not None
+        seen.append((epoch_seen.share_lost, epoch_seen.lacked))
+    assert seen == [(0.0, 0.0), (0.4, pytest.approx(0.1)), (1.0, 0.5)]
+
+
+def test_what_nodes_have_of_a_guest_is_the_sum_of_their_shares(page: ClockPage) -> None:
+    lab = plan("name: x\ntime: {tdf: 2}\nnodes: {a: {cpu: 1/4}, b: {cpu: 0.5}, c: }\n")
+    assert [guest.shares for guest in watched(lab, [(page, 0)])] == [0.75]
+
+
+def test_nodes_that_lost_their_shares_make_an_epoch_out_of_bounds() -> None:
+    made = planned("{tdf: auto}")
+    starved = replace(epoch(0, 2), share_lost=0.2)
+    assert starved.judge(network_of(made.nodes), "work").level == "invalid"
 
 
 def test_a_row_has_a_value_for_every_column() -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 from dilaton.measure.verdict import LATE_SHARE_MAX, Observation, Verdict, judge, lateness_of_share
 from dilaton.plan.bounds import Network
 
-COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,in_bounds"
+COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,share_lost,in_bounds"
 """Of the table of all epochs of a run; `late_us` is what one timer in a hundred was later than."""
 
 TIMERS_MIN = 100
@@ -28,6 +28,9 @@ class Epoch:
         busy: The share of the epoch in which the busiest guest worked, 0..1.
         lateness_counts: Timers by lateness in virtual nanoseconds, of all guests: bin 0 on time, bin i those in
             [2^(i-1), 2^i).
+        share_lost: The part of what nodes with a share of their guest's CPU should have had that they did not have,
+            0..1, in the guest where it was most.
+        lacked: Host seconds of work per virtual second that they would have had, in that guest where it was most.
     """
 
     begin_ns: int
@@ -35,11 +38,18 @@ class Epoch:
     tdf: Fraction
     busy: float
     lateness_counts: Sequence[int]
+    share_lost: float = 0.0
+    lacked: float = 0.0
 
     @property
     def work(self) -> float:
         """Host seconds of work per virtual second."""
         return self.busy * float(self.tdf)
+
+    @property
+    def demand(self) -> float:
+        """Host seconds of work per virtual second that were asked for, as far as is known: done, or lacked."""
+        return self.work + self.lacked
 
     @property
     def timers(self) -> int:
@@ -62,13 +72,14 @@ class Epoch:
         # Of the latest timer only its bin is known; the lower edge wrongs nobody.
         highest = max((number for number, count in enumerate(self.lateness_counts) if count), default=0)
         latest_ns = 1 << (highest - 1) if highest else 0
-        return judge(network, Observation(drive, float(self.tdf), counts, latest_ns, self.busy))
+        seen = Observation(drive, float(self.tdf), counts, latest_ns, self.busy, share_lost=self.share_lost)
+        return judge(network, seen)
 
     def row(self, *, in_bounds: bool) -> str:
         """As a line of the table with `COLUMNS`."""
         return (
             f"{self.begin_ns / 1e9:.9f},{self.end_ns / 1e9:.9f},{float(self.tdf):.9g},{self.busy:.4f},"
-            f"{self.late_ns / 1e3:.3f},{self.timers},{int(in_bounds)}\n"
+            f"{self.late_ns / 1e3:.3f},{self.timers},{self.share_lost:.4f},{int(in_bounds)}\n"
         )
 
 

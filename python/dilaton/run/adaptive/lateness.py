@@ -1,9 +1,11 @@
-"""The policy `lateness`: the least TDF at which timers are in time and the CPU has room, quick to rise, slow to fall.
+"""The policy `lateness`: the least TDF at which timers are in time, nodes have their shares of the CPU and the CPU has
+room; quick to rise, slow to fall.
 
-**What is wanted.** Two things can be told of the TDF from an epoch at TDF f. Timers are served by the host, so their
+**What is wanted.** Three things can be told of the TDF from an epoch at TDF f. Timers are served by the host, so their
 lateness in *host* time is what it is, and virtual lateness goes as 1 / f: one in a hundred was later than L, and may be
 later than B, so f L / B is needed (a fourth more, as a bound is nothing to aim at). And the epoch's work, busy fraction
-times f host seconds for each virtual second, has to leave the CPU idle enough: work / target. The larger one is wanted.
+times f host seconds for each virtual second, has to leave the CPU idle enough: work / target. And what nodes with a
+share of the CPU should have had and lost is work that was not done, which needs room as well. The largest is wanted.
 
 **Saturation.** A CPU that is busy all the time shows how fast it is, not how much it is asked for. Then the TDF at
 least doubles with every epoch: a load of n times the capacity is met after log2 n of them.
@@ -11,8 +13,10 @@ least doubles with every epoch: a load of n times the capacity is met after log2
 **Programs that spin** take all the CPU that they are given, and doubling would never end. But a network whose CPU was
 the bottleneck does more when it gets more: it serves more timers in a virtual second, one for every packet and hop. So
 two doublings in a row that do not bring 10 % more timers were in vain: the TDF goes back to where it was, and
-saturation alone is not answered for a while, ten virtual seconds the first time, twice as long every further time. What
-is late is always answered.
+saturation alone is not answered for a while, ten epochs the first time, twice as long every further time. That while
+ends early when the network does a tenth more than it ever did when rises were in vain: that is a load which was not
+there then, such as flows whose programs took all of the CPU as they started. What is late is always answered, and so is
+what nodes have lost of their shares: they can take no more than these, so that a rise for them is not in vain.
 
 **No oscillation.** It rises as soon as a tenth more is wanted, and falls only when the most that any of the last
 `CALM_EPOCHS` epochs wanted is a fifth less: to a twentieth more than that, so that noise which they did not show does
@@ -27,6 +31,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dilaton.measure import numbers
+from dilaton.measure.verdict import SHARE_LOST_MAX
 from dilaton.run.adaptive.epoch import Decision, Epoch, Limits, rounded_up
 
 LATENESS_MARGIN = 1.25
@@ -38,7 +43,7 @@ CALM_EPOCHS = 10
 
 MORE_TIMERS = 1.1
 VAIN_RISES = 2
-REST_EPOCHS = 100
+REST_EPOCHS = 10
 
 
 @dataclass(frozen=True)
@@ -64,40 +69,53 @@ class Push:
 
 @dataclass(frozen=True)
 class Lateness:
-    """The policy; `recent` is what the last epochs wanted, `rest` for how many more saturation is not answered."""
+    """The policy.
+
+    Attributes:
+        limits: What it keeps to.
+        recent: What the last epochs wanted.
+        push: The rises for saturation that are under way.
+        rest: For how many more epochs saturation is not answered.
+        rest_next: For how many it will be when rises are in vain the next time.
+        vain_timers_per_s: The most that the network did when rises were in vain.
+    """
 
     limits: Limits
     recent: tuple[Fraction, ...] = ()
     push: Push | None = None
     rest: int = 0
     rest_next: int = REST_EPOCHS
+    vain_timers_per_s: float = 0.0
 
     def decide(self, seen: Epoch) -> tuple[Lateness, Decision]:
         """See `Policy`."""
         bound = self.limits.late_ns_max
         for_lateness = float(seen.tdf) * LATENESS_MARGIN * seen.late_ns / bound if bound else 0.0
-        if seen.busy > SATURATED and for_lateness <= seen.tdf:
+        is_starving = seen.share_lost > SHARE_LOST_MAX
+        if seen.busy > SATURATED and for_lateness <= seen.tdf and not is_starving:
             return self._saturated(seen)
         rested = replace(self, push=None, rest=max(0, self.rest - 1))
-        for_work = max(seen.work / self.limits.target, 2 * float(seen.tdf) if seen.busy > SATURATED else 0.0)
+        for_work = max(seen.demand / self.limits.target, 2 * float(seen.tdf) if seen.busy > SATURATED else 0.0)
         wanted = rounded_up(max(for_lateness, for_work, 1e-6))
         if for_lateness > for_work:
             late = numbers.duration(seen.late_ns / 1e9)
             return rested._follow(seen, wanted, f"1 % of timers later than {late}")
-        return rested._follow(seen, wanted, f"busy {seen.busy:.0%}")
+        lacking = f", nodes lacked {seen.share_lost:.0%} of their CPUs" if is_starving else ""
+        return rested._follow(seen, wanted, f"busy {seen.busy:.0%}{lacking}")
 
     def _saturated(self, seen: Epoch) -> tuple[Lateness, Decision]:
         """In time, but without a pause."""
-        if self.rest:
+        if self.rest and seen.timers_per_s <= MORE_TIMERS * self.vain_timers_per_s:
             waiting = replace(self, rest=self.rest - 1, recent=())
             return waiting, Decision(seen.tdf, seen.tdf)
         if self.limits.within(2 * seen.tdf) == seen.tdf:
             return replace(self, push=None, recent=()), Decision(seen.tdf, 2 * seen.tdf)
         push = self.push.after(seen) if self.push else Push(seen.tdf, seen.timers_per_s)
         if push.in_vain >= VAIN_RISES:
-            given_up = Lateness(self.limits, rest=self.rest_next, rest_next=2 * self.rest_next)
+            most = max(self.vain_timers_per_s, seen.timers_per_s)
+            given_up = Lateness(self.limits, rest=self.rest_next, rest_next=2 * self.rest_next, vain_timers_per_s=most)
             return given_up, Decision(push.base, push.base, "programs take all CPU that they are given")
-        return replace(self, push=push)._follow(seen, 2 * seen.tdf, f"busy {seen.busy:.0%}")
+        return replace(self, push=push, rest=0)._follow(seen, 2 * seen.tdf, f"busy {seen.busy:.0%}")
 
     def _follow(self, seen: Epoch, wanted: Fraction, why: str) -> tuple[Lateness, Decision]:
         """Towards what is wanted: up at once, down when it has been less for a while."""

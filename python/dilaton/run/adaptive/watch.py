@@ -13,7 +13,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from dilaton.host.clock_page import ClockPage
 from dilaton.measure import numbers
 from dilaton.plan import model
 from dilaton.plan.bounds import Network
@@ -21,7 +20,7 @@ from dilaton.plan.model import Time
 from dilaton.run.adaptive.epoch import COLUMNS, Decision, Epoch, Limits, Policy
 from dilaton.run.adaptive.lateness import Lateness
 from dilaton.run.adaptive.ledger import Ledger, Span
-from dilaton.run.adaptive.meter import Meter
+from dilaton.run.adaptive.meter import Meter, Watched
 from dilaton.run.adaptive.pads15 import Pads15
 from dilaton.run.model import Adaptation, OutOfBounds
 
@@ -47,11 +46,11 @@ class Steering(Protocol):
 class Watch:
     """The watch over one run."""
 
-    def __init__(self, clocks: Sequence[tuple[ClockPage, int]], planned: Time, network: Network) -> None:
+    def __init__(self, guests: Sequence[Watched], planned: Time, network: Network) -> None:
         """Begins with the first epoch.
 
         Args:
-            clocks: The clock page of each guest, and the run's virtual 0 in its time.
+            guests: Those of the run.
             planned: How the TDF may change.
             network: What lateness can spoil.
         """
@@ -60,7 +59,7 @@ class Watch:
         self._drive = planned.drive
         self._network = network
         self._most = self._planned.most.ratio
-        self._meter = Meter(clocks, self._planned.epoch_ns, planned.tdf.ratio)
+        self._meter = Meter(guests, self._planned.epoch_ns, planned.tdf.ratio)
         self._policy = _policy(self._planned, network)
         self._last_tdf = planned.tdf.ratio
         self._spans_told = 0
