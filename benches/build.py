@@ -9,6 +9,7 @@ set sizes (PSS) of the kernel and its user processes, each address space counted
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import itertools
 import sys
@@ -35,8 +36,11 @@ def line(nodes: int) -> str:
 
 
 def below(root: int) -> list[int]:
-    """A process and all that descend from it."""
-    children = Path(f"/proc/{root}/task/{root}/children").read_text().split()
+    """A process and all that descend from it; nothing of those that have just ended."""
+    try:
+        children = Path(f"/proc/{root}/task/{root}/children").read_text().split()
+    except OSError:
+        return []
     return [root, *(pid for child in children for pid in below(int(child)))]
 
 
@@ -52,8 +56,9 @@ def pss_bytes(root: int) -> int:
     for pid in below(root):
         if not any(share_memory(pid, other) for other in counted[:HELPERS_AMONG]):
             counted.append(pid)
-            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            total += next(int(row.split()[1]) for row in rollup.splitlines() if row.startswith("Pss:")) * 1024
+            with contextlib.suppress(OSError):  # It has just ended.
+                rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+                total += sum(int(row.split()[1]) for row in rollup.splitlines() if row.startswith("Pss:")) * 1024
     return total
 
 

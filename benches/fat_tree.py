@@ -2,13 +2,15 @@
 
     .venv/bin/python benches/fat_tree.py [K [PAIRS]]
 
-Ready is from the start of the kernel to all nodes and links up, in host seconds; memory is the largest that the whole
-run held, looked at every 5 s. Each pair is a ping of a host to another, both drawn by a seeded generator.
+Planned is `dilaton plan` from its start to its end, in host seconds and in seconds of CPU time; ready is from the start
+of the kernel to all nodes and links up. Memory is the largest that the whole run held, Python and guest, looked at
+every 5 s. Each pair is a ping of a host to another, both drawn by a seeded generator.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -16,8 +18,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from dilaton.lab import loads
-from dilaton.plan.compile import compile as compile_plan
+from build import pss_bytes
 
 PINGS_PER_HOST = 8
 
@@ -40,39 +41,29 @@ def lab(k: int, pairs: int) -> str:
     )
 
 
-def memory_bytes(root: int) -> int:
-    """The memory of a process and all below it; what they share is counted once (proportional set sizes)."""
-    total = 0
-    try:
-        for child in Path(f"/proc/{root}/task/{root}/children").read_text().split():
-            total += memory_bytes(int(child))
-        rollup = Path(f"/proc/{root}/smaps_rollup").read_text()
-        total += next(int(row.split()[1]) for row in rollup.splitlines() if row.startswith("Pss:")) * 1024
-    except OSError:
-        pass  # It has just ended.
-    return total
-
-
 def main() -> None:
     """Plans, runs and counts."""
     k = int(sys.argv[1]) if len(sys.argv) > 1 else 16
     pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
-    text = lab(k, pairs)
-    begin = time.monotonic()
-    plan = compile_plan(loads(text, "fat-tree"))
-    routes = sum(len(node.routes) for node in plan.nodes)
-    planned = time.monotonic() - begin
-    print(f"{len(plan.nodes)} nodes, {len(plan.links)} links, {routes} routes: planned in {planned:.1f} s", flush=True)
+    dilaton = [sys.executable, "-m", "dilaton"]
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "lab.yaml"
-        path.write_text(text)
+        path.write_text(lab(k, pairs))
+        begin = time.monotonic()
+        printed = subprocess.run([*dilaton, "plan", path], check=True, stdout=subprocess.PIPE).stdout
+        planned = time.monotonic() - begin
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        plan = json.loads(printed)
+        routes = sum(len(node["routes"]) for node in plan["nodes"])
+        counts = f"{len(plan['nodes'])} nodes, {len(plan['links'])} links, {routes} routes"
+        print(f"{counts}: planned in {planned:.1f} s, {usage.ru_utime + usage.ru_stime:.1f} s of CPU", flush=True)
         out = Path(directory) / "run"
-        command = [sys.executable, "-m", "dilaton", "run", path, "--out", out]
+        command = [*dilaton, "run", path, "--out", out]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
             memory = 0
             while running.poll() is None:
                 time.sleep(5)
-                memory = max(memory, memory_bytes(running.pid))
+                memory = max(memory, pss_bytes(running.pid))
         record = json.loads((out / "run.json").read_text())
         reached = sum(file.read_text().count("reached") for file in out.glob("nodes/*/*.stdout"))
     times = record["time"]

@@ -70,10 +70,12 @@ def check_links(lab: Lab) -> Iterator[Finding]:
 
 
 def _check_lookahead(link: Link, path: Path, changes: Sequence[BothWays]) -> Iterator[Finding]:
+    if link.lookahead_ns is None:
+        return
     states = [changes[:count] for count in range(len(changes) + 1)]
     layers = [[(path, both) for both in (link, *state)] for state in states]
     shortest_ns = min(_effective(state, way).delay_ns for state in layers for way in WAYS)
-    if link.lookahead_ns is not None and link.lookahead_ns > shortest_ns:
+    if link.lookahead_ns > shortest_ns:
         own, shortest = units.format_duration(link.lookahead_ns), units.format_duration(shortest_ns)
         message = f"{own}: more than the link's delay is, or becomes; write at most {shortest}"
         yield Finding((*path, "lookahead"), message)
@@ -90,8 +92,10 @@ def check_course(link: Link, path: Path, changes: Layers) -> Iterator[Finding]:
     states: list[Layers] = [[(path, link)]]
     for change in changes:
         states.append([*states[-1], change])
-    for way in WAYS:
-        yield from _check_direction(link, states, way)
+    both = [[_effective(layers, way) for layers in states] for way in WAYS]
+    round_trips_ns = [sum(direction.delay_ns for direction in of_state) for of_state in zip(*both, strict=True)]
+    for way, directions in zip(WAYS, both, strict=True):
+        yield from _check_direction(link, states, way, directions, round_trips_ns)
 
 
 def _check_ends(link: Link, path: Path) -> Iterator[Finding]:
@@ -134,14 +138,14 @@ def check_change(change: Change, path: Path) -> Iterator[Finding]:
             yield Finding((*here, "trace"), "a trace is of the whole run; change the rate: instead")
 
 
-def _check_direction(link: Link, states: list[Layers], way: Way) -> Iterator[Finding]:
-    directions = [_effective(layers, way) for layers in states]
+def _check_direction(
+    link: Link, states: list[Layers], way: Way, directions: list[Direction], round_trips_ns: list[int]
+) -> Iterator[Finding]:
     has_rate = any(direction.rates_bit_per_s for direction in directions)
-    for layers, direction in zip(states, directions, strict=True):
-        other = _effective(layers, "b_to_a" if way == "a_to_b" else "a_to_b")
+    for layers, direction, round_trip_ns in zip(states, directions, round_trips_ns, strict=True):
         place = _Place(layers, way)
         yield from _check_delay(direction, place)
-        yield from _check_queue(direction, place, direction.delay_ns + other.delay_ns, has_rate)
+        yield from _check_queue(direction, place, round_trip_ns, has_rate)
         yield from _check_trace(direction, place)
         if direction.trace is None and _is_traced(directions[0]):
             message = "the trace from a file is the rate of the whole run; remove rate:"

@@ -7,6 +7,7 @@ so that `b_to_a: {delay: {jitter: 1ms}}` keeps the link's mean, and a change of 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from ipaddress import IPv4Interface, IPv6Interface
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -61,14 +62,26 @@ class Direction(Impairments):
         return () if self.rate_bit_per_s is None else (self.rate_bit_per_s,)
 
 
-def merged(base: AnyPart, over: Part) -> AnyPart:
-    """`base` with what was written in `over`, leaf by leaf; an empty mapping puts the defaults back."""
+OWN_FIELDS = frozenset(Direction.model_fields) - {"netem"}
+"""Those of a direction that are not written as text."""
+
+
+def merged(base: AnyPart, over: Part, among: Container[str] | None = None) -> AnyPart:
+    """`base` with what was written in `over`, leaf by leaf; an empty mapping puts the defaults back.
+
+    Args:
+        base: What to begin with.
+        over: What counts before it.
+        among: The fields that count; None: all.
+    """
     update: dict[str, Any] = {}
     for name in over.model_fields_set:
+        if among is not None and name not in among:
+            continue
         old, new = getattr(base, name), getattr(over, name)
         keep = isinstance(old, Part) and type(old) is type(new) and new.model_fields_set and not _replaces(old, new)
         update[name] = merged(old, new) if keep else new
-    return base.model_copy(update=update)
+    return base.model_copy(update=update) if update else base
 
 
 def _replaces(old: Part, new: Part) -> bool:
@@ -85,9 +98,8 @@ def effective(*layers: Part) -> Direction:
     for layer in layers:
         if isinstance(layer, Direction) and "netem" in layer.model_fields_set:
             direction = merged(direction, layer.netem)
-        written = layer.model_fields_set & set(Direction.model_fields) - {"netem"}
-        own = {name: getattr(layer, name) for name in written}
-        direction = merged(direction, Direction.model_construct(_fields_set=set(own), **own))
+        written = layer.model_fields_set & OWN_FIELDS
+        direction = merged(direction, layer, among=written)
         # A rate and a trace exclude each other; the later one counts.
         if "rate_bit_per_s" in written and "trace" not in written:
             direction = direction.model_copy(update={"trace": None})

@@ -23,6 +23,10 @@ Vertex = str | int
 """A node by its name, or a segment with switches by its position."""
 
 
+Hops = int
+"""A set of the hops of a node: bit i stands for the hop number i of `Paths.ways`."""
+
+
 @dataclass(frozen=True)
 class Hop:
     """A way out of a node: its own interface, and the interface of the next node."""
@@ -33,7 +37,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class _Way:
-    """An interface of a node: what it costs, the vertex behind it, and the nodes there.
+    """An interface of a node: what it costs, the vertex behind it, and the hops to the nodes there.
 
     `segment` is the position of its segment if that has switches, else None.
     """
@@ -42,6 +46,8 @@ class _Way:
     vertex: Vertex
     segment: int | None
     hops: list[Hop]
+    numbered: list[tuple[Hops, str]]
+    """Each hop as a set of its own, and the node it leads to."""
 
 
 class Paths:
@@ -79,31 +85,30 @@ class Paths:
         segment = self._segments[number]
         return next(port.node for port in segment.ports if port != own) if _is_direct(segment) else number
 
-    def hops(self, target: Vertex) -> dict[str, list[Hop]]:
-        """For each node with two interfaces or more, the first hops of its cheapest paths, in the order of links."""
-        found: dict[str, list[Hop]] = {}
+    def hops(self, target: Vertex) -> dict[str, Hops]:
+        """For each node with two interfaces or more, the first hops of its cheapest paths."""
+        found: dict[str, Hops] = {}
         if target not in self._reversed:
             # A link between two hosts, to which nothing leads.
             return found
         distances = self._distances(target)
+        passable = self.forwarding | {target}
         for node, ways in self._ways.items():
-            if node == target or any(way.segment == target for way in ways):
+            if node == target or (isinstance(target, int) and any(way.segment == target for way in ways)):
                 continue
             best: int | None = None
-            hops: list[Hop] = []
+            hops: Hops = 0
             for way in ways:
                 rest = distances.get(way.vertex)
                 if rest is None or (best is not None and way.cost + rest > best):
                     continue
-                nearest = [
-                    hop
-                    for hop in way.hops
-                    if (hop.other.node in self.forwarding or hop.other.node == target)
-                    and distances.get(hop.other.node) == rest
-                ]
+                nearest: Hops = 0
+                for hop, other in way.numbered:
+                    if other in passable and distances.get(other) == rest:
+                        nearest |= hop
                 if nearest and (best is None or way.cost + rest < best):
-                    best, hops = way.cost + rest, []
-                hops += nearest
+                    best, hops = way.cost + rest, 0
+                hops |= nearest
             if hops:
                 found[node] = hops
         return found
@@ -136,15 +141,17 @@ class Paths:
         return graph
 
     def _ways_of(self, node: str) -> list[_Way]:
-        ways = []
+        ways: list[_Way] = []
+        count = 0
         for own, number in self.ports[node]:
             segment = self._segments[number]
             hops = [Hop(own, port) for port in segment.ports if port != own]
-            if _is_direct(segment):
-                ways.append(_Way(self._costs[own.link], hops[0].other.node, None, hops))
-            else:
-                passable = [hop for hop in hops if self._is_vertex(hop.other.node)]
-                ways.append(_Way(self._costs[own.link], number, number, passable))
+            vertex: Vertex = hops[0].other.node if _is_direct(segment) else number
+            if vertex == number:
+                hops = [hop for hop in hops if self._is_vertex(hop.other.node)]
+            numbered = [(1 << place, hop.other.node) for place, hop in enumerate(hops, count)]
+            count += len(hops)
+            ways.append(_Way(self._costs[own.link], vertex, None if _is_direct(segment) else number, hops, numbered))
         return ways
 
     def _is_vertex(self, node: str) -> bool:

@@ -26,17 +26,17 @@ from dilaton.lab.segments import Segment
 from dilaton.plan.addresses import BITS, AddressPlan, Prefix, Version, ip
 from dilaton.plan.model import Hop as PlannedHop
 from dilaton.plan.model import Route
-from dilaton.plan.paths import Hop, Paths, Vertex
+from dilaton.plan.paths import Hop, Hops, Paths, Vertex
 
 SHARES = 64
 """About how many equal shares flows are divided into; see `Spread`. The kernel keeps a record of some hundred bytes for
 each share of each set of hops."""
 
-Hops = int
-"""A set of the hops of a node: bit i stands for the hop number i, in the order of links."""
-
 Need = tuple[Hops, bool] | None
 """The hops that a node has to a unit, and whether the unit is loose; None: it needs no route."""
+
+
+NO_HOPS: tuple[Hops, bool] = (0, False)
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,13 @@ class Routes:
         targets = {unit.target for units in self._units.values() for unit in units}
         self._ways = {name: paths.ways(name) for name in lab.nodes}
         """The hops of each node, by number."""
-        numbers = {name: {hop: number for number, hop in enumerate(ways)} for name, ways in self._ways.items()}
         self._hops: dict[str, dict[Vertex, Hops]] = {name: {} for name in lab.nodes}
         if lab.routing.policy in ("shortest-path", "ecmp") or any(
             len(paths.ports[name]) > 1 and name not in paths.forwarding for name in lab.nodes
         ):
             for target in sorted(targets, key=str):
                 for node, hops in paths.hops(target).items():
-                    self._hops[node][target] = sum(1 << numbers[node][hop] for hop in hops)
+                    self._hops[node][target] = hops
 
     def of(self, node: str) -> list[Route]:
         """The routes of a node: one to everything where there is only one way."""
@@ -119,12 +118,16 @@ class Routes:
                     (f"{ip(version, start)}/{BITS[version] - size.bit_length() + 1}", hops)
                     for start, size, hops in self._prefixes(node, version)
                 ]
-            found = [(to, hops) for to, hops in found if self._has_addresses(node, hops, version)]
-            planned = {hops: self._plan_hops(node, hops, version) for hops in {hops for _, hops in found}}
+            planned = {
+                hops: self._plan_hops(node, hops, version)
+                for hops in {hops for _, hops in found}
+                if self._has_addresses(node, hops, version)
+            }
             # The kernel takes a hop of an IPv6 route only once, so there it divides the flows itself.
             routes += [
                 Route(to=to, hops=planned[hops], shares=spread.shares(len(planned[hops])) if version == 4 else [])
                 for to, hops in found
+                if hops in planned
             ]
         return routes
 
@@ -214,42 +217,43 @@ def runs(units: Sequence[Unit], needs: Sequence[Need]) -> Iterator[tuple[int, in
         The first unit, the one after the last, and the hops.
     """
     first = last = 0
-    current: Hops = 0
-    is_loose = False
+    current = NO_HOPS
     end: int | None = None
     for place, (unit, need) in enumerate(zip(units, needs, strict=True)):
-        if current and unit.start != end:
-            yield first, last, _taken(current, is_loose)
-            current = 0
+        if current[0] and unit.start != end:
+            yield first, last, _taken(current)
+            current = NO_HOPS
         end = unit.end
         if need is None:
             continue
-        common = _common(current, need[0], is_loose, need[1]) if current else 0
-        if common:
-            current, is_loose = common, is_loose and need[1]
+        common = current if need == current else _common(current, need)
+        if common[0]:
+            current = common
         else:
-            if current:
-                yield first, last, _taken(current, is_loose)
-            first, (current, is_loose) = place, need
+            if current[0]:
+                yield first, last, _taken(current)
+            first, current = place, need
         last = place + 1
-    if current:
-        yield first, last, _taken(current, is_loose)
+    if current[0]:
+        yield first, last, _taken(current)
 
 
-def _taken(hops: Hops, is_loose: bool) -> Hops:
+def _taken(run: tuple[Hops, bool]) -> Hops:
     """The hops that a run takes: the first of them if any will do."""
+    hops, is_loose = run
     return hops & -hops if is_loose else hops
 
 
-def _common(run: Hops, unit: Hops, run_is_loose: bool, unit_is_loose: bool) -> Hops:
+def _common(run: tuple[Hops, bool], unit: tuple[Hops, bool]) -> tuple[Hops, bool]:
     """The hops that suit both a run and a unit: a loose one is content with any of its own."""
+    (of_run, run_is_loose), (of_unit, unit_is_loose) = run, unit
     if run_is_loose and unit_is_loose:
-        return run & unit
+        return of_run & of_unit, True
     if unit_is_loose:
-        return run if not run & ~unit else 0
+        return NO_HOPS if of_run & ~of_unit else run
     if run_is_loose:
-        return unit if not unit & ~run else 0
-    return run if run == unit else 0
+        return NO_HOPS if of_unit & ~of_run else unit
+    return run if of_run == of_unit else NO_HOPS
 
 
 def _split(start: int, end: int) -> Iterator[tuple[int, int]]:
