@@ -42,6 +42,7 @@ mod run;
 mod run_dir;
 mod schedule;
 mod session;
+mod shortage;
 mod spawn;
 mod streams;
 mod tc;

@@ -221,6 +221,29 @@ pub enum Observation {
         /// Why.
         reason: String,
     },
+    /// Memory was short, and the kernel did what it then does.
+    MemoryShort {
+        /// The node in which it did.
+        node: String,
+        /// Which memory.
+        memory: Memory,
+        /// How often; of the node's and the guest's: how many programs it ended.
+        times: u64,
+    },
+}
+
+/// What can be short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Memory {
+    /// What all TCP connections of the guest may take together.
+    Tcp,
+    /// The same of UDP sockets.
+    Udp,
+    /// What the node may take.
+    Node,
+    /// What there is.
+    Guest,
 }
 
 /// How a process ended.

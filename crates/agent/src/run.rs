@@ -26,6 +26,7 @@ use crate::plan::{EndChange, LinkChange};
 use crate::protocol::{Event, EventKind, FromAgent, FromHost, Observation, Outcome, Subject};
 use crate::ready::Probe;
 use crate::schedule::{Action, Input, Schedule};
+use crate::shortage;
 use crate::streams::Streams;
 
 /// How often readiness is looked for.
@@ -113,6 +114,7 @@ impl<'a> Run<'a> {
         if let Some(sampler) = &self.guest.sampler {
             sampler.stop(t_ns, |t_ns, observation| self.channel.send(&FromAgent::Observed { t_ns, observation }))?;
         }
+        self.tell_shortages(t_ns)?;
         wait_for_host(true);
         self.channel.send(&FromAgent::Finished { t_ns, outcome, reason: &reason })
     }
@@ -212,6 +214,13 @@ impl<'a> Run<'a> {
         let Some(program) = computing::find() else { return Ok(()) };
         let observation = Observation::Spinning { node: program.node, program: program.command };
         self.channel.send(&FromAgent::Observed { t_ns: self.now_ns().max(0), observation: &observation })
+    }
+
+    fn tell_shortages(&mut self, t_ns: i64) -> Result<()> {
+        let in_order = self.guest.plan.nodes.iter().map(|node| node.name.as_str());
+        let here = in_order.filter_map(|name| Some((name, self.guest.nodes.get(name)?.init)));
+        let mut found = shortage::find(here)?.into_iter();
+        found.try_for_each(|observation| self.channel.send(&FromAgent::Observed { t_ns, observation: &observation }))
     }
 
     fn on_peer(&mut self, line: usize) -> Result<()> {

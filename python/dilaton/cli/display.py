@@ -116,17 +116,21 @@ def _event_line(event: dict[str, Any]) -> Text:
         detail = "" if event["status"] is None else f"status {event['status']}"
     elif kind == "link-steered":
         detail = event["asked"]
+    elif kind == "memory-short":
+        detail, style = f"{event['memory']} {event['times']}", "red"
     elif kind not in ("started", "ready", "link-changed", "session-began", "session-ended"):
         style = "red"
     return line.append(f"{kind} {detail}".rstrip(), style=style)
 
 
 def _subject(event: dict[str, Any]) -> str:
-    """What an event is about: a process, a link, a program, an interface with its capture, or a table of samples."""
+    """What an event is about: a process, link, program or interface with its capture, a table of samples, a node."""
     if "process" in event:
         return f"{event['node']}/{event['process']}"
     if "link" in event:
         return str(event["link"])
     if "program" in event:
         return f"{event['node']}/{event['program']}"
-    return f"{event['node']}:{event['interface']}" if "interface" in event else f"measure: {event['table']}"
+    if "table" in event:
+        return f"measure: {event['table']}"
+    return f"{event['node']}:{event['interface']}" if "interface" in event else str(event["node"])

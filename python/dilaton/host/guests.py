@@ -274,7 +274,7 @@ class Guests:
         size = wire.ring_bytes[full % 2]
         return (
             f"the wire of {wire.link or 'the agents'} from guest {sender.guest} to {receiver.guest} is full: more than "
-            f"{size} bytes are under way; give the link a rate"
+            f"{size} bytes are under way, as its receiver does not keep up; give the link a rate, or raise tdf"
         )
 
     async def _watch(self) -> list[Message]:

@@ -21,6 +21,8 @@ and the plan says which error matters:
   lost: its CPU was slower than the lab says by the lost part of its time.
 - **Repetition.** On the event drive a program that spins is preempted where the host happens to be: the same seed may
   give another run.
+- **Memory.** A guest is many machines in the memory of one. Where TCP's buffers all together come near what the kernel
+  lets them have, receivers drop what no queue has, and senders slow down. Without memory the kernel ends a program.
 - **Offload.** With segmentation offload the kernel takes up to 64 KiB of a flow for one packet: a queue counts, a loss
   takes and a delay moves all of it at once, which is not what a network of packets does.
 - **Observation.** Packets that a capture dropped, and samples that were not taken or not in time, are not in the
@@ -42,6 +44,8 @@ from typing import Literal
 from dilaton.plan.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 Level = Literal["valid", "suspect", "invalid"]
+Memory = Literal["tcp", "udp", "node", "guest"]
+"""What can be short: what all TCP connections of a guest may take, or all UDP sockets; a node's memory; a guest's."""
 
 LATE_SHARE_MAX = 0.01
 """Of timers, that may be later than a bound."""
@@ -82,6 +86,7 @@ class Observation:
         spinning: Programs that spun on the event drive, with their nodes.
         is_adaptive: Whether the TDF followed the load.
         disk_errors: Requests to disks that this machine could not do.
+        shortages: In which node which memory was short, and how often, or how many programs the kernel ended for it.
         share_lost: The part of their CPU time that nodes with a share of the guest's did not get, 0..1.
     """
 
@@ -97,6 +102,7 @@ class Observation:
     spinning: tuple[str, ...] = ()
     is_adaptive: bool = False
     disk_errors: int = 0
+    shortages: tuple[tuple[str, Memory, int], ...] = ()
     share_lost: float = 0.0
 
 
@@ -147,6 +153,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
         _samples(seen),
         *map(_spun, seen.spinning),
         _disks(seen),
+        *(_short(*shortage) for shortage in seen.shortages),
     ]
     return Verdict.of(reason for reason in found if reason)
 
@@ -274,6 +281,21 @@ def _disks(seen: Observation) -> Reason | None:
         return None
     what = f"{seen.disk_errors} requests to disks failed, since this machine could not do them: nodes saw I/O errors"
     return Reason("invalid", what, seen.disk_errors, 0, "requests", "make room where the run directory and images are")
+
+
+def _short(node: str, memory: Memory, times: int) -> Reason:
+    often = "once" if times == 1 else f"{times} times"
+    programs = "a program" if times == 1 else f"{times} programs"
+    match memory:
+        case "tcp":
+            what = f"TCP in {node} was short of memory {often}: it may have dropped what no queue has, and sent less"
+        case "udp":
+            what = f"UDP in {node} was short of memory {often}, and dropped what no queue has"
+        case "node" | "guest":
+            whose = "its memory: was full" if memory == "node" else "its guest's memory was full"
+            what = f"the kernel ended {programs} in {node}, since {whose}"
+    # A guest is given what its nodes are promised.
+    return Reason("suspect", what, times, 0, "times", f"write more memory: at {node}")
 
 
 def _spun(program: str) -> Reason:

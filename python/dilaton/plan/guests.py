@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from dilaton.lab import model as lab_model
 from dilaton.lab.model import Lab
+from dilaton.plan.buffers import USUAL, larger_bytes
 from dilaton.plan.changes import State
 from dilaton.plan.common import MODULES
 from dilaton.plan.cpus import guest_tdf
@@ -46,10 +47,6 @@ has asked for may drop."""
 TCP_MEMORY_SHARES = (4, 3, 2)
 """TCP's three marks (at ease, under pressure, refusing) as fractions 1/n of the guest's memory. The defaults are about
 a twentieth, one machine's worth; a guest is many machines, and a receiver out of memory drops what no queue dropped."""
-
-RECEIVE_BUFFERS, SEND_BUFFERS = "4096 131072 6291456", "4096 16384 4194304"
-"""What Linux gives a TCP connection, in bytes, on a machine with 1 GiB or more. By itself a kernel with less gives it
-less, and a flow would be as fast as its guest is large."""
 
 NEIGHBOURS_MAX = 1 << 20
 """Resolved neighbours of all nodes together, whose table the kernel keeps as one; the default is 1,024."""
@@ -101,8 +98,7 @@ def _sysctls(memory: int) -> dict[str, str]:
     return {
         "net/core/netdev_max_backlog": str(BACKLOG_PACKETS),
         "net/ipv4/tcp_mem": marks,
-        "net/ipv4/tcp_rmem": RECEIVE_BUFFERS,
-        "net/ipv4/tcp_wmem": SEND_BUFFERS,
+        **USUAL,
         "net/ipv4/udp_mem": marks,
         "net/ipv4/neigh/default/gc_thresh3": str(NEIGHBOURS_MAX),
     }
@@ -111,10 +107,10 @@ def _sysctls(memory: int) -> dict[str, str]:
 def memory_bytes(lab: Lab, states: Sequence[Sequence[State]], nodes: Collection[str], *, is_alone: bool) -> int:
     """The memory that a guest is given, in whole MiB.
 
-    An estimate from above: a base, an amount for each node and capture, what nodes may take where that is said, and for
-    each direction of a link with a rate what can be under way on it and in its queue. A guest costs the host only the
-    memory that it touches, and 1/64 of the rest for the kernel's own books, so more than enough is cheap; it is bounded
-    all the same.
+    An estimate from above: a base, an amount for each node and capture, what nodes may take where that is said, room
+    for TCP's buffers where they are larger than usual, and for each direction of a link with a rate what can be under
+    way on it and in its queue. A guest costs the host only the memory that it touches, and 1/64 of the rest for the
+    kernel's own books, so more than enough is cheap; it is bounded all the same.
 
     Args:
         lab: The lab.
@@ -126,6 +122,8 @@ def memory_bytes(lab: Lab, states: Sequence[Sequence[State]], nodes: Collection[
     captures = sum(capture.interface.partition(":")[0] in nodes for capture in lab.measure.capture)
     total = base + MEMORY_PER_NODE * len(nodes) + MEMORY_PER_CAPTURE * captures
     total += sum(lab.nodes[node].memory_bytes or 0 for node in nodes)
+    # Beyond the second mark TCP is under pressure.
+    total += sum(larger_bytes(lab.nodes[node]) * TCP_MEMORY_SHARES[1] for node in nodes)
     for frame, of_end in _ends(lab, states, nodes):
         total += int(max(held_bytes(egress, frame) for egress in of_end) * MEMORY_PER_QUEUED_BYTE)
     return -(-min(max(total, least), MEMORY_MAX) // MIB) * MIB

@@ -8,6 +8,7 @@ from dilaton.lab.model import Lab
 from dilaton.lab.segments import Port, segments
 from dilaton.plan import addresses, kinds
 from dilaton.plan.addresses import NamedAddress, ip, plan_addresses
+from dilaton.plan.buffers import larger_bytes
 from dilaton.plan.changes import State, states_of_links
 from dilaton.plan.cpus import shares
 from dilaton.plan.disks import disks
@@ -15,7 +16,7 @@ from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbou
 from dilaton.plan.paths import Paths
 from dilaton.plan.placement import place
 from dilaton.plan.routes import Routes
-from dilaton.plan.wires import beside_wire, lookahead_ns, wires
+from dilaton.plan.wires import RING_BYTES_SPARE, beside_wire, lookahead_ns, wires
 
 TRANSIT_DEGREE_MIN = 2
 """Nodes of no kind with so many links are routers."""
@@ -111,7 +112,9 @@ class Network:
 
     def wires(self) -> list[Wire]:
         """The wires between guests."""
-        return wires(self.placement.guests, self.placement.of_node, self.lab.links, self.whole_states, self.delays_ns)
+        spare = RING_BYTES_SPARE + max(map(larger_bytes, self.lab.nodes.values()), default=0)
+        links, states = self.lab.links, self.whole_states
+        return wires(self.placement.guests, self.placement.of_node, links, states, self.delays_ns, spare)
 
     def modules(self, guest: str) -> list[str]:
         """Kernel modules that the kinds of a guest's nodes need."""

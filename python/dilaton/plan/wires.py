@@ -76,6 +76,7 @@ def wires(
     links: Sequence[Link],
     before: Sequence[Sequence[State]],
     delays_ns: Mapping[int, tuple[int, int]],
+    spare_bytes: int,
 ) -> list[Wire]:
     """The wires of a lab: those of links between guests, then those of the agents, a star around the first guest.
 
@@ -85,6 +86,7 @@ def wires(
         links: All links.
         before: What each of them is, before its wire took over its part.
         delays_ns: Of the wires, by the positions of their links.
+        spare_bytes: Room in their rings beside what they can have under way.
     """
     counts = dict.fromkeys(guests, 0)
 
@@ -96,7 +98,7 @@ def wires(
     for number, delays in delays_ns.items():
         link = links[number]
         a, b = (end(of_node[each.node]) for each in link.endpoints)
-        a_to_b, b_to_a = (under_way_bytes(before[number], side, delays) + RING_BYTES_SPARE for side in (0, 1))
+        a_to_b, b_to_a = (under_way_bytes(before[number], side, delays) + spare_bytes for side in (0, 1))
         found.append(Wire(link=link.name, ends=(a, b), delays_ns=delays, mtu=link.mtu, ring_bytes=(a_to_b, b_to_a)))
     hub, *spokes = guests
     for spoke in spokes:

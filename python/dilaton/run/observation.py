@@ -1,4 +1,4 @@
-"""What was seen of a run beside its clock, for its verdict: what was not observed, and programs that spun."""
+"""What was seen of a run beside its clock, for its verdict: what was not observed, programs that spun, short memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dilaton.measure.verdict import Memory
 from dilaton.run.outputs import read_output, read_tail
 
 TAIL_BYTES = 4096
@@ -22,9 +23,10 @@ class Seen:
     samples_lost: int
     captures_ended: tuple[tuple[str, str], ...]
     spinning: tuple[str, ...]
+    shortages: tuple[tuple[str, Memory, int], ...]
 
 
-NOTHING_BESIDE = Seen((), 0, (), ())
+NOTHING_BESIDE = Seen((), 0, (), (), ())
 
 
 def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
@@ -45,7 +47,10 @@ def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
         if event["kind"] == "capture-ended"
     )
     spinning = tuple(f"{event['node']}: {event['program']}" for event in events if event["kind"] == "spinning")
-    return Seen(dropped, missed, ended, spinning)
+    shortages = tuple(
+        (event["node"], event["memory"], event["times"]) for event in events if event["kind"] == "memory-short"
+    )
+    return Seen(dropped, missed, ended, spinning, shortages)
 
 
 def _dropped(path: Path) -> int:

@@ -194,6 +194,7 @@ def judge_fidelity(
         samples_lost=beside.samples_lost,
         captures_ended=beside.captures_ended,
         spinning=beside.spinning,
+        shortages=beside.shortages,
     )
     verdict = Verdict.of([*reasons, *judge(Network(), unseen).reasons])
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])

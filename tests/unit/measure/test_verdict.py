@@ -128,3 +128,16 @@ def test_the_share_and_the_lateness_are_each_others_inverse(counts: list[int], s
     assert share_later(counts, late_ns) <= share + 1e-9
     if late_ns > 1e-6:
         assert share_later(counts, late_ns * (1 - 1e-6)) >= share - 1e-3
+
+
+def test_memory_that_was_short_is_told_with_its_node_and_what_the_kernel_did() -> None:
+    shortages = (("a", "tcp", 3), ("b", "udp", 1), ("c", "node", 1), ("d", "guest", 2))
+    reasons = judge(GIGABIT, replace(QUIET, shortages=shortages)).reasons
+    assert [reason.level for reason in reasons] == ["suspect"] * 4
+    assert [reason.what for reason in reasons] == [
+        "TCP in a was short of memory 3 times: it may have dropped what no queue has, and sent less",
+        "UDP in b was short of memory once, and dropped what no queue has",
+        "the kernel ended a program in c, since its memory: was full",
+        "the kernel ended 2 programs in d, since its guest's memory was full",
+    ]
+    assert reasons[0].advice == "write more memory: at a"

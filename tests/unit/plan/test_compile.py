@@ -106,6 +106,15 @@ def test_memory_grows_with_nodes_and_with_what_is_under_way_and_is_bounded() -> 
     assert memory(lab(links=[fat])) % MIB == 0
 
 
+def test_a_node_with_large_tcp_buffers_has_the_memory_to_fill_them() -> None:
+    large = {"net.ipv4.tcp_rmem": "4096 131072 268435456", "net.ipv4.tcp_wmem": "4096 16384 134217728"}
+    guest = compile_plan(lab(nodes={"a": {"sysctls": large}, "b": {}})).guests[0]
+    under_pressure = int(guest.sysctls["net/ipv4/tcp_mem"].split()[1]) * 4096
+    assert under_pressure > 268435456
+    assert guest.memory_bytes == (512 + 8 + 3 * 256) * MIB
+    assert memory(lab(nodes={"a": {"sysctls": {"net.ipv4.tcp_rmem": "4096 131072 6291456"}}, "b": {}})) == memory(lab())
+
+
 def test_no_limit_of_a_single_machine_is_left_to_a_guest() -> None:
     guest = compile_plan(lab()).guests[0]
     assert int(guest.sysctls["net/core/netdev_max_backlog"]) > 10**9

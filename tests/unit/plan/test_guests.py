@@ -79,6 +79,15 @@ def test_a_ring_holds_what_the_link_can_have_under_way() -> None:
     assert wire.ring_bytes[0] > 10**10 * 0.1 / 8
 
 
+def test_a_ring_holds_what_large_buffers_of_tcp_can_have_under_way() -> None:
+    large = {"sysctls": {"net.ipv4.tcp_wmem": "4096 16384 268435456"}}
+    usual, wide = (
+        plan(guests="per-node", nodes={"a": node, "b": {}}, links=[{"endpoints": "a -- b", "delay": "1ms"}]).wires[0]
+        for node in ({}, large)
+    )
+    assert wide.ring_bytes[0] - usual.ring_bytes[0] == 268435456
+
+
 def test_what_varies_of_a_delay_stays_with_the_interface() -> None:
     found = plan(guests="per-node", links=[{"endpoints": "a -- b", "netem": "delay 5ms 1ms"}])
     assert found.wires[0].delays_ns == (4_000_000, 4_000_000)

@@ -1,0 +1,62 @@
+"""Memory of guests: TCP has what its buffers may take, and what the kernel did for want of memory is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.conftest import Outcome, RunLab
+
+BUFFER_BYTES = 256 << 20
+LARGE = {f"net.ipv4.tcp_{side}mem": f"4096 1048576 {BUFFER_BYTES}" for side in "rw"}
+
+TRANSFER: dict[str, Any] = {
+    "name": "transfer",
+    "nodes": {name: {"guest": name, "sysctls": LARGE} for name in "ab"},
+    "links": [{"endpoints": "a -- b", "delay": "10ms", "offload": True}],
+    "run": [
+        {"on": "b", "name": "sink", "exec": "iperf3 -s -1", "ready": {"tcp": 5201}},
+        {"on": "a", "name": "send", "exec": "iperf3 -c b -n 400M -J", "after": "sink"},
+    ],
+}
+
+HOARD = "python3 -c 'hoard = [bytearray(1_000_000) for _ in range(200)]'"
+
+
+def shortages(outcome: Outcome) -> dict[tuple[str, str], int]:
+    """How often which memory was short, by node and memory."""
+    short = [event for event in outcome.events if event["kind"] == "memory-short"]
+    return {(event["node"], event["memory"]): event["times"] for event in short}
+
+
+def test_tcp_fills_large_buffers_without_being_short_of_memory(run_lab: RunLab) -> None:
+    outcome = run_lab(json.dumps(TRANSFER))
+    assert outcome.process("send")["result"]["retransmits"] == 0
+    assert not shortages(outcome)
+    assert all(guest["memory_bytes"] > 3 * BUFFER_BYTES for guest in outcome.record["guests"])
+
+
+def test_that_tcp_was_short_of_memory_is_told_and_spoils_the_verdict(run_lab: RunLab) -> None:
+    small = {name: {"memory": "128MiB"} for name in "ab"}
+    outcome = run_lab(json.dumps(TRANSFER | {"guests": small}))
+    assert {memory for _, memory in shortages(outcome)} == {"tcp"}
+    whats = [reason["what"] for reason in outcome.record["verdict"]["reasons"]]
+    assert any("was short of memory" in what for what in whats)
+
+
+def test_programs_that_the_kernel_ends_for_want_of_memory_are_told(run_lab: RunLab) -> None:
+    lab = {
+        "name": "hoard",
+        "guests": {"x": {"memory": "64MiB"}},
+        "nodes": {"a": {"guest": "x"}, "b": {"guest": "y", "memory": "32MiB"}},
+        # The shell outlives what it runs.
+        "run": [{"on": node, "name": node, "exec": ["sh", "-c", f"{HOARD}; true"]} for node in "ab"],
+    }
+    outcome = run_lab(json.dumps(lab))
+    assert outcome.status == 0
+    assert shortages(outcome) == {("a", "guest"): 1, ("b", "node"): 1}
+    whats = (reason["what"] for reason in outcome.record["verdict"]["reasons"])
+    assert sorted(what for what in whats if "kernel ended" in what) == [
+        "the kernel ended a program in a, since its guest's memory was full",
+        "the kernel ended a program in b, since its memory: was full",
+    ]
