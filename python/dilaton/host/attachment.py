@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from dilaton.host.wire import SPIN_NS, VARIABLE, Way, Wire
 from dilaton.plan import model as plan
-
-MTU_DEFAULT = 1500
-"""Of the kernel's vector devices (arch/um/drivers/vector_user.h: ETH_MAX_PACKET)."""
+from dilaton.plan.wires import device_arguments
 
 
 @dataclass(frozen=True)
@@ -43,12 +41,5 @@ def attach(planned: plan.Plan, wire: Wire | None, number: int) -> Attachment | N
     """What attaches the guest of that number to its wires."""
     if wire is None:
         return None
-    name = planned.guests[number].name
-    arguments = [
-        # A kernel's command line is short: what is so by itself is left out.
-        f"{end.device}:transport=tap,ifname=wire{place}" + (f",mtu={each.mtu}" if each.mtu != MTU_DEFAULT else "")
-        for place, each in enumerate(planned.wires)
-        for end in each.ends
-        if end.guest == name
-    ]
+    arguments = device_arguments(planned.wires)[planned.guests[number].name]
     return Attachment(arguments, {VARIABLE: wire.variable(number)}, wire.fd)

@@ -13,6 +13,7 @@ from dilaton.plan.measure import measurement
 from dilaton.plan.memory import check_memory
 from dilaton.plan.model import Check, Plan, Process
 from dilaton.plan.network import Network
+from dilaton.plan.wires import check_counts
 
 ANY = Machine()
 """A machine of which only the least is known."""
@@ -27,11 +28,13 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
 
     Raises:
         LabError: the lab has more parts than addresses can tell apart, or than its pools have room for; a process is
-            named like the daemon of a node; its guests cannot be apart as it says; or there is too little memory.
+            named like the daemon of a node; its guests cannot be apart as it says, or have too many links; or there is
+            too little memory.
     """
     network = Network(without_lans(lab), machine.cores)
     check_memory(network.lab, network.placement, machine.memory_bytes)
     wires = network.wires()
+    check_counts(wires)
     nodes = network.nodes()
     time = pace.time(lab.time, nodes)
     directions = list(directions_of(lab))

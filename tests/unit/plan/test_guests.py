@@ -169,3 +169,8 @@ def test_agents_hear_of_each_other_by_a_star_around_the_first_guest() -> None:
     assert ends == [["a", "b"], ["a", "c"], ["a", "d"]]
     devices = [end.device for wire in found.wires for end in wire.ends if end.guest == "a"]
     assert devices == ["vec0", "vec1", "vec2"]
+
+
+def test_a_guest_with_more_wires_than_its_kernel_can_be_told_of_is_refused() -> None:
+    assert len(plan(guests="per-node", **line(100)).guests) == 100
+    assert "guests: guest n0 would have 111 wires to other guests" in refused(guests="per-node", **line(111))
