@@ -34,12 +34,13 @@ def check_memory(lab: Lab, placement: Placement, host_bytes: int | None) -> None
         promised, has = sum(limits), written or MEMORY_MAX
         if promised > has:
             field = f"guests.{guest}.memory" if written else f"nodes.{_largest(lab, held)}.memory"
-            fix = "give it more" if written else "write guests: per-node, or a guest: on some"
-            raise lab_error(
-                field,
-                f"nodes of guest {guest} may take {_shown(promised)} in sum, and it has {_shown(has)}; {fix}, or give "
-                "nodes less",
-            )
+            fixes = ["give nodes less"]
+            if promised <= MEMORY_MAX:
+                fixes.insert(0, "give it more")
+            elif len(held) > 1:
+                fixes.insert(0, "write guests: per-node, or a guest: on some")
+            what = f"nodes of guest {guest} may take {_shown(promised)} in sum, and it has {_shown(has)}"
+            raise lab_error(field, f"{what}; {', or '.join(fixes)}")
         total += written or promised
     if host_bytes is not None and total > host_bytes:
         raise lab_error(

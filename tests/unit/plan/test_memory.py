@@ -40,6 +40,11 @@ def test_nodes_that_may_take_more_than_their_guest_has_are_refused() -> None:
     )
 
 
+def test_a_node_that_is_too_large_for_any_guest_is_refused_with_what_helps() -> None:
+    text = refused({"a": {}, "b": {"memory": "20GB"}}, guests="per-node")
+    assert "nodes of guest b may take 20GB in sum, and it has 17.1GB; give nodes less" in text
+
+
 def test_what_fits_exactly_is_taken() -> None:
     lab = Lab.model_validate({"name": "x", "nodes": {"a": {"memory": "1GB"}, "b": {"memory": "1GB"}}, "links": [LINK]})
     assert len(compile_plan(lab, Machine(memory_bytes=2 * 10**9)).nodes) == 2
