@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from dilaton.host import exports, files, jail, kernels, orphans
+from dilaton.host import files, jail, kernels, orphans, sharing
 from dilaton.host.attachment import Attachment
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.disks import Disks
@@ -119,7 +119,7 @@ class Kernel:
         """
         chosen = kernels.chosen()
         if self.has_shares:
-            self.page.let_nodes_sleep(exports.address(chosen.program, exports.SLEEP))
+            self.page.let_nodes_sleep(sharing.sleep_address(chosen.program))
         agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
         with contextlib.ExitStack() as stack:
             # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
