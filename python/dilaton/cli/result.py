@@ -13,7 +13,7 @@ from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
 from dilaton.plan.model import End, Interface, Link, Plan, Time
-from dilaton.run.model import Adaptation, Fidelity, VerdictRecord
+from dilaton.run.model import Adaptation, Fidelity, SharesRecord, VerdictRecord
 from dilaton.run.record import Record
 from dilaton.run.words import outcome
 
@@ -52,6 +52,8 @@ def _table(plan: Plan, record: Record) -> Table:
         table.add_row("watch", f"{seen.epochs} epochs{attempt}", _adaptation(seen))
     if record.fidelity and record.fidelity.timers:
         table.add_row("timers", f"{record.fidelity.timers}", _lateness(record.fidelity))
+    if record.fidelity and record.fidelity.shares:
+        table.add_row("CPU shares", "", _shares(record.fidelity.shares))
     if record.verdict:
         table.add_row("verdict", "", _verdict(record.verdict))
     interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
@@ -89,6 +91,12 @@ def _times(record: Record) -> str:
 def _lateness(fidelity: Fidelity) -> str:
     late = fidelity.lateness_us
     return f"99 % at most {numbers.duration(late.p99 / 1e6)} late, all at most {numbers.duration(late.max / 1e6)}"
+
+
+def _shares(shares: SharesRecord) -> str:
+    """How much of the work of shared guests is in nobody's CPU, and what nodes missed."""
+    uncharged, lost = numbers.ratio(shares.uncharged_share), numbers.ratio(shares.lost_share)
+    return f"{uncharged} of the work charged to no node; nodes missed {lost} of their CPUs"
 
 
 def _verdict(verdict: VerdictRecord) -> Text:

@@ -157,6 +157,11 @@ class SharesRecord(Part):
     """Virtual seconds that nodes should have had of the guests' CPUs and did not, summed."""
 
     @property
+    def uncharged_share(self) -> float:
+        """The part of the guests' work that was charged to no node, 0..1."""
+        return self.uncharged_s / (self.charged_s + self.uncharged_s) if self.uncharged_s else 0.0
+
+    @property
     def lost_share(self) -> float:
         """The part of what the nodes should have had that they did not have, 0..1."""
         return self.lost_s / (self.busy_s + self.lost_s) if self.lost_s else 0.0

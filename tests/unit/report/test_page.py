@@ -11,7 +11,7 @@ import pytest
 
 import dilaton
 from dilaton.report.page import write_report
-from dilaton.run.model import Fidelity, LatenessRecord
+from dilaton.run.model import Fidelity, LatenessRecord, SharesRecord
 from tests.unit.measure import made
 
 LATE = Fidelity(
@@ -48,6 +48,14 @@ def page_of(path: Path) -> Page:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a run that has everything."""
     return write_report(dilaton.load(made.run_dir(tmp_path_factory.mktemp("whole"), fidelity=LATE)))
+
+
+def test_the_page_says_how_much_work_could_not_be_charged_to_nodes(tmp_path: Path) -> None:
+    shares = SharesRecord(charged_s=3.0, uncharged_s=1.0, busy_s=9.0, lost_s=1.0)
+    text = page_of(made.run_dir(tmp_path, fidelity=LATE.model_copy(update={"shares": shares}))).text
+    assert "Of 4 s that guests worked" in text
+    assert "25 % could not be charged to any" in text
+    assert "Nodes missed 10 % of what their CPUs had to do" in text
 
 
 def test_the_page_has_summary_checks_verdict_figures_processes_and_events(whole: Path) -> None:
