@@ -28,6 +28,13 @@ name: spinner
 nodes: {a: {}}
 run: [{on: a, name: spin, exec: [sh, -c, "while :; do :; done"]}]
 """
+ENTERS = """
+name: enters
+nodes: {a: {}}
+run:
+  - {on: a, name: enters, exec: [python3, -I, -S, -c, "import os\\nwhile True: os.urandom(100000)"]}
+  - {on: a, name: sleeps, exec: [python3, -I, -S, -c, "import time\\nwhile True: time.sleep(1e-4)"]}
+"""
 SECOND_NS = 10**9
 DRIVES: tuple[Drive, ...] = ("wall", "work")
 
@@ -88,6 +95,20 @@ def test_a_step_serves_one_timer_after_the_other(tmp_path: Path) -> None:
         assert guest.page.read("timers_served") >= 20
 
     with_guest(SLEEPER, tmp_path, work)
+
+
+def test_an_alarm_in_the_middle_of_a_system_call_takes_no_signal_to_the_program(tmp_path: Path) -> None:
+    """One program is nearly always in a system call, of a fraction of a millisecond, while another one's sleep ends."""
+
+    async def work(guest: Guest) -> None:
+        await guest.order(Orders(None, "work"))
+        await guest.run_until(guest.virtual_ns() + SECOND_NS // 2, Fraction(1))
+        made, served = guest.page.read("stops_made"), guest.page.read("timers_served")
+        # A second of the host's work at most; the boot, where nothing is asked for so long, has made a few.
+        assert made > 200
+        assert made <= served
+
+    with_guest(ENTERS, tmp_path, work)
 
 
 def test_a_highest_speed_makes_idle_time_wait_for_the_host(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ use virtual_time::{Alarm, VirtualInstant};
 
 use crate::direct::{call_handler, fill_stack_below, free_signal_stack};
 use crate::page::{count, ClockPage};
-use crate::{aside, bound, drive, input, keeper, rest, shares, spin, sys};
+use crate::{aside, bound, drive, input, keeper, rest, shares, spin, stops, sys};
 
 /// Alarms served one after the other before the interrupted code goes on. Packets are handled inside the handler, and when
 /// it is done the next timer is often due.
@@ -271,15 +271,29 @@ pub fn deliver_if_due(page: &ClockPage) -> bool {
     })
 }
 
+/// Whether user code runs, or is about to.
+pub fn runs_user_code() -> bool {
+    IN_USER.load(Relaxed) != 0
+}
+
 /// The kernel is about to let the stub `pid` run: what is due is delivered before, and what will be due interrupts it.
-pub fn before_user(page: &ClockPage, pid: c_int) {
+/// False if it is not to run, since it has to stop at once; a stub that runs for the kernel does not.
+pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
     bound::tell_and_wait(page);
     keeper::look(page);
     deliver_if_due(page);
+    // From here on an interrupt stops the stub by a signal.
+    IN_USER.store(pid, Relaxed);
+    if !is_for_kernel && stops::make(page, pid) {
+        IN_USER.store(0, Relaxed);
+        aside::give_back();
+        shares::turned_back(page);
+        return false;
+    }
     drive::stub_runs(pid);
     shares::resume(page, pid);
-    IN_USER.store(pid, Relaxed);
     keeper::arm_for_user(page);
+    true
 }
 
 /// The kernel has turned to a stub that stopped.

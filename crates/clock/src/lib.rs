@@ -56,6 +56,7 @@ mod rest;
 mod serial;
 mod shares;
 mod spin;
+mod stops;
 mod sys;
 mod tap;
 mod tracee;

@@ -7,8 +7,9 @@
 //! what had its registers set last, and no copy comes by `clone`. All work of the guest between two *marks* is
 //! that of one owner. A stub that is resumed makes its node the owner, also of the kernel's work at its system call; so what
 //! the kernel does on the way from one program to the next is the first one's, and what wakes an idle guest, the
-//! next one's. Of user code that is interrupted only its stub's CPU time counts, since each interruption is work of
-//! the kernel's process. Interrupts, with all packets that they handle, and sleeps are nobody's: they are counted as *other* work.
+//! next one's. Of user code that is interrupted only its stub's CPU time until then counts: each interruption is work of
+//! the kernel's process, and at a low TDF there are many. Interrupts, with all packets that they handle, and sleeps are
+//! nobody's: they are counted as *other* work.
 //!
 //! **The sleep.** It is at the one place where a program can be held up without its or the kernel's noticing: at an entry
 //! into the kernel, when all its registers have been read, and nothing was done yet. There the task may sleep as a
@@ -63,8 +64,9 @@ static ACTIVE: AtomicBool = AtomicBool::new(false);
 static MARK_NS: AtomicU64 = AtomicU64::new(0);
 /// Virtual now at the last mark, nanoseconds.
 static MARK_VIRTUAL_NS: AtomicU64 = AtomicU64::new(0);
-/// The CPU time of all stubs when one was resumed last, and whether something came in between since.
+/// The CPU time of all stubs when one was resumed last, when an alarm came last, and whether something came in between.
 static STUBS_NS: AtomicU64 = AtomicU64::new(0);
+static ALARM_STUBS_NS: AtomicU64 = AtomicU64::new(0);
 static DISTURBED: AtomicBool = AtomicBool::new(false);
 /// The node that present work is for; 0: none.
 static OWNER: AtomicU16 = AtomicU16::new(0);
@@ -142,12 +144,21 @@ fn mark(page: &ClockPage) {
     let own_ns = match (node, DISTURBED.swap(false, Relaxed)) {
         (0, _) => 0,
         (_, false) => done_ns,
-        (_, true) => done_ns.min(drive::stubs_ns() - STUBS_NS.load(Relaxed)),
+        (_, true) => done_ns.min(stubs_ns().saturating_sub(STUBS_NS.load(Relaxed))),
     };
     add(&page.other_work_ns, done_ns - own_ns);
     if node != 0 {
         add(&page.nodes_work_ns, own_ns);
         add(&page.nodes_busy_ns, cpu(node).work(own_ns).as_ns());
+    }
+}
+
+/// The CPU time of all stubs but for what it took one to stop for an alarm.
+fn stubs_ns() -> u64 {
+    if INTERRUPTED.load(Relaxed) {
+        ALARM_STUBS_NS.load(Relaxed)
+    } else {
+        drive::stubs_ns()
     }
 }
 
@@ -173,7 +184,20 @@ pub fn resume(page: &ClockPage, pid: c_int) {
             mark(page);
         }
         STUBS_NS.store(drive::stubs_ns(), Relaxed);
+        INTERRUPTED.store(false, Relaxed);
     });
+}
+
+/// The program that was to be resumed is not, as the kernel has something else to do before.
+pub fn turned_back(page: &ClockPage) {
+    let node = OWNER.load(Relaxed);
+    if is_active() && node != 0 {
+        exclusively(|| {
+            mark(page);
+            cpu(node).interrupt();
+        });
+        OWNER.store(0, Relaxed);
+    }
 }
 
 /// The user code of a stub has stopped.
@@ -246,6 +270,7 @@ pub fn has_ended_slice(now: VirtualInstant) -> bool {
     let is_over = now.as_ns() >= slice_end_ns();
     if is_over {
         SLICE_END_NS.store(u64::MAX, Relaxed);
+        alarmed();
     }
     is_over
 }
@@ -255,6 +280,11 @@ pub fn slice_end_ns() -> u64 {
     SLICE_END_NS.load(Relaxed)
 }
 
+/// User code is interrupted, and the clock has just been read: what the stub does from here on is to stop.
+fn alarmed() {
+    ALARM_STUBS_NS.store(drive::stubs_ns(), Relaxed);
+}
+
 /// Runs `handle`, the kernel's handler of an interrupt, of user code or of the kernel, as nobody's work. In a critical
 /// section.
 pub fn interrupt(page: &ClockPage, is_user_code: bool, handle: impl FnOnce()) {
@@ -262,6 +292,7 @@ pub fn interrupt(page: &ClockPage, is_user_code: bool, handle: impl FnOnce()) {
         return handle();
     }
     if is_user_code {
+        alarmed();
         DISTURBED.store(true, Relaxed);
         return handle();
     }

@@ -61,6 +61,8 @@ pub static SIGPROCMASK: Real = Real::new(b"sigprocmask\0");
 pub static SIGACTION: Real = Real::new(b"sigaction\0");
 /// `ptrace`
 pub static PTRACE: Real = Real::new(b"ptrace\0");
+/// `kill`
+pub static KILL: Real = Real::new(b"kill\0");
 /// `waitpid`
 pub static WAITPID: Real = Real::new(b"waitpid\0");
 /// `clone`
@@ -115,6 +117,7 @@ pub fn resolve() {
         &SIGPROCMASK,
         &SIGACTION,
         &PTRACE,
+        &KILL,
         &WAITPID,
         &CLONE,
         &GETRANDOM,

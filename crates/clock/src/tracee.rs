@@ -25,6 +25,7 @@ use crate::keeper;
 use crate::lacks;
 use crate::page::count;
 use crate::shares;
+use crate::stops;
 use crate::sys;
 
 const NT_X86_XSTATE: usize = 0x202;
@@ -116,8 +117,10 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         | PTRACE_SYSEMU
         | PTRACE_SYSEMU_SINGLESTEP => {
             LAST_RESUME.store(request, Relaxed);
-            if let Some(page) = keeper::page() {
-                delivery::before_user(page, pid);
+            // User code is never resumed so that its system calls go to the host.
+            let is_for_kernel = request == libc::PTRACE_CONT;
+            if keeper::page().is_some_and(|page| !delivery::before_user(page, pid, is_for_kernel)) {
+                return 0;
             }
         }
         _ => {}
@@ -217,7 +220,12 @@ fn full_bytes(real: Ptrace, pid: c_int) -> usize {
 #[no_mangle]
 pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int {
     loop {
-        let mut stopped = 0;
+        let mut stopped = stops::STATUS;
+        if stops::take(pid) {
+            // SAFETY: the caller's word, or none.
+            unsafe { status.as_mut().map(|status| *status = stopped) };
+            return pid;
+        }
         // SAFETY: the libc function; and resuming a process that it has just reported as stopped.
         unsafe {
             let real: unsafe extern "C" fn(c_int, *mut c_int, c_int) -> c_int = sys::WAITPID.get();
