@@ -1,6 +1,6 @@
 """The known disks as fio measures them, beside their data sheets; and what requests cost the host.
 
-    PYTHONPATH=python .venv/bin/python benches/disks.py [--figure docs/disks.svg]
+    PYTHONPATH=python .venv/bin/python benches/disks.py [--costs] [--figure docs/disks.svg]
 
 Latencies are those of fio from submission to end, in virtual time; they have the CPU time of the guest's kernel and of
 fio in them, of which a TDF of 50 leaves little. Costs are at TDF 1, where a virtual second is a second of the guest's
@@ -154,10 +154,13 @@ def main() -> None:
     """Measures the costs, then all known disks."""
     parser = argparse.ArgumentParser(description=str(__doc__))
     parser.add_argument("--figure", type=Path, help="where the figure of the random reads goes")
+    parser.add_argument("--costs", action="store_true", help="what requests cost, and no more")
     chosen = parser.parse_args()
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as directory:
         costs(Path(directory))
+        if chosen.costs:
+            return
         print(
             "\n| disk | what, depth | IOPS or MB/s | mean, ms | median | 99 % |\n| --- | --- | --- | --- | --- | --- |"
         )
