@@ -174,3 +174,10 @@ def test_agents_hear_of_each_other_by_a_star_around_the_first_guest() -> None:
 def test_a_guest_with_more_wires_than_its_kernel_can_be_told_of_is_refused() -> None:
     assert len(plan(guests="per-node", **line(100)).guests) == 100
     assert "guests: guest n0 would have 111 wires to other guests" in refused(guests="per-node", **line(111))
+
+
+def test_connections_have_the_same_buffers_in_guests_of_any_size() -> None:
+    packed, apart = plan(links=[DELAYED]), plan(guests="per-node", links=[DELAYED])
+    assert packed.guests[0].memory_bytes > apart.guests[0].memory_bytes
+    for key in ("net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem"):
+        assert len({guest.sysctls[key] for guest in (*packed.guests, *apart.guests)}) == 1
