@@ -205,3 +205,27 @@ measure: {capture: ["a:eth0"]}
     (interface,) = capture.interfaces
     assert interface.received == len(capture.table) + (interface.dropped or 0)
     assert (interface.dropped or 0) > 0
+
+
+def test_a_capture_outlives_that_its_interface_is_down_and_rests_meanwhile(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        """
+name: down
+time: {drive: work}
+nodes: {a: {}, b: {}}
+links: [{endpoints: "a:eth0 -- b:eth0", delay: 1ms}]
+changes:
+  - {at: 1s, link: a -- b, down: true}
+  - {at: 9s, link: a -- b, down: false}
+run:
+  - {on: a, name: before, exec: ping -c 1 b}
+  - {on: a, name: after, exec: ping -c 1 b, start: 9500ms}
+measure: {capture: ["a:eth0", "b:eth0"]}
+"""
+    )
+    assert outcome.status == 0
+    for capture in ("a:eth0", "b:eth0"):
+        packets = dilaton.load(outcome.path).packets(capture)
+        assert len(packets[packets.protocol == "icmp"]) == 4
+    # One that asks again and again whether there is something would take all of the guest's CPU for eight of ten seconds.
+    assert outcome.record["fidelity"]["busy"] < 0.4

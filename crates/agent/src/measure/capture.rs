@@ -92,7 +92,11 @@ impl Capture {
         while result.is_ok() && self.ring.read_block(|packet| self.pending.append(&packet)) {
             result = self.write(PIECE_BYTES);
         }
-        (self.pending.packets + self.counts.written - before, result.err())
+        let packets = self.pending.packets + self.counts.written - before;
+        if packets == 0 {
+            self.ring.forget_error();
+        }
+        (packets, result.err())
     }
 
     /// Writes what is pending, if it is as much as `bytes`.

@@ -10,7 +10,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{fence, Ordering};
 
 use nix::errno::Errno;
-use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
+use nix::sys::socket::sockopt::SocketError;
+use nix::sys::socket::{getsockopt, socket, AddressFamily, SockFlag, SockType};
 
 use super::dump::small_number;
 use crate::network::bind_packets;
@@ -91,6 +92,13 @@ impl Ring {
     /// The interface is gone.
     pub fn bind(&self, interface: u32) -> nix::Result<()> {
         bind_packets(&self.socket, libc::ETH_P_ALL as u16, interface)
+    }
+
+    /// Takes note that the interface went down. The socket would be ready until somebody does; it goes on when the interface
+    /// is up again.
+    pub fn forget_error(&self) {
+        // Of an open socket it can be asked.
+        let _ = getsockopt(&self.socket, SocketError);
     }
 
     /// Hands the packets of the next full block to `each`; false when no block is full.
