@@ -15,36 +15,36 @@ from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, ti
 
 @dataclass(frozen=True)
 class Panel:
-    """A series of a figure: a column, what it is, its unit, and whether it is drawn as steps."""
+    """A series of a figure: a column, its label, unit and words in the caption, and whether it is drawn as steps."""
 
     column: str
     label: str
     unit: str
+    words: str
     scale: float = 1.0
     is_stepped: bool = False
 
 
 INTERFACES = [
-    Panel("tx_bit_per_s", "sent", "bit/s", is_stepped=True),
-    Panel("queue_packets", "queue (packets)", ""),
-    Panel("queue_drop_per_s", "drops (1/s)", "", is_stepped=True),
+    Panel("tx_bit_per_s", "sent", "bit/s", "what they sent", is_stepped=True),
+    Panel("queue_packets", "queue (packets)", "", "packets in their queues"),
+    Panel("queue_drop_per_s", "drops (1/s)", "", "packets dropped by these in a second", is_stepped=True),
 ]
 TCP = [
-    Panel("goodput_bit_per_s", "goodput", "bit/s", is_stepped=True),
-    Panel("cwnd_packets", "cwnd (packets)", ""),
-    Panel("rtt_us", "smoothed RTT", "s", scale=1e-6),
+    Panel("goodput_bit_per_s", "goodput", "bit/s", "rate of acknowledged data", is_stepped=True),
+    Panel("cwnd_packets", "cwnd (packets)", "", "congestion window"),
+    Panel("rtt_us", "smoothed RTT", "s", "smoothed round trip", scale=1e-6),
 ]
 NODES = [
-    Panel("cpu_share", "CPU (share)", ""),
-    Panel("memory_bytes", "memory", "B"),
+    Panel("cpu_share", "CPU (share)", "", "CPU time as a share of their guest's"),
+    Panel("memory_bytes", "memory", "B", "memory of their processes"),
 ]
 
 
 def draw_interfaces(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
     """Throughput, queue and drops of the busiest interfaces."""
     table = table.assign(series=table.node + ":" + table.interface)
-    caption = "What interfaces sent, how many packets their queues held, and how many they dropped"
-    yield from _draw("interfaces", "Links", caption, table, INTERFACES, "tx_bytes", "interfaces", bands)
+    yield from _draw("interfaces", "Links", "Interfaces", table, INTERFACES, "tx_bytes", "interfaces", bands)
 
 
 def draw_tcp(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
@@ -55,16 +55,15 @@ def draw_tcp(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
     )
     # As long as nothing has been answered there is no round trip.
     table = table.assign(rtt_us=table.rtt_us.where(table.rtt_us > 0))
-    caption = "What the sender's kernel knew of each TCP connection: rate of acknowledged data, window, smoothed RTT"
+    whose = "TCP connections, as the kernel of their sender knew them"
     yield from _draw(
-        "tcp", "TCP connections", caption, table.assign(series=names), TCP, "bytes_acked", "connections", bands
+        "tcp", "TCP connections", whose, table.assign(series=names), TCP, "bytes_acked", "connections", bands
     )
 
 
 def draw_nodes(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
     """CPU and memory of the nodes that used most CPU."""
-    caption = "CPU time that nodes used, as a share of their guest's CPU, and the memory of their processes"
-    yield from _draw("nodes", "Nodes", caption, table.assign(series=table.node), NODES, "cpu_ns", "nodes", bands)
+    yield from _draw("nodes", "Nodes", "Nodes", table.assign(series=table.node), NODES, "cpu_ns", "nodes", bands)
 
 
 def draw_intervals(
@@ -95,7 +94,7 @@ def draw_intervals(
 def _draw(
     name: str,
     title: str,
-    caption: str,
+    whose: str,
     table: pd.DataFrame,
     panels: Sequence[Panel],
     size: str,
@@ -115,7 +114,8 @@ def _draw(
     legend(made[0])
     time_axis(made[-1])
     more = f"; the {LINES_MAX} with most of {len(largest)} {things}" if len(largest) > LINES_MAX else ""
-    yield Drawing(name, title, f"{caption}{more}. Bands: processes and events.", figure)
+    what = ", ".join(panel.words for panel in shown)
+    yield Drawing(name, title, f"{whose}: {what}{more}. Bands: processes and events.", figure)
 
 
 def _draw_panel(where: Axes, table: pd.DataFrame, names: Sequence[str], panel: Panel) -> None:
