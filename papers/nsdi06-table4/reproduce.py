@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def main() -> None:
         for number, loss in enumerate(LOSSES.values()):
             draw_timing(first, loss).savefig(chosen.out / f"figure-{number + 2}.svg", metadata={"Date": None})
         draw_distributions(joined).savefig(chosen.out / "figure-4.svg", metadata={"Date": None})
-    text = table(joined)
+    text = table(gaps, joined)
     (chosen.out / "table-4.md").write_text(text)
     print(text)
 
@@ -91,26 +92,38 @@ def draw_distributions(gaps: dict[Key, Any]) -> Figure:
     return figure
 
 
-def table(gaps: dict[Key, Any]) -> str:
-    """Table 4 with the published numbers, and each TDF compared with TDF 1 on the same drive."""
-    keys = list(gaps)
-    distances = [distance(gaps[drive, loss, "1"], gaps[drive, loss, tdf]) for drive, loss, tdf in keys]
+def table(gaps: dict[Key, list[Any]], joined: dict[Key, Any]) -> str:
+    """Table 4 with the published numbers, and each TDF compared with TDF 1 on the same drive.
+
+    Args:
+        gaps: Of each point the times between packets of each run, in seconds; spreads are over the runs.
+        joined: The same of all runs together.
+    """
+    keys = list(joined)
+    distances = [distance(joined[drive, loss, "1"], joined[drive, loss, tdf]) for drive, loss, tdf in keys]
     differ = are_different(distances, TOLERANCE)
     lines = [
-        "| loss | TDF | published: mean, ms | CoV | IQR | drive | packets "
+        "| drive | loss | TDF | published: mean, ms | CoV | IQR | packets "
         "| mean, ms | CoV | IQR | KS | Wasserstein | verdict |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for key, apart, is_different in zip(keys, distances, differ, strict=True):
         drive, loss, tdf = key
-        ours, theirs = summarise(gaps[key]), PUBLISHED[loss][tdf]
-        verdict = "reference" if tdf == "1" else "different" if is_different else "indistinguishable"
+        each, published = [summarise(values) for values in gaps[key]], PUBLISHED[loss][tdf]
+        means = _spread([run.mean * 1e3 for run in each])
+        covs, iqrs = (_spread([getattr(run, name) for run in each]) for name in ("cov", "iqr_ratio"))
+        verdict = "reference" if tdf == "1" else "**different**" if is_different else "indistinguishable"
         lines.append(
-            f"| {loss} | {tdf} | {theirs[0]} | {theirs[1]} | {theirs[2]} | {drive} | {ours.count} "
-            f"| {ours.mean * 1e3:.3f} | {ours.cov:.3f} | {ours.iqr_ratio:.3f} "
-            f"| {apart.ks:.3f} | {apart.relative * 100:.2f} % | {verdict} |"
+            f"| {drive} | {loss} | {tdf} | {published[0]} | {published[1]} | {published[2]} | {len(joined[key])} "
+            f"| {means} | {covs} | {iqrs} | {apart.ks:.3f} | {apart.relative * 100:.2f} % | {verdict} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation; of one value, that."""
+    deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.3f}{deviation}"
 
 
 if __name__ == "__main__":
