@@ -7,7 +7,8 @@
 - `windows`: two guests that compute side by side, by the delay of the link between them: what keeping to each
   other's time costs.
 - `light`: 40 guests on a ring of links of 1 ms that ping their neighbours: virtual seconds for a host second.
-- `computing`: the same computation in 40 guests at once and in one alone: virtual time, and how far apart.
+- `computing`: the same computation in 40 guests at once and in one alone: virtual time, and how far apart; and what
+  the host's own cores make of it, as those of a virtual machine are not equally fast at all times.
 - `hundred`: 100 guests: how long they take to be there, and what memory they hold.
 
 SPECIFICATION.md quotes it.
@@ -16,6 +17,7 @@ SPECIFICATION.md quotes it.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -32,11 +34,13 @@ from dilaton.host.facts import memory_available_bytes
 COMPUTE = """
 import time
 def once():
-    begin = time.monotonic()
+    begin = time.CLOCK()
     sum(range(400_000))
-    return time.monotonic() - begin
+    return time.CLOCK() - begin
 print(min(once() for _ in range(50)))
 """
+IN_GUEST = ["python3", "-c", COMPUTE.replace("CLOCK", "monotonic")]
+ON_HOST = ["python3", "-c", COMPUTE.replace("CLOCK", "thread_time")]
 """The least of many, since the host's own cores are not equally fast at all times."""
 RING = 40
 
@@ -120,7 +124,7 @@ def windows() -> None:
             "guests": "per-node",
             "nodes": {"a": {}, "b": {}},
             "links": [{"endpoints": "a -- b", "delay": delay}],
-            "run": [{"on": name, "name": f"compute-{name}", "exec": ["python3", "-c", COMPUTE]} for name in "ab"],
+            "run": [{"on": name, "name": f"compute-{name}", "exec": IN_GUEST} for name in "ab"],
         }
         record, printed = run(lab)
         took_s = statistics.mean(float(text) for text in printed.values())
@@ -154,23 +158,35 @@ def light() -> None:
 
 
 def computing() -> None:
-    """The same computation in many guests at once and in one alone."""
-    found = {}
-    for count in (1, RING):
-        names = [f"n{number}" for number in range(count)]
-        lab = {
-            "name": "computing",
-            "time": {"tdf": 1},
-            "guests": "per-node",
-            "nodes": {name: {} for name in names},
-            "run": [{"on": name, "name": f"compute-{name}", "exec": ["python3", "-c", COMPUTE]} for name in names],
-        }
-        found[count] = sorted(float(text) for text in run(lab)[1].values())
-    alone, together = found[1][0], found[RING]
-    print(
-        f"| a computation in {RING} guests, in one alone = 1 | median {statistics.median(together) / alone:.3f}, "
-        f"{together[0] / alone:.3f} to {together[-1] / alone:.3f} |"
-    )
+    """The same computation in many guests at once and in one alone, beside the same in as many programs of the host."""
+    for what, compute in ("guests, by virtual time", in_guests), ("programs of the host, by CPU time", on_host):
+        alone, together = compute(1)[0], sorted(compute(RING))
+        print(
+            f"| a computation in {RING} {what}, in one alone = 1 ({alone * 1e3:.2f} ms) | median "
+            f"{statistics.median(together) / alone:.3f}, {together[0] / alone:.3f} to {together[-1] / alone:.3f} |",
+            flush=True,
+        )
+
+
+def in_guests(count: int) -> list[float]:
+    """How long the computation takes in each of so many guests, virtual seconds."""
+    names = [f"n{number}" for number in range(count)]
+    lab = {
+        "name": "computing",
+        "time": {"tdf": 1},
+        "guests": "per-node",
+        "nodes": {name: {} for name in names},
+        "run": [{"on": name, "name": f"compute-{name}", "exec": IN_GUEST} for name in names],
+    }
+    return [float(text) for text in run(lab)[1].values()]
+
+
+def on_host(count: int) -> list[float]:
+    """The same in so many programs of this machine, on its cores in turn, seconds of CPU time."""
+    cores = sorted(os.sched_getaffinity(0))
+    pinned = [["taskset", "-c", str(cores[number % len(cores)]), *ON_HOST] for number in range(count)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in pinned]
+    return [float(program.communicate()[0]) for program in running]
 
 
 def hundred() -> None:

@@ -16,12 +16,14 @@ import dilaton
 from dilaton.run.loading import Run
 
 
-def options(description: str, repeat: int) -> argparse.Namespace:
-    """The command line of a reproduction: `out`, `repeat` and `jobs`."""
+def options(description: str, repeat: int, **lists: str) -> argparse.Namespace:
+    """The command line of a reproduction: `out`, `repeat` and `jobs`, and lists of its own with their defaults."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path, required=True, help="where runs, tables and figures go")
     parser.add_argument("--repeat", type=int, default=repeat, help="runs of each point (default %(default)s)")
     parser.add_argument("--drives", default="work", help="work, wall, or work,wall (default %(default)s)")
+    for name, default in lists.items():
+        parser.add_argument(f"--{name}", default=default, help="a part of it (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side (default %(default)s)")
     return parser.parse_args()
 

@@ -14,13 +14,13 @@ sys.path.insert(0, str(HERE.parent))
 
 from sweeping import options, runs, sweep  # noqa: E402
 
+from dilaton.lab.units import parse_rate  # noqa: E402
 from dilaton.measure.statistics import are_different, distance, summarise  # noqa: E402
 from dilaton.report.comparison import TOLERANCE  # noqa: E402
 from dilaton.report.style import COLOURS, WIDTH_IN, applied, unit  # noqa: E402
 
-GUESTS = (1, 2, 5, 10)
-RATES = ("500Mbit", "1Gbit", "2Gbit", "4Gbit")
-RATES_GBIT_PER_S = (0.5, 1.0, 2.0, 4.0)
+GUESTS = "1,2,5,10"
+RATES = "500Mbit,1Gbit,2Gbit,4Gbit"
 
 SENDERS, FLOWS = 10, 50
 PORTS = range(5201, 5201 + SENDERS)
@@ -28,21 +28,20 @@ PORTS = range(5201, 5201 + SENDERS)
 FROM_S = 2.0
 """From here on what is acknowledged counts."""
 
-Key = tuple[int, str]
-"""Guests, rate."""
+Flows = dict[tuple[str, int], list[float]]
+"""Throughputs by the rate of the bottleneck and the number of guests, bit/s."""
 
 
 def main() -> None:
     """Runs what is missing, then writes the figure and the table."""
-    chosen = options(str(__doc__), repeat=1)
-    flows: dict[Key, list[float]] = {}
-    for guests in GUESTS:
-        out, lab = chosen.out / f"guests-{guests}", chosen.out / f"guests-{guests}.yaml"
-        lab.write_text(split(guests))
-        values = [f"time.drive={chosen.drives}", f"links.0.rate={','.join(RATES)}"]
-        sweep(lab, out, values, chosen.repeat, chosen.jobs)
-        for row, run in runs(out):
-            flows.setdefault((guests, str(row["links.0.rate"])), []).extend(throughputs(run.tcp))
+    chosen = options(str(__doc__), repeat=1, rates=RATES, guests=GUESTS)
+    flows: Flows = {}
+    for rate in chosen.rates.split(","):
+        for guests in map(int, chosen.guests.split(",")):
+            out, lab = chosen.out / f"{rate}-{guests}", chosen.out / f"guests-{guests}.yaml"
+            lab.write_text(split(guests))
+            sweep(lab, out, [f"time.drive={chosen.drives}", f"links.0.rate={rate}"], chosen.repeat, chosen.jobs)
+            flows[rate, guests] = [flow for _, run in runs(out) for flow in throughputs(run.tcp)]
     with applied():
         draw(flows).savefig(chosen.out / "figure-6.svg", metadata={"Date": None})
     text = table(flows)
@@ -68,15 +67,16 @@ def throughputs(tcp: Any) -> list[float]:
     return [float(value) * 8 / float(data.t_s.max() - data.t_s.min()) for value in acknowledged]
 
 
-def draw(flows: dict[Key, list[float]]) -> Figure:
+def draw(flows: Flows) -> Figure:
     """Figure 6: mean and standard deviation of the flows, for each number of guests."""
     figure = Figure(figsize=(WIDTH_IN, 3.0))
     where = figure.subplots()
-    for number, guests in enumerate(GUESTS):
-        means = [np.mean(flows[guests, rate]) for rate in RATES]
-        deviations = [np.std(flows[guests, rate], ddof=1) for rate in RATES]
+    for number, guests in enumerate(sorted({guests for _, guests in flows})):
+        found = [(rate, of_rate) for (rate, of_guests), of_rate in flows.items() if of_guests == guests]
+        means = [np.mean(of_rate) for _, of_rate in found]
+        deviations = [np.std(of_rate, ddof=1) for _, of_rate in found]
         # Beside each other, as in the paper.
-        places = [rate + 0.04 * (number - 1.5) for rate in RATES_GBIT_PER_S]
+        places = [parse_rate(rate) / 1e9 + 0.04 * (number - 1.5) for rate, _ in found]
         style = {"color": COLOURS[number], "marker": "os^D"[number], "markersize": 3, "capsize": 2}
         label = f"{guests} guest{'s' if guests > 1 else ''}"
         where.errorbar(places, means, deviations, label=label, **style)
@@ -88,18 +88,18 @@ def draw(flows: dict[Key, list[float]]) -> Figure:
     return figure
 
 
-def table(flows: dict[Key, list[float]]) -> str:
-    """Means and deviations for each number of guests, and whether they differ from those of one."""
-    pairs = [(guests, rate) for rate in RATES for guests in GUESTS]
-    distances = [distance(flows[GUESTS[0], rate], flows[guests, rate]) for guests, rate in pairs]
+def table(flows: Flows) -> str:
+    """Means and deviations for each number of guests, and whether they differ from those of the smallest one."""
+    least = min(guests for _, guests in flows)
+    distances = [distance(flows[rate, least], of_rate) for (rate, _), of_rate in flows.items()]
     lines = [
-        "| bottleneck | guests | mean of a flow, Mbit/s | deviation | KS to one guest | p | verdict |",
+        f"| bottleneck | guests | mean of a flow, Mbit/s | deviation | KS to {least} | p | verdict |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for (guests, rate), apart, is_different in zip(pairs, distances, are_different(distances, TOLERANCE), strict=True):
-        found = summarise(np.array(flows[guests, rate]) / 1e6)
+    for (rate, guests), apart, is_different in zip(flows, distances, are_different(distances, TOLERANCE), strict=True):
+        found = summarise(np.array(flows[rate, guests]) / 1e6)
         against = f"{apart.ks:.2f} | {apart.p:.2f} | {'different' if is_different else 'indistinguishable'}"
-        shown = "| |" if guests == GUESTS[0] else against
+        shown = "| |" if guests == least else against
         lines.append(f"| {rate} | {guests} | {found.mean:.2f} | {found.mean * found.cov:.2f} | {shown} |")
     return "\n".join(lines) + "\n"
 
