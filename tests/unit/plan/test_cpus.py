@@ -36,9 +36,11 @@ def refused(**fields: Any) -> str:
     return str(error.value)
 
 
-def test_the_cpu_of_a_node_that_is_alone_is_the_tdf_of_its_guest() -> None:
-    found = plan(guests="per-node", time={"tdf": 10})
-    assert tdfs(found) == {"a": 2, "b": 10}
+@pytest.mark.parametrize("tdf", [1, 5, 10, 50, 100])
+def test_the_cpu_of_a_node_that_is_alone_is_the_tdf_of_its_guest_whatever_that_of_the_lab(tdf: int) -> None:
+    """So that a guest of its own is the same at every TDF, and what it computes takes the same time."""
+    found = plan(guests="per-node", time={"tdf": tdf})
+    assert tdfs(found) == {"a": 2, "b": tdf}
     assert shares(found) == {"a": None, "b": None}
 
 
