@@ -18,7 +18,7 @@ name: daemons
 time: {{drive: work}}
 topology: {{gml: {graph}, names: label}}
 routing: {routing}
-addressing: {{loopback: 192.168.0.0/16}}
+addressing: {{loopback: 192.168.0.0/16, ipv6: "fd00::/48"}}
 """
 
 
@@ -26,30 +26,30 @@ def lab(routing: str) -> str:
     return LAB.format(graph=GRAPH, routing=routing)
 
 
-def next_hop(table: list[tuple[str, str]], to: str) -> str:
-    """The gateway that the longest prefix of a table gives an address."""
-    fitting = [(ip_network(prefix), via) for prefix, via in table if ip_address(to) in ip_network(prefix)]
+def way_out(table: list[tuple[str, str]], to: str) -> str:
+    """The interface that the longest prefix of a table gives an address."""
+    fitting = [(ip_network(prefix), interface) for prefix, interface in table if ip_address(to) in ip_network(prefix)]
     return max(fitting, key=lambda entry: entry[0].prefixlen)[1]
 
 
 def table_of(outcome: Outcome, router: str) -> list[tuple[str, str]]:
     text = outcome.stdout(router, f"table-{router}")
-    return re.findall(r"^([\d./]+) .*?via (\S+)", text, re.MULTILINE)
+    return re.findall(r"^([\da-f.:/]+) .*?via \S+ dev (\S+)", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("daemon", ["bird", "frr"])
 def test_ospf_converges_to_the_cheapest_paths(run_lab: RunLab, daemon: str) -> None:
     planned = compile_plan(loads(lab("shortest-path"), str(ROOT / "lab.yaml")))
+    show = "sh -c 'ip -4 route show; ip -6 route show'"
     tables = "".join(
-        f"  - {{on: {node.name}, name: table-{node.name}, exec: ip -4 route show, start: 60s}}\n"
-        for node in planned.nodes
+        f"  - {{on: {node.name}, name: table-{node.name}, exec: {show}, start: 60s}}\n" for node in planned.nodes
     )
     outcome = run_lab(f"{lab(f'{{policy: ospf, daemon: {daemon}}}')}run:\n{tables}")
     assert outcome.status == 0
     for node in planned.nodes:
-        static = [(route.to, route.hops[0].via) for route in node.routes]
+        static = [(route.to, route.hops[0].interface) for route in node.routes]
         found = table_of(outcome, node.name)
         for other in planned.nodes:
-            if other is not node:
-                to = other.loopback[0].removesuffix("/32")
-                assert next_hop(found, to) == next_hop(static, to), f"{node.name} to {other.name}"
+            for loopback in other.loopback if other is not node else []:
+                to = loopback.partition("/")[0]
+                assert way_out(found, to) == way_out(static, to), f"{node.name} to {other.name}, {to}"

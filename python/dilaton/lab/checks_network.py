@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from itertools import combinations, pairwise
 
 from dilaton.lab import syntax
+from dilaton.lab.addressing import LOOPBACKS
 from dilaton.lab.errors import Finding, Path
 from dilaton.lab.kinds import CONTROLLER, KINDS, MANAGEMENT, NAT, OPENFLOW_PORT, OVS, SWITCH
 from dilaton.lab.model import Lab, Node
@@ -62,8 +63,8 @@ def _check_inheritance(lab: Lab) -> Iterator[Finding]:
 def _check_pools(lab: Lab) -> Iterator[Finding]:
     addressing = lab.addressing
     pools = {"p2p": addressing.p2p.ipv4, "lan": addressing.lan.ipv4}
-    if addressing.loopback is not None:
-        pools["loopback"] = addressing.loopback
+    if addressing.loopback is not None or lab.routing.policy == "ospf":
+        pools["loopback"] = addressing.loopback or LOOPBACKS
     for (one, its), (other, others) in combinations(pools.items(), 2):
         if its.overlaps(others):
             at = other if other in addressing.model_fields_set else one

@@ -11,7 +11,7 @@ needs more, of `lan`. IPv6 has one pool, divided by 64-bit subnets: the first on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Literal
@@ -72,7 +72,7 @@ def ip(version: Version, value: int) -> str:
     return str(IPv4Address(value) if version == 4 else IPv6Address(value))
 
 
-def plan_addresses(lab: Lab, segments: Sequence[Segment], routers: Iterable[str]) -> AddressPlan:
+def plan_addresses(lab: Lab, segments: Sequence[Segment], routers: Collection[str]) -> AddressPlan:
     """The addresses of a lab whose links have two ends.
 
     Args:
@@ -102,24 +102,30 @@ def plan_addresses(lab: Lab, segments: Sequence[Segment], routers: Iterable[str]
             prefix = given[number].get(version) or pools[kind].take(len(segment.ports))
             plan.prefixes[number][version] = prefix
             _assign(lab, segment, prefix, plan)
+        if version in planned:
+            pools["loopback"] = _loopbacks(lab.addressing, version, taken)
+            for node in routers:
+                plan.loopbacks.setdefault(node, {})[version] = pools["loopback"].take(1).start
         for pool in pools.values():
             pool.check()
-    for version in planned:
-        loopbacks = _loopbacks(lab.addressing, version)
-        for node in routers:
-            plan.loopbacks.setdefault(node, {})[version] = loopbacks.take(1).start
-        loopbacks.check()
     return plan
 
 
 class _Pool:
-    """Hands out prefixes in order."""
+    """Hands out prefixes in order, but for the first `skip` addresses."""
 
     def __init__(
-        self, name: str, version: Version, start: int, end: int, length: int, taken: Sequence[tuple[int, int]] = ()
+        self,
+        name: str,
+        version: Version,
+        start: int,
+        end: int,
+        length: int,
+        taken: Sequence[tuple[int, int]] = (),
+        skip: int = 0,
     ) -> None:
         self._name, self._version, self._length = name, version, length
-        self._start, self._next, self._end = start, start, end
+        self._start, self._next, self._end = start, start + skip, end
         self._taken = list(reversed(taken))
 
     def take(self, ports: int) -> Prefix:
@@ -170,13 +176,13 @@ def _pools(addressing: Addressing, version: Version, taken: Sequence[tuple[int, 
     }
 
 
-def _loopbacks(addressing: Addressing, version: Version) -> _Pool:
+def _loopbacks(addressing: Addressing, version: Version, taken: Sequence[tuple[int, int]]) -> _Pool:
     if version == 4:
         start, end = _bounds(addressing.loopback or LOOPBACKS)
-        return _Pool("loopback", 4, start + 1, end, 32)
+        return _Pool("loopback", 4, start, end, 32, taken, skip=1)
     assert addressing.ipv6 is not None
     end = _bounds(addressing.ipv6)[1]
-    return _Pool("ipv6", 6, end - (1 << SUBNET_BITS) + 1, end, 128)
+    return _Pool("ipv6", 6, end - (1 << SUBNET_BITS), end, 128, taken, skip=1)
 
 
 def _bounds(network: IPv4Network | IPv6Network) -> tuple[int, int]:

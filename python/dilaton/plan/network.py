@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import Port, segments
 from dilaton.plan import addresses, kinds
-from dilaton.plan.addresses import NamedAddress, ip, plan_addresses
+from dilaton.plan.addresses import NamedAddress, Version, ip, plan_addresses
 from dilaton.plan.buffers import larger_bytes
 from dilaton.plan.changes import State, states_of_links
 from dilaton.plan.cpus import shares
@@ -141,10 +141,7 @@ class Network:
             image=Image(kind=written.image),
             interfaces=interfaces,
             bridge=parts.bridge,
-            loopback=[
-                f"{ip(version, value)}/{addresses.BITS[version]}"
-                for version, value in self.addresses.loopbacks.get(name, {}).items()
-            ],
+            loopback=list(self._loopbacks(name).values()),
             files=parts.files,
             binds=[],
             routes=self._routes.of(name),
@@ -154,6 +151,11 @@ class Network:
             disk=self._disks.get(name),
         )
 
+    def _loopbacks(self, name: str) -> dict[Version, str]:
+        """The node's own addresses, with prefix lengths."""
+        own = self.addresses.loopbacks.get(name, {})
+        return {version: f"{ip(version, value)}/{addresses.BITS[version]}" for version, value in own.items()}
+
     def processes(self) -> list[Process]:
         """The daemons that kinds of nodes bring with them."""
         return [process for name in self.lab.nodes for process in self._parts(name).processes]
@@ -162,7 +164,6 @@ class Network:
         """What the node's kind makes of it."""
         ports = self._ports[name]
         routing = self.lab.routing
-        loopback = self.addresses.loopbacks.get(name, {}).get(4)
         site = kinds.Site(
             name,
             self.lab.nodes[name],
@@ -170,7 +171,7 @@ class Network:
             has_ipv6=any(6 in self.addresses.addresses.get(port, {}) for port in ports),
             hash_policy=HASH_POLICIES[routing.hash] if routing.policy in ("ecmp", "ospf") else 0,
             adjacencies=[self._adjacency(port) for port in ports if port in self._segment_of],
-            router_id=ip(4, loopback) if loopback is not None else "",
+            loopbacks=self._loopbacks(name),
             daemon=routing.daemon if routing.policy == "ospf" else None,
             controller=self._controller(name),
         )
@@ -193,6 +194,7 @@ class Network:
             cost=self.lab.links[port.link].cost,
             is_stub=not any(other.node in self._forwarding for other in others),
             is_point_to_point=port in self._peers,
+            versions=frozenset(self.addresses.addresses.get(port, {})),
         )
 
     def _name(self, port: Port) -> str:

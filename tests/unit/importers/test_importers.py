@@ -183,6 +183,12 @@ def test_what_cannot_be_honoured_is_refused_by_name(fields: dict[str, Any], mess
     assert message in refusal(**fields)
 
 
+def test_an_edge_of_a_graph_that_ends_at_no_node_of_it_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "graph.json"
+    file.write_text('{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}')
+    assert "an edge ends at 2, which is not among the nodes" in refusal(json=str(file))
+
+
 def test_a_lab_finds_the_file_beside_itself_and_tells_its_mistakes_at_its_line(tmp_path: Path) -> None:
     (tmp_path / "net.gml").write_text((FIXTURES / "triangle.gml").read_text())
     lab = tmp_path / "lab.yaml"

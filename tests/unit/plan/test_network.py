@@ -141,6 +141,15 @@ def test_given_addresses_are_kept_and_what_they_overlap_is_left_out() -> None:
     }  # fmt: skip
 
 
+def test_loopbacks_leave_out_what_given_addresses_overlap() -> None:
+    found = plan(
+        "nodes: {a: {kind: router}, b: {kind: router}}\nrouting: ospf\n"
+        "links: [{endpoints: [{node: a, address: 192.168.0.1/30}, b]}]\n"
+    )
+    assert addresses(found) == {"a:eth0": ["192.168.0.1/30"], "b:eth0": ["192.168.0.2/30"]}
+    assert [node.loopback for node in found.nodes] == [["192.168.0.4/32"], ["192.168.0.5/32"]]
+
+
 def test_a_node_and_its_links_at_the_end_change_no_other_address() -> None:
     text = "topology: {generate: leaf-spine}\n"
     before, after = addresses(plan(text)), addresses(plan(text + "nodes: {more: }\nlinks: [more -- leaf1]\n"))
@@ -267,6 +276,18 @@ def test_routers_with_bird_speak_ospf_to_routers_and_tell_of_their_hosts() -> No
     assert [route.to for route in node(found, "h").routes] == ["default"]
 
 
+def test_routers_speak_ospf_for_ipv6_where_there_are_such_addresses() -> None:
+    pool = "addressing: {ipv6: 'fd00::/48'}\n"
+    text = file_of(plan(OSPF % "bird" + pool), "a", "/etc/dilaton/bird.conf")
+    head, _, ospf = text.partition("protocol ospf v3")
+    assert "ipv6 { import none;" in head and "stubnet fd00:0:0:ffff::1/128 { cost 0; };" in ospf
+    assert 'interface "eth0" { cost 5; type ptp; };' in ospf
+    found = plan(OSPF % "frr" + pool)
+    assert [(one.name, one.after) for one in found.processes][2:3] == [("a-ospf6d", ["a-zebra"])]
+    assert "interface eth0\n ipv6 ospf6 area 0\n ipv6 ospf6 cost 5\n" in file_of(found, "a", "/etc/dilaton/ospf6d.conf")
+    assert "v3" not in file_of(plan(OSPF % "bird"), "a", "/etc/dilaton/bird.conf")
+
+
 def test_routers_with_frr_have_zebra_and_then_ospfd() -> None:
     found = plan(OSPF % "frr")
     text = file_of(found, "a", "/etc/dilaton/ospfd.conf")
@@ -342,6 +363,11 @@ MISTAKES: list[tuple[str, str, str]] = [
         "topology: node: ring has no such field; did you mean nodes?",
     ),
     ("no source", "topology: {k: 4}\n", "topology: no source; write exactly one of generate"),
+    (
+        "a pool that overlaps the loopbacks that routing daemons need",
+        "nodes: {a: {kind: router}}\naddressing: {p2p: 192.168.0.0/24}\nrouting: ospf",
+        "addressing.p2p: the pools p2p (192.168.0.0/24) and loopback (192.168.0.0/16) overlap",
+    ),
     (
         "overlapping pools",
         "addressing: {lan: 10.2.0.0/16}\nnodes: {a: }\n",

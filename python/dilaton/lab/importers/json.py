@@ -41,4 +41,8 @@ def node_link_graph(data: dict[str, Any], place: str) -> networkx.Graph[Any]:
         graph: networkx.Graph[Any] = networkx.node_link_graph(data, edges=edges)
     except (networkx.NetworkXError, KeyError, TypeError) as error:
         raise ValueError(f"{place}: not a node-link graph: {error!r}") from error
+    if len(graph) > len(data["nodes"]):
+        # networkx adds the nodes of which only edges know.
+        unknown = list(graph)[len(data["nodes"])]
+        raise ValueError(f"{place}: not a node-link graph: an edge ends at {unknown}, which is not among the nodes")
     return graph

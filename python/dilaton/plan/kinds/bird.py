@@ -1,7 +1,8 @@
-"""BIRD 2 as the routing daemon of a router: OSPFv2 in one area, over all interfaces with IPv4 addresses."""
+"""BIRD 2 as the routing daemon of a router: OSPFv2, and OSPFv3 for IPv6, in one area over all its interfaces."""
 
 from __future__ import annotations
 
+from dilaton.plan.addresses import Version
 from dilaton.plan.kinds.daemon import daemon
 from dilaton.plan.kinds.recipe import Adjacency, Site
 from dilaton.plan.model import OwnFile, Process, ReadyOutput
@@ -11,16 +12,21 @@ CONFIG = "/etc/dilaton/bird.conf"
 HEAD = """log stderr all;
 router id {router_id};
 protocol device {{ }}
-protocol kernel {{ merge paths on; ipv4 {{ import none; export where source ~ [ RTS_OSPF, RTS_OSPF_IA ]; }}; }}
-protocol ospf v2 {{
+"""
+KERNEL = """protocol kernel {{
+  merge paths on;
+  ipv{version} {{ import none; export where source ~ [ RTS_OSPF, RTS_OSPF_IA ]; }};
+}}
+"""
+OSPF = """protocol ospf v{protocol} {{
   ecmp on;
-  ipv4 {{ import all; export none; }};
+  ipv{version} {{ import all; export none; }};
   area 0 {{
-    interface "lo" {{ stub on; }};
+{networks}  }};
+}}
 """
-TAIL = """  };
-}
-"""
+PROTOCOLS: dict[Version, int] = {4: 2, 6: 3}
+"""The version of OSPF that each version of IP takes."""
 
 
 def parts(site: Site) -> tuple[list[OwnFile], list[Process]]:
@@ -31,8 +37,15 @@ def parts(site: Site) -> tuple[list[OwnFile], list[Process]]:
 
 
 def _generate(site: Site) -> str:
-    interfaces = "".join(f"    {_interface(adjacency)}\n" for adjacency in site.adjacencies)
-    return HEAD.format(router_id=site.router_id) + interfaces + TAIL
+    versions = [version for version in PROTOCOLS if any(version in one.versions for one in site.adjacencies)]
+    return HEAD.format(router_id=site.router_id) + "".join(_protocols(site, version) for version in versions)
+
+
+def _protocols(site: Site, version: Version) -> str:
+    networks = [f"stubnet {site.loopbacks[version]} {{ cost 0; }};"] if version in site.loopbacks else []
+    networks += [_interface(one) for one in site.adjacencies if version in one.versions]
+    lines = "".join(f"    {network}\n" for network in networks)
+    return KERNEL.format(version=version) + OSPF.format(protocol=PROTOCOLS[version], version=version, networks=lines)
 
 
 def _interface(adjacency: Adjacency) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dilaton.lab.model import Node
+from dilaton.plan.addresses import Version
 from dilaton.plan.model import Bridge, OwnFile, Process
 
 
@@ -18,12 +19,14 @@ class Adjacency:
         cost: What it costs to leave by it.
         is_stub: Whether there is no other router behind it.
         is_point_to_point: Whether it is an end of a link between two nodes.
+        versions: Of its IP addresses.
     """
 
     interface: str
     cost: int
     is_stub: bool
     is_point_to_point: bool
+    versions: frozenset[Version]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Site:
         interfaces: The names of its interfaces, in the order of links.
         has_ipv6: Whether it has IPv6 addresses.
         adjacencies: Its interfaces with addresses, as a routing daemon sees them.
-        router_id: An address that stands for the node, or empty.
+        loopbacks: Its own addresses, if it has any, by version and with prefix lengths.
         controller: Where its OpenFlow controller listens, as ovs-vsctl wants it, if it has one.
         daemon: The routing daemon that the lab wants on routers, if any.
         hash_policy: What a flow is to a router with several equal paths: net.ipv4.fib_multipath_hash_policy.
@@ -48,9 +51,14 @@ class Site:
     has_ipv6: bool
     hash_policy: int
     adjacencies: list[Adjacency] = field(default_factory=list)
-    router_id: str = ""
+    loopbacks: dict[Version, str] = field(default_factory=dict)
     daemon: str | None = None
     controller: str | None = None
+
+    @property
+    def router_id(self) -> str:
+        """What OSPF calls a node that has a loopback address."""
+        return self.loopbacks[4].partition("/")[0]
 
 
 @dataclass(frozen=True)
