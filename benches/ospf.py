@@ -107,12 +107,13 @@ def prefix(destination: str) -> IPv4Network:
     return IPv4Network("0.0.0.0/0" if destination == "default" else destination)
 
 
-def lab(network: str, routing: str | dict[str, str], runs: list[dict[str, Any]]) -> str:
+def lab(network: str, routing: str | dict[str, str], runs: list[dict[str, Any]], tdf: str = "1") -> str:
     """The lab of a network by its name."""
     topology = {"topohub": network, "rate": "1Gbit"}
     pools = {"loopback": "192.168.0.0/16"}
     whole = {
         "name": "ospf",
+        "time": {"tdf": tdf},
         "topology": topology,
         "defaults": {"kind": "router"},
         "routing": routing,
@@ -148,7 +149,7 @@ class Convergence:
     cut_s: list[float]
 
 
-def run(network: str, daemon: str, out: Path) -> Convergence:
+def run(network: str, daemon: str, out: Path, tdf: str) -> Convergence:
     """Runs one daemon, and says what it found."""
     plan = compile_plan(loads(lab(network, "ecmp", []), "ospf"))
     known = Network.of(plan)
@@ -158,7 +159,7 @@ def run(network: str, daemon: str, out: Path) -> Convergence:
     }
     cut = known.busiest_link()
     path = out / f"{daemon}.json"
-    path.write_text(lab(network, {"policy": "ospf", "daemon": daemon}, runs_of(known, cut)))
+    path.write_text(lab(network, {"policy": "ospf", "daemon": daemon}, runs_of(known, cut), tdf))
     if not (out / daemon / "run.json").is_file():
         command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out / daemon)]
         with path.with_suffix(".log").open("w") as log:
@@ -204,6 +205,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--network", default="topozoo/TataNld")
     parser.add_argument("--daemons", default="bird,frr")
+    parser.add_argument(
+        "--tdf", default="10", help="that starting the daemons takes no part of it (default %(default)s)"
+    )
     parser.add_argument("--out", type=Path, help="where runs are kept; one that is there is not made again")
     parser.add_argument("--figure")
     chosen = parser.parse_args()
@@ -213,7 +217,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         out = chosen.out or Path(directory)
         out.mkdir(parents=True, exist_ok=True)
-        found = {daemon: run(chosen.network, daemon, out) for daemon in chosen.daemons.split(",")}
+        found = {daemon: run(chosen.network, daemon, out, chosen.tdf) for daemon in chosen.daemons.split(",")}
     if chosen.figure:
         draw(found, chosen.figure)
 
