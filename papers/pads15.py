@@ -11,12 +11,19 @@ FIRST_PORT = 6653
 SWITCHES_PER_CONTROLLER = 16
 """ovs-testcontroller takes no more; each switch learns on its own, so that several of them are as good as one."""
 
-SETTLED_S, SETTLED_UNDILATED_S = 40, 100
-"""Virtual seconds until all switches are connected to their controller, which at TDF 1 is much work."""
+CPU_S_PER_SWITCH = 2.5
+"""Seconds of CPU time, generously, until a switch runs and is connected to its controller."""
+
+SETTLED_S_MIN = 40
 
 
-def chain(switches: int, rate: str, tdf: str, drive: str, seconds: str, mtu: int) -> dict[str, Any]:
-    """The lab: a client, a row of switches, a server, and a controller that learns."""
+def chain(
+    switches: int, rate: str, tdf: str, drive: str, seconds: str, mtu: int, offload: bool = False
+) -> dict[str, Any]:
+    """The lab: a client, a row of switches, a server, and controllers that learn.
+
+    With `offload` interfaces keep segmentation offload, as those of Mininet do.
+    """
     names = [f"s{number + 1}" for number in range(switches)]
     ports = [FIRST_PORT + number // SWITCHES_PER_CONTROLLER for number in range(switches)]
     nodes: dict[str, Any] = {
@@ -24,9 +31,8 @@ def chain(switches: int, rate: str, tdf: str, drive: str, seconds: str, mtu: int
     }
     nodes |= {name: {"kind": "host"} for name in ("client", "server", "c0")}
     row = ["client", *names, "server"]
-    links: list[dict[str, Any]] = [
-        {"endpoints": [a, b], "rate": rate, "delay": "10us", "mtu": str(mtu)} for a, b in pairwise(row)
-    ]
+    common = {"rate": rate, "delay": "10us", "mtu": str(mtu), "offload": str(offload).lower()}
+    links: list[dict[str, Any]] = [{"endpoints": [a, b], **common} for a, b in pairwise(row)]
     links.append({"endpoints": ["c0", *(f"{name}:mgmt0" for name in names)]})
     controllers = [
         {
@@ -40,7 +46,7 @@ def chain(switches: int, rate: str, tdf: str, drive: str, seconds: str, mtu: int
     ]
     listening = {"on": "server", "name": "listen", "exec": "iperf3 -s"}
     command = f"iperf3 -c server -t {seconds} -J"
-    settled_s = SETTLED_S if float(tdf) > 1 else SETTLED_UNDILATED_S
+    settled_s = max(SETTLED_S_MIN, round(CPU_S_PER_SWITCH * switches / float(tdf)))
     return {
         "name": "pads15-chain",
         "time": {"drive": drive, "tdf": tdf},
