@@ -30,8 +30,9 @@ from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
 from dilaton.report.style import BLUE, ORANGE, WIDTH_IN, applied
 
-BEFORE_S, CUT_S, AFTER_S = 90, 100, 190
-"""When tables are read, the link goes, and tables are read again: OSPF's hello and dead intervals are 10 and 40 s."""
+BEFORE_S, CUT_S, AFTER_S = 60, 65, 95
+"""When tables are read, the link goes, and tables are read again. OSPF's hello and dead intervals are 10 and 40 s, but
+both ends of a link see at once that it is down."""
 
 NOW = "date +%Y-%m-%dT%H:%M:%S.%N"
 STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6})")
