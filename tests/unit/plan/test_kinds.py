@@ -1,0 +1,95 @@
+"""What kinds of nodes bring with them: configurations and daemons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dilaton.lab import load
+from dilaton.plan.compile import compile as compile_plan
+from dilaton.plan.model import Plan, ReadyTcp
+from tests.unit.plan.test_network import SQUARE, addresses, mistakes, node, plan
+
+
+def file_of(found: Plan, name: str, path: str) -> str:
+    return next(file.text for file in node(found, name).files if file.path == path)
+
+
+OSPF = SQUARE.replace("a -- b", "{endpoints: a -- b, cost: 5}") + "routing: {policy: ospf, daemon: %s}\n"
+
+
+def test_a_process_that_is_named_like_a_daemon_is_refused() -> None:
+    text = OSPF % "bird" + "\nrun: [{on: a, name: b-bird, exec: 'true'}]"
+    assert mistakes(text) == ["run[0].name: b-bird: a daemon of b has this name; choose another one"]
+
+
+def test_routers_with_bird_speak_ospf_to_routers_and_tell_of_their_hosts() -> None:
+    found = plan(OSPF % "bird")
+    text = file_of(found, "d", "/etc/dilaton/bird.conf")
+    assert "router id 192.168.0.4;" in text
+    assert 'interface "eth0" { cost 1; type ptp; };' in text
+    assert 'interface "eth2" { cost 1; type ptp; stub on; };' in text
+    assert 'interface "eth0" { cost 5; type ptp; };' in file_of(found, "a", "/etc/dilaton/bird.conf")
+    assert [process.name for process in found.processes] == ["a-bird", "b-bird", "c-bird", "d-bird"]
+    assert node(found, "d").routes == []
+    assert [route.to for route in node(found, "h").routes] == ["default"]
+
+
+def test_routers_speak_ospf_for_ipv6_where_there_are_such_addresses() -> None:
+    pool = "addressing: {ipv6: 'fd00::/48'}\n"
+    text = file_of(plan(OSPF % "bird" + pool), "a", "/etc/dilaton/bird.conf")
+    head, _, ospf = text.partition("protocol ospf v3")
+    assert "ipv6 { import none;" in head and "stubnet fd00:0:0:ffff::1/128 { cost 0; };" in ospf
+    assert 'interface "eth0" { cost 5; type ptp; };' in ospf
+    found = plan(OSPF % "frr" + pool)
+    assert [(one.name, one.after) for one in found.processes][2:3] == [("a-ospf6d", ["a-zebra"])]
+    assert "interface eth0\n ipv6 ospf6 area 0\n ipv6 ospf6 cost 5\n" in file_of(found, "a", "/etc/dilaton/ospf6d.conf")
+    assert "v3" not in file_of(plan(OSPF % "bird"), "a", "/etc/dilaton/bird.conf")
+
+
+def test_routers_with_frr_have_zebra_and_then_ospfd() -> None:
+    found = plan(OSPF % "frr")
+    text = file_of(found, "a", "/etc/dilaton/ospfd.conf")
+    assert "interface eth0\n ip ospf area 0\n ip ospf cost 5\n ip ospf network point-to-point\n" in text
+    assert "passive" in file_of(found, "d", "/etc/dilaton/ospfd.conf")
+    assert [(one.name, one.after) for one in found.processes][:2] == [("a-zebra", []), ("a-ospfd", ["a-zebra"])]
+
+
+def test_a_configuration_may_be_given(tmp_path: Path) -> None:
+    (tmp_path / "own.conf").write_text("router id 1.2.3.4;\n")
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("name: x\nnodes: {a: {kind: router, config: own.conf}, b: {}}\nlinks: [a -- b]\nrouting: ospf\n")
+    assert file_of(compile_plan(load(lab)), "a", "/etc/dilaton/bird.conf") == "router id 1.2.3.4;\n"
+
+
+OPENFLOW = """
+nodes: {a: , b: , c0: {kind: host}, s1: {kind: ovs, controller: "tcp:c0:6654"}, s2: {kind: ovs}}
+links: [a -- s1, s1 -- s2, s2 -- b, "c0 -- s1:mgmt0"]
+"""
+
+
+def test_open_vswitch_has_all_ports_but_the_one_to_its_controller_and_leaves_their_queues_alone() -> None:
+    found = plan(OPENFLOW)
+    text = file_of(found, "s1", "/etc/dilaton/ovs.sh")
+    assert "add-port br0 eth0 -- set port eth0 qos=@links -- add-port br0 eth1" in text
+    assert "mgmt0" not in text
+    assert "set-controller br0 tcp:10.0.0.0:6654" in text and "set-fail-mode br0 secure" in text
+    assert "set-fail-mode br0 standalone" in file_of(found, "s2", "/etc/dilaton/ovs.sh")
+    assert addresses(found)["s1:mgmt0"] == ["10.0.0.1/31"]
+    assert addresses(found)["s1:eth0"] == []
+    assert "openvswitch" in found.guests[0].modules
+
+
+def test_a_controller_by_kind_listens_where_switches_look_for_it() -> None:
+    found = plan(
+        """
+nodes: {c0: {kind: controller}, s1: {kind: ovs, controller: "tcp:c0"}}
+links: ["c0 -- s1:mgmt0"]
+"""
+    )
+    assert "set-controller br0 tcp:10.0.0.0:6653" in file_of(found, "s1", "/etc/dilaton/ovs.sh")
+    controller = found.processes[0]
+    assert (controller.name, controller.argv[-1], controller.ready) == (
+        "c0-controller",
+        "ptcp:6653",
+        ReadyTcp(port=6653),
+    )
