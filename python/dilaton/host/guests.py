@@ -53,9 +53,8 @@ class Guests:
         self._planned = planned
         self._images = images
         """The files of disks: what has no name goes with the last that has it open, which takes time."""
-        run_tdf = planned.time.tdf.ratio
-        self._factors = [guest.tdf.ratio / run_tdf for guest in planned.guests]
-        """Of each guest's TDF to the run's, whatever that becomes."""
+        self._own_tdfs = [None if guest.tdf is None else guest.tdf.ratio for guest in planned.guests]
+        """Of guests whose CPU has a speed of its own; None: the run's, whatever that becomes."""
         self._zeros_ns = [0] * len(self.all)
         self._going = set(range(len(self.all)))
         """Those that have not finished; the clock of one that has stands still."""
@@ -162,13 +161,13 @@ class Guests:
         await _all(
             guest.order(
                 Orders(
-                    None if orders.tdf is None else orders.tdf * factor,
+                    orders.tdf and (own_tdf or orders.tdf),
                     orders.drive,
                     None if orders.end_ns is None else zero_ns + orders.end_ns,
                     orders.max_speed,
                 )
             )
-            for guest, factor, zero_ns in zip(self.all, self._factors, self._zeros_ns, strict=True)
+            for guest, own_tdf, zero_ns in zip(self.all, self._own_tdfs, self._zeros_ns, strict=True)
         )
 
     async def stop_clocks(self) -> None:
@@ -183,8 +182,8 @@ class Guests:
             await self.run_until(latest_ns, None)
 
     async def set_tdf(self, tdf: Fraction) -> None:
-        """Changes the TDF of the run, and each guest's in proportion; held clocks stay held."""
-        await _all(guest.set_tdf(tdf * factor) for guest, factor in zip(self.all, self._factors, strict=True))
+        """Changes the TDF of the run, and that of each guest that has none of its own; held clocks stay held."""
+        await _all(guest.set_tdf(own_tdf or tdf) for guest, own_tdf in zip(self.all, self._own_tdfs, strict=True))
 
     async def set_max_speed(self, speed: Fraction | None) -> None:
         """Changes how fast virtual time may run at most; held clocks stay held.
@@ -212,8 +211,8 @@ class Guests:
                 await guest.hold()
 
         await _all(
-            reach(guest, zero_ns + at_ns, tdf and tdf * factor)
-            for guest, factor, zero_ns in zip(self.all, self._factors, self._zeros_ns, strict=True)
+            reach(guest, zero_ns + at_ns, tdf and (own_tdf or tdf))
+            for guest, own_tdf, zero_ns in zip(self.all, self._own_tdfs, self._zeros_ns, strict=True)
         )
 
     async def step(self, tdf: Fraction) -> None:

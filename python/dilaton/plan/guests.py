@@ -13,7 +13,7 @@ from dilaton.plan.changes import State
 from dilaton.plan.common import MODULES
 from dilaton.plan.cpus import guest_tdf
 from dilaton.plan.links import ETHERNET_HEADER_BYTES, held_bytes
-from dilaton.plan.model import Guest, Tdf
+from dilaton.plan.model import Guest
 from dilaton.plan.network import Network
 from dilaton.plan.queues import Egress
 
@@ -56,16 +56,16 @@ PAGE_BYTES = 4096
 BUILT_IN_CONGESTION_CONTROLS = ("cubic", "reno")
 
 
-def guests(network: Network, tdf: Tdf) -> list[Guest]:
-    """The guests of a lab whose TDF at the start this is.
+def guests(network: Network) -> list[Guest]:
+    """The guests of a lab.
 
     Raises:
         LabError: A guest or a node wants a speed that it cannot have.
     """
-    return [_guest(network, name, tdf) for name in network.placement.guests]
+    return [_guest(network, name) for name in network.placement.guests]
 
 
-def _guest(network: Network, name: str, tdf: Tdf) -> Guest:
+def _guest(network: Network, name: str) -> Guest:
     lab, of_node = network.lab, network.placement.of_node
     nodes = dict.fromkeys(node for node, guest in of_node.items() if guest == name)
     ends = _ends(lab, network.whole_states, nodes)
@@ -76,7 +76,7 @@ def _guest(network: Network, name: str, tdf: Tdf) -> Guest:
     return Guest(
         name=name,
         memory_bytes=memory,
-        tdf=guest_tdf(lab, nodes, name) or tdf,
+        tdf=guest_tdf(lab, nodes, name),
         modules=[*MODULES, *found, *network.modules(name), *_congestion_controls(lab, nodes)],
         sysctls=_sysctls(memory),
     )

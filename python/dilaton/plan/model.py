@@ -341,8 +341,9 @@ class Guest(Part):
 
     name: str
     memory_bytes: int
-    tdf: Tdf
-    """Of its clock, when the run begins: how much faster than a core of the host its CPU is."""
+    tdf: Tdf | None
+    """Of its clock, where that is its own and stays: how much faster than a core of the host its CPU is. None: that of
+    the run, whatever it becomes."""
     modules: list[str]
     """Kernel modules to load, in this order; their dependencies come by themselves."""
     sysctls: dict[str, str]

@@ -288,8 +288,8 @@ class _Run:
                 self.violation = span
                 await guests.send({"type": "stop", "reason": explain(span)})
 
-        everybody = watched(self.plan, guests.clocks)
-        self.watch = Watch(everybody, self.plan.time, network_of(self.plan.nodes))
+        following = watched(self.plan, guests.clocks)
+        self.watch = Watch(following, self.plan.time, network_of(self.plan.nodes))
         # A guest that has ended is told by whoever waits for its events.
         with contextlib.suppress(GuestError):
             await self.watch.follow(self.run_dir.path / "epochs.csv", steering, violated)

@@ -136,7 +136,7 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
             GuestRecord(
                 name=guest.name,
                 memory_bytes=guest.memory_bytes,
-                tdf=_number(guest.tdf.ratio),
+                tdf=_number((guest.tdf or plan.time.tdf).ratio),
                 fidelity=fidelity,
                 waits=waits,
             )
@@ -175,7 +175,7 @@ def judge_fidelity(
     for guest, fidelity in zip(plan.guests, guests, strict=True):
         seen = Observation(
             drive=plan.time.drive,
-            tdf=tdf * float(guest.tdf.ratio / plan.time.tdf.ratio),
+            tdf=tdf if guest.tdf is None else float(guest.tdf.ratio),
             lateness_counts=fidelity.lateness_ns_counts,
             disk_errors=fidelity.disk_errors,
             lateness_max_ns=round(fidelity.lateness_us.max * 1e3),

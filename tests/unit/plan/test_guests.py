@@ -158,6 +158,7 @@ def test_names_of_guests_that_exclude_each_other_are_refused() -> None:
 def test_named_guests_have_their_own_tdf_and_memory() -> None:
     nodes = {"a": {"guest": "x"}, "b": {}}
     found = plan(nodes=nodes, guests={"x": {"tdf": 5, "memory": "512MiB"}})
+    assert found.guests[0].tdf
     assert (found.guests[0].tdf.numerator, found.guests[0].memory_bytes) == (5, 512 * MIB)
 
 

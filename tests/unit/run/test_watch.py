@@ -110,6 +110,13 @@ def test_what_nodes_have_of_a_guest_is_the_sum_of_their_shares(page: ClockPage) 
     assert [guest.shares for guest in watched(lab, [(page, 0)])] == [0.75]
 
 
+def test_a_guest_with_a_cpu_of_its_own_is_not_followed_unless_all_are(page: ClockPage) -> None:
+    own = "name: x\ntime: {{tdf: 2}}\nguests: per-node\nnodes: {{a: {{cpu: 1/4}}, b: {}}}\n"
+    clocks = [(page, 0), (page, 5)]
+    assert [guest.zero_ns for guest in watched(plan(own.format("")), clocks)] == [5]
+    assert [guest.zero_ns for guest in watched(plan(own.format("{cpu: 2}")), clocks)] == [0, 5]
+
+
 def test_nodes_that_lost_their_shares_make_an_epoch_out_of_bounds() -> None:
     made = planned("{tdf: auto}")
     starved = replace(epoch(0, 2), share_lost=0.2)
@@ -186,7 +193,7 @@ def test_a_run_is_begun_again_with_a_tdf_that_does_not_fall_below_what_was_neede
     again = replanned(planned("{tdf: auto, on_violation: retry}"), span(8))
     assert again is not None and again.time.watch is not None
     assert (again.time.tdf.ratio, again.time.watch.least.ratio, again.time.watch.most.ratio) == (8, 8, 100)
-    assert [guest.tdf.ratio for guest in again.guests] == [8]
+    assert [guest.tdf for guest in again.guests] == [None]
 
 
 def test_a_tdf_that_stays_is_replaced_by_another_that_stays() -> None:

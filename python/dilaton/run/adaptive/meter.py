@@ -41,12 +41,18 @@ class Watched:
 
 
 def watched(planned: Plan, clocks: Sequence[tuple[ClockPage, int]]) -> list[Watched]:
-    """The guests of a plan, by the clock page and the virtual 0 of each."""
+    """The guests of a plan whose TDF is the run's, or all where there is none, by the clock page and virtual 0 of each.
+
+    A guest with a TDF of its own has a CPU of that speed: how busy it is, and how late its timers are, is what the lab
+    asks for, and no other TDF of the run would change it.
+    """
     shares = dict.fromkeys((guest.name for guest in planned.guests), 0.0)
     for node in planned.nodes:
         if node.cpu is not None:
             shares[node.guest] += node.cpu.numerator / node.cpu.denominator
-    return [Watched(page, zero_ns, most) for (page, zero_ns), most in zip(clocks, shares.values(), strict=True)]
+    everybody = [Watched(page, zero_ns, most) for (page, zero_ns), most in zip(clocks, shares.values(), strict=True)]
+    following = [one for one, guest in zip(everybody, planned.guests, strict=True) if guest.tdf is None]
+    return following or everybody
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,4 @@ def replanned(plan: Plan, span: Span) -> Plan | None:
     else:
         watch = watch.model_copy(update={"least": needed})
     time = plan.time.model_copy(update={"tdf": needed, "watch": watch})
-    factor = span.tdf_needed / plan.time.tdf.ratio
-    guests = [guest.model_copy(update={"tdf": Tdf.of(guest.tdf.ratio * factor)}) for guest in plan.guests]
-    return plan.model_copy(update={"time": time, "guests": guests})
+    return plan.model_copy(update={"time": time})
