@@ -25,7 +25,7 @@ use virtual_time::VirtualInstant;
 use wire::{Guest, NotAWire, Wire, NEVER};
 
 use crate::page::ClockPage;
-use crate::{aside, delivery, keeper, rest, shares, sys, tap};
+use crate::{aside, delivery, keeper, rest, shares, standing, sys, tap};
 
 /// The environment variable by which the host hands over the wire: a file descriptor, a comma, the guest's number.
 const VARIABLE: &[u8] = b"DILATON_WIRE\0";
@@ -123,12 +123,13 @@ pub fn tell_at_ns() -> u64 {
 /// Tells the others where this guest is, if that is due; false if it stands at its bound.
 pub fn tell(page: &ClockPage) -> bool {
     let Some(guest) = bound_guest() else { return true };
-    let now = keeper::look(page);
+    let now = standing::limit(keeper::look(page));
     if now.as_ns() < tell_at_ns() {
         return true;
     }
     delivery::exclusively(|| {
         let begin = keeper::own_work_ns();
+        standing::show(now);
         guest.tell(run_ns(now));
         adopt(page, guest, now);
         keeper::take_back_work(begin);
@@ -202,6 +203,7 @@ fn stand(page: &ClockPage, guest: &Guest, at_ns: u64) {
             page.record_lateness(keeper::lag_ns());
         }
         adopt(page, guest, keeper::look(page));
+        standing::show(keeper::look(page));
     });
 }
 

@@ -23,7 +23,7 @@ use virtual_time::{Alarm, VirtualInstant};
 
 use crate::direct::{call_handler, fill_stack_below, free_signal_stack};
 use crate::page::{count, ClockPage};
-use crate::{aside, bound, drive, input, keeper, rest, shares, spin, stops, sys};
+use crate::{aside, bound, drive, input, keeper, rest, shares, spin, standing, stops, sys};
 
 /// Alarms served one after the other before the interrupted code goes on. Packets are handled inside the handler, and when
 /// it is done the next timer is often due.
@@ -179,16 +179,17 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         while served < SERVED_AT_ONCE_MAX {
             // SAFETY: the addresses that the kernel installed with SA_SIGINFO.
             let alarm_handler = unsafe { sys::handler(ALARM_HANDLER.load(Relaxed)) };
+            let at = standing::serve_at(keeper::look(page));
             let tell_arrival = || {
                 fill_stack_below(0);
                 // SAFETY: as above.
                 let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
-                shares::interrupt(page, in_user, || input_handler(libc::SIGIO, info, context));
+                shares::interrupt(page, in_user, || standing::during(at, || input_handler(libc::SIGIO, info, context)));
             };
-            if is_due(page, keeper::look(page)) {
+            if is_due(page, at) {
                 fill_stack_below(u64::from(in_user) * USER_WORD);
-                shares::interrupt(page, in_user, || alarm_handler(signal, info, context));
-            } else if !has_arrived(page, tell_arrival) {
+                shares::interrupt(page, in_user, || standing::during(at, || alarm_handler(signal, info, context)));
+            } else if !has_arrived(page, at, tell_arrival) {
                 break;
             }
             served += 1;
@@ -220,25 +221,26 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     });
 }
 
-/// Takes a deadline that is reached at `now` into account; false if there is none. In a critical section.
-fn is_due(page: &ClockPage, now: VirtualInstant) -> bool {
-    match keeper::take_alarm(now) {
+/// Takes a deadline that is served at `at` into account; false if there is none. Late is by how much the clock, as looked at
+/// last, is past it. In a critical section.
+fn is_due(page: &ClockPage, at: VirtualInstant) -> bool {
+    match keeper::take_alarm(at) {
         Alarm::NotYet => false,
         Alarm::Due { lateness } => {
-            page.record_lateness(lateness.as_ns());
+            page.record_lateness(lateness.as_ns() + keeper::latest(page).since(at).as_ns());
             rest::note_alarm();
             true
         }
     }
 }
 
-/// Tells the kernel of what there is to read by `tell`, which calls its handler of input; false if there is nothing. In a
-/// critical section.
-fn has_arrived(page: &ClockPage, tell: impl FnOnce()) -> bool {
+/// Tells the kernel of what there is to read at `at` by `tell`, which calls its handler of input; false if there is nothing.
+/// In a critical section.
+fn has_arrived(page: &ClockPage, at: VirtualInstant, tell: impl FnOnce()) -> bool {
     if INPUT_HANDLER.load(Relaxed) == 0 {
         return false;
     }
-    let arrived = input::report(page, tell);
+    let arrived = input::report(page, at, tell);
     if arrived {
         rest::note_alarm();
     }
@@ -257,11 +259,13 @@ pub fn deliver_if_due(page: &ClockPage) -> bool {
         // The caller has just read the clock.
         let mut now = keeper::latest(page);
         while served < SERVED_AT_ONCE_MAX {
+            let at = standing::serve_at(now);
             // SAFETY: the stack is free, and stays ours in the critical section; handlers take what a signal's would.
-            let call = |signal, kernel| shares::interrupt(page, false, || unsafe { call_handler(top, signal, kernel) });
-            if is_due(page, now) {
+            let serve = |signal, kernel| standing::during(at, || unsafe { call_handler(top, signal, kernel) });
+            let call = |signal, kernel| shares::interrupt(page, false, || serve(signal, kernel));
+            if is_due(page, at) {
                 call(libc::SIGALRM, &ALARM_HANDLER);
-            } else if !has_arrived(page, || call(libc::SIGIO, &INPUT_HANDLER)) {
+            } else if !has_arrived(page, at, || call(libc::SIGIO, &INPUT_HANDLER)) {
                 break;
             }
             served += 1;
@@ -279,6 +283,7 @@ pub fn runs_user_code() -> bool {
 /// The kernel is about to let the stub `pid` run: what is due is delivered before, and what will be due interrupts it.
 /// False if it is not to run, since it has to stop at once; a stub that runs for the kernel does not.
 pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
+    standing::go();
     bound::tell_and_wait(page);
     keeper::look(page);
     deliver_if_due(page);

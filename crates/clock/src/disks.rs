@@ -15,7 +15,7 @@ use virtual_time::VirtualInstant;
 use wire::NEVER;
 
 use crate::page::ClockPage;
-use crate::{delivery, io_thread, keeper, sys};
+use crate::{delivery, io_thread, keeper, standing, sys};
 
 /// The environment variable by which the host hands the disks over: for each the words `image=DESCRIPTOR` and its
 /// description, ended by a semicolon.
@@ -192,7 +192,7 @@ pub fn take_ready() -> Option<u64> {
 /// The kernel writes the addresses of requests, which are done for it at once, and of which it hears in time.
 pub fn submit(page: &ClockPage, addresses: &[usize]) {
     delivery::exclusively(|| {
-        let now = keeper::look(page);
+        let now = standing::show(keeper::look(page));
         let begin_ns = keeper::own_work_ns();
         for &address in addresses {
             let served = io_thread::serve(address);
@@ -215,7 +215,7 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
 /// The kernel reads which requests are done: how many addresses it got; none, when there are no more.
 pub fn read_done(page: &ClockPage, addresses: &mut [usize]) -> usize {
     delivery::exclusively(|| {
-        let now = keeper::look(page);
+        let now = standing::show(keeper::look(page));
         let mut count = 0;
         for_each(|disk| {
             while count < addresses.len() {

@@ -12,6 +12,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use virtual_time::VirtualInstant;
 use wire::NEVER;
 
 use crate::page::ClockPage;
@@ -27,21 +28,17 @@ pub fn next_ns() -> u64 {
     tap::arrival_ns().min(disks::next_ns())
 }
 
-/// Whether something was due of which the kernel did not know; it is told by `tell`, which calls its SIGIO handler. In a
-/// critical section.
-pub fn report(page: &ClockPage, tell: impl FnOnce()) -> bool {
+/// Whether something is due at `at` of which the kernel did not know; it is told by `tell`, which calls its SIGIO handler.
+/// In a critical section.
+pub fn report(page: &ClockPage, at: VirtualInstant, tell: impl FnOnce()) -> bool {
     let due_ns = next_ns();
-    if due_ns == NEVER {
+    if due_ns == NEVER || at.as_ns() < due_ns {
         return false;
     }
-    let now = keeper::look(page);
-    if now.as_ns() < due_ns {
-        return false;
-    }
-    let is_frame = tap::mark_ready(now);
-    let is_ready = disks::mark_ready(now) || is_frame;
+    let is_frame = tap::mark_ready(at);
+    let is_ready = disks::mark_ready(at) || is_frame;
     if is_ready {
-        page.record_lateness(now.as_ns() - due_ns);
+        page.record_lateness(keeper::latest(page).as_ns() - due_ns);
         REPORTED.store(true, Relaxed);
         tell();
     }

@@ -15,7 +15,9 @@ use core::sync::atomic::{
     compiler_fence, AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
 };
 
-use virtual_time::{Alarm, Clock, Drive, DriveInstant, GuestTimer, Now, Sleep, VirtualDuration, VirtualInstant};
+use virtual_time::{
+    deadline_meant, Alarm, Clock, Drive, DriveInstant, GuestTimer, Now, Sleep, VirtualDuration, VirtualInstant,
+};
 
 use crate::aside;
 use crate::bound;
@@ -28,6 +30,7 @@ use crate::page::{count, ClockPage};
 use crate::rest;
 use crate::shares;
 use crate::spin;
+use crate::standing;
 use crate::sys;
 
 /// How late, in host time, the host timer may preempt user code. Most programs enter the kernel sooner, which then finds
@@ -116,7 +119,7 @@ pub fn now() -> Option<VirtualInstant> {
     if now.as_ns() >= next_ns() && delivery::deliver_if_due(page) {
         now = look(page);
     }
-    Some(now)
+    Some(standing::show(now))
 }
 
 /// Virtual now, told to the host too.
@@ -230,6 +233,11 @@ pub fn is_wall() -> bool {
     read(|clock| clock.drive() == Drive::Wall)
 }
 
+/// Whether virtual time passes with the guest's work.
+pub fn is_work() -> bool {
+    read(|clock| clock.drive() == Drive::Work)
+}
+
 /// The kernel idles: the clock does what its drive makes of that, and says how the kernel has to sleep.
 pub fn idle(page: &ClockPage) -> Sleep {
     if rest::has_served_at_rest() || disks::are_ahead() {
@@ -272,7 +280,7 @@ pub fn take_back_work(begin_ns: u64) {
 
 /// What the clock would show without its bound.
 pub fn come_to() -> VirtualInstant {
-    read(|clock| clock.unbounded_at(drive::now(clock.drive())))
+    standing::limit(read(|clock| clock.unbounded_at(drive::now(clock.drive()))))
 }
 
 /// How far the clock is behind its drive because of its bound, nanoseconds.
@@ -322,16 +330,16 @@ pub fn adopt_timer(timer: libc::timer_t) {
 }
 
 /// Sets the guest's timer to `after` from now, then every `interval`; or off when `after` is zero. The kernel has computed
-/// `after` from the clock that it has just read, so that reading is now.
+/// `after` from what it was shown last.
 pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDuration) {
     count(&page.timers_set);
-    let now = latest(page);
+    let deadline = standing::shown().plus(after);
     delivery::exclusively(|| {
         with_timer(|timer| {
             if after.as_ns() == 0 {
                 timer.clear();
             } else {
-                timer.set(now.plus(after), (interval.as_ns() > 0).then_some(interval));
+                timer.set(deadline, (interval.as_ns() > 0).then_some(interval));
             }
         });
         arm(page, KERNEL_SLACK_NS);

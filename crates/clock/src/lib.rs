@@ -24,6 +24,7 @@
 //! counter.rs     instructions of user code that are carried out: the time-stamp counter, CPUID, the agent's requests
 //! cpuid.rs       what user code is told of the processor
 //! lacks.rs       what programs ask for that guests cannot give
+//! standing.rs    interrupts at their exact instants
 //! spin.rs        programs that spin on the event drive
 //! entropy.rs     random numbers from a seed
 //! sys.rs         system calls and the real libc functions
@@ -56,6 +57,7 @@ mod rest;
 mod serial;
 mod shares;
 mod spin;
+mod standing;
 mod stops;
 mod sys;
 mod tap;

@@ -20,7 +20,7 @@ use virtual_time::Sleep;
 
 use crate::delivery::{deliver_if_due, raise_kept};
 use crate::page::{add, count, ClockPage};
-use crate::{bound, drive, keeper, shares, sys};
+use crate::{bound, drive, keeper, shares, standing, sys};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
@@ -155,14 +155,15 @@ pub fn idle(page: &ClockPage) {
     }
     drive::idles();
     shares::idle(page);
-    let begin = keeper::look(page);
+    standing::go();
+    let begin = standing::show(keeper::look(page));
     SERVED_AT_REST.store(false, Relaxed);
     RESTS.store(true, Relaxed);
     let due = rest(page);
     RESTS.store(false, Relaxed);
     add(&page.idle_virtual_ns, keeper::latest(page).since(begin).as_ns());
-    if due {
-        deliver_if_due(page);
+    if due && deliver_if_due(page) {
+        standing::stay();
     }
     // What came during the sleep is handled as soon as the kernel has returned from it.
     NOTED.store(false, Relaxed);

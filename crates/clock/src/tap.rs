@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsiz
 use virtual_time::VirtualInstant;
 use wire::{Full, Guest, Received, Way, NEVER};
 
-use crate::{bound, keeper, sys};
+use crate::{bound, keeper, standing, sys};
 
 const DEVICE_FILE: &CStr = c"/dev/net/tun";
 const NAME: &[u8] = b"wire";
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
     if number == UNKNOWN {
         return sys::fail(libc::EBADF) as isize;
     }
-    let now_ns = bound::run_ns(keeper::look(page));
+    let now_ns = bound::run_ns(standing::show(keeper::look(page)));
     // SAFETY: the kernel's parts; the way is this guest's to send on.
     if let Err(Full) = unsafe { guest.send(guest.wire().way(number), now_ns, parts) } {
         guest.wire().header().full_way.store(number as u64 + 1, Relaxed);
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn readv(fd: c_int, parts: *const libc::iovec, count: c_in
     if number == UNKNOWN {
         return sys::fail(libc::EBADF) as isize;
     }
-    let now_ns = bound::run_ns(keeper::look(page));
+    let now_ns = bound::run_ns(standing::show(keeper::look(page)));
     let received = loop {
         // SAFETY: the kernel's parts; the way is this guest's to receive on.
         let received = unsafe {
