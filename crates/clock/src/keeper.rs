@@ -333,7 +333,7 @@ pub fn adopt_timer(timer: libc::timer_t) {
 /// `after` from what it was shown last.
 pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDuration) {
     count(&page.timers_set);
-    let deadline = standing::shown().plus(after);
+    let deadline = deadline_meant(standing::shown(), after);
     delivery::exclusively(|| {
         with_timer(|timer| {
             if after.as_ns() == 0 {

@@ -8,6 +8,18 @@
 
 use crate::{Clock, DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 
+/// The steps in which the kernel sees its clock (TIMER_MULTIPLIER in its arch/um/kernel/time.c).
+const STEP_NS: u64 = 256;
+
+/// The deadline that a kernel means which asks for `after` when it was shown the instant `shown`: the first step of its
+/// clock at which it finds that over. At an instant between two steps it would find its deadline not reached, and set its
+/// timer again, for a microsecond at least.
+#[must_use]
+pub fn deadline_meant(shown: VirtualInstant, after: VirtualDuration) -> VirtualInstant {
+    let seen_ns = shown.as_ns() / STEP_NS * STEP_NS;
+    VirtualInstant::from_ns(seen_ns.saturating_add(after.as_ns()).div_ceil(STEP_NS).saturating_mul(STEP_NS))
+}
+
 /// One moment, by the two clocks that the timer needs. On the wall drive they are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
@@ -138,6 +150,16 @@ mod tests {
 
     fn clock(tdf: u64) -> Clock {
         paced(&Clock::HELD_AT_ZERO, now(0), Pace::Running(Tdf::new(tdf, 1).unwrap()), None)
+    }
+
+    #[test]
+    fn a_kernel_finds_its_deadline_reached_at_the_step_that_it_means_and_not_at_the_one_before() {
+        let seen = |instant: VirtualInstant| instant.as_ns() / STEP_NS * STEP_NS;
+        for (shown, after) in [(0, 1), (100, 300), (256, 256), (1000, 255), (1023, 257), (1_000_000_007, 121_120)] {
+            let meant = deadline_meant(instant(shown), VirtualDuration::from_ns(after));
+            assert!(seen(meant) >= seen(instant(shown)) + after);
+            assert!(seen(instant(meant.as_ns() - 1)) < seen(instant(shown)) + after);
+        }
     }
 
     #[test]
