@@ -8,13 +8,14 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import statistics
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from dilaton.cli import probe
-from dilaton.measure.link_validation import judge_delay, judge_rate, lateness_ns
+from dilaton.measure.link_validation import CLOCK_STEP_NS, judge_delay, judge_rate, lateness_ns
 from dilaton.plan.tables import SCALE, table
 from tests.conftest import PYTHON, Outcome, RunLab
 
@@ -169,3 +170,27 @@ def test_ten_links_of_ten_milliseconds_add_up_to_two_hundred_and_no_more_than_on
     samples = outcome.process("ping")["result"]["samples"]
     assert len(samples) == 20
     assert all(0.200 <= sample <= 0.201 for sample in samples), samples
+
+
+def test_each_link_on_a_path_takes_its_delay_and_no_cpu_time(run_lab: RunLab) -> None:
+    """At TDF 1 a kernel takes microseconds from a timer to the packet that it sends."""
+    nodes = ", ".join(f"n{number}: {{}}" for number in range(HOPS + 1))
+    links = "\n".join(f"  - {{endpoints: n{number} -- n{number + 1}, delay: 10ms}}" for number in range(HOPS))
+    programs = []
+    for number, after in ((1, "[]"), (HOPS, "probe-1")):
+        sink = json.dumps([*PROGRAM, "receive"])
+        send = json.dumps([*PROGRAM, "send", f"n{number}", "200", "100", "1000000", "1"])
+        programs.append(
+            f"  - {{on: n{number}, name: sink-{number}, exec: {sink}, ready: {{output: ready}}, after: {after}}}"
+        )
+        programs.append(f"  - {{on: n0, name: probe-{number}, exec: {send}, after: sink-{number}}}")
+    outcome = run_lab(
+        f"name: path\ntime: {{drive: work}}\nnodes: {{{nodes}}}\nlinks:\n{links}\nrun:\n" + "\n".join(programs) + "\n"
+    )
+    assert outcome.status == 0
+    late = {}
+    for number in (1, HOPS):
+        sent = dict(stamps(outcome, "n0", f"probe-{number}"))
+        late[number] = lateness_ns(sent, dict(stamps(outcome, f"n{number}", f"sink-{number}")), number * DELAY_NS)
+    added_ns = statistics.median(late[HOPS]) - statistics.median(late[1])
+    assert added_ns <= HOPS * CLOCK_STEP_NS, "each link takes a step of the guest's clock more than its delay at most"

@@ -17,6 +17,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Iterator
 
 PORT = 9
 SO_TIMESTAMPNS = 35
@@ -35,21 +36,33 @@ IP_RECVERR = 11
 
 
 def receive() -> list[tuple[int, int]]:
-    """The number of each datagram, and when it was received."""
+    """The number of each datagram, and when it was received.
+
+    The stamps are the kernel's, so what has arrived is read once a while only: a program that ran for each datagram
+    would be measured with the link.
+    """
     sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sink.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
     sink.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     sink.bind(("", PORT))
     print("ready", flush=True)
-    found = []
+    sink.recv(1, socket.MSG_PEEK)
+    found: list[tuple[int, int]] = []
+    while new := list(_waiting(sink)):
+        found += new
+        time.sleep(SILENCE_S)
+    return found
+
+
+def _waiting(sink: socket.socket) -> Iterator[tuple[int, int]]:
+    """What has arrived and was not read."""
     try:
         while True:
-            data, [(_, _, stamp)], *_ = sink.recvmsg(65536, 64)
+            data, [(_, _, stamp)], *_ = sink.recvmsg(65536, 64, socket.MSG_DONTWAIT)
             seconds, ns = STAMP.unpack(stamp)
-            found.append((int.from_bytes(data[:4], "big"), seconds * 10**9 + ns))
-            sink.settimeout(SILENCE_S)
-    except TimeoutError:
-        return found
+            yield int.from_bytes(data[:4], "big"), seconds * 10**9 + ns
+    except BlockingIOError:
+        return
 
 
 def send(host: str, count: int, size: int, gap_ns: int, seed: int) -> list[tuple[int, int]]:
@@ -67,12 +80,10 @@ def send(host: str, count: int, size: int, gap_ns: int, seed: int) -> list[tuple
         source.send(payload)
         if gap_ns:
             time.sleep(chance.expovariate(1 / gap_ns) / 1e9)
-            if len(found) * 2 < count:
-                _collect(source, found)
+    # To read the stamps, and the end of a process, are long work; that must not be what is measured.
+    time.sleep(REST_S)
     while gap_ns and len(found) < count:
         _collect(source, found)
-    # The end of a process is long work of the kernel; it must not be what is measured.
-    time.sleep(REST_S)
     return found
 
 

@@ -30,7 +30,11 @@ PACKET_BYTES = 1500
 PYTHON = Path(sys.executable).resolve()
 """Not the environment's own, which nodes do not see when it is below /tmp."""
 
-FAST_BIT_PER_S, FAST_S = 10**9, 0.2
+FAST_BIT_PER_S = 10**9
+FAST_PACKETS, FAST_S = 100_000, 0.1
+"""What TCP sends over a fast link: so many packets, and for so long at least."""
+TCP_QUEUE = 10_000
+"""Packets, more than TCP's window: where some are lost, the timeout of one, 200 ms, can be what is measured."""
 
 NAME = "validate-link"
 
@@ -46,7 +50,7 @@ def lab_text(rate: str | None, delay: str, tdf: str, drive: str) -> str:
         "links:",
         f"  - {{endpoints: a -- b, a_to_b: {{delay: {delay}}}}}",
         *(f"  - {{endpoints: {ends}, rate: {rate}, queue: {{limit: {PACKETS}}}}}" for ends in ("c -- d",) if rate),
-        *(f"  - {{endpoints: {ends}, rate: {rate}, queue: {{limit: 100}}}}" for ends in ("e -- f",) if rate),
+        *(f"  - {{endpoints: {ends}, rate: {rate}, queue: {{limit: {TCP_QUEUE}}}}}" for ends in ("e -- f",) if rate),
         "run:",
         f"  - {{on: b, name: sink, exec: {json.dumps([*program, 'receive'])}, ready: {{output: ready}}}}",
         f"  - {{on: a, name: probe, exec: {json.dumps(probe)}, after: sink}}",
@@ -66,7 +70,9 @@ def lab_text(rate: str | None, delay: str, tdf: str, drive: str) -> str:
 def _tcp_length(rate: str) -> str:
     """How long iperf3 sends: seconds, since TCP takes time to settle; on fast links so many bytes, which take less."""
     bit_per_s = parse_link_rate(rate)
-    return "-t 4 -O 2" if bit_per_s < FAST_BIT_PER_S else f"-n {int(bit_per_s * FAST_S / 8)}"
+    if bit_per_s < FAST_BIT_PER_S:
+        return "-t 4 -O 2"
+    return f"-n {max(FAST_PACKETS * PACKET_BYTES, int(bit_per_s * FAST_S / 8))}"
 
 
 def validate_link(rate: str | None, delay: str, tdf: str, drive: str, out: Path | None) -> int:
