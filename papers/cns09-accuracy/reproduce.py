@@ -1,4 +1,4 @@
-"""CNS'09, figures 2, 3 and 4: how accurate emulated latencies and rates are."""
+"""CNS'09, figures 2 to 5: how accurate emulated latencies and rates are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import dilaton
 from dilaton.cli.validate import PACKET_BYTES, lab_text
-from dilaton.measure.link_validation import ETHERNET_HEADER_BYTES
+from dilaton.plan.links import ETHERNET_HEADER_BYTES
 from dilaton.report.figures.distributions import draw_ecdf
 from dilaton.report.style import COLOURS, WIDTH_IN, applied, below, unit
 from dilaton.run.loading import Run
@@ -22,16 +22,27 @@ DELAY = "10ms"
 DELAY_NS = 10_000_000
 TDFS = ("1", "10", "100")
 RATES = {
+    "100kbit": (1e5, "1"),
     "1Mbit": (1e6, "1"),
     "10Mbit": (1e7, "1"),
-    "100Mbit": (1e8, "10"),
+    "100Mbit": (1e8, "1"),
     "500Mbit": (5e8, "20"),
     "1Gbit": (1e9, "20"),
+    "10Gbit": (1e10, "200"),
+    "40Gbit": (4e10, "800"),
+    "100Gbit": (1e11, "2000"),
 }
-"""In bit/s, each with a TDF at which its gaps are within the guest's reach."""
+"""In bit/s, each with a TDF at which the guest can send as much."""
 
 PUBLISHED_100_HZ_MS = (13.0, 30.0)
 """Section 4.2: what 10 ms became under Linux 2.6.22 with a timer of 100 Hz."""
+
+PUBLISHED_RATES = (1e5, 1e9)
+"""Of figures 4 and 5, which print no numbers."""
+RATE_TICKS = (1e5, 1e7, 1e9, 1e11)
+
+FRAME_BYTES, TCP_HEADERS_BYTES = PACKET_BYTES + ETHERNET_HEADER_BYTES, 52
+"""Of a full packet with its Ethernet header; IPv4 and TCP with time stamps."""
 
 Stamps = dict[int, int]
 """The instant of each probe, ns, by its number."""
@@ -43,9 +54,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where runs, tables and figures go")
     out = parser.parse_args().out
     late = {tdf: lateness(done(out / f"latency-{tdf}", None, tdf)) for tdf in TDFS}
-    rates = {rate: measured_rate(done(out / f"rate-{rate}", rate, tdf)) for rate, (_, tdf) in RATES.items()}
+    rates = {rate: measured_rates(done(out / f"rate-{rate}", rate, tdf)) for rate, (_, tdf) in RATES.items()}
     with applied():
         draw_latency(late).savefig(out / "figures-2-3.svg", dpi=200, metadata={"Date": None})
+        draw_rates(rates).savefig(out / "figures-4-5.svg", metadata={"Date": None})
     text = latency_table(late) + "\n" + rate_table(rates)
     (out / "tables.md").write_text(text)
     print(text)
@@ -54,6 +66,7 @@ def main() -> None:
 def done(path: Path, rate: str | None, tdf: str) -> Run:
     """A run of probes, a flood and TCP, as `dilaton validate link` makes them; or that which is there already."""
     if not (path / "run.json").exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
         lab = path.with_suffix(".yaml")
         lab.write_text(lab_text(rate, DELAY, tdf, "work"))
         dilaton.start(lab, out=path).wait()
@@ -73,11 +86,12 @@ def lateness(run: Run) -> NDArray[np.float64]:
     return np.array(rows) / 1e9
 
 
-def measured_rate(run: Run) -> float:
-    """The rate of the frames of a flood, bit/s."""
+def measured_rates(run: Run) -> tuple[float, float]:
+    """The rate of the frames of a flood of UDP, and of a TCP connection; bit/s."""
     instants: Sequence[int] = sorted(stamps(run, "drain").values())
-    bits = (PACKET_BYTES + ETHERNET_HEADER_BYTES) * 8
-    return bits * (len(instants) - 1) * 1e9 / (instants[-1] - instants[0])
+    udp = FRAME_BYTES * 8 * (len(instants) - 1) * 1e9 / (instants[-1] - instants[0])
+    result = next(process.result or {} for process in run.record.processes if process.name == "tcp")
+    return udp, result["throughput"] * FRAME_BYTES / (PACKET_BYTES - TCP_HEADERS_BYTES)
 
 
 def draw_latency(late: dict[str, NDArray[np.float64]]) -> Figure:
@@ -101,6 +115,29 @@ def draw_latency(late: dict[str, NDArray[np.float64]]) -> Figure:
     return figure
 
 
+def draw_rates(rates: dict[str, tuple[float, float]]) -> Figure:
+    """Figure 4: rates measured over those configured. Figure 5: the difference, as a share of what was configured."""
+    figure = Figure(figsize=(WIDTH_IN, 2.6))
+    absolute, difference = figure.subplots(1, 2)
+    configured = np.array([RATES[rate][0] for rate in rates])
+    absolute.loglog(configured, configured, color="#999999", linewidth=1, label="configured")
+    for column, (name, colour) in enumerate(zip(("UDP", "TCP"), COLOURS, strict=False)):
+        measured = np.array([pair[column] for pair in rates.values()])
+        absolute.loglog(configured, measured, "o" if column else "s", markersize=4 - column, color=colour, label=name)
+        difference.semilogx(configured, (measured / configured - 1) * 100, "o-", markersize=3, color=colour)
+    for axes in (absolute, difference):
+        axes.axvspan(*PUBLISHED_RATES, color="#999999", alpha=0.15, linewidth=0, label="rates that CNS'09 measures")
+        axes.set_xlabel("configured rate")
+        axes.set_xticks(RATE_TICKS)
+        unit(axes.xaxis, "bit/s")
+    absolute.set_ylabel("measured rate")
+    unit(absolute.yaxis, "bit/s")
+    difference.axhline(0, color="#999999", linewidth=1)
+    difference.set_ylabel("difference (%)")
+    below(figure, *absolute.get_legend_handles_labels())
+    return figure
+
+
 def latency_table(late: dict[str, NDArray[np.float64]]) -> str:
     """Latencies of 10 ms."""
     low, high = PUBLISHED_100_HZ_MS
@@ -114,12 +151,13 @@ def latency_table(late: dict[str, NDArray[np.float64]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rate_table(rates: dict[str, float]) -> str:
+def rate_table(rates: dict[str, tuple[float, float]]) -> str:
     """Rates configured and measured, of frames without preamble."""
-    lines = ["| configured | TDF | measured | error |\n| --- | --- | --- | --- |"]
-    for rate, measured in rates.items():
+    lines = ["| configured | TDF | UDP, Mbit/s | error | TCP with headers, error |\n| --- | --- | --- | --- | --- |"]
+    for rate, (udp, tcp) in rates.items():
         configured, tdf = RATES[rate]
-        lines.append(f"| {rate} | {tdf} | {measured / 1e6:.6g} Mbit/s | {measured / configured - 1:+.3%} |")
+        errors = f"{udp / configured - 1:+.3%} | {tcp / configured - 1:+.3%}"
+        lines.append(f"| {rate} | {tdf} | {udp / 1e6:.6g} | {errors} |")
     return "\n".join(lines) + "\n"
 
 
