@@ -39,8 +39,8 @@ def once():
     return time.CLOCK() - begin
 print(min(once() for _ in range(50)))
 """
-IN_GUEST = ["python3", "-c", COMPUTE.replace("CLOCK", "monotonic")]
-ON_HOST = ["python3", "-c", COMPUTE.replace("CLOCK", "thread_time")]
+IN_GUEST = ["/usr/bin/python3", "-c", COMPUTE.replace("CLOCK", "monotonic")]
+ON_HOST = ["/usr/bin/python3", "-c", COMPUTE.replace("CLOCK", "thread_time")]
 """The least of many, since the host's own cores are not equally fast at all times."""
 RING = 40
 
