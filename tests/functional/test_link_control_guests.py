@@ -12,6 +12,7 @@ from tests.conftest import Outcome, dilaton, held_run
 
 LAB = """
 name: steered-between-guests
+time: {max_speed: 5}  # what is steered from outside while it runs must not be over before
 nodes: {a: {guest: left}, c: {guest: left}, d: {guest: left}, b: {guest: right}}
 links:
   - {endpoints: [a, b], rate: 100Mbit, delay: 10ms, lookahead: 5ms}
