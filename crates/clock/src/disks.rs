@@ -169,6 +169,14 @@ pub fn listen(token: Option<u64>) {
     delivery::exclusively(look_ahead);
 }
 
+/// If the kernel's epoll has not said that something is done, that is to be reported again. In a critical section.
+pub fn take_back_ready() {
+    if READY.swap(false, Relaxed) {
+        REPORTED.store(false, Relaxed);
+        look_ahead();
+    }
+}
+
 /// Whether something is done of which the kernel is to be told. In a critical section.
 pub fn mark_ready(now: VirtualInstant) -> bool {
     if now.as_ns() < next_ns() {

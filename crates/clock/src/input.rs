@@ -8,6 +8,12 @@
 //! interrupts are on where it receives a frame. What the inner call writes would stand in place of what the outer one has yet
 //! to look at, and a device forgotten like that would never be read. So **one is reported at a time**: the handler asks
 //! until nothing is left.
+//!
+//! **What the kernel forgets.** With its interrupts off it notes that its handler was called. When it turns them on it clears
+//! what it had noted (unblock_signals of arch/um/os-Linux/signal.c) two instructions after interrupts were off again, as
+//! the compiler of Debian's has put them: a signal in between is forgotten. On a real device the next frame brings the
+//! next signal; here it was reported, and nobody would read it. So a kernel that idles, with nothing noted, and has not
+//! asked its epoll since its handler was called from here, is told once more.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,7 +22,7 @@ use virtual_time::VirtualInstant;
 use wire::NEVER;
 
 use crate::page::ClockPage;
-use crate::{bound, disks, keeper, sys, tap};
+use crate::{bound, delivery, disks, keeper, sys, tap};
 
 /// The kernel's SIGIO handler has been called from here, and is to find nothing of the host's.
 static REPORTED: AtomicBool = AtomicBool::new(false);
@@ -43,6 +49,16 @@ pub fn report(page: &ClockPage, at: VirtualInstant, tell: impl FnOnce()) -> bool
         tell();
     }
     is_ready
+}
+
+/// Forgets what was reported in vain, so that it is reported again: the kernel, which has nothing left to do, has not asked.
+pub fn report_again_if_forgotten() {
+    if REPORTED.swap(false, Relaxed) {
+        delivery::exclusively(|| {
+            tap::take_back_ready();
+            disks::take_back_ready();
+        });
+    }
 }
 
 /// The kernel's SIGIO handler is about to be called for something of the host's.

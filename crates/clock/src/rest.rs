@@ -20,7 +20,7 @@ use virtual_time::Sleep;
 
 use crate::delivery::{deliver_if_due, raise_kept};
 use crate::page::{add, count, ClockPage};
-use crate::{bound, drive, keeper, shares, standing, sys};
+use crate::{bound, drive, input, keeper, shares, standing, sys};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
@@ -153,6 +153,7 @@ pub fn idle(page: &ClockPage) {
         NOTED.store(false, Relaxed);
         return;
     }
+    input::report_again_if_forgotten();
     drive::idles();
     shares::idle(page);
     standing::go();

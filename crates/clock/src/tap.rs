@@ -120,6 +120,16 @@ pub fn take_ready() -> Option<u64> {
     Some(device.token.load(Relaxed))
 }
 
+/// Devices of which the kernel's epoll has not said that they are ready are to be reported again. In a critical section.
+pub fn take_back_ready() {
+    let Some(guest) = bound::guest() else { return };
+    for device in devices().iter().filter(|device| device.ready.load(Relaxed)) {
+        device.ready.store(false, Relaxed);
+        device.reported.store(false, Relaxed);
+    }
+    look_for_arrivals(guest);
+}
+
 /// The kernel wants to know by `token` when a device is ready, or no longer.
 pub fn listen(fd: c_int, token: Option<u64>) {
     let (Some(device), Some(guest)) = (device(fd), bound::guest()) else { return };
