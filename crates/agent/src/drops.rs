@@ -2,8 +2,8 @@
 //! numbers says, counted where packets leave the node.
 //!
 //! This is the repeatable loss of the Dummynet of Gupta et al., NSDI'06: it depends on nothing but the order of packets.
-//! netem of this kernel cannot count and has no seed, so a BPF program does both. Its random numbers are the upper halves
-//! of a linear congruential generator of 64 bits (Knuth, MMIX), one for each decision.
+//! netem cannot count, and that of Debian's kernel has no seed, so a BPF program does both. Its random numbers are the
+//! upper halves of a linear congruential generator of 64 bits (Knuth, MMIX), one for each decision.
 
 use std::os::fd::OwnedFd;
 

@@ -78,6 +78,7 @@ pub struct Netem {
     pub gap: u32,
     pub rate_bit_per_s: Option<u64>,
     pub limit_packets: u32,
+    pub seed: Option<u64>,
 }
 
 /// The parameters of a red.

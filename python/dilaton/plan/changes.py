@@ -28,21 +28,29 @@ class Course:
     """What a link is in the course of time, from some instant on.
 
     Attributes:
+        seed: Of the lab.
         shapes: The shape of each direction, the same in all states.
         states: In the order of time.
     """
 
     def __init__(
-        self, link: Link, changes: Sequence[Change], since_ns: int = 0, used: Mapping[Way, Shape] | None = None
+        self,
+        link: Link,
+        changes: Sequence[Change],
+        seed: int,
+        since_ns: int = 0,
+        used: Mapping[Way, Shape] | None = None,
     ) -> None:
         """Plans the states of a link.
 
         Args:
             link: As the lab has it.
             changes: Its changes, in the order of time; those of one instant in the order in which they count.
+            seed: Of the lab.
             since_ns: When the first state begins.
             used: The shapes that the directions have already, which are kept where they serve.
         """
+        self.seed = seed
         later = {at for at in (*(change.at_ns for change in changes), *_steps(link)) if at > since_ns}
         instants = [since_ns, *sorted(later)]
         timeline = {way: [_direction(link, changes, way, at) for at in instants] for way in WAYS}
@@ -51,7 +59,9 @@ class Course:
         for number, at in enumerate(instants):
             now = {way: timeline[way][number] for way in WAYS}
             round_trip_ns = sum(direction.delay_ns for direction in now.values())
-            a, b = (egress(now[way], self.shapes[way], link.mtu, round_trip_ns, f"{link.name} {way}") for way in WAYS)
+            a, b = (
+                egress(now[way], self.shapes[way], link.mtu, round_trip_ns, f"{link.name} {way}", seed) for way in WAYS
+            )
             state = State(at, (a, b), _is_up(changes, at))
             if not self.states or (self.states[-1].egress, self.states[-1].up) != (state.egress, state.up):
                 self.states.append(state)
@@ -59,11 +69,6 @@ class Course:
     def at(self, instant_ns: int) -> State:
         """The state at an instant that is not before the first."""
         return [state for state in self.states if state.at_ns <= instant_ns][-1]
-
-
-def states(link: Link, changes: Sequence[Change]) -> list[State]:
-    """All states of a link, the first at 0; args as for `Course`."""
-    return Course(link, changes).states
 
 
 def _is_up(changes: Sequence[Change], at_ns: int) -> bool:
@@ -98,7 +103,7 @@ def changes_of_links(lab: Lab) -> dict[int, list[Change]]:
 def states_of_links(lab: Lab) -> list[list[State]]:
     """The states of each link of a lab."""
     changes = changes_of_links(lab)
-    return [states(link, changes.get(number, [])) for number, link in enumerate(lab.links)]
+    return [Course(link, changes.get(number, []), lab.seed).states for number, link in enumerate(lab.links)]
 
 
 def link_changes(lab: Lab, found: Sequence[Sequence[State]]) -> list[LinkChange]:

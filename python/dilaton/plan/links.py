@@ -177,19 +177,21 @@ def queue_bytes(direction: Direction, mtu: int, round_trip_ns: int) -> int:
     return min(max(found, 1), LIMIT_MAX)
 
 
-def egress(direction: Direction, form: Shape, mtu: int, round_trip_ns: int, name: str) -> Egress:
+def egress(direction: Direction, form: Shape, mtu: int, round_trip_ns: int, name: str, seed: int) -> Egress:
     """What a direction does to packets in one of its states.
 
     Args:
         direction: Its parameters.
-        name: Of the direction, by which its random numbers differ from those of others with the same seed.
         form: The shape that it has in all its states.
         mtu: As for `queue_packets`.
         round_trip_ns: As for `queue_packets`.
+        name: Of the direction, by which its random numbers differ from those of others with the same seed.
+        seed: Of all that has none of its own.
     """
     chain: list[Qdisc] = []
     if form.wire:
-        chain.append(_wire(direction, form, queue_packets(direction, mtu, round_trip_ns)))
+        packets = queue_packets(direction, mtu, round_trip_ns)
+        chain.append(_wire(direction, form, packets, _seed_of(f"netem {seed}", name)))
     chain += _queue(direction, form, mtu, round_trip_ns)
     delivery = None
     if direction.trace is not None and direction.trace.file is not None:
@@ -209,8 +211,9 @@ def held_bytes(found: Egress, frame_bytes: int) -> int:
     return rate * found.delay_ns // (8 * 10**9) + int(getattr(last, "limit_bytes", packets))
 
 
-def _wire(direction: Direction, form: Shape, queue: int) -> Netem:
-    delay, reorder = direction.delay, direction.reorder
+def _wire(direction: Direction, form: Shape, queue: int, seed: int) -> Netem:
+    delay, reorder, loss = direction.delay, direction.reorder, _netem_loss(direction.loss)
+    probabilities = (direction.duplicate.probability, direction.corrupt.probability, reorder.probability)
     longest_ns = delay.mean_ns + 4 * delay.jitter_ns
     arriving = max(direction.rate_bit_per_s or 0, ARRIVAL_RATE_BIT_PER_S)
     on_wire = arriving * longest_ns // (8 * FRAME_BYTES_MIN * 10**9)
@@ -220,7 +223,7 @@ def _wire(direction: Direction, form: Shape, queue: int) -> Netem:
         jitter_ns=delay.jitter_ns,
         delay_correlation=delay.correlation,
         table=delay.distribution.name if delay.jitter_ns and form.has_table else None,
-        loss=_netem_loss(direction.loss),
+        loss=loss,
         duplicate=direction.duplicate.probability,
         duplicate_correlation=direction.duplicate.correlation,
         corrupt=direction.corrupt.probability,
@@ -230,7 +233,13 @@ def _wire(direction: Direction, form: Shape, queue: int) -> Netem:
         gap=reorder.gap if reorder.probability else 0,
         rate_bit_per_s=ORPHANING_RATE_BIT_PER_S if orphans else None,
         limit_packets=min(max(on_wire + queue, QUEUE_PACKETS_DEFAULT), LIMIT_MAX),
+        seed=seed if delay.jitter_ns or loss is not None or any(probabilities) else None,
     )
+
+
+def _seed_of(seed: int | str, name: str) -> int:
+    """The seed of one direction, from one that several share."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8], "big")
 
 
 def _netem_loss(loss: LabLoss) -> NetemLoss | None:
@@ -256,7 +265,7 @@ def _drops(loss: LabLoss, name: str) -> Drops | None:
         return DropPackets(numbers=sorted(set(loss.packets)))
     if loss.seed is None:
         return None
-    seed = int.from_bytes(hashlib.sha256(f"{loss.seed} {name}".encode()).digest()[:8], "big")
+    seed = _seed_of(loss.seed, name)
     if loss.random:
         return DropRandom(probability=loss.random, seed=seed)
     model = loss.gemodel

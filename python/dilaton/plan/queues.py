@@ -58,10 +58,15 @@ class StateLoss(Part):
 NetemLoss = Annotated[RandomLoss | GilbertElliottLoss | StateLoss, Field(discriminator="kind")]
 
 
+Seed = Annotated[int, Field(ge=0, lt=2**64)]
+"""Where the stream of random numbers of one direction begins; each packet takes one draw of it for each decision."""
+
+
 class Netem(Part):
     """One netem queue discipline; what is 0 or None does nothing.
 
-    `limit_packets` counts the packets that the discipline holds, those in transit included when it delays.
+    `limit_packets` counts the packets that the discipline holds, those in transit included when it delays. `seed` is
+    None where nothing is drawn; kernels before Linux 6.7 pass over it.
     """
 
     kind: Literal["netem"] = "netem"
@@ -80,6 +85,7 @@ class Netem(Part):
     gap: Annotated[int, Field(ge=0, lt=2**32)] = 0
     rate_bit_per_s: Rate | None = None
     limit_packets: Limit
+    seed: Seed | None = None
 
 
 class Hfsc(Part):
@@ -206,10 +212,6 @@ class DropPackets(Part):
 
     kind: Literal["packets"] = "packets"
     numbers: list[Annotated[int, Field(gt=0)]]
-
-
-Seed = Annotated[int, Field(ge=0, lt=2**64)]
-"""Where the stream of random numbers of one direction begins; each packet takes one draw of it for each decision."""
 
 
 class DropRandom(Part):

@@ -31,9 +31,9 @@ class SteeredLink:
     wire: Wire | None = None
 
     @classmethod
-    def planned(cls, link: Link, changes: Iterable[Change], wire: Wire | None = None) -> SteeredLink:
-        """A link as it was planned."""
-        return cls(link, tuple(changes), Course(link, tuple(changes)), wire)
+    def planned(cls, link: Link, changes: Iterable[Change], seed: int, wire: Wire | None = None) -> SteeredLink:
+        """A link as it was planned, of a lab with this seed."""
+        return cls(link, tuple(changes), Course(link, tuple(changes), seed), wire)
 
     @property
     def wire_delays_ns(self) -> tuple[int, int]:
@@ -48,7 +48,8 @@ class SteeredLink:
         """The same link with one more change; the shapes that it has now are kept where they serve."""
         # Of one instant, the later one counts; and it is asked for later.
         changes = tuple(sorted([*self.changes, change], key=lambda one: one.at_ns))
-        return replace(self, changes=changes, course=Course(self.link, changes, now_ns, self.course.shapes))
+        course = Course(self.link, changes, self.course.seed, now_ns, self.course.shapes)
+        return replace(self, changes=changes, course=course)
 
     def beyond_wire(self) -> Iterator[str]:
         """Yields what of the link, from now on, its wire cannot be, in words."""

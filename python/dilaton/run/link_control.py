@@ -207,7 +207,7 @@ class LinkControl:
         if number in self._steered:
             return self._steered[number]
         link = self._lab.links[number]
-        return SteeredLink.planned(link, self._changes.get(number, []), self._wires.get(link.name))
+        return SteeredLink.planned(link, self._changes.get(number, []), self._lab.seed, self._wires.get(link.name))
 
     def _shown(self, number: int) -> Result:
         steered = self._link(number)

@@ -54,9 +54,26 @@ def both(**fields: Any) -> list[list[Qdisc]]:
 
 
 def one(**fields: Any) -> list[Qdisc]:
-    a_to_b, b_to_a = both(**fields)
+    """Those of both directions, which are the same but for the seeds of their random numbers, which are left out."""
+    a_to_b, b_to_a = (list(map(unseeded, qdiscs)) for qdiscs in both(**fields))
     assert a_to_b == b_to_a
     return a_to_b
+
+
+def unseeded(qdisc: Qdisc) -> Qdisc:
+    return qdisc.model_copy(update={"seed": None}) if isinstance(qdisc, Netem) else qdisc
+
+
+def seeds(lab_seed: int, **fields: Any) -> list[int | None]:
+    """Of the first disciplines of two links, direction by direction."""
+    links = [{"endpoints": "a -- b", **fields}] * 2
+    lab = {"name": "x", "nodes": {"a": {}, "b": {}}, "links": links, "seed": str(lab_seed)}
+    found = [
+        interface.egress.qdiscs[0]
+        for node in compile_plan(Lab.model_validate(lab)).nodes
+        for interface in node.interfaces
+    ]
+    return [qdisc.seed for qdisc in found if isinstance(qdisc, Netem)]
 
 
 def netems(**fields: Any) -> list[Netem]:
@@ -140,6 +157,25 @@ def test_the_text_of_netem_means_what_the_fields_mean_and_fields_count_before_it
 )
 def test_models_of_loss_have_the_defaults_of_tc(loss: dict[str, Any], expected: object) -> None:
     assert netems(loss=loss)[0].loss == expected
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        {"loss": "1%"},
+        {"delay": {"mean": "10ms", "jitter": "1ms"}},
+        {"duplicate": "1%"},
+        {"corrupt": "1%"},
+        {"delay": "1ms", "reorder": "1%"},
+    ],
+)
+def test_each_direction_draws_from_a_stream_of_its_own_that_the_lab_s_seed_begins(drawn: dict[str, Any]) -> None:
+    assert len({*seeds(1, **drawn), *seeds(2, **drawn)} - {None}) == 8
+    assert seeds(1, **drawn) == seeds(1, **drawn)
+
+
+def test_what_draws_nothing_has_no_seed() -> None:
+    assert seeds(1, delay="10ms", loss={"random": "1%", "seed": "7"}) == [None] * 4
 
 
 def test_losses_of_certain_packets_are_no_matter_of_netem() -> None:

@@ -24,14 +24,14 @@ def steered(*changes: dict[str, Any], **fields: Any) -> SteeredLink:
     """A link from a to b, as it was planned."""
     data = {"name": "x", "nodes": {"a": {}, "b": {}}, "links": [{"endpoints": "a -- b", **fields}], "changes": changes}
     lab = Lab.model_validate(data)
-    return SteeredLink.planned(lab.links[0], changes_of_links(lab).get(0, ()))
+    return SteeredLink.planned(lab.links[0], changes_of_links(lab).get(0, ()), lab.seed)
 
 
 def between_guests(*changes: dict[str, Any], **fields: Any) -> SteeredLink:
     """A link between two guests, as it was planned."""
     data = {"name": "x", "guests": "per-node", "nodes": {"a": {}, "b": {}}, "changes": changes}
     lab = Lab.model_validate(data | {"links": [{"endpoints": "a -- b", **fields}]})
-    return SteeredLink.planned(lab.links[0], changes_of_links(lab).get(0, ()), compile(lab).wires[0])
+    return SteeredLink.planned(lab.links[0], changes_of_links(lab).get(0, ()), lab.seed, compile(lab).wires[0])
 
 
 def change(before: SteeredLink, *settings: tuple[str, str], at_ns: int = NOW) -> Change:

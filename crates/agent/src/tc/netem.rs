@@ -16,6 +16,7 @@ const RATE: u16 = 6;
 const RATE64: u16 = 8;
 const LATENCY64: u16 = 10;
 const JITTER64: u16 = 11;
+const PRNG_SEED: u16 = 14;
 // Within `LOSS`.
 const LOSS_GI: u16 = 1;
 const LOSS_GE: u16 = 2;
@@ -43,6 +44,11 @@ pub fn options(request: Request, netem: &Netem, table: Option<&[i16]>) -> Reques
             .attribute(JITTER64, &netem.jitter_ns.to_ne_bytes());
         let request = match table {
             Some(values) => request.attribute(DELAY_DIST, &table_bytes(values)),
+            None => request,
+        };
+        // Kernels that do not know it, before Linux 6.7, pass over it.
+        let request = match netem.seed {
+            Some(seed) => request.attribute(PRNG_SEED, &seed.to_ne_bytes()),
             None => request,
         };
         match netem.loss {
