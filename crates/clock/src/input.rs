@@ -12,8 +12,9 @@
 //! **What the kernel forgets.** With its interrupts off it notes that its handler was called. When it turns them on it clears
 //! what it had noted (unblock_signals of arch/um/os-Linux/signal.c) two instructions after interrupts were off again, as
 //! the compiler of Debian's has put them: a signal in between is forgotten. On a real device the next frame brings the
-//! next signal; here it was reported, and nobody would read it. So a kernel that idles, with nothing noted, and has not
-//! asked its epoll since its handler was called from here, is told once more.
+//! next signal; here it was reported, and nobody would read it; and what the host writes to a serial line it may write for
+//! once. So a kernel that idles, with nothing noted, and has not asked its epoll since its handler was called, is told once
+//! more.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,7 +23,7 @@ use virtual_time::VirtualInstant;
 use wire::NEVER;
 
 use crate::page::ClockPage;
-use crate::{bound, delivery, disks, keeper, sys, tap};
+use crate::{bound, delivery, disks, keeper, rest, sys, tap};
 
 /// The kernel's SIGIO handler has been called from here, and is to find nothing of the host's.
 static REPORTED: AtomicBool = AtomicBool::new(false);
@@ -53,6 +54,9 @@ pub fn report(page: &ClockPage, at: VirtualInstant, tell: impl FnOnce()) -> bool
 
 /// Forgets what was reported in vain, so that it is reported again: the kernel, which has nothing left to do, has not asked.
 pub fn report_again_if_forgotten() {
+    if HOST_EXPECTED.swap(false, Relaxed) {
+        rest::keep_input();
+    }
     if REPORTED.swap(false, Relaxed) {
         delivery::exclusively(|| {
             tap::take_back_ready();

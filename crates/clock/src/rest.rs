@@ -121,7 +121,7 @@ pub fn note_alarm() {
     SERVED_AT_REST.store(is_resting(), Relaxed);
 }
 
-/// Keeps, on the event drive, that the host has sent something until the kernel rests.
+/// Keeps that the host has sent something until the kernel rests: on the event drive, and where the kernel has forgotten it.
 pub fn keep_input() {
     INPUT_AT_REST.store(true, Relaxed);
 }
