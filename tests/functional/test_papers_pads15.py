@@ -46,10 +46,11 @@ def test_mininet_measures_in_virtual_time_what_the_lab_of_its_shape_does(tmp_pat
     assert 0.85 * 50 < float(by_lab) < 50
 
 
-def test_an_adaptive_tdf_gives_five_flows_their_rate_where_real_time_does_not(tmp_path: Path) -> None:
+def test_an_adaptive_tdf_gives_five_flows_their_rate_and_real_time_does_so_or_is_not_valid(tmp_path: Path) -> None:
     arguments = ["--hosts", "20", "--scale", "0.03", "--cases", "wall-1,work-lateness"]
     fixed, adaptive = rows("pads15-adaptive", "--out", str(tmp_path), *arguments)
     real, ours = (float(row[5].split(" / ")[1]) for row in (fixed, adaptive))
-    # Five flows over five links each are about four times what a core forwards in real time.
-    assert real < 0.9 * ours and ours > 90
+    assert ours > 90 and adaptive[-1] == "valid"
+    # What a core can forward in real time depends on the host.
+    assert real > 90 or fixed[-1] != "valid"
     assert 1 < float(adaptive[2]) < 50
