@@ -15,6 +15,7 @@ def test_dbench_finds_the_same_disk_at_every_tdf_if_cpu_and_disk_are_scaled(tmp_
     one, three = ([float(cell) for cell in row[1:]] for row in rows("diecast-disk", "--out", str(tmp_path), *arguments))
     assert one[0] == one[1] == one[2] > 0
     neither, cpu, both = three
-    assert both == pytest.approx(one[2], rel=0.1)
-    assert neither > cpu > 1.1 * both
+    # Two seconds of TDF 1 are two of the host, in which a core may be slower for a moment.
+    assert both == pytest.approx(one[2], rel=0.25)
+    assert neither > cpu > 1.3 * both
     assert (tmp_path / "figure-2c.svg").is_file()

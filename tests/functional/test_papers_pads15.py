@@ -49,8 +49,8 @@ def test_mininet_measures_in_virtual_time_what_the_lab_of_its_shape_does(tmp_pat
 def test_an_adaptive_tdf_gives_five_flows_their_rate_and_real_time_does_so_or_is_not_valid(tmp_path: Path) -> None:
     arguments = ["--hosts", "20", "--scale", "0.03", "--cases", "wall-1,work-lateness"]
     fixed, adaptive = rows("pads15-adaptive", "--out", str(tmp_path), *arguments)
-    real, ours = (float(row[5].split(" / ")[1]) for row in (fixed, adaptive))
-    assert ours > 90 and adaptive[-1] == "valid"
+    (real, real_verdict), (ours, verdict) = ((float(row[5].split(" / ")[1]), row[7]) for row in (fixed, adaptive))
+    assert ours > 90 and verdict == "valid"
     # What a core can forward in real time depends on the host.
-    assert real > 90 or fixed[-1] != "valid"
+    assert real > 90 or real_verdict in ("suspect", "invalid")
     assert 1 < float(adaptive[2]) < 50
