@@ -194,9 +194,9 @@ def flow(repeat: int) -> None:
     """Prints what a data packet of a fast TCP flow costs."""
     lab = {
         "name": "flow",
-        "time": {"drive": "work", "tdf": "20"},
+        "time": {"drive": "work", "tdf": "10"},
         "nodes": {"a": {}, "b": {}},
-        "links": [{"endpoints": ["a", "b"], "rate": "10Gbit", "delay": "10ms", "queue": {"limit": "1bdp"}}],
+        "links": [{"endpoints": ["a", "b"], "rate": "10Gbit", "delay": "20ms", "queue": {"limit": "1bdp"}}],
         "run": [
             {"on": "a", "name": "bulk", "exec": "iperf3 -c b -t 1 -J", "after": "server"},
             {"on": "b", "name": "server", "exec": "iperf3 -s", "ready": {"tcp": 5201}, "background": True},

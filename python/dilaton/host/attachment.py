@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from dilaton.host.wire import SPIN_NS, VARIABLE, Way, Wire
 from dilaton.plan import model as plan
-from dilaton.plan.wires import device_arguments
 
 
 @dataclass(frozen=True)
@@ -41,5 +40,7 @@ def attach(planned: plan.Plan, wire: Wire | None, number: int) -> Attachment | N
     """What attaches the guest of that number to its wires."""
     if wire is None:
         return None
+    from dilaton.plan.wires import device_arguments  # here, since commands alone in a guest start faster without it
+
     arguments = device_arguments(planned.wires)[planned.guests[number].name]
     return Attachment(arguments, {VARIABLE: wire.variable(number)}, wire.fd)

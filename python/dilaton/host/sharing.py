@@ -13,11 +13,12 @@ import re
 import struct
 from functools import cache
 from pathlib import Path
-
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
+from typing import TYPE_CHECKING
 
 from dilaton.host.errors import HostLacksError
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
 
 SLEEP = "usleep_range_state"
 """Since Linux 5.17."""
@@ -43,6 +44,9 @@ def sleep_address(kernel: Path) -> int:
     Raises:
         HostLacksError: Nodes cannot share its CPU, or it is no such kernel.
     """
+    from elftools.common.exceptions import ELFError  # here, since most guests start without
+    from elftools.elf.elffile import ELFFile
+
     with kernel.open("rb") as file:
         try:
             address = _exported(ELFFile(file), SLEEP)
