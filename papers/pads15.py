@@ -39,7 +39,7 @@ def chain(
             "on": "c0",
             "name": f"controller{port}",
             "exec": f"ovs-testcontroller --unixctl=none ptcp:{port}",
-            "ready": {"tcp": str(port)},
+            "ready": {"tcp": str(port), "timeout": "5min"},
             "background": "true",
         }
         for port in dict.fromkeys(ports)

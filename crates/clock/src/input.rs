@@ -14,7 +14,7 @@
 //! the compiler of Debian's has put them: a signal in between is forgotten. On a real device the next frame brings the
 //! next signal; here it was reported, and nobody would read it; and what the host writes to a serial line it may write for
 //! once. So a kernel that idles, with nothing noted, and has not asked its epoll since its handler was called, is told once
-//! more.
+//! more. Alarms are noted in the same way; that one was forgotten has not been seen, and nothing here looks for it.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};

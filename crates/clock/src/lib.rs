@@ -24,6 +24,8 @@
 //! counter.rs     instructions of user code that are carried out: the time-stamp counter, CPUID, the agent's requests
 //! cpuid.rs       what user code is told of the processor
 //! lacks.rs       what programs ask for that guests cannot give
+//! shares.rs      nodes that share the guest's CPU
+//! stops.rs       stops of user code without a signal, where none runs
 //! standing.rs    interrupts at their exact instants
 //! spin.rs        programs that spin on the event drive
 //! entropy.rs     random numbers from a seed
