@@ -10,7 +10,8 @@ from dilaton.lab import syntax
 from dilaton.lab.addressing import LOOPBACKS
 from dilaton.lab.errors import Finding, Path
 from dilaton.lab.kinds import CONTROLLER, KINDS, MANAGEMENT, NAT, OPENFLOW_PORT, OVS, SWITCH
-from dilaton.lab.model import Lab, Node
+from dilaton.lab.model import Lab
+from dilaton.lab.nodes import Node
 from dilaton.lab.segments import is_port_of_switch, is_switch, segments, without_lans
 from dilaton.lab.union import Union
 

@@ -17,12 +17,11 @@ from dilaton.lab import syntax, units
 from dilaton.lab.addressing import parse_address, parse_addresses
 from dilaton.lab.impairments import LOSS_MODELS, Chance, Delay, Loss, Queue, Reorder, Trace, count, duration
 from dilaton.lab.netem_text import parse_netem
-from dilaton.lab.part import Part
+from dilaton.lab.part import Part, Text
 
 Way = Literal["a_to_b", "b_to_a"]
 WAYS: tuple[Way, Way] = ("a_to_b", "b_to_a")
 
-Text = Annotated[str, BeforeValidator(syntax.parse_text)]
 AnyPart = TypeVar("AnyPart", bound=Part)
 
 

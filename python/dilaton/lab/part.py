@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from dilaton.lab import syntax
+
+Flag = Annotated[bool, BeforeValidator(syntax.parse_flag)]
+Text = Annotated[str, BeforeValidator(syntax.parse_text)]
 
 
 class Part(BaseModel):

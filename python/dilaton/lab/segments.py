@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from dilaton.lab.kinds import OVS, SWITCH, SWITCHES, is_management
 from dilaton.lab.links import Change, Direction, Endpoint, Link, effective, find_link
-from dilaton.lab.model import Lab, Node
+from dilaton.lab.model import Lab
+from dilaton.lab.nodes import Node
 from dilaton.lab.union import Union
 
 PORT_FIELDS = frozenset({"rate_bit_per_s", "trace", "queue"})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import networkx
 
     from dilaton.lab.links import Link
-    from dilaton.lab.model import Node
+    from dilaton.lab.nodes import Node
 
 
 ENDINGS = {

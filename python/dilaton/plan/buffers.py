@@ -6,7 +6,7 @@ memory for them, and the wires to other guests the room.
 
 from __future__ import annotations
 
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 
 USUAL = {"net/ipv4/tcp_rmem": "4096 131072 6291456", "net/ipv4/tcp_wmem": "4096 16384 4194304"}
 """The least, first and largest size in bytes, for receiving and for sending, on a machine with 1 GiB or more. By itself

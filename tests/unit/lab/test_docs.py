@@ -13,7 +13,8 @@ from dilaton.lab.expect import METRICS
 from dilaton.lab.impairments import Chance, Delay, GilbertElliott, Loss, Queue, Reorder, StateLoss, Trace
 from dilaton.lab.links import Change, Direction, Link
 from dilaton.lab.measure import Capture, Measure
-from dilaton.lab.model import Auto, Guest, Lab, Node, Process, Ready, Time
+from dilaton.lab.model import Auto, Guest, Lab, Process, Ready, Time
+from dilaton.lab.nodes import Node
 from dilaton.lab.part import Part
 from dilaton.lab.routing import Routing
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dilaton.lab import Lab, LabError, load, loads
 from dilaton.lab.impairments import BdpLimit, ByteLimit, Delay, PacketLimit
 from dilaton.lab.links import Endpoint, Link
-from dilaton.lab.model import Node, Process, Ready
+from dilaton.lab.model import Process, Ready
+from dilaton.lab.nodes import Node
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "name: x\nnodes: {a: {}, b: {}, c: {}}\n"

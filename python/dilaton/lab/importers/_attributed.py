@@ -22,7 +22,7 @@ from dilaton.lab.graphs import node_name
 from dilaton.lab.impairments import Delay
 from dilaton.lab.importers._importer import Importer, host_name
 from dilaton.lab.links import Endpoint, Link
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.lab.topology import Topology
 
 KM_PER_MS = 200

@@ -14,7 +14,7 @@ from dilaton.lab import syntax
 from dilaton.lab.importers._importer import Importer, host_name, mapping, read_yaml
 from dilaton.lab.kinds import HOST, SWITCH
 from dilaton.lab.links import Endpoint, Link
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.lab.topology import Topology
 
 KINDS: dict[str, str | None] = {"linux": None, "host": HOST, "bridge": SWITCH}

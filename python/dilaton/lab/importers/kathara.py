@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dilaton.lab.importers._importer import Importer, host_name, read_text
 from dilaton.lab.links import Endpoint, Link
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.lab.topology import Topology
 
 LINE = re.compile(r"""^(?P<device>[^\s=\[\]]+)\[(?P<key>[^\]]+)\]\s*=\s*(?P<quote>["']?)(?P<value>.*?)(?P=quote)$""")

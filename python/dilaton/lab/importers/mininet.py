@@ -24,7 +24,7 @@ from dilaton.lab.impairments import PacketLimit, Queue
 from dilaton.lab.importers._importer import Importer, host_name
 from dilaton.lab.kinds import HOST, SWITCH
 from dilaton.lab.links import Endpoint, Link
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.lab.topology import Topology
 
 RUN_S_MAX = 30

@@ -17,7 +17,7 @@ from dilaton.lab import units
 from dilaton.lab.importers._importer import Importer, host_name, mapping, read_text, read_yaml
 from dilaton.lab.kinds import HOST, ROUTER
 from dilaton.lab.links import Direction, Endpoint, Link
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.lab.topology import Topology
 
 COST_MAX = 65535

@@ -19,7 +19,7 @@ from dilaton.lab import syntax, units
 from dilaton.lab.impairments import Delay
 from dilaton.lab.kinds import HOST, ROUTER
 from dilaton.lab.links import Direction, Endpoint, Link
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.lab.topology import Topology
 
 NODES_MAX = 100_000

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator
 
 from dilaton.lab import units
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.lab.topologies._generator import Generator, in_layers
 from dilaton.lab.topology import Topology
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.lab.topologies._generator import Generator, count, in_layers
 from dilaton.lab.topology import Topology
 

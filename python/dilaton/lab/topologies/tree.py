@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Annotated
 
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.lab.topologies._generator import NODES_MAX, Generator, count, in_layers
 from dilaton.lab.topology import Topology
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dilaton.lab.model import Node
+from dilaton.lab.nodes import Node
 from dilaton.plan.addresses import Version
 from dilaton.plan.model import Bridge, OwnFile, Process
 
