@@ -1,8 +1,8 @@
-"""Topologies as networkx graphs, and back."""
+"""Nodes and links as networkx graphs, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import networkx
@@ -10,13 +10,16 @@ from pydantic import ValidationError
 
 from dilaton.lab import syntax
 from dilaton.lab.links import Link
-from dilaton.lab.model import Node
-from dilaton.lab.topology import Topology
+from dilaton.lab.nodes import Node
 
 AnyPart = TypeVar("AnyPart", Node, Link)
 
 
-def from_networkx(graph: networkx.Graph[Any]) -> Topology:
+Positions = Mapping[str, tuple[float, float]]
+"""Where a drawing has nodes, by their names: x to the right and y up, in any unit."""
+
+
+def from_networkx(graph: networkx.Graph[Any]) -> tuple[Mapping[str, Node], list[Link], Positions]:
     """See `Topology.from_networkx`."""
     names = {node: node_name(node) for node in graph}
     owners: dict[str, Any] = {}
@@ -33,17 +36,17 @@ def from_networkx(graph: networkx.Graph[Any]) -> Topology:
         _part(Link, {"endpoints": [names[a], names[b]], **attributes}, f"edge {a!r} -- {b!r}")
         for a, b, attributes in graph.edges(data=True)
     ]
-    return Topology(nodes, links, positions)
+    return nodes, links, positions
 
 
-def to_networkx(topology: Topology) -> networkx.MultiGraph[str]:
+def to_networkx(nodes: Mapping[str, Node], links: Iterable[Link], positions: Positions) -> networkx.MultiGraph[str]:
     """See `Topology.to_networkx`."""
     graph: networkx.MultiGraph[str] = networkx.MultiGraph()
-    for name, node in topology.nodes.items():
+    for name, node in nodes.items():
         graph.add_node(name, **written(node))
-        if name in topology.positions:
-            graph.nodes[name]["pos"] = topology.positions[name]
-    for number, link in enumerate(topology.links):
+        if name in positions:
+            graph.nodes[name]["pos"] = positions[name]
+    for number, link in enumerate(links):
         a, b, *others = (end.node for end in link.endpoints)
         attributes = {key: value for key, value in written(link).items() if key != "endpoints"}
         if not others:

@@ -62,13 +62,13 @@ class Topology:
         """
         from dilaton.lab.graphs import from_networkx
 
-        return from_networkx(graph)
+        return cls(*from_networkx(graph))
 
     def to_networkx(self) -> networkx.MultiGraph[str]:
         """The topology as a graph; segments become nodes of it."""
         from dilaton.lab.graphs import to_networkx
 
-        return to_networkx(self)
+        return to_networkx(self.nodes, self.links, self.positions)
 
 
 class Source(Protocol):
