@@ -4,8 +4,8 @@
 //! takes the latency and its transfer, whatever starts meanwhile. So with one request in flight each takes exactly the
 //! latency and the transfer, unless that is more often than the limit allows.
 
-use crate::disk::{transfer_ns, Operation, Request};
 use crate::parameters::FixedParameters;
+use crate::request::{transfer_ns, Operation, Request};
 
 pub struct Fixed {
     parameters: FixedParameters,

@@ -17,8 +17,8 @@
 //! that is left for them, until the reserve is full again. For uniformly random writes, and a share s of spare room, greedy
 //! collecting has an amplification of about (1 + s) / 2 s.
 
-use crate::disk::{transfer_ns, Operation, Request};
 use crate::parameters::FlashParameters;
+use crate::request::{transfer_ns, Operation, Request};
 
 /// Channels and dies at most.
 const CHANNELS_MAX: usize = 64;
@@ -190,7 +190,8 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use crate::disk::tests::{latencies, mean, random_reads, read, write, FLASH, FLUSH};
-    use crate::disk::{Disk, Operation, Request};
+    use crate::disk::Disk;
+    use crate::request::{Operation, Request};
     use std::vec::Vec;
 
     const GB: u64 = 1_000_000_000;

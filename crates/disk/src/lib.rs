@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! disk.rs        a disk: any of the models, and the requests in flight
+//! request.rs     what a request is, and those whose end is known
 //! parameters.rs  what describes a disk, as text
 //! fixed.rs       a latency, a number of requests and of bytes a second
 //! flash.rs       channels and dies, a write cache, garbage collection
@@ -32,6 +33,8 @@ mod flash;
 mod geometry;
 mod mechanical;
 mod parameters;
+mod request;
 
-pub use disk::{Disk, Operation, Request, REQUESTS_MAX};
+pub use disk::Disk;
 pub use parameters::{FixedParameters, FlashParameters, MechanicalParameters, ParameterError};
+pub use request::{Operation, Request, REQUESTS_MAX};

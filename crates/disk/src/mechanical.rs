@@ -15,9 +15,9 @@
 use arrayvec::ArrayVec;
 
 use crate::buffer::Buffer;
-use crate::disk::{transfer_ns, Completions, Operation, Request, REQUESTS_MAX, SECTOR_BYTES};
 use crate::geometry::Geometry;
 use crate::parameters::MechanicalParameters;
+use crate::request::{transfer_ns, Completions, Operation, Request, REQUESTS_MAX, SECTOR_BYTES};
 
 /// Extents in the write cache at most; as many are there to choose from.
 const EXTENTS_MAX: usize = 128;
@@ -301,7 +301,8 @@ fn sectors(request: Request) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use crate::disk::tests::{latencies, mean, random_reads, read, write, FLUSH, MECHANICAL};
-    use crate::disk::{Disk, Operation, Request};
+    use crate::disk::Disk;
+    use crate::request::{Operation, Request};
     use std::vec::Vec;
 
     /// 200,000 cylinders of 4 tracks of 1,500 sectors in the mean.
