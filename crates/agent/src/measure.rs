@@ -18,6 +18,7 @@
 mod cadence;
 mod capture;
 mod dump;
+mod instrument;
 mod interfaces;
 mod nodes;
 mod pcapng;

@@ -11,7 +11,7 @@ use nix::net::if_::if_nametoindex;
 use nix::sys::socket::SockProtocol;
 
 use super::dump::{attributes, number, small_number, Dumps};
-use super::process::Instrument;
+use super::instrument::Instrument;
 use crate::error::{Doing, Result};
 use crate::netlink::Request;
 use crate::network::Network;

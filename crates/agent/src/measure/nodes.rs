@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 
-use super::process::Instrument;
+use super::instrument::Instrument;
 use crate::error::{Doing, Result};
 use crate::guest::cgroup_of_nodes;
 use crate::network::Network;

@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 
 use super::cadence::{Cadence, Tick};
 use super::capture::Capture;
+use super::instrument::Instrument;
 use super::interfaces::Interfaces;
 use super::nodes::Nodes;
 use super::table::Table;
@@ -30,19 +31,6 @@ const TIMER_TOKEN: u64 = u64::MAX - 1;
 /// What was measured is on the disk after so long at the latest, if anything is measured later.
 const WRITE_INTERVAL_NS: i64 = SECOND_NS;
 const COSTS_HEADER: &str = "t_ns,kind,cpu_ns,count,late_ns,missed";
-
-/// Something that can be sampled.
-pub trait Instrument {
-    /// What it is called: the name of its table.
-    fn name(&self) -> &'static str;
-    /// The header line of its table.
-    fn header(&self) -> &'static str;
-    /// Appends the rows of a sample, and returns how many they are.
-    ///
-    /// # Errors
-    /// The kernel refuses it.
-    fn sample(&mut self, t_ns: i64, rows: &mut Vec<u8>) -> Result<usize>;
-}
 
 /// An instrument, when it is looked at, and where to what it shows is written.
 struct Sampling {

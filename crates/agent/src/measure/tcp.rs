@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use nix::sys::socket::SockProtocol;
 
 use super::dump::{attributes, number, small_number, Dumps};
-use super::process::Instrument;
+use super::instrument::Instrument;
 use crate::error::Result;
 use crate::netlink::Request;
 use crate::network::Network;
