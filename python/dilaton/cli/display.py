@@ -14,8 +14,8 @@ from rich.text import Text
 
 from dilaton.measure import numbers
 from dilaton.plan.model import Plan
-from dilaton.run.execute import RunClock
 from dilaton.run.model import ClockChange
+from dilaton.run.observer import RunClock
 from dilaton.run.record import State
 
 REFRESH_PER_S = 8

@@ -20,8 +20,7 @@ import os
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from dilaton.host import kernels
 from dilaton.host.channel import Message
@@ -48,6 +47,7 @@ from dilaton.run.fidelity import Tally, together
 from dilaton.run.link_control import LinkControl
 from dilaton.run.model import ClockChange, Fidelity, GuestFidelity, WaitRecord
 from dilaton.run.observation import NOTHING_BESIDE
+from dilaton.run.observer import Observer, RunClock
 from dilaton.run.record import Record, State
 from dilaton.run.session_control import SessionControl
 from dilaton.run.status import status
@@ -73,38 +73,6 @@ class Options:
 
     jailed: bool = True
     hold_at_ns: int | None = None
-
-
-class Observer(Protocol):
-    """Who watches a run; the command line's live display is one."""
-
-    def state(self, state: State) -> None:
-        """The run has entered `state`."""
-
-    def progress(self, done: int, total: int, what: str) -> None:
-        """While building: so many of `what` are up."""
-
-    def released(self, clock: Callable[[], RunClock]) -> None:
-        """The clock is released; `clock` reads it from now on."""
-
-    def event(self, event: dict[str, Any]) -> None:
-        """Something happened, as in `events.jsonl`."""
-
-    def clock_changed(self, change: ClockChange) -> None:
-        """The clock was released, held, or got another pace."""
-
-    def begun_again(self, why: str, plan: Plan) -> None:
-        """The run was ended, and begins again from the start with another plan."""
-
-
-@dataclass(frozen=True)
-class RunClock:
-    """Both clocks of a run, nanoseconds since its virtual 0 (host: since the release)."""
-
-    virtual_ns: int
-    host_ns: int
-    tdf: Fraction | None
-    lateness_ns_max: int
 
 
 @dataclass
