@@ -9,14 +9,15 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import PATIENCE_HOST_S, command_line, environment
+from tests.conftest import PATIENCE_HOST_S, environment
 from tests.host.processes import children, descendants, kill, name_of
 
 LAB = """
@@ -27,6 +28,17 @@ links: ["a -- b"]
 run:
   - {on: b, name: server, exec: iperf3 -s, background: true, ready: {tcp: 5201}}
   - {on: a, name: bulk, exec: iperf3 -c b -t 1000, after: server}
+"""
+
+WITHOUT_ROOM_FOR_ITS_LOG = """
+from dilaton.cli.main import main
+from dilaton.run import execute
+
+async def log_clock(path, clock):
+    raise OSError(f"{path.name}: there is no room")
+
+execute.log_clock = log_clock
+main()
 """
 
 ROUNDS = 36
@@ -81,7 +93,7 @@ def wait_until_nothing_remains() -> None:
 class RunToKill:
     """A run in the background, with a home and temporary directory of its own."""
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, program: Sequence[str] = ("-m", "dilaton")) -> None:
         self.out = directory / "run"
         self.private = [directory / "home", directory / "temporary"]
         self.mounts = self.read_mounts()
@@ -90,7 +102,7 @@ class RunToKill:
             path.mkdir()
         (directory / "lab.yaml").write_text(LAB)
         self.process = subprocess.Popen(
-            command_line("run", directory / "lab.yaml", "--out", self.out, *arguments),
+            [sys.executable, *program, "run", str(directory / "lab.yaml"), "--out", str(self.out), *arguments],
             env=environment() | {"HOME": str(self.private[0]), "TMPDIR": str(self.private[1])},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -217,3 +229,11 @@ def test_ctrl_c_at_an_early_moment_is_an_orderly_end_too(tmp_path: Path, after_s
     assert "Traceback" not in terminal
     if run.record:
         assert (run.record["state"], run.record["reason"].split()[0]) == ("aborted", "interrupted")
+
+
+def test_what_fails_beside_a_run_ends_it_with_its_message_and_leaves_nothing(tmp_path: Path) -> None:
+    run = RunToKill(tmp_path, program=("-c", WITHOUT_ROOM_FOR_ITS_LOG))
+    terminal = run.end()
+    assert run.process.returncode == 1
+    assert (run.record["state"], run.record["reason"]) == ("failed", "clock.csv: there is no room")
+    assert run.record["reason"] in terminal

@@ -11,10 +11,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
 
 from dilaton.host import cores
 from dilaton.host.attachment import attach, lay_out
@@ -25,14 +24,12 @@ from dilaton.host.errors import GuestError
 from dilaton.host.facts import memory_available_bytes
 from dilaton.host.guest import Guest, Progress
 from dilaton.host.kernel import Placement
+from dilaton.host.tasks import all_of, beside
 from dilaton.host.wire import Wire
 from dilaton.plan import model as plan
 
 WATCH_HOST_S = 0.5
 """How often it is looked whether somebody has stopped a guest."""
-
-Result = TypeVar("Result")
-
 
 GIB = 1 << 30
 
@@ -101,7 +98,7 @@ class Guests:
                 await guest.build(progress)
 
         try:
-            await _all(boot(number, wanted) for number, wanted in enumerate(planned.guests))
+            await all_of(boot(number, wanted) for number, wanted in enumerate(planned.guests))
         except BaseException:
             for guest in started.values():
                 await guest.close()
@@ -123,7 +120,7 @@ class Guests:
         Raises:
             GuestError: A guest cannot be armed.
         """
-        self._zeros_ns = await _all(guest.arm(date_ns) for guest in self.all)
+        self._zeros_ns = await all_of(guest.arm(date_ns) for guest in self.all)
         if self.wire is not None:
             self.wire.begin(self._zeros_ns)
 
@@ -158,7 +155,7 @@ class Guests:
         Raises:
             GuestError: A guest does not answer.
         """
-        await _all(
+        await all_of(
             guest.order(
                 Orders(
                     orders.tdf and (own_tdf or orders.tdf),
@@ -172,7 +169,7 @@ class Guests:
 
     async def stop_clocks(self) -> None:
         """Stops each clock where it is."""
-        await _all(guest.hold() for guest in self.all)
+        await all_of(guest.hold() for guest in self.all)
 
     async def hold(self) -> None:
         """Stops virtual time: the guests that are behind come to where the furthest one stands."""
@@ -183,7 +180,7 @@ class Guests:
 
     async def set_tdf(self, tdf: Fraction) -> None:
         """Changes the TDF of the run, and that of each guest that has none of its own; held clocks stay held."""
-        await _all(guest.set_tdf(own_tdf or tdf) for guest, own_tdf in zip(self.all, self._own_tdfs, strict=True))
+        await all_of(guest.set_tdf(own_tdf or tdf) for guest, own_tdf in zip(self.all, self._own_tdfs, strict=True))
 
     async def set_max_speed(self, speed: Fraction | None) -> None:
         """Changes how fast virtual time may run at most; held clocks stay held.
@@ -191,7 +188,7 @@ class Guests:
         Raises:
             GuestError: A guest does not answer.
         """
-        await _all(guest.set_max_speed(speed) for guest in self.all)
+        await all_of(guest.set_max_speed(speed) for guest in self.all)
 
     async def run_until(self, at_ns: int, tdf: Fraction | None) -> None:
         """Lets virtual time go on to exactly `at_ns`, and waits for that; a guest that is past it stays where it is.
@@ -210,7 +207,7 @@ class Guests:
             except ValueError:
                 await guest.hold()
 
-        await _all(
+        await all_of(
             reach(guest, zero_ns + at_ns, tdf and (own_tdf or tdf))
             for guest, own_tdf, zero_ns in zip(self.all, self._own_tdfs, self._zeros_ns, strict=True)
         )
@@ -222,7 +219,7 @@ class Guests:
             GuestError: No guest has a timer set, or one does not come to rest.
         """
         going = sorted(self._going)
-        timers_ns = await _all(self.all[number].next_timer_ns() for number in going)
+        timers_ns = await all_of(self.all[number].next_timer_ns() for number in going)
         due = [
             timer - self._zeros_ns[number] for number, timer in zip(going, timers_ns, strict=True) if timer != NEVER_NS
         ]
@@ -252,16 +249,8 @@ class Guests:
             self._going.discard(number)
             return message
 
-        watch = asyncio.create_task(self._watch())
-        hearing = asyncio.create_task(_all(hear(number, guest) for number, guest in enumerate(self.all)))
-        try:
-            await asyncio.wait({watch, hearing}, return_when=asyncio.FIRST_COMPLETED)
-            # The watch ends only with an error.
-            return hearing.result() if hearing.done() else watch.result()
-        finally:
-            for task in (watch, hearing):
-                task.cancel()
-            await asyncio.gather(watch, hearing, return_exceptions=True)
+        hearing = all_of(hear(number, guest) for number, guest in enumerate(self.all))
+        return await beside(hearing, self._watch())
 
     def _why(self, error: GuestError) -> str:
         """What is known of an error."""
@@ -276,7 +265,7 @@ class Guests:
             f"{size} bytes are under way, as its receiver does not keep up; give the link a rate, or raise tdf"
         )
 
-    async def _watch(self) -> list[Message]:
+    async def _watch(self) -> None:
         """Fails once a guest was stopped from outside, as by SIGSTOP: the others would wait for it for ever."""
         while True:
             await asyncio.sleep(WATCH_HOST_S)
@@ -292,7 +281,7 @@ class Guests:
 
     async def halt(self) -> None:
         """Powers all guests off in good order; use `close` afterwards all the same."""
-        await _all(guest.halt() for guest in self.all)
+        await all_of(guest.halt() for guest in self.all)
 
     def kill(self) -> None:
         """Ends all guests at once; what waits for them notices."""
@@ -308,17 +297,6 @@ class Guests:
         if self.wire is not None:
             self.wire.close()
         self._images.close()
-
-
-async def _all(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """The results of all, in their order; at the first error the others are cancelled, and it is raised."""
-    tasks = [asyncio.create_task(one) for one in work]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _check_memory(planned: plan.Plan) -> None:

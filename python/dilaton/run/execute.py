@@ -18,9 +18,9 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from dilaton.host import kernels
 from dilaton.host.channel import Message
@@ -29,6 +29,7 @@ from dilaton.host.guest import REPEATABLE_DATE_NS
 from dilaton.host.guests import Guests
 from dilaton.host.kernel import Placement
 from dilaton.host.kernels import Identity
+from dilaton.host.tasks import beside, unless
 from dilaton.lab.model import Lab
 from dilaton.plan.bounds import network_of
 from dilaton.plan.model import Plan
@@ -52,8 +53,6 @@ from dilaton.run.record import Record, State
 from dilaton.run.session_control import SessionControl
 from dilaton.run.status import status
 from dilaton.run.wires import check_traffic, waits_of
-
-Awaited = TypeVar("Awaited")
 
 SPINNING_LOOK_HOST_S = 0.25
 """Host seconds between looks whether a program spins, on the event drive."""
@@ -169,7 +168,7 @@ class _Run:
         self.enter("boot")
         placement = Placement(self.run_dir.path, self.options.jailed)
         seed = self.plan.seed if self.is_repeatable else None
-        guests = await _unless(self.stop, Guests.boot(self.plan, placement, seed, self.observer.progress))
+        guests = await unless(self.stop, Guests.boot(self.plan, placement, seed, self.observer.progress))
         if guests is None:
             self.so_far.state, self.so_far.reason = "aborted", "interrupted while booting"
             return
@@ -185,48 +184,7 @@ class _Run:
     async def run(self, guests: Guests) -> None:
         await guests.arm(REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns())
         tally = Tally(guests)
-        released_ns = time.monotonic_ns()
-
-        def clock() -> RunClock:
-            return self.clock(guests, released_ns)
-
-        self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
-        links = LinkControl(self.lab, self.plan, self.run_dir, guests, self.steering, clock)
-
-        log = EventLog(self.run_dir.path / "events.jsonl", self.so_far.events, self.observer.event)
-        sessions = self.session_control(guests, self.steering, log, clock)
-
-        async def on_status(request: Request) -> Result:
-            return await self.on_show(request) | status(self.plan, self.so_far.events, tally)
-
-        while_running = self.steering.handlers | links.handlers | sessions.handlers | {"status": on_status}
-        self.handlers |= while_running
-        await self.steering.start(self.options.hold_at_ns)
-        self.enter("running")
-        self.observer.released(clock)
-        watcher = asyncio.create_task(self.keep_watch(guests, self.steering))
-        stopper = asyncio.create_task(self.stop_when_asked(guests))
-        namer = asyncio.create_task(self.name_spinning(guests))
-        counter = asyncio.create_task(tally.follow())
-        logger = asyncio.create_task(log_clock(self.run_dir.path / "clock.csv", clock))
-        try:
-            with log:
-                finished = await self.follow(guests, links, log)
-                await sessions.close()
-        finally:
-            stopper.cancel()
-            namer.cancel()
-            counter.cancel()
-            logger.cancel()
-            watcher.cancel()
-            # Their last rows are read off the clock pages, which go with the guests.
-            await asyncio.wait({logger, watcher})
-            self.steering.close()
-            for verb in while_running:
-                del self.handlers[verb]
-            self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
-        if len(guests.all) > 1:
-            log.sort()
+        finished = await self.conduct(guests, tally)
         await guests.stop_clocks()
         self.so_far.virtual_s = max(message["t_ns"] for message in finished) / 1e9
         self.so_far.guests = tally.seen()
@@ -240,6 +198,50 @@ class _Run:
             # Not before: a guest whose clock stands may still be receiving what has arrived.
             check_traffic(self.plan, guests.wire)
         self.judge(finished)
+
+    async def conduct(self, guests: Guests, tally: Tally) -> list[dict[str, Any]]:
+        """Releases the clocks and follows the run to its end: the last message of each agent."""
+        released_ns = time.monotonic_ns()
+
+        def clock() -> RunClock:
+            return self.clock(guests, released_ns)
+
+        steering = self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
+        links = LinkControl(self.lab, self.plan, self.run_dir, guests, steering, clock)
+        log = EventLog(self.run_dir.path / "events.jsonl", self.so_far.events, self.observer.event)
+        sessions = self.session_control(guests, steering, log, clock)
+
+        async def on_status(request: Request) -> Result:
+            return await self.on_show(request) | status(self.plan, self.so_far.events, tally)
+
+        async def follow() -> list[dict[str, Any]]:
+            finished = await self.follow(guests, links, log)
+            await sessions.close()
+            return finished
+
+        while_running = steering.handlers | links.handlers | sessions.handlers | {"status": on_status}
+        self.handlers |= while_running
+        await steering.start(self.options.hold_at_ns)
+        self.enter("running")
+        self.observer.released(clock)
+        try:
+            with log:
+                finished = await beside(
+                    follow(),
+                    self.keep_watch(guests, steering),
+                    self.stop_when_asked(guests),
+                    self.name_spinning(guests),
+                    tally.follow(),
+                    log_clock(self.run_dir.path / "clock.csv", clock),
+                )
+        finally:
+            steering.close()
+            for verb in while_running:
+                del self.handlers[verb]
+            self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
+        if len(guests.all) > 1:
+            log.sort()
+        return finished
 
     async def keep_watch(self, guests: Guests, steering: ClockControl) -> None:
         """Watches the run, if that was asked for, and acts on violations as the lab says."""
@@ -370,16 +372,3 @@ class _Run:
         records.write(self.run_dir.path, record)
         self.observer.state(record.state)
         return record
-
-
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Awaited]) -> Awaited | None:
-    """The result of `work`, or None, with `work` cancelled, if `stop` is set before."""
-    task, asked = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
-    asked.cancel()
-    if task.done():
-        return task.result()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-    return None

@@ -1,0 +1,101 @@
+"""Several coroutines at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from dilaton.host.tasks import all_of, beside, unless
+
+
+class Ended(list[str]):
+    """The names of those that have ended, in order."""
+
+    async def forever(self, name: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.append(name)
+
+    async def fails(self, name: str) -> None:
+        self.append(name)
+        raise ValueError(name)
+
+    async def turns(self, name: str) -> str:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.append(name)
+        return name
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    async def alone() -> Any:
+        try:
+            return await work
+        finally:
+            assert asyncio.all_tasks() == {asyncio.current_task()}, "tasks are left behind"
+
+    return asyncio.run(alone())
+
+
+def test_the_results_of_all_come_in_their_order() -> None:
+    ended = Ended()
+    assert run(all_of(ended.turns(name) for name in "abc")) == ["a", "b", "c"]
+
+
+def test_the_first_error_ends_the_others() -> None:
+    ended = Ended()
+    with pytest.raises(ValueError, match="b"):
+        run(all_of([ended.forever("a"), ended.fails("b")]))
+    assert ended == ["b", "a"]
+
+
+def test_companions_end_with_the_work() -> None:
+    ended = Ended()
+    assert run(beside(ended.turns("work"), ended.forever("companion"))) == "work"
+    assert ended == ["work", "companion"]
+
+
+def test_a_companion_that_ends_does_not_end_the_work() -> None:
+    ended = Ended()
+
+    async def nothing() -> None:
+        pass
+
+    assert run(beside(ended.turns("work"), nothing(), ended.forever("companion"))) == "work"
+
+
+def test_a_companion_that_fails_ends_the_work_and_is_heard() -> None:
+    ended = Ended()
+    with pytest.raises(ValueError, match="companion"):
+        run(beside(ended.forever("work"), ended.fails("companion")))
+    assert ended == ["companion", "work"]
+
+
+def test_work_that_fails_ends_its_companions() -> None:
+    ended = Ended()
+    with pytest.raises(ValueError, match="work"):
+        run(beside(ended.fails("work"), ended.forever("companion")))
+    assert ended == ["work", "companion"]
+
+
+def test_work_is_cancelled_by_its_event_and_gives_nothing() -> None:
+    ended = Ended()
+
+    async def asked() -> object:
+        event = asyncio.Event()
+        event.set()
+        return await unless(event, ended.forever("work"))
+
+    assert run(asked()) is None
+    assert ended == ["work"]
+
+
+def test_work_gives_its_result_while_its_event_is_not_set() -> None:
+    async def asked() -> object:
+        return await unless(asyncio.Event(), Ended().turns("work"))
+
+    assert run(asked()) == "work"
