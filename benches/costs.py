@@ -116,10 +116,11 @@ def reading(repeat: int) -> None:
         for _ in range(repeat):
             page = ClockPage(0)
             page.command(Orders(Fraction(10), drive))
-            environment = {"LD_PRELOAD": str(CLOCK_LIBRARY), "DILATON_CLOCK": f"{page.fd},{page.wake_fd},-1,-1"}
+            variable = ",".join(map(str, (*page.guest_fds, -1, -1)))
+            environment = {"LD_PRELOAD": str(CLOCK_LIBRARY), "DILATON_CLOCK": variable}
             environment["GLIBC_TUNABLES"] = "glibc.pthread.rseq=0"
             command = [PYTHON, "-c", READ, str(page.fd), *offsets]
-            fds = (page.fd, page.wake_fd)
+            fds = page.guest_fds
             run = subprocess.run(command, env=environment, pass_fds=fds, stdout=subprocess.PIPE, text=True, check=True)
             page.close()
             found.append([float(word) for word in run.stdout.split()])

@@ -14,7 +14,12 @@ from pathlib import Path
 from dilaton.host import orphans
 from dilaton.host.guest import Guest
 from dilaton.host.kernel import Placement
+from tests.conftest import PATIENCE_HOST_S
 from tests.host.processes import children
+
+KILLS = 20
+MAKING_HOST_S = 0.01
+"""In which a jail is made: the kills are spread over it."""
 
 TURNS_MAX = 10
 """Of the event loop, in which the start of a guest comes to where it waits for its jail and its kernel."""
@@ -42,6 +47,27 @@ def test_children_that_are_no_jails_are_left_alone() -> None:
         orphans.end()
         assert child.poll() is None
         os.kill(child.pid, signal.SIGKILL)
+
+
+def test_a_dilaton_that_is_killed_while_its_jail_is_made_leaves_nothing(tmp_path: Path) -> None:
+    orphans.adopt()
+    before = children(os.getpid())
+    for kill in range(KILLS):
+        if (dilaton := os.fork()) == 0:
+            with contextlib.suppress(BaseException):
+                asyncio.run(Guest.start("guest0", 64 << 20, Placement(tmp_path, jailed=True)))
+            os._exit(0)
+        while not children(dilaton):
+            time.sleep(0.0005)
+        time.sleep(MAKING_HOST_S * kill / KILLS)
+        os.kill(dilaton, signal.SIGKILL)
+        os.waitpid(dilaton, 0)
+        deadline = time.monotonic() + PATIENCE_HOST_S
+        while (left := children(os.getpid())) != before:
+            assert time.monotonic() < deadline, f"after kill {kill}: {left}"
+            for pid in set(left) - set(before):
+                os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.001)
 
 
 def test_a_guest_that_is_given_up_while_it_starts_leaves_nothing(tmp_path: Path) -> None:

@@ -79,9 +79,20 @@ static ATTACH: extern "C" fn() = attach;
 extern "C" fn attach() {
     sys::resolve();
     if let Some(inherited) = page::inherited_fds() {
+        end_with_host(inherited.life);
         rest::start(inherited.lines);
         bound::start();
         disks::start();
         keeper::start(page::map(inherited.page), inherited.wake);
+    }
+}
+
+/// Lets the end of the host's process be that of the kernel: its end of the life line is closed then, by whatever death,
+/// which the host's kernel tells by a signal that nothing here can mask or forget.
+fn end_with_host(life: core::ffi::c_int) {
+    sys::signal_on_input(life, libc::SIGKILL);
+    if sys::is_readable(life) {
+        // It was gone before.
+        sys::die(b"dilaton clock: nobody waits for this guest\n");
     }
 }

@@ -12,8 +12,8 @@ include!(concat!(env!("OUT_DIR"), "/clock_page.rs"));
 /// "DILATON\0": in a clock page, and in what the agent asks of the clock.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
 
-/// The environment variable by which the host hands over the page, the wake pipe, and the serial lines of the channel
-/// and of streams: four numbers, and commas between them.
+/// The environment variable by which the host hands over the page, the wake pipe, the life line, and the serial lines of
+/// the channel and of streams: five numbers, and commas between them.
 const VARIABLE: &[u8] = b"DILATON_CLOCK\0";
 
 /// What the host hands over.
@@ -22,6 +22,8 @@ pub struct Inherited {
     pub page: c_int,
     /// The pipe by which the host wakes the clock.
     pub wake: c_int,
+    /// The pipe into which nobody writes, whose other end goes with the host's process.
+    pub life: c_int,
     /// The serial lines that the host writes to.
     pub lines: [c_int; 2],
 }
@@ -38,10 +40,10 @@ pub fn inherited_fds() -> Option<Inherited> {
     };
     let mut numbers = value.to_str().unwrap_or_default().split(',').map_while(|number| number.parse().ok());
     match core::array::from_fn(|_| numbers.next()) {
-        [Some(page), Some(wake), Some(channel), Some(streams)] => {
-            Some(Inherited { page, wake, lines: [channel, streams] })
+        [Some(page), Some(wake), Some(life), Some(channel), Some(streams)] => {
+            Some(Inherited { page, wake, life, lines: [channel, streams] })
         }
-        _ => sys::die(b"dilaton clock: DILATON_CLOCK is not four file descriptors\n"),
+        _ => sys::die(b"dilaton clock: DILATON_CLOCK is not five file descriptors\n"),
     }
 }
 

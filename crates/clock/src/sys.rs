@@ -67,6 +67,8 @@ pub static KILL: Real = Real::new(b"kill\0");
 pub static WAITPID: Real = Real::new(b"waitpid\0");
 /// `clone`
 pub static CLONE: Real = Real::new(b"clone\0");
+/// `fork`
+pub static FORK: Real = Real::new(b"fork\0");
 
 /// `getrandom`
 pub static GETRANDOM: Real = Real::new(b"getrandom\0");
@@ -120,6 +122,7 @@ pub fn resolve() {
         &KILL,
         &WAITPID,
         &CLONE,
+        &FORK,
         &GETRANDOM,
         &OPEN,
         &OPEN64,

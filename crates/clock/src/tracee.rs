@@ -314,6 +314,32 @@ pub unsafe extern "C" fn clone(
     }
 }
 
+/// fork(2), by which a kernel that starts makes children to try out on how to trace.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn fork() -> libc::pid_t {
+    // SAFETY: passed through.
+    let pid = unsafe {
+        let real: unsafe extern "C" fn() -> libc::pid_t = sys::FORK.get();
+        real()
+    };
+    if pid == 0 && keeper::page().is_some() {
+        die_with_kernel();
+    }
+    pid
+}
+
+/// Lets a child of the kernel, which calls this, die with it.
+fn die_with_kernel() {
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_uint);
+    if !keeper::is_child_of_kernel() {
+        // It died before the line above, whose signal will therefore never come.
+        sys::die(b"");
+    }
+}
+
 /// The first function of a child with its own memory, mostly a stub: no business of the kernel's clock.
 extern "C" fn born_apart(birth: *mut c_void) -> c_int {
     keeper::detach();
@@ -323,11 +349,7 @@ extern "C" fn born_apart(birth: *mut c_void) -> c_int {
 
 /// The first function of a child: it dies with its kernel.
 extern "C" fn born(birth: *mut c_void) -> c_int {
-    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_uint);
-    if !keeper::is_child_of_kernel() {
-        // It died before the line above, whose signal will therefore never come.
-        sys::die(b"");
-    }
+    die_with_kernel();
     // SAFETY: `birth` is a slot of the ring, filled by `clone` above with a function of this type.
     unsafe {
         let birth = &*birth.cast::<Birth>();

@@ -126,7 +126,11 @@ class Orders:
 
 
 class ClockPage:
-    """A clock page and its wake pipe. Create one per guest; the guest inherits `fd` and `wake_fd`."""
+    """A clock page, its wake pipe and the guest's life line. Create one per guest, which inherits `guest_fds`.
+
+    The life line is a pipe into which nobody writes. When this end of it is closed, by `end_guest` or as this process
+    ends, for whatever reason, the guest's kernel is killed, or ends as soon as it starts.
+    """
 
     def __init__(self, realtime_base_ns: int, seed: int | None = None) -> None:
         """Makes a page.
@@ -143,20 +147,33 @@ class ClockPage:
         self._wake, guest_end = socket.socketpair()
         self._wake.setblocking(False)
         self.wake_fd = guest_end.detach()
+        self.life_fd, self._life = os.pipe()
         self._write("page_version", self._layout.version)
         self._write("realtime_base_ns", realtime_base_ns)
         self._write("seed", 0 if seed is None else seed % (NEVER_NS - 1) + 1)
         self._write("magic", MAGIC)
 
+    @property
+    def guest_fds(self) -> tuple[int, int, int]:
+        """What the guest inherits: page, wake pipe and life line."""
+        return self.fd, self.wake_fd, self.life_fd
+
     def close(self) -> None:
-        """Gives up memory and pipe; a guest keeps its own."""
+        """Gives up memory and pipes, and so ends the guest."""
+        self.end_guest()
         self._memory.close()
         self._wake.close()
         self.close_guest_side()
 
+    def end_guest(self) -> None:
+        """Ends the guest at once, wherever it is."""
+        if self._life >= 0:
+            os.close(self._life)
+            self._life = -1
+
     def close_guest_side(self) -> None:
         """Closes what only the guest needs, once it has inherited it."""
-        for name in ("fd", "wake_fd"):
+        for name in ("fd", "wake_fd", "life_fd"):
             fd = getattr(self, name)
             if fd >= 0:
                 os.close(fd)

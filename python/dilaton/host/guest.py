@@ -61,6 +61,7 @@ class Guest:
         self._pace: Fraction
         self._core: cores.Core
         self._log: IO[bytes]
+        self._mourning = asyncio.create_task(self._end_with_jail())
 
     @classmethod
     async def start(
@@ -141,6 +142,11 @@ class Guest:
             await guest.close()
             raise
         return guest
+
+    async def _end_with_jail(self) -> None:
+        """Once the process on the host is gone, so is the kernel, also where that was bubblewrap's alone."""
+        await self.process.wait()
+        self.page.end_guest()
 
     async def _greet(self) -> None:
         await self.channel.open()
@@ -326,7 +332,7 @@ class Guest:
         """Ends the guest at once, and everything in its jail with it."""
         if self.process.returncode is None:
             self.process.kill()
-        await self.process.wait()
+        await self._mourning
         orphans.end()
         self.channel.close()
         await self.streams.close()

@@ -6,7 +6,9 @@ read-only; private are /tmp, /dev, /dev/shm (the guest's memory) and /run, where
 act on request; /proc is read-only too, since root may set parameters of the whole machine there without any capability;
 writable are the run directory and what the user names, alone; there is no network, no process of the host is visible,
 and no capability is left.
-Everything in the jail dies with it, and it dies with Dilaton.
+Everything in the jail dies with its kernel, and that with Dilaton, by its life line (`clock_page.py`). bubblewrap could
+die with its parent (--die-with-parent), but where it dies while it makes a jail it leaves the jail's first process
+waiting for ever (`orphans.py`).
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class Parts:
 def command(bwrap: Path, parts: Parts, environment: Mapping[str, str]) -> list[str]:
     """The bubblewrap command line, to be followed by the command that runs in the jail."""
     argv = [str(bwrap), "--unshare-user", "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-    argv += ["--uid", "0", "--gid", "0", "--cap-drop", "ALL", "--die-with-parent", "--new-session"]
+    argv += ["--uid", "0", "--gid", "0", "--cap-drop", "ALL", "--new-session"]
     argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
     argv += ["--tmpfs", "/dev/shm", "--tmpfs", "/tmp", "--tmpfs", "/run"]  # noqa: S108
     for bind in parts.binds:

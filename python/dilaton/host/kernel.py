@@ -8,7 +8,6 @@ import ctypes
 import fcntl
 import os
 import resource
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,9 +34,6 @@ ADDR_NO_RANDOMIZE = 0x0040000
 
 COMMAND_LINE_BYTES_MAX = 4096
 """COMMAND_LINE_SIZE of arch/um/include/asm/setup.h."""
-
-PR_SET_PDEATHSIG = 1
-"""prctl(2)"""
 
 LIBC = ctypes.CDLL(None)
 
@@ -142,7 +138,7 @@ class Kernel:
             argv += [*([] if self.attachment is None else self.attachment.arguments), *self.disks.arguments]
             environment |= self.disks.environment | {
                 "LD_PRELOAD": str(inside_clock),
-                "DILATON_CLOCK": ",".join(map(str, (self.page.fd, self.page.wake_fd, *line_fds))),
+                "DILATON_CLOCK": ",".join(map(str, (*self.page.guest_fds, *line_fds))),
                 # The clock registers a restartable sequence of its own, and a process has one.
                 "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
                 "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -160,7 +156,6 @@ class Kernel:
                 argv = [*jail.command(bwrap, parts, environment), *argv]
                 environment = {}
             orphans.adopt()
-            parent = os.getpid()
             return await asyncio.create_subprocess_exec(
                 *argv,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -168,8 +163,7 @@ class Kernel:
                 stderr=self.log,
                 env=environment,
                 pass_fds=(
-                    self.page.fd,
-                    self.page.wake_fd,
+                    *self.page.guest_fds,
                     clock_fd,
                     *line_fds,
                     *wire_fds,
@@ -178,7 +172,7 @@ class Kernel:
                 ),
                 # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
                 start_new_session=True,
-                preexec_fn=lambda: _settle(self.core_number, None if self.placement.jailed else parent),
+                preexec_fn=lambda: _settle(self.core_number),
             )
 
     def _check_length(self, arguments: Sequence[str]) -> None:
@@ -205,16 +199,8 @@ def _memory_file(contents: bytes) -> IO[bytes]:
     return file
 
 
-def _settle(core: int, parent: int | None) -> None:
-    """Prepares this process, freshly forked, to become a kernel that ends with `parent`, or a jail, which does so too.
-
-    A jail must not be ended while it is being made: its first process would be left behind, and nobody there to end it.
-    Where `parent` is gone before it is made, its guest finds that nobody listens, and switches itself off.
-    """
-    if parent is not None:
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
+def _settle(core: int) -> None:
+    """Prepares this process, freshly forked, to become a kernel, or a jail."""
     os.sched_setaffinity(0, {core})
     # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
     LIBC.personality(ADDR_NO_RANDOMIZE)

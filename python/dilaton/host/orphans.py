@@ -1,8 +1,8 @@
 """Processes that a jail's end leaves behind.
 
-bubblewrap forks the first process of the jail, which waits until its parent has set up its user namespace, and only
-then asks to die with it. A bubblewrap that is killed in between leaves it waiting for ever. So whoever starts jails
-adopts what they leave: a process of another PID namespace that is our own child has lost its bubblewrap.
+bubblewrap forks the first process of the jail, which does not die with it, and at first waits until it has set up its
+user namespace: a bubblewrap that is killed before leaves it waiting for ever. So whoever starts jails adopts what they
+leave: a process of another PID namespace that is our own child has lost its bubblewrap.
 """
 
 from __future__ import annotations
