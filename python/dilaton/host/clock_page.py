@@ -9,6 +9,7 @@ import mmap
 import os
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -20,6 +21,9 @@ from dilaton.host.files import CLOCK_PAGE_DEFINITION
 MAGIC = int.from_bytes(b"DILATON\0", "little")
 WORD = struct.Struct("=Q")
 SEQUENCE_TRIES = 1000
+SEQUENCE_PAUSE_HOST_S = 0.001
+"""Between tries to read what a guest is about to write: it may have lost its core while it wrote."""
+
 LATENESS_BINS = 64
 
 NEVER_NS = 2**64 - 1
@@ -212,7 +216,7 @@ class ClockPage:
         """The clock's present line.
 
         Raises:
-            GuestError: the guest died while it wrote it.
+            GuestError: the guest died, or was stopped, while it wrote it.
         """
         for _ in range(SEQUENCE_TRIES):
             before = self.read("timeline_sequence")
@@ -229,7 +233,8 @@ class ClockPage:
             )
             if before % 2 == 0 and self.read("timeline_sequence") == before:
                 return line
-        raise GuestError("the clock page stays half-written: its guest died while it changed the pace")
+            time.sleep(SEQUENCE_PAUSE_HOST_S)
+        raise GuestError("the clock page stays half-written: its guest died, or was stopped, while it wrote it")
 
     def virtual_ns(self, host_ns: int) -> int:
         """The virtual instant at `host_ns` of the host's monotonic clock; on the others, the latest known."""

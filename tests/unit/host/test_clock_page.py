@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from fractions import Fraction
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Orders, Timeline, parse_layout
+from dilaton.host.errors import GuestError
 
 YEAR_NS = 365 * 24 * 3600 * 10**9
 
@@ -49,6 +51,22 @@ def test_on_the_work_drive_the_host_knows_virtual_time_up_to_the_latest_reading(
         page._write("timeline_virtual_ns", 9)
         assert page.virtual_ns(host_ns=10**18) == 9, "a jump counts before anybody reads the clock"
     finally:
+        page.close()
+
+
+def test_a_page_that_is_being_written_is_read_once_that_is_over() -> None:
+    page = ClockPage(realtime_base_ns=0)
+    page._write("timeline_sequence", 1)
+    rest = threading.Timer(0.1, page._write, ("timeline_sequence", 2))
+    try:
+        rest.start()
+        assert page.timeline().tdf is None
+        assert page.read("timeline_sequence") == 2
+        page._write("timeline_sequence", 3)
+        with pytest.raises(GuestError, match="half-written"):
+            page.timeline()
+    finally:
+        rest.join()
         page.close()
 
 
