@@ -285,6 +285,9 @@ pub fn runs_user_code() -> bool {
 pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
     standing::go();
     bound::tell_and_wait(page);
+    if !is_for_kernel {
+        keeper::remind_of_alarm();
+    }
     keeper::look(page);
     deliver_if_due(page);
     // From here on an interrupt stops the stub by a signal.

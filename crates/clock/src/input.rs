@@ -14,7 +14,9 @@
 //! the compiler of Debian's has put them: a signal in between is forgotten. On a real device the next frame brings the
 //! next signal; here it was reported, and nobody would read it; and what the host writes to a serial line it may write for
 //! once. So a kernel that idles, with nothing noted, and has not asked its epoll since its handler was called, is told once
-//! more. Alarms are noted in the same way; that one was forgotten has not been seen, and nothing here looks for it.
+//! more. Alarms are noted in the same way. Where another alarm was noted, one that is forgotten does no harm, as the kernel
+//! then looks for all that is due; but it may have noted input alone. So a kernel that idles, or lets user code run, and has
+//! not set its timer since, is told of its alarm once more (`virtual-time/src/timer.rs`).
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};

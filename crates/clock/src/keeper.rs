@@ -351,6 +351,11 @@ pub fn take_alarm(now: VirtualInstant) -> Alarm {
     with_timer(|timer| timer.alarm(now))
 }
 
+/// The kernel has handled what it had noted: an alarm after which it has not set its timer is due once more.
+pub fn remind_of_alarm() {
+    delivery::exclusively(|| with_timer(GuestTimer::remind));
+}
+
 /// Makes sure that the host timer preempts user code soon after the deadline.
 pub fn arm_for_user(page: &ClockPage) {
     delivery::exclusively(|| arm(page, USER_SLACK_NS));

@@ -154,6 +154,7 @@ pub fn idle(page: &ClockPage) {
         return;
     }
     input::report_again_if_forgotten();
+    keeper::remind_of_alarm();
     drive::idles();
     shares::idle(page);
     standing::go();

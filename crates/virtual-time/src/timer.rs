@@ -5,6 +5,10 @@
 //! So the host timer is armed *lazily*: it is left alone while it will fire no later than the guest's deadline, and when
 //! it fires early it is armed again for the rest. An alarm is thus a hint, never the truth; the truth is the deadline
 //! against the timeline. For the same reason it does not matter if two alarms merge into one signal.
+//!
+//! A kernel can forget that it was told of an alarm (`input.rs` of the clock library), and then waits for it for ever. But one
+//! that has served the alarm of a single expiry sets its timer anew. So one that has had the chance to and has not is
+//! *reminded*: its deadline is there again, once, since it need not set a timer of which it wants nothing more.
 
 use crate::{Clock, DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 
@@ -47,25 +51,48 @@ pub struct GuestTimer {
     deadline: Option<VirtualInstant>,
     interval: Option<VirtualDuration>,
     host_alarm: Option<HostInstant>,
+    heed: Heed,
+}
+
+/// Whether the kernel has set its timer since it was told of a single expiry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Heed {
+    /// It has, or is no longer asked.
+    #[default]
+    Done,
+    /// It has not yet; the expiry was at this instant.
+    Awaited(VirtualInstant),
+    /// It has not, and is being reminded.
+    Reminded,
 }
 
 impl GuestTimer {
     /// A timer that is not set.
     #[must_use]
     pub const fn new() -> Self {
-        Self { deadline: None, interval: None, host_alarm: None }
+        Self { deadline: None, interval: None, host_alarm: None, heed: Heed::Done }
     }
 
     /// Sets it to expire at `deadline` and then, if given, every `interval`.
     pub fn set(&mut self, deadline: VirtualInstant, interval: Option<VirtualDuration>) {
         self.deadline = Some(deadline);
         self.interval = interval;
+        self.heed = Heed::Done;
     }
 
     /// Switches it off. The host timer stays as it is: its alarm will find nothing due.
     pub fn clear(&mut self) {
         self.deadline = None;
         self.interval = None;
+        self.heed = Heed::Done;
+    }
+
+    /// The kernel has had the chance to serve an alarm: if it has not, the alarm is due again, once.
+    pub fn remind(&mut self) {
+        if let Heed::Awaited(expiry) = self.heed {
+            self.deadline = Some(expiry);
+            self.heed = Heed::Reminded;
+        }
     }
 
     /// When it expires.
@@ -105,6 +132,10 @@ impl GuestTimer {
     pub fn alarm(&mut self, reached: VirtualInstant) -> Alarm {
         match self.deadline {
             Some(deadline) if deadline <= reached => {
+                self.heed = match self.heed {
+                    Heed::Done if self.interval.is_none() => Heed::Awaited(deadline),
+                    _ => Heed::Done,
+                };
                 self.deadline = self.interval.map(|interval| {
                     let next = deadline.plus(interval);
                     // A periodic timer that fell behind skips what it missed, as a POSIX timer's overruns do.
@@ -153,12 +184,31 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_finds_its_deadline_reached_at_the_step_that_it_means_and_not_at_the_one_before() {
-        let seen = |instant: VirtualInstant| instant.as_ns() / STEP_NS * STEP_NS;
-        for (shown, after) in [(0, 1), (100, 300), (256, 256), (1000, 255), (1023, 257), (1_000_000_007, 121_120)] {
-            let meant = deadline_meant(instant(shown), VirtualDuration::from_ns(after));
-            assert!(seen(meant) >= seen(instant(shown)) + after);
-            assert!(seen(instant(meant.as_ns() - 1)) < seen(instant(shown)) + after);
+    fn a_kernel_that_has_not_set_its_timer_after_an_alarm_is_reminded_once() {
+        let mut timer = GuestTimer::new();
+        timer.set(instant(100), None);
+        timer.remind();
+        assert_eq!(timer.alarm(instant(99)), Alarm::NotYet, "what it was not told of is not due for that");
+        assert!(matches!(timer.alarm(instant(100)), Alarm::Due { .. }));
+        assert_eq!(timer.alarm(instant(150)), Alarm::NotYet);
+        timer.remind();
+        assert_eq!(timer.alarm(instant(150)), Alarm::Due { lateness: VirtualDuration::from_ns(50) });
+        timer.remind();
+        assert_eq!(timer.alarm(instant(200)), Alarm::NotYet);
+    }
+
+    #[test]
+    fn a_kernel_that_has_set_its_timer_or_has_a_periodic_one_is_not_reminded() {
+        let mut timer = GuestTimer::new();
+        for (interval, set) in [(None, true), (Some(VirtualDuration::from_ns(50)), false)] {
+            timer.set(instant(100), interval);
+            timer.alarm(instant(100));
+            if set {
+                timer.set(instant(300), None);
+            }
+            let deadline = timer.deadline();
+            timer.remind();
+            assert_eq!(timer.deadline(), deadline);
         }
     }
 
