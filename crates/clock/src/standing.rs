@@ -20,8 +20,11 @@
 //! **What bounds it.** A kernel that waited for time to pass would wait for ever, and interrupts that are more than the CPU
 //! can do would all be served at their instants, at the programs' expense. So what the kernel does about interrupts brings
 //! the drive at most [`STANDS_WORK_NS`] of work before what is shown, which is longer than a packet mostly takes.
+//!
+//! **What it costs.** A look at the drive is most of what a reading costs, and while the clock stands it shows nothing new. So
+//! only every fourth reading looks; the clock may stand for three readings longer than that bound, which are a few microseconds.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use virtual_time::VirtualInstant;
 
@@ -30,27 +33,44 @@ use crate::keeper;
 /// Work about interrupts by which what is shown is behind the drive at most, nanoseconds of the host.
 const STANDS_WORK_NS: u64 = 50_000;
 
+/// How many readings in a row do not look at the drive while the clock stands; see above.
+const UNSEEN_READINGS: u32 = 3;
+
 /// The instant at which the clock stands, and up to which one of its drive; nanoseconds. It goes when the latter is 0.
 static STANDS_NS: AtomicU64 = AtomicU64::new(0);
 static UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 /// The last instant that was shown, nanoseconds.
 static SHOWN_NS: AtomicU64 = AtomicU64::new(0);
+/// How many readings more will show it without a look at the drive.
+static UNSEEN: AtomicU32 = AtomicU32::new(0);
 
 /// Where the drive was when a handler returned last, as an instant of the clock, nanoseconds.
 static SERVED_NS: AtomicU64 = AtomicU64::new(0);
 
 /// What is to be shown when the clock has come to `now`: never less than before, though the drive may take back work.
 pub fn limit(now: VirtualInstant) -> VirtualInstant {
-    let stands = now.as_ns() < UNTIL_NS.load(Relaxed);
-    let limited = if stands { now.min(VirtualInstant::from_ns(STANDS_NS.load(Relaxed))) } else { now };
+    let limited = if stands(now) { now.min(VirtualInstant::from_ns(STANDS_NS.load(Relaxed))) } else { now };
     limited.max(shown())
+}
+
+/// Whether it stands when the clock has come to `now`.
+fn stands(now: VirtualInstant) -> bool {
+    now.as_ns() < UNTIL_NS.load(Relaxed)
 }
 
 /// The same, and it is shown.
 pub fn show(now: VirtualInstant) -> VirtualInstant {
     let shown = limit(now);
     SHOWN_NS.store(shown.as_ns(), Relaxed);
+    UNSEEN.store(if stands(now) { UNSEEN_READINGS } else { 0 }, Relaxed);
     shown
+}
+
+/// What a reading is to show that need not look at the drive; `None` where it has to.
+pub fn show_again() -> Option<VirtualInstant> {
+    let left = UNSEEN.load(Relaxed).checked_sub(1)?;
+    UNSEEN.store(left, Relaxed);
+    Some(shown())
 }
 
 /// The instant that was shown last.
@@ -98,6 +118,7 @@ pub fn stay() {
 /// Time goes on.
 pub fn go() {
     UNTIL_NS.store(0, Relaxed);
+    UNSEEN.store(0, Relaxed);
 }
 
 /// Time stands at the instant that it stood at last.
