@@ -14,7 +14,7 @@ from tests.conftest import PYTHON, Outcome, RunLab
 
 LINKS = {
     "codel": "rate: 10Mbit, delay: 1ms, queue: {discipline: codel, ecn: true, target: 2ms, interval: 50ms, limit: 77}",
-    "fq-codel": "rate: 10Mbit, queue: {discipline: fq_codel}",
+    "fq-codel": "rate: 10Mbit, queue: {discipline: fq_codel, flows: 4096}",
     "pie": "rate: 10Mbit, queue: {discipline: pie}",
     "red": "rate: 10Mbit, delay: 10ms, queue: {discipline: red, limit: 100KB, min: 8KB, max: 24KB, ecn: true}",
     "cake": "rate: 10Mbit, queue: {discipline: cake, limit: 1MB}",
@@ -39,7 +39,7 @@ SHOWN = {
     "fq-codel": [
         "netem 1: root limit 1000 rate 10000Tbit",
         "hfsc 2: parent 1:1 default 1",
-        "fq_codel 3: parent 2:1 limit 1000p flows 1024 quantum 1514 target 5ms interval 100ms memory_limit 32Mb drop_batch 64",
+        "fq_codel 3: parent 2:1 limit 1000p flows 4096 quantum 1514 target 5ms interval 100ms memory_limit 32Mb drop_batch 64",
     ],
     "pie": [
         "netem 1: root limit 1000 rate 10000Tbit",
@@ -136,6 +136,7 @@ links:
   - {{endpoints: hub -- changed, rate: 10Mbit, delay: {{mean: 10ms, jitter: 100us}}}}
 changes:
   - {{at: {CHANGED_AT_S}s, link: changed -- hub, delay: 30ms, a_to_b: {{loss: {{every: 2}}}}}}
+  - {{at: {CHANGED_AT_S}s, link: hub -- fq-codel, queue: {{target: 7ms}}}}
 run:
   - {{on: hub, name: show, exec: tc qdisc show}}
   - {{on: hub, name: rates, exec: sh -c 'tc class show dev eth0; tc class show dev eth9'}}
@@ -143,7 +144,7 @@ run:
   - {{on: hub, name: listed, exec: ping -c 6 -i 0.01 -W 0.1 listed}}
   - {{on: hub, name: before, exec: ping -c 4 -i 0.05 changed}}
   - {{on: hub, name: after, start: 0.6s, exec: ping -c 4 -i 0.05 -W 0.2 changed}}
-  - {{on: hub, name: later, start: 0.6s, exec: tc -s qdisc show dev eth{len(LINKS) + 4}}}
+  - {{on: hub, name: later, start: 0.6s, exec: sh -c 'tc -s qdisc show dev eth{len(LINKS) + 4}; tc qdisc show dev eth1'}}
   - {{on: traced, name: sink, exec: {json.dumps([*python, SINK])}, ready: {{output: "^.]"}}}}
   - {{on: hub, name: send, exec: {json.dumps([*python, SEND])}, after: [sink, later]}}
   - {{on: near, name: sink-near, exec: {json.dumps([*python, SINK])}, ready: {{output: "^.]"}}}}
@@ -194,13 +195,14 @@ def test_a_change_comes_at_its_instant_and_leaves_alone_what_it_does_not_name(ou
     before, after = (outcome.process(name)["result"]["rtt"]["min"] for name in ("before", "after"))
     assert (before, after) == (pytest.approx(0.020, abs=0.0005), pytest.approx(0.060, abs=0.0005))
     assert missing(outcome, "after", 4) == [2, 4]
-    [event] = [event for event in outcome.events if event["kind"] == "link-changed"]
-    assert event["link"] == "hub:eth18--changed:eth0"
-    assert event["t_ns"] == pytest.approx(CHANGED_AT_S * 1e9, abs=100_000)
+    events = [event for event in outcome.events if event["kind"] == "link-changed"]
+    assert {event["link"] for event in events} == {"hub:eth1--fq-codel:eth0", "hub:eth18--changed:eth0"}
+    assert all(event["t_ns"] == pytest.approx(CHANGED_AT_S * 1e9, abs=100_000) for event in events)
     shown = outcome.stdout("hub", "later")
     # tc prints what the kernel keeps, in steps of 64 ns.
     assert re.search("delay 30ms  (99.*|100)us", shown)
     assert "rate 10Mbit" in shown
+    assert re.search("fq_codel .* flows 4096 .* target 7ms ", shown)
     # The disciplines are the same ones: what they have counted is still there.
     assert [int(count) for count in re.findall(r"Sent \d+ bytes (\d+) pkt", shown)][:2] != [0, 0]
 

@@ -109,7 +109,7 @@ pub enum Qdisc {
     Bfifo { limit_bytes: u32 },
     Red(Red),
     Codel { limit_packets: u32, target_ns: u64, interval_ns: u64, ecn: bool },
-    FqCodel { limit_packets: u32, target_ns: u64, interval_ns: u64, quantum_bytes: u32, ecn: bool },
+    FqCodel { limit_packets: u32, flows: u32, target_ns: u64, interval_ns: u64, quantum_bytes: u32, ecn: bool },
     Pie { limit_packets: u32, target_ns: u64, ecn: bool },
     Cake { rate_bit_per_s: u64, limit_bytes: u32 },
     Sfq { limit_packets: u32, quantum_bytes: u32 },

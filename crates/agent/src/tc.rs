@@ -43,7 +43,7 @@ pub fn requests(index: u32, old: &[Qdisc], new: &[Qdisc], tables: &Tables) -> Re
         if flags != 0 || !is_shaper {
             let header = header(index, handle(position), parent(position));
             let request = Request::new(libc::RTM_NEWQDISC, flags).structure(&header).text(libc::TCA_KIND, qdisc.kind());
-            found.push((options(request, qdisc, tables)?, qdisc.kind().to_owned()));
+            found.push((options(request, qdisc, tables, flags != 0)?, qdisc.kind().to_owned()));
         }
         if let Some(class) = disciplines::class(qdisc) {
             let header = header(index, handle(position) | 1, handle(position));
@@ -57,10 +57,14 @@ pub fn requests(index: u32, old: &[Qdisc], new: &[Qdisc], tables: &Tables) -> Re
 
 /// Whether a discipline can take the parameters of another one while it holds packets.
 fn can_become(old: &Qdisc, new: &Qdisc) -> bool {
-    old.kind() == new.kind() && !matches!(old, Qdisc::Sfq { .. })
+    match (old, new) {
+        (Qdisc::Sfq { .. }, _) => false,
+        (Qdisc::FqCodel { flows: old, .. }, Qdisc::FqCodel { flows: new, .. }) => old == new,
+        _ => old.kind() == new.kind(),
+    }
 }
 
-fn options(request: Request, qdisc: &Qdisc, tables: &Tables) -> Result<Request> {
+fn options(request: Request, qdisc: &Qdisc, tables: &Tables, anew: bool) -> Result<Request> {
     match qdisc {
         Qdisc::Netem(netem) => {
             let table = match &netem.table {
@@ -72,7 +76,7 @@ fn options(request: Request, qdisc: &Qdisc, tables: &Tables) -> Result<Request> 
             Ok(netem::options(request, netem, table))
         }
         Qdisc::Red(red) => Ok(red::options(request, red)),
-        other => Ok(disciplines::options(request, other)),
+        other => Ok(disciplines::options(request, other, anew)),
     }
 }
 
@@ -142,6 +146,20 @@ mod tests {
     fn a_change_of_parameters_touches_only_what_differs_and_what_hangs_below() {
         assert_eq!(about(&[SHAPER, QUEUE], &[SHAPER, QUEUE]), [""; 0]);
         assert_eq!(about(&[SHAPER, QUEUE], &[FASTER, QUEUE]), ["class of hfsc", "pfifo"]);
+    }
+
+    #[test]
+    fn fq_codel_keeps_its_packets_unless_its_number_of_flows_changes() {
+        let fq_codel = |flows, target_ns| Qdisc::FqCodel {
+            limit_packets: 5,
+            flows,
+            target_ns,
+            interval_ns: 9,
+            quantum_bytes: 1514,
+            ecn: false,
+        };
+        assert_eq!(about(&[fq_codel(8, 1)], &[fq_codel(8, 2)]), ["fq_codel"]);
+        assert_eq!(about(&[fq_codel(8, 1)], &[fq_codel(9, 1)]), ["removal of fq_codel", "fq_codel"]);
     }
 
     #[test]

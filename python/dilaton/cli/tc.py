@@ -84,6 +84,7 @@ def _options(qdisc: Qdisc) -> str:
             return f"fq limit {limit} flow_limit {of_flow} nopacing"
         case _:
             parts = [qdisc.kind, f"limit {qdisc.limit_packets}"]
+            parts += [f"flows {qdisc.flows}"] if hasattr(qdisc, "flows") else []
             parts += [f"target {_time(qdisc.target_ns)}"] if hasattr(qdisc, "target_ns") else []
             parts += [f"interval {_time(qdisc.interval_ns)}"] if hasattr(qdisc, "interval_ns") else []
             parts += [f"quantum {qdisc.quantum_bytes}"] if hasattr(qdisc, "quantum_bytes") else []

@@ -232,6 +232,7 @@ DISCIPLINES_WITH: dict[str, tuple[str, ...]] = {
     "ecn": MARKING,
     "target_ns": ("codel", "fq_codel", "pie"),
     "interval_ns": ("codel", "fq_codel"),
+    "flows": ("fq_codel",),
     "burst_bytes": ("tbf", "htb"),
     "min_bytes": ("red",),
     "max_bytes": ("red",),
@@ -253,6 +254,7 @@ class Queue(Part):
     interval_ns: Annotated[int, duration("an interval", 100 * 10**9)] | None = Field(
         default=None, validation_alias="interval"
     )
+    flows: Annotated[int, count("a number of flows", 1, 2**16)] | None = None
     burst_bytes: Annotated[int, size("a burst")] | None = Field(default=None, validation_alias="burst")
     min_bytes: Annotated[int, size("a minimum")] | None = Field(default=None, validation_alias="min")
     max_bytes: Annotated[int, size("a maximum")] | None = Field(default=None, validation_alias="max")

@@ -311,6 +311,7 @@ def _waiting(direction: Direction, packets: int, size: int, frame: int) -> Qdisc
         case "fq_codel":
             return queues.FqCodel(
                 limit_packets=packets,
+                flows=queue.flows or 1024,
                 target_ns=target_ns,
                 interval_ns=interval_ns,
                 quantum_bytes=frame,

@@ -155,6 +155,7 @@ class FqCodel(Part):
 
     kind: Literal["fq_codel"] = "fq_codel"
     limit_packets: Limit
+    flows: Annotated[int, Field(ge=1, le=2**16)]
     target_ns: Nanoseconds
     interval_ns: Nanoseconds
     quantum_bytes: Limit

@@ -134,6 +134,16 @@ QUEUES = [
         "3:74: links[0].queue.limit: 20000: sfq takes a limit of 2 to 16256 packets, 127 of each flow",
     ),
     (
+        "more flows than the kernel keeps apart",
+        "rate: 1Mbit, queue: {discipline: fq_codel, flows: 65537}",
+        "3:79: links[0].queue.flows: 65537: a number of flows must be from 1 to 65536",
+    ),
+    (
+        "flows of one queue",
+        "rate: 1Mbit, queue: {discipline: codel, flows: 16}",
+        "3:76: links[0].queue.flows: codel knows no such thing; it is of fq_codel",
+    ),
+    (
         "marking by what only drops",
         "rate: 1Mbit, queue: {ecn: true}",
         "3:55: links[0].queue.ecn: fifo knows no such thing; it is of red, codel, fq_codel, pie, cake",

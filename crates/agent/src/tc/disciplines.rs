@@ -14,8 +14,8 @@ const HTB_QUANTUM_BYTES: u32 = 1514;
 /// `fq` keeps packets for as long as it can: 2^32 us.
 const FQ_HORIZON_US: u32 = u32::MAX;
 
-/// Appends the options of a discipline to a request.
-pub fn options(request: Request, qdisc: &Qdisc) -> Request {
+/// Appends the options of a discipline to a request, which makes it `anew` or changes it.
+pub fn options(request: Request, qdisc: &Qdisc, anew: bool) -> Request {
     let with = |structure: &[u8]| Request::empty().structure(structure);
     let us = |ns: u64| (ns / 1000) as u32;
     let payload = match *qdisc {
@@ -32,13 +32,21 @@ pub fn options(request: Request, qdisc: &Qdisc) -> Request {
         Qdisc::Codel { limit_packets, target_ns, interval_ns, ecn } => {
             attributes(&[(1, us(target_ns)), (2, limit_packets), (3, us(interval_ns)), (4, u32::from(ecn))])
         }
-        Qdisc::FqCodel { limit_packets, target_ns, interval_ns, quantum_bytes, ecn } => attributes(&[
-            (1, us(target_ns)),
-            (2, limit_packets),
-            (3, us(interval_ns)),
-            (4, u32::from(ecn)),
-            (6, quantum_bytes),
-        ]),
+        Qdisc::FqCodel { limit_packets, flows, target_ns, interval_ns, quantum_bytes, ecn } => {
+            let options = attributes(&[
+                (1, us(target_ns)),
+                (2, limit_packets),
+                (3, us(interval_ns)),
+                (4, u32::from(ecn)),
+                (6, quantum_bytes),
+            ]);
+            // The kernel takes it of a new one only.
+            if anew {
+                options.attribute(5, &flows.to_ne_bytes())
+            } else {
+                options
+            }
+        }
         Qdisc::Pie { limit_packets, target_ns, ecn } => {
             attributes(&[(1, us(target_ns)), (2, limit_packets), (6, u32::from(ecn))])
         }
