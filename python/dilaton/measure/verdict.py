@@ -41,6 +41,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dilaton.measure.lateness import lateness_of_share, share_later
 from dilaton.plan.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 Level = Literal["valid", "suspect", "invalid"]
@@ -171,32 +172,6 @@ def _offload(network: Network) -> Reason | None:
         "B",
         "remove offload: true, unless speed matters more than packets",
     )
-
-
-def share_later(counts: Sequence[int], bound_ns: float) -> float:
-    """The share of timers that were later than a bound; within a bin, they are taken as spread evenly.
-
-    Args:
-        counts: As in `Observation`.
-        bound_ns: In virtual nanoseconds.
-    """
-    total = sum(counts)
-    later = 0.0
-    for number, count in enumerate(counts[1:], 1):
-        low, high = 2.0 ** (number - 1), 2.0**number
-        later += count * min(1.0, max(0.0, (high - bound_ns) / (high - low)))
-    return later / total if total else 0.0
-
-
-def lateness_of_share(counts: Sequence[int], share: float) -> float:
-    """The lateness, in virtual nanoseconds, that `share` of the timers exceed: the inverse of `share_later`."""
-    left = share * sum(counts)
-    for number in range(len(counts) - 1, 0, -1):
-        if counts[number] > left:
-            high = 2.0**number
-            return high - left / counts[number] * high / 2
-        left -= counts[number]
-    return 0.0
 
 
 def _delay(network: Network, seen: Observation) -> Reason | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.guests import Guests
 from dilaton.measure.busiest import BusiestSecond
-from dilaton.measure.lateness import summarise
+from dilaton.measure.lateness import lateness_of_share
 from dilaton.run.model import Adaptation, ClockChange, Fidelity, GuestFidelity, LatenessRecord, SharesRecord
 
 SHARES_COUNTERS = ("nodes_work_ns", "other_work_ns", "nodes_busy_ns", "nodes_lost_ns")
@@ -111,5 +111,5 @@ def _most(shares: Iterable[float | None]) -> float | None:
 
 
 def _lateness(counts: Sequence[int], max_ns: int) -> LatenessRecord:
-    late = summarise(counts, max_ns)
-    return LatenessRecord(p50=late.p50_ns / 1e3, p99=late.p99_ns / 1e3, p999=late.p999_ns / 1e3, max=late.max_ns / 1e3)
+    p50, p99, p999 = (min(lateness_of_share(counts, share), max_ns) / 1e3 for share in (0.5, 0.01, 0.001))
+    return LatenessRecord(p50=p50, p99=p99, p999=p999, max=max_ns / 1e3)

@@ -99,7 +99,7 @@ class CheckRecord(Part):
 
 
 class LatenessRecord(Part):
-    """Percentiles of how late timers were served, in virtual microseconds; each at most twice too large."""
+    """Percentiles of how late timers were served, in virtual microseconds; but for the most, within a factor of 2."""
 
     p50: float
     p99: float

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from dilaton.measure.verdict import LATE_SHARE_MAX, Observation, Verdict, judge, lateness_of_share
+from dilaton.measure.lateness import lateness_of_share
+from dilaton.measure.verdict import LATE_SHARE_MAX, Observation, Verdict, judge
 from dilaton.plan.bounds import Network
 
 COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,share_lost,in_bounds"
