@@ -8,6 +8,9 @@ and the plan says which error matters:
 - **Delay.** A packet that is late by 1 % of a link's delay makes the round trip over it wrong by less than 1 %. So at
   most one timer in a hundred may be later than 1 % of the smallest delay of the lab; if one in a hundred is later than
   10 % of it, round trips are not those of the lab.
+- **Absence.** On the wall drive nothing is served while the CPU is away, and the one timer to which it then comes late
+  stands for all packets that came due meanwhile. How many these are is not counted; how long it was is. So the bounds
+  of the delay hold for instants, too: in at most 1 % of virtual time may what comes due have to wait for longer.
 - **Serialisation.** When a timer is later than a full frame takes on a link, the next frame is due as well, and both
   leave back to back: the gaps between packets, and what the queue behind sees, are no longer the link's. So at most one
   timer in a hundred may be later than a full frame takes on the fastest link. If half of all are later than ten frames
@@ -39,9 +42,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
-from dilaton.measure.lateness import lateness_of_share, share_later
+from dilaton.measure.lateness import lateness_of_share, share_later, time_later
 from dilaton.plan.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 Level = Literal["valid", "suspect", "invalid"]
@@ -49,7 +53,7 @@ Memory = Literal["tcp", "udp", "node", "guest"]
 """What can be short: what all TCP connections of a guest may take, or all UDP sockets; a node's memory; a guest's."""
 
 LATE_SHARE_MAX = 0.01
-"""Of timers, that may be later than a bound."""
+"""Of timers, and on the wall drive of instants, that may be later than a bound."""
 
 DELAY_SHARE_INVALID = 0.1
 FRAMES_INVALID = 10.0
@@ -89,6 +93,7 @@ class Observation:
         disk_errors: Requests to disks that this machine could not do.
         shortages: In which node which memory was short, and how often, or how many programs the kernel ended for it.
         share_lost: The part of their CPU time that nodes with a share of the guest's did not get, 0..1.
+        virtual_ns: Virtual time in which these timers were served; 0 when it is not known.
     """
 
     drive: str
@@ -105,6 +110,7 @@ class Observation:
     disk_errors: int = 0
     shortages: tuple[tuple[str, Memory, int], ...] = ()
     share_lost: float = 0.0
+    virtual_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
     """The verdict on a run."""
     found = [
         _delay(network, seen),
+        _absence(network, seen),
         _serialisation(network, seen),
         _stall(network, seen),
         _busy(seen),
@@ -187,6 +194,29 @@ def _delay(network: Network, seen: Observation) -> Reason | None:
         f"{network.delay_link}: round trips are wrong by as much"
     )
     return Reason(level, what, late_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, late_ns / bound_ns))
+
+
+def _absence(network: Network, seen: Observation) -> Reason | None:
+    if network.delay_ns_min is None or seen.drive != "wall" or not seen.virtual_ns:
+        return None
+
+    def share_later_than(bound_ns: float) -> float:
+        return time_later(seen.lateness_counts, seen.lateness_max_ns, bound_ns) / seen.virtual_ns
+
+    bound_ns = network.delay_ns_min * DELAY_SHARE_MAX
+    share = share_later_than(bound_ns)
+    if share <= LATE_SHARE_MAX:
+        return None
+    level: Level = (
+        "invalid" if share_later_than(network.delay_ns_min * DELAY_SHARE_INVALID) > LATE_SHARE_MAX else "suspect"
+    )
+    what = (
+        f"for {_percent(share)} of the time packets that came due had to wait for more than {_us(bound_ns)}, 1 % of "
+        f"the delay of {network.delay_link}: the guest did not have its core, or too much to do"
+    )
+    # At n times the TDF n times as much host time goes into a virtual second, and all of it is n times shorter.
+    factor = next(2.0**n for n in count(1) if share_later_than(2.0**n * bound_ns) <= LATE_SHARE_MAX)
+    return Reason(level, what, share, LATE_SHARE_MAX, "ratio", _raise(seen, factor))
 
 
 def _serialisation(network: Network, seen: Observation) -> Reason | None:

@@ -331,10 +331,10 @@ class _Run:
 
     def final_violation(self) -> Span | None:
         """Of a run that has ended: for what it does not count, where the lab does not let violations pass."""
-        planned, seen = self.plan.time.watch, self.so_far.guests
+        planned, seen = self.plan.time.watch, self.so_far
         if not self.watch or not planned or planned.on_violation not in ("fail", "retry"):
             return None
-        verdict = records.judge_fidelity(self.plan, seen, self.watch.summary(), NOTHING_BESIDE)
+        verdict = records.judge_fidelity(self.plan, seen.guests, seen.virtual_s, self.watch.summary(), NOTHING_BESIDE)
         return self.watch.last_due(is_valid=verdict.level == "valid")
 
     def clock_changed(self, change: ClockChange) -> None:

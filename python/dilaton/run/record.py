@@ -151,7 +151,7 @@ def _verdict(plan: Plan, progress: Progress, run_dir: Path) -> VerdictRecord | N
     if not progress.guests:
         return None
     adaptation = progress.fidelity.adaptation if progress.fidelity else None
-    return judge_fidelity(plan, progress.guests, adaptation, seen_of(run_dir, progress.events))
+    return judge_fidelity(plan, progress.guests, progress.virtual_s, adaptation, seen_of(run_dir, progress.events))
 
 
 def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[CheckRecord]:
@@ -165,9 +165,9 @@ def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Chec
 
 
 def judge_fidelity(
-    plan: Plan, guests: Sequence[GuestFidelity], adaptation: Adaptation | None, beside: Seen
+    plan: Plan, guests: Sequence[GuestFidelity], virtual_s: float, adaptation: Adaptation | None, beside: Seen
 ) -> VerdictRecord:
-    """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them."""
+    """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them; it took `virtual_s`."""
     reasons: list[Reason] = []
     watch = plan.time.watch
     is_adaptive = watch is not None and watch.least != watch.most
@@ -179,6 +179,7 @@ def judge_fidelity(
             lateness_counts=fidelity.lateness_ns_counts,
             disk_errors=fidelity.disk_errors,
             lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
+            virtual_ns=round(virtual_s * 1e9),
             busy=fidelity.busy,
             share_lost=fidelity.shares.lost_share if fidelity.shares else 0.0,
             busiest_second=fidelity.busiest_second,

@@ -88,6 +88,32 @@ def test_a_stall_is_told_when_it_is_longer_than_a_round_trip_and_a_tick() -> Non
     assert judge(far, replace(QUIET, lateness_max_ns=30_000_000)).level == "valid"
 
 
+FAR = Network(delay_ns_min=20_000_000, delay_link="a:eth0")
+
+
+def test_stalls_that_few_timers_see_are_told_by_the_time_that_they_take() -> None:
+    # Fifteen stalls of 30 ms in 10 s: shorter than the round trip, and one of ten thousand timers each.
+    stalled = replace(QUIET, lateness_counts=histogram(b0=150_000, b25=15), lateness_max_ns=30_000_000)
+    (reason,) = judge(FAR, replace(stalled, virtual_ns=10_000_000_000)).reasons
+    assert (reason.level, reason.bound) == ("invalid", 0.01)
+    assert 0.03 < reason.value < 0.04, "fourteen of 25 ms in the mean, as the largest is judged by itself"
+    assert "packets that came due had to wait for more than 200 us, 1 % of the delay of a:eth0" in reason.what
+    assert reason.advice == "raise tdf to 200, or use the work drive"
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"lateness_counts": histogram(b0=150_000, b25=1), "lateness_max_ns": 30_000_000},
+        {"lateness_counts": histogram(b0=150_000, b16=50_000), "lateness_max_ns": 65_000},
+        {"lateness_counts": histogram(b0=150_000, b25=15), "lateness_max_ns": 30_000_000, "drive": "work"},
+    ],
+    ids=["one stall", "ordinary wake-ups", "the work drive, where packets leave at their instants"],
+)
+def test_what_takes_no_time_from_packets_is_no_absence(seen: dict[str, object]) -> None:
+    assert judge(FAR, replace(QUIET, virtual_ns=10_000_000_000, **seen)).level == "valid"
+
+
 def test_a_busy_guest_is_suspect_and_the_advice_halves_its_load() -> None:
     verdict = judge(GIGABIT, replace(QUIET, drive="work", tdf=3.0, busy=0.97))
     assert verdict.level == "suspect"
