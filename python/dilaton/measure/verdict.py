@@ -90,6 +90,7 @@ class Observation:
         captures_ended: Captures that ended before the run did, with the reason.
         spinning: Programs that spun on the event drive, with their nodes.
         is_adaptive: Whether the TDF followed the load.
+        own_tdf: Of which guest and, where one is alone in it, which node the TDF is; none: it is the run's.
         disk_errors: Requests to disks that this machine could not do.
         shortages: In which node which memory was short, and how often, or how many programs the kernel ended for it.
         share_lost: The part of their CPU time that nodes with a share of the guest's did not get, 0..1.
@@ -107,6 +108,7 @@ class Observation:
     captures_ended: tuple[tuple[str, str], ...] = ()
     spinning: tuple[str, ...] = ()
     is_adaptive: bool = False
+    own_tdf: tuple[str, ...] = ()
     disk_errors: int = 0
     shortages: tuple[tuple[str, Memory, int], ...] = ()
     share_lost: float = 0.0
@@ -319,6 +321,11 @@ def _raise(seen: Observation, factor: float) -> str:
 
 def _raised(seen: Observation, factor: float) -> str:
     tdf = _tdf(seen.tdf * factor)
+    match seen.own_tdf:
+        case (guest,):
+            return f"write guests: {{{guest}: {{tdf: {tdf}}}}}"
+        case (guest, node):
+            return f"write guests: {{{guest}: {{tdf: {tdf}}}}} or, where {node} has a cpu, cpu: {tdf} there"
     return f"write tdf: {tdf} in place of auto" if seen.is_adaptive else f"raise tdf to {tdf}"
 
 

@@ -16,7 +16,7 @@ from dilaton.lab.expect import parse_expectation
 from dilaton.measure.expect import evaluate
 from dilaton.measure.verdict import Observation, Reason, Verdict, judge
 from dilaton.plan.bounds import Network, network_of
-from dilaton.plan.model import Plan
+from dilaton.plan.model import Guest, Plan
 from dilaton.run import machine
 from dilaton.run.directory import replace_file
 from dilaton.run.model import (
@@ -184,6 +184,7 @@ def judge_fidelity(
             share_lost=fidelity.shares.lost_share if fidelity.shares else 0.0,
             busiest_second=fidelity.busiest_second,
             is_adaptive=is_adaptive,
+            own_tdf=_own_tdf(plan, guest),
         )
         where = f"guest {guest.name}: " if len(guests) > 1 else ""
         found = judge(network_of(plan.nodes, guest.name), seen).reasons
@@ -199,6 +200,14 @@ def judge_fidelity(
     )
     verdict = Verdict.of([*reasons, *judge(Network(), unseen).reasons])
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
+
+
+def _own_tdf(plan: Plan, guest: Guest) -> tuple[str, ...]:
+    """See `Observation`."""
+    if guest.tdf is None:
+        return ()
+    nodes = [node.name for node in plan.nodes if node.guest == guest.name]
+    return (guest.name, *nodes) if len(nodes) == 1 else (guest.name,)
 
 
 def _number(tdf: Fraction) -> int | float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run import record as records
-from dilaton.run.model import Fidelity, LatenessRecord
+from dilaton.run.model import Fidelity, GuestFidelity, LatenessRecord
+from dilaton.run.observation import NOTHING_BESIDE
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 from dilaton.run.schema import schema_text
@@ -228,3 +230,40 @@ def test_what_was_not_observed_is_in_the_verdict(tmp_path: Path) -> None:
         "the capture of a",
         "2 samples could not be taken",
     ]
+
+
+GUESTS = """
+name: two
+nodes: {{a: {{guest: x}}, b: {{guest: x}}, c: {{guest: y{cpu}}}}}
+links: [{{endpoints: [a, b], delay: 1ms}}, {{endpoints: [b, c], delay: 1ms}}]
+guests: {{x: {{tdf: 2}}{y}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpu", "y", "advice"),
+    [
+        ("", "", ("write guests: {x: {tdf: 5}}", "raise tdf to 2")),
+        (
+            ", cpu: 2",
+            "",
+            ("write guests: {x: {tdf: 5}}", "write guests: {y: {tdf: 5}} or, where c has a cpu, cpu: 5 there"),
+        ),
+        (
+            "",
+            ", y: {tdf: 2}",
+            ("write guests: {x: {tdf: 5}}", "write guests: {y: {tdf: 5}} or, where c has a cpu, cpu: 5 there"),
+        ),
+    ],
+)
+def test_the_advice_for_a_guest_names_the_line_that_its_tdf_comes_from(cpu: str, y: str, advice: Sequence[str]) -> None:
+    planned = compile_plan(loads(GUESTS.format(cpu=cpu, y=y), "lab.yaml"))
+    busy = GuestFidelity(
+        lateness_us=LatenessRecord(p50=0, p99=0, p999=0, max=0),
+        timers=0,
+        reads=0,
+        lateness_ns_counts=[0] * 64,
+        busy=0.95,
+    )
+    verdict = records.judge_fidelity(planned, [busy, busy], 1.0, None, NOTHING_BESIDE)
+    assert [reason.advice for reason in verdict.reasons] == [f"{line}, or do less in the lab" for line in advice]
