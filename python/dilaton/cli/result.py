@@ -13,7 +13,7 @@ from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
 from dilaton.plan.model import End, Interface, Link, Plan, Time
-from dilaton.run.model import Adaptation, Fidelity, SharesRecord, VerdictRecord
+from dilaton.run.model import Adaptation, Fidelity, ProcessRecord, SharesRecord, VerdictRecord
 from dilaton.run.record import Record
 from dilaton.run.words import outcome
 
@@ -62,13 +62,17 @@ def _table(plan: Plan, record: Record) -> Table:
     if len(plan.links) > LINKS_SHOWN:
         table.add_row(f"{len(plan.links) - LINKS_SHOWN} more links", "see plan.json", "")
     for process in record.processes[:PROCESSES_SHOWN]:
-        table.add_row(f"{process.node}/{process.name}", Text(" ".join(process.argv)), outcome(process))
+        table.add_row(f"{process.node}/{process.name}", Text(" ".join(process.argv)), _ended(process))
     if len(record.processes) > PROCESSES_SHOWN:
         table.add_row(f"{len(record.processes) - PROCESSES_SHOWN} more processes", "", "see run.json")
     for check in record.checks:
         mark = Text("passed  ", style="green") if check.passed else Text("failed  ", style="bold red")
         table.add_row("check", Text(check.text), mark.append(quantity(check.text, check.value), style="default"))
     return table
+
+
+def _ended(process: ProcessRecord) -> Text:
+    return Text("\n".join(filter(None, [outcome(process), process.reason])))
 
 
 def _tdf(time: Time) -> str:

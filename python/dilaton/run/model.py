@@ -84,7 +84,7 @@ class ProcessRecord(Part):
     """Whether it ended as the lab expects."""
     outcome: ProcessOutcome = "not-started"
     reason: str | None = None
-    """Why it is not as expected, where more can be said than exit status and signal."""
+    """Why it is not as expected, or the last line of its standard error."""
     result: dict[str, Any] | None = None
     """What was read from its output; `{"error": why}` when that failed; None when nothing is read from it."""
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dilaton.measure import results
 from dilaton.plan.model import Plan, Process
 from dilaton.run.model import ProcessRecord
+
+LAST_LINES = 10
+"""Of standard error, that are looked at for last words."""
+
+LAST_WORDS_MAX = 200
+"""Characters of them."""
 
 ReadOutput = Callable[[str], str]
 """Reads the file at a path relative to the run directory; what is not there is empty."""
@@ -22,7 +29,8 @@ def processes_from_events(
         plan: What was run.
         events: What happened, in order, as `crates/agent/PROTOCOL.md` describes it; what is about no process is
             passed over.
-        read_output: With it, results are read from the standard output of processes that have ended.
+        read_output: With it, results are read from the standard output of processes that have ended, and the last words
+            of those that failed from their standard error.
 
     Returns:
         A record for each process, in the order of the plan.
@@ -69,6 +77,16 @@ def _changes(event: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, A
 
 def _record(process: Process, fields: dict[str, Any], read_output: ReadOutput | None) -> ProcessRecord:
     result = None
-    if read_output and "end_s" in fields and results.is_parsed(process.argv):
-        result = results.parse(process.argv, read_output(process.stdout))
+    if read_output and "end_s" in fields:
+        if results.is_parsed(process.argv):
+            result = results.parse(process.argv, read_output(process.stdout))
+        if not fields["expected"] and "reason" not in fields:
+            fields = fields | {"reason": _last_words(read_output(process.stderr))}
     return ProcessRecord(name=process.name, node=process.node, argv=process.argv, result=result, **fields)
+
+
+def _last_words(output: str) -> str | None:
+    """The last line of a program's standard error, where most say why they failed."""
+    lines = output.split("\n")[-LAST_LINES:]
+    words = next((line.strip() for line in reversed(lines) if line.strip()), None)
+    return words and textwrap.shorten(words, LAST_WORDS_MAX, placeholder=" …")

@@ -187,6 +187,21 @@ def test_events_tell_what_became_of_a_process(events: list[dict[str, Any]], expe
     assert {name: record[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("stderr", "reason"),
+    [("warning\nno such file\n\n", "no such file"), ("", None), ("x " * 200, "x " * 98 + "x …")],
+)
+def test_a_process_that_failed_has_its_last_words(stderr: str, reason: str | None) -> None:
+    def read(path: str) -> str:
+        return stderr if path.endswith("stderr") else PINGED
+
+    failed, late, fine = (
+        processes_from_events(PLAN, [event("started"), end], read)[0]
+        for end in (exited(status=3, expected=False), exited(expected=False, timed_out=True), exited())
+    )
+    assert (failed.reason, late.reason, fine.reason) == (reason, "timed out", None)
+
+
 def test_events_of_an_unknown_kind_are_no_events() -> None:
     with pytest.raises(ValueError, match="exploded: not a kind of event"):
         processes_from_events(PLAN, [event("exploded")])
