@@ -59,8 +59,15 @@ def rtts_ms(outcome: Outcome) -> dict[int, float]:
 
 
 def test_each_change_comes_when_it_was_asked_for(outcome: Outcome) -> None:
-    changed = [event["t_ns"] / 1e9 for event in outcome.events if event["kind"] == "link-changed"]
-    assert changed == pytest.approx([5, 6, 8, 9, 10], abs=0.001)
+    events = [event for event in outcome.events if event["kind"] == "link-changed"]
+    assert [event["t_ns"] / 1e9 for event in events] == pytest.approx([5, 6, 8, 9, 10], abs=0.001)
+    assert [event["what"] for event in events] == [
+        "queue.limit 50, delay.jitter 1us",
+        "delay 20ms",
+        "delay 30ms",
+        "down",
+        "up",
+    ]
     for number, ms in rtts_ms(outcome).items():
         sent_s = (number - 1) * 0.1
         if not any(abs(sent_s - edge) < 0.15 for edge in (6, 8, 9, 10)):

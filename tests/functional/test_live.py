@@ -44,6 +44,12 @@ def test_a_run_is_held_led_and_changed_at_exact_instants(tmp_path: Path) -> None
     samples = measured.processes.result[0]["samples"]
     assert [round(1e3 * samples[number]) for number in (10, 30, 50)] == [20, 20, 40]
     assert list(measured.events.kind).count("link-steered") == 3
+    changed = measured.events[measured.events.kind == "link-changed"]
+    assert list(zip(changed.at_ns, changed.what, changed.up, strict=True)) == [
+        (4e9, "delay.mean 20ms", True),
+        (5.5e9, "down", False),
+        (5.5e9, "down, up", True),  # all of that instant
+    ]
 
 
 def test_a_run_that_is_left_is_stopped_and_what_it_did_is_there(tmp_path: Path) -> None:

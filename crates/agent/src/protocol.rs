@@ -186,7 +186,10 @@ pub enum EventKind {
         stopped: bool,
     },
     /// A link has its new parameters.
-    LinkChanged,
+    LinkChanged {
+        /// When it was to have them; 0: at once.
+        at_ns: i64,
+    },
     /// It can never start.
     Skipped {
         /// What it waited for in vain.

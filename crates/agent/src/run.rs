@@ -235,7 +235,7 @@ impl<'a> Run<'a> {
     fn change_links(&mut self, now_ns: i64) -> Result<()> {
         let due = self.changes.iter().take_while(|change| change.at_ns <= now_ns).count();
         let due: Vec<LinkChange> = self.changes.drain(..due).collect();
-        due.iter().try_for_each(|change| self.change_link(&change.link, &change.ends))
+        due.iter().try_for_each(|change| self.change_link(change))
     }
 
     /// Takes over what a link becomes from now on; what cannot be is refused before anything is changed.
@@ -255,15 +255,16 @@ impl<'a> Run<'a> {
     }
 
     /// Changes those ends of a link that are in this guest; the guest of the first one tells of it.
-    fn change_link(&mut self, link: &str, ends: &[EndChange]) -> Result<()> {
+    fn change_link(&mut self, change: &LinkChange) -> Result<()> {
+        let LinkChange { at_ns, link, ends } = change;
         let is_here = |end: &&EndChange| self.guest.nodes.contains_key(&end.node);
         let here: Vec<&EndChange> = ends.iter().filter(is_here).collect();
         self.guest.interfaces.borrow_mut().change(&self.guest.plan.nodes, &here)?;
         if !ends.iter().take(1).any(|end| is_here(&end)) {
             return Ok(());
         }
-        let event =
-            Event { t_ns: self.now_ns().max(0), kind: &EventKind::LinkChanged, subject: Subject::Link { link } };
+        let kind = EventKind::LinkChanged { at_ns: *at_ns };
+        let event = Event { t_ns: self.now_ns().max(0), kind: &kind, subject: Subject::Link { link } };
         self.channel.send(&FromAgent::Event(event))
     }
 

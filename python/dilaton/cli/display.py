@@ -114,11 +114,13 @@ def _event_line(event: dict[str, Any]) -> Text:
         detail = ended + (" (stopped)" if event.get("stopped") else " (timed out)" if event.get("timed_out") else "")
     elif kind == "session-ended":
         detail = "" if event["status"] is None else f"status {event['status']}"
+    elif kind == "link-changed":
+        detail = event["what"]
     elif kind == "link-steered":
         detail = event["asked"]
     elif kind == "memory-short":
         detail, style = f"{event['memory']} {event['times']}", "red"
-    elif kind not in ("started", "ready", "link-changed", "session-began", "session-ended"):
+    elif kind not in ("started", "ready", "session-began", "session-ended"):
         style = "red"
     return line.append(f"{kind} {detail}".rstrip(), style=style)
 

@@ -7,11 +7,11 @@ so that `b_to_a: {delay: {jitter: 1ms}}` keeps the link's mean, and a change of 
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator, Mapping
 from ipaddress import IPv4Interface, IPv6Interface
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, InstanceOf, model_validator
+from pydantic import BeforeValidator, Field, InstanceOf, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from dilaton.lab import syntax, units
 from dilaton.lab.addressing import parse_address, parse_addresses
@@ -180,10 +180,41 @@ class Change(BothWays):
     """Its endpoints, as `a -- b` or `a:eth0 -- b:eth0`."""
     down: Annotated[bool, BeforeValidator(syntax.parse_flag)] | None = None
     """Whether both interfaces are down from then on; None: as before."""
+    _words: str = PrivateAttr("")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_words(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        change = handler(data)
+        if isinstance(data, Mapping):
+            change._words = ", ".join(_words(data, change.down))
+        return change
+
+    @property
+    def words(self) -> str:
+        """What it sets, as it was written: `down`, `rate 5Mbit, delay.mean 60ms`."""
+        return self._words
+
+    def worded(self, words: str) -> Change:
+        """The same change, in other words."""
+        copy = self.model_copy()
+        copy._words = words
+        return copy
 
     def layers(self, which: Way) -> tuple[Part, ...]:
         """What it sets of one direction, as layers for `effective`."""
         return (self, getattr(self, which))
+
+
+def _words(data: Mapping[str, Any], down: bool | None, within: str = "") -> Iterator[str]:
+    """What a change sets, one by one; it has the link `down`, or up again."""
+    for name, value in data.items():
+        if name == "down" and not within:
+            yield "down" if down else "up"
+        elif isinstance(value, Mapping):
+            yield from _words(value, down, f"{within}{name}.")
+        elif within or name not in ("at", "link"):
+            yield f"{within}{name} {value}"
 
 
 def find_link(text: str, links: list[Link]) -> int:

@@ -83,7 +83,7 @@ def port_change(change: Change, port: Link) -> Change:
         down=change.down,
         a_to_b=Direction.model_validate(own),
         b_to_a=Direction.model_validate(down),
-    )
+    ).worded(change.words)
 
 
 def _ports(link: Link, switch: str) -> Iterator[Link]:

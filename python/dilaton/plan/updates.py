@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dilaton.lab import units
 from dilaton.lab.links import WAYS, Change, Link, effective
@@ -16,6 +17,9 @@ from dilaton.plan import guests
 from dilaton.plan.changes import Course, State, changes_of, tables_of
 from dilaton.plan.model import LinkUpdate, Wire
 from dilaton.plan.wires import RING_BYTES_LEFT, beside_wire, constant_ns, under_way_bytes
+
+BY_SCHEDULE = "rate as scheduled"
+"""What has changed of a link by a step of its trace."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,12 @@ class SteeredLink:
         changes = tuple(sorted([*self.changes, change], key=lambda one: one.at_ns))
         course = Course(self.link, changes, self.course.seed, now_ns, self.course.shapes)
         return replace(self, changes=changes, course=course)
+
+    def became(self, t_ns: int) -> dict[str, Any]:
+        """What had become of it at `t_ns`: `at_ns`, since when it was to be so; `what` had changed then; is it `up`."""
+        state = self.course.at(t_ns)
+        words = [change.words for change in self.changes if change.at_ns == state.at_ns]
+        return {"at_ns": state.at_ns, "what": ", ".join(words) or BY_SCHEDULE, "up": state.up}
 
     def beyond_wire(self) -> Iterator[str]:
         """Yields what of the link, from now on, its wire cannot be, in words."""

@@ -106,7 +106,7 @@ def _events(run: Run) -> list[tuple[float, str, str]]:
         known = {name: value for name, value in row.items() if isinstance(value, str) or value == value}
         whose = "/".join(str(known.pop(name)) for name in ("node", "process") if name in known)
         what = [str(known.pop("kind", ""))]
-        rest = {name: value for name, value in known.items() if name not in ("t_ns", "t_s") and value is not False}
+        rest = {name: known[name] for name in known if name not in ("t_ns", "t_s", "up") and known[name] is not False}
         what += [f"{name} {_plain(value)}" for name, value in rest.items() if value is not None]
         rows.append((float(row["t_s"]), whose, ", ".join(what)))
     return rows

@@ -287,7 +287,8 @@ class _Run:
         def told(guest: int, message: Message) -> None:
             match message["type"]:
                 case "event":
-                    log.add(guest, {name: value for name, value in message.items() if name != "type"})
+                    event = {name: value for name, value in message.items() if name != "type"}
+                    log.add(guest, links.explained(event))
                 case "link-updated" | "link-refused":
                     if steered := links.answered(message):
                         log.add(guest, steered)

@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from dilaton.host.channel import Message
 from dilaton.host.guests import Guests
@@ -33,6 +32,7 @@ from dilaton.run.clock_control import ClockControl
 from dilaton.run.clock_log import Reading
 from dilaton.run.control import ControlError, Handler, Request, Result, argument
 from dilaton.run.directory import RunDir
+from dilaton.run.event_log import Event
 
 FOLDER = "link-updates"
 """Of the run directory: what the agent was told of links, in the order in which it was."""
@@ -92,7 +92,7 @@ class LinkControl:
         """By the verbs of the control socket."""
         return {"link.show": self._on_show, "link.change": self._on_change}
 
-    def answered(self, message: Message) -> dict[str, Any] | None:
+    def answered(self, message: Message) -> Event | None:
         """Takes what an agent says became of an update; returns the event that this is, if it is one."""
         asked = self._asked.pop(message["file"])
         if not asked.answer.done():
@@ -102,6 +102,18 @@ class LinkControl:
         asked.accepted()
         about = {"link": asked.after.link.name, "asked": asked.words, "at_ns": asked.at_ns, "file": message["file"]}
         return {"t_ns": message["t_ns"], "kind": "link-steered", **about, "host_s": self._clock().host_ns / 1e9}
+
+    def explained(self, event: Event) -> Event:
+        """An agent's event; where it says that a link has changed, with what the lab, or somebody, said of that."""
+        if event["kind"] != "link-changed":
+            return event
+        number = next(place for place, link in enumerate(self._lab.links) if link.name == event["link"])
+        # An agent makes what comes at once before it says that it has taken it over.
+        asked = [one.after for one in self._asked.values() if one.after.link.name == event["link"]]
+        at_once = next(iter(asked), self._link(number)).course.states[0].at_ns
+        at_ns = event["at_ns"] or at_once
+        knowing = (after for after in asked if any(state.at_ns == at_ns for state in after.course.states))
+        return event | next(knowing, self._link(number)).became(at_ns)
 
     async def _on_show(self, request: Request) -> Result:
         """All links, or one, as they are now."""

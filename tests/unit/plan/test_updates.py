@@ -9,6 +9,7 @@ import pytest
 
 from dilaton.lab import Lab, LabError, loads
 from dilaton.lab.links import Change
+from dilaton.lab.segments import without_lans
 from dilaton.lab.steering import check_changed, read_change
 from dilaton.plan.changes import changes_of_links
 from dilaton.plan.compile import compile
@@ -164,3 +165,30 @@ def test_a_trace_from_a_file_cannot_become_a_rate(tmp_path: Path) -> None:
     text = "name: x\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: [a, b], trace: {file: lte.up}}]\n"
     with pytest.raises(LabError, match=r"4:40: changes.0..rate: the trace from a file is the rate of the whole run"):
         loads(text + "changes: [{at: 1s, link: a -- b, rate: 1Mbit}]\n", str(tmp_path / "lab.yaml"))
+
+
+def test_what_has_changed_is_told_in_the_words_of_the_lab_or_of_who_asked() -> None:
+    planned = (
+        {"at": "6s", "link": "a -- b", "down": True},
+        {"at": "8s", "link": "a -- b", "down": False, "b_to_a": {"delay": {"mean": "30ms", "jitter": "1ms"}}},
+    )
+    before = steered(*planned)
+    after = before.changed(change(before, ("loss", "5%")), NOW)
+    assert [after.became(at + 500) for at in (NOW, 6 * SECOND, 8 * SECOND)] == [
+        {"at_ns": NOW, "what": "loss 5%", "up": True},
+        {"at_ns": 6 * SECOND, "what": "down", "up": False},
+        {"at_ns": 8 * SECOND, "what": "up, b_to_a.delay.mean 30ms, b_to_a.delay.jitter 1ms", "up": True},
+    ]
+
+
+def test_a_change_of_a_segment_is_told_of_its_ports_in_the_same_words() -> None:
+    data = {"name": "x", "nodes": {"a": {}, "b": {}, "c": {}}, "links": [{"endpoints": "a -- b -- c"}]}
+    changes = [{"at": "1s", "link": "a -- b -- c", "rate": "1Mbit"}]
+    assert {one.words for one in without_lans(Lab.model_validate(data | {"changes": changes})).changes} == {
+        "rate 1Mbit"
+    }
+
+
+def test_a_step_of_a_schedule_is_told_as_such() -> None:
+    link = steered(trace={"schedule": [["0s", "1Mbit"], ["2s", "2Mbit"]]})
+    assert link.became(2 * SECOND)["what"] == "rate as scheduled"
