@@ -8,9 +8,10 @@ from typing import Any
 from dilaton.measure.packets.tcp import flow_packets, round_trips, tcp_flows, times_between_packets
 from dilaton.plan.bounds import network_of
 from dilaton.report.figures.adaptation import draw_adaptation
-from dilaton.report.figures.bands import Band, bands_of
+from dilaton.report.figures.bands import Band, processes_of
 from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.distributions import draw_lateness, ecdfs
+from dilaton.report.figures.marks import marks_of
 from dilaton.report.figures.sequence import draw_flow
 from dilaton.report.figures.series import draw_interfaces, draw_intervals, draw_nodes, draw_tcp
 from dilaton.report.figures.served import draw_percentiles, draw_requests, latencies
@@ -61,17 +62,27 @@ def _samples(run: Run) -> Iterator[Drawing]:
 
 
 def _bands(run: Run) -> list[Band]:
-    return bands_of(run.processes, run.events, run.record.time.virtual_s) + _out_of_bounds(run)
+    return processes_of(run.processes, run.record.time.virtual_s) + _marks(run)
 
 
-def _out_of_bounds(run: Run) -> list[Band]:
-    """When the fidelity of a run that was watched was out of bounds."""
+def _marks(run: Run) -> list[Band]:
+    """What happened, and when the fidelity of a run that was watched was out of bounds."""
     adaptation = run.record.fidelity.adaptation if run.record.fidelity else None
     spans = adaptation.out_of_bounds if adaptation else []
-    return [Band("", span.begin_s, span.end_s, is_out_of_bounds=True) for span in spans]
+    marks = marks_of(run.events, run.record.time.virtual_s)
+    return marks + [Band("", span.begin_s, span.end_s, "out of bounds") for span in spans]
+
+
+def _marks_if_known(run: Run) -> list[Band]:
+    """For what can be drawn without them; that they are damaged is told where samples are drawn."""
+    try:
+        return _marks(run)
+    except RecordError:
+        return []
 
 
 def _captures(run: Run) -> Iterator[Drawing]:
+    marks = _marks_if_known(run)
     for capture in run.captures:
         packets = run.capture(capture)
         trips: dict[str, Any] = {}
@@ -80,7 +91,7 @@ def _captures(run: Run) -> Iterator[Drawing]:
         flows = flows[flows.payload_bytes >= FLOW_SHARE_MIN * flows.payload_bytes.max()]
         for number, row in enumerate(flows.to_dict("records"), 1):
             flow = flow_packets(packets.table, packets.sack, row)
-            yield draw_flow(flow, capture, number)
+            yield draw_flow(flow, capture, number, marks)
             if _shows_sending(run, capture):
                 trips[flow.name] = round_trips(flow).rtt_s.to_numpy()
             gaps[flow.name] = times_between_packets(flow)
@@ -123,7 +134,7 @@ def _processes(run: Run) -> Iterator[Drawing]:
     intervals = {name: each["intervals"] for name, each in results.items() if each.get("intervals")}
     starts = {process.name: process.start_s or 0.0 for process in run.record.processes}
     if intervals:
-        yield draw_intervals(intervals, starts, _out_of_bounds(run))
+        yield draw_intervals(intervals, starts, _marks_if_known(run))
 
 
 def _clock(run: Run) -> Iterator[Drawing]:

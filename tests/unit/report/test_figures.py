@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 import dilaton
 from dilaton.cli.report import report
 from dilaton.report.drawings import draw
-from dilaton.report.figures.bands import bands_of
+from dilaton.report.figures.bands import Band, draw_bands, lanes, processes_of, within
+from dilaton.report.figures.marks import marks_of
 from dilaton.report.figures.sequence import thin
 from dilaton.report.figures.series import draw_interfaces
 from dilaton.report.figures.served import draw_percentiles, draw_requests, latencies
@@ -60,11 +65,61 @@ def test_of_many_interfaces_the_busiest_are_drawn_and_the_caption_says_so() -> N
 
 def test_bands_are_the_processes_that_did_not_run_all_the_time(tmp_path: Path) -> None:
     run = dilaton.load(made.run_dir(tmp_path))
-    assert [(band.name, band.begin_s, band.end_s) for band in bands_of(run.processes, run.events, 2.0)] == [
-        ("ping", 0.01, 1.5)
+    assert processes_of(run.processes, 2.0) == [Band("ping", 0.01, 1.5, "process")]
+    assert marks_of(run.events, 2.0) == []
+
+
+def changed(link: str, at_s: float, what: str, up: bool = True) -> dict[str, Any]:
+    event = {"kind": "link-changed", "link": link, "at_ns": at_s * 1e9, "what": what, "up": up}
+    return event | {"t_s": at_s + 1e-6 * len(link)}
+
+
+def test_changes_of_one_instant_share_a_mark_in_the_words_of_the_lab() -> None:
+    events = [
+        changed("a:eth0--r:eth0", 1.0, "loss 5%"),
+        changed("r:eth1--bb:eth0", 1.0, "loss 5%"),
+        changed("r:eth2--c:eth0", 1.0, "rate 1Mbit"),
+        {"kind": "exited", "process": "ping", "node": "a", "expected": True, "t_s": 1.2},
+        {"kind": "exited", "process": "server", "node": "c", "expected": False, "t_s": 1.5},
     ]
-    fault = pd.DataFrame([{"t_s": 1.0, "kind": "link-down"}])
-    assert [band.name for band in bands_of(run.processes, fault, 2.0)] == ["ping", "link-down"]
+    assert marks_of(pd.DataFrame(events), 2.0) == [
+        Band("2 loss 5%; r--c rate 1Mbit", 1.0, 1.0),
+        Band("server exited", 1.5, 1.5),
+    ]
+
+
+def test_links_with_the_same_ends_are_named_with_their_interfaces() -> None:
+    events = [changed("a:eth0--b:eth0", 1.0, "up"), changed("a:eth1--b:eth1", 2.0, "up")]
+    assert [mark.name for mark in marks_of(pd.DataFrame(events), 3.0)] == ["a:eth0--b:eth0 up", "a:eth1--b:eth1 up"]
+
+
+def test_an_outage_lasts_until_no_link_is_down() -> None:
+    events = [
+        changed("a:eth0--b:eth0", 1.0, "down", up=False),
+        changed("b:eth1--c:eth0", 2.0, "down", up=False),
+        changed("a:eth0--b:eth0", 3.0, "up"),
+        changed("b:eth1--c:eth0", 4.0, "up"),
+        changed("a:eth0--b:eth0", 5.0, "down", up=False),
+    ]
+    bands = [mark for mark in marks_of(pd.DataFrame(events), 6.0) if mark.kind == "outage"]
+    assert [(band.begin_s, band.end_s) for band in bands] == [(1.0, 4.0), (5.0, 6.0)]
+
+
+def test_a_name_is_put_where_it_touches_no_other() -> None:
+    assert lanes([(0, 10), (5, 15), (12, 20), (6, 8), (7, 9), (7, 11)]) == [0, 1, 0, 2, 3, None]
+    figure = Figure(figsize=(7.2, 2.5))
+    where = figure.subplots()
+    where.plot([0, 10], [0, 1])
+    draw_bands(where, [Band(f"link{number}--router down", number / 4, number / 4) for number in range(40)])
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in where.texts]
+    assert len(boxes) > 8
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def test_a_graph_of_a_part_of_a_run_has_what_happened_in_it() -> None:
+    bands = [Band("early", 0, 1, "process"), Band("", 1, 3, "outage"), Band("late", 9, 9)]
+    assert within(bands, 2, 5) == [Band("", 2, 3, "outage")]
 
 
 def test_utilisation_is_the_mean_rate_in_the_busier_direction(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dilaton.report.figures.bands import Band, draw_bands
+from dilaton.report.figures.bands import Band, caption, draw_bands
 from dilaton.report.style import BLUE, GREEN, ORANGE, Drawing, axes, time_axis
 
 
@@ -20,8 +20,8 @@ def draw_adaptation(epochs: pd.DataFrame, late_us_max: float | None, bands: list
     if late_us_max is not None and late_us_max < 3 * (epochs.late_us.max() or late_us_max):
         panels[2].axhline(late_us_max, color=GREEN, linestyle="--", linewidth=0.8)
     time_axis(panels[-1])
-    caption = (
+    words = (
         "The time dilation factor, and what it followed, epoch by epoch: the share of the time in which the busiest "
-        "guest worked, and the lateness that one timer in a hundred exceeded (dashed: the bound). Red: out of bounds."
+        "guest worked, and the lateness that one timer in a hundred exceeded (dashed: the bound)."
     )
-    return Drawing("adaptation", "Time dilation", caption, figure)
+    return Drawing("adaptation", "Time dilation", words + caption(bands), figure)

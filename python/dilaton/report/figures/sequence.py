@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from dilaton.measure.packets.tcp import FlowPackets
+from dilaton.report.figures.bands import Band, caption, draw_bands, within
 from dilaton.report.style import BLUE, GREEN, ORANGE, RED, Drawing, axes, legend, time_axis, unit
 
 COLUMNS, ROWS = 1600, 600
@@ -68,22 +70,25 @@ def draw_sequence(where: Axes, flow: FlowPackets, begin_s: float = 0.0, until_s:
     unit(where.yaxis, "B")
 
 
-def draw_flow(flow: FlowPackets, capture: str, number: int) -> Drawing:
+def draw_flow(flow: FlowPackets, capture: str, number: int, bands: Sequence[Band] = ()) -> Drawing:
     """The time-sequence graph of a flow.
 
     Args:
         flow: What is drawn.
         capture: The interface that it was captured on.
         number: Tells the flows of a capture apart.
+        bands: What is shown behind it, of its time.
     """
     figure, (where,) = axes(height_in=3.0)
     draw_sequence(where, flow)
+    shown = within(bands, float(flow.data.t_s.min()), float(flow.data.t_s.max()))
+    draw_bands(where, shown)
     time_axis(where)
     legend(where)
     again = int(flow.data.again.sum())
-    caption = (
+    words = (
         f"{flow.name}, as captured on {capture}: {len(flow.data)} segments with data, {again} of them sent again. "
         "Data up to this byte, and acknowledgements of it; vertical lines are selective acknowledgements."
     )
     name = f"sequence-{capture.replace(':', '-').lower()}-{number}"
-    return Drawing(name, f"Time-sequence graph of {flow.name}", caption, figure)
+    return Drawing(name, f"Time-sequence graph of {flow.name}", words + caption(shown), figure)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dilaton.report.figures.bands import Band, draw_bands
+from dilaton.report.figures.bands import Band, caption, draw_bands
 from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, time_axis, unit
 
 
@@ -87,8 +87,8 @@ def draw_intervals(
     unit(where.yaxis, "bit/s")
     time_axis(where)
     legend(where)
-    caption = "Throughput that programs measured, in the intervals that they printed."
-    return Drawing("programs-throughput", "Throughput, by program", caption, figure)
+    words = "Throughput that programs measured, in the intervals that they printed." + caption(bands)
+    return Drawing("programs-throughput", "Throughput, by program", words, figure)
 
 
 def _draw(
@@ -115,7 +115,7 @@ def _draw(
     time_axis(made[-1])
     more = f"; the {LINES_MAX} with most of {len(largest)} {things}" if len(largest) > LINES_MAX else ""
     what = ", ".join(panel.words for panel in shown)
-    yield Drawing(name, title, f"{whose}: {what}{more}. Bands: processes and events.", figure)
+    yield Drawing(name, title, f"{whose}: {what}{more}.{caption(bands)}", figure)
 
 
 def _draw_panel(where: Axes, table: pd.DataFrame, names: Sequence[str], panel: Panel) -> None:
