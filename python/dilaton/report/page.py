@@ -18,11 +18,10 @@ from dilaton.measure.expect import quantity
 from dilaton.report.drawings import draw
 from dilaton.report.style import LEVELS, Drawing, applied
 from dilaton.run.directory import replace_file
-from dilaton.run.loading import Run
+from dilaton.run.loading import REPORT, Run
 from dilaton.run.record import RecordError
 from dilaton.run.words import outcome
 
-FILE = "report.html"
 EVENTS_MAX = 500
 """More events are in `events.jsonl`."""
 
@@ -38,7 +37,7 @@ def write_report(run: Run) -> Path:
     with applied():
         drawings, missing = draw(run)
         page = render(run, drawings, missing)
-    path = run.path / FILE
+    path = run.path / REPORT
     replace_file(path, page.encode())
     return path
 

@@ -8,6 +8,7 @@ there is; `Run.missing` says what is not.
 from __future__ import annotations
 
 import gzip
+import html
 import io
 import json
 import os
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from dilaton.measure.packets.table import Packets
 
 Result = TypeVar("Result")
+
+REPORT = "report.html"
+"""The run's report, a page without scripts."""
 
 
 def load(path: str | Path) -> Run:
@@ -68,6 +72,17 @@ class Run:
     def __repr__(self) -> str:
         """As `<run dumbbell: finished, 5.743 s>`."""
         return f"<run {self.record.lab}: {self.record.state}, {self.record.time.virtual_s:.3f} s>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the report with its tables and figures, or how to have one made.
+
+        It is shown in a frame that executes nothing, as a program in a guest may have written it.
+        """
+        if page := read_output(self.path / REPORT):
+            style = "width: 100%; height: 50em; border: 0"
+            return f'<iframe sandbox srcdoc="{html.escape(page)}" style="{style}"></iframe>'
+        command = html.escape(f"dilaton report {self.path}")
+        return f"{html.escape(repr(self))}: <code>{command}</code> makes its report"
 
     @cached_property
     def plan(self) -> Plan | None:

@@ -34,6 +34,15 @@ def test_processes_checks_and_events_are_tables(tmp_path: Path) -> None:
     assert "icmp_seq=3" in run.output("ping")
 
 
+def test_a_notebook_shows_the_report_in_a_frame_that_executes_nothing(tmp_path: Path) -> None:
+    run = dilaton.load(made.run_dir(tmp_path))
+    assert "<code>dilaton report " in run._repr_html_()
+    (run.path / "report.html").write_text('<p title="a">figures</p><script>harm()</script>')
+    shown = run._repr_html_()
+    assert shown.startswith('<iframe sandbox srcdoc="&lt;p title=&quot;a&quot;&gt;figures&lt;/p&gt;&lt;script')
+    assert shown.count("<") == 2
+
+
 def test_packets_and_flows_come_from_captures(tmp_path: Path) -> None:
     run = dilaton.load(made.run_dir(tmp_path))
     assert run.captures == ["a:eth0"]
