@@ -54,6 +54,8 @@ def _read(layout: Layout, text: str) -> pd.DataFrame:
         raise TableError(str(error)) from error
     if lacking := [name for name in ("t_ns", *layout.key) if name not in table]:
         raise TableError(f"it has no column {lacking[0]}")
+    if table.empty:
+        return _empty(layout)  # of columns without a value pandas cannot know that they are numbers
     for column in layout.numbers:
         if column in table and not pd.api.types.is_numeric_dtype(table[column]):
             raise TableError(f"column {column} has something that is no number")

@@ -93,6 +93,14 @@ def test_two_samplers_of_one_kind_make_one_table(tmp_path: Path) -> None:
     assert dilaton.load(path).nodes.node.unique().tolist() == ["a", "c"]
 
 
+def test_a_guest_in_which_there_was_nothing_to_sample_adds_no_rows(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path)
+    rows = len(dilaton.load(path).tcp)
+    (path / "measure/g1").mkdir()
+    (path / "measure/g1/tcp.csv").write_text(made.csv(made.TCP, []))
+    assert len(dilaton.load(path).tcp) == rows > 0
+
+
 @pytest.mark.parametrize(
     ("name", "contents", "said"),
     [
