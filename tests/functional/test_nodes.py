@@ -54,6 +54,8 @@ run:
         ps -e -o args= | grep 'sleep 1000' | grep -v grep
   - {on: witness, name: directories, exec: "sh -c 'stat -c %a /tmp /var/tmp /dev/shm; ls -A /tmp /dev/shm'"}
   - {on: witness, name: devices, exec: "sh -c 'head -c 4 /dev/urandom | wc -c; echo x > /dev/null; : < /dev/zero'"}
+  - {on: witness, name: logs, exec: "sh -c 'find /var/log/ ! -type d; find /var/log/ -mindepth 1 -type d | sort'"}
+  - {on: witness, name: daemon, exec: "sh -c 'nginx -t 2>&1'"}
   - {on: lonely, name: interfaces, exec: ls /sys/class/net}
   - {on: lonely, name: loopback, exec: ping -c 1 -W 1 127.0.0.1}
   - {on: lonely, name: user-ping, exec: ping -c 1 -W 1 127.0.0.1, user: nobody}
@@ -90,6 +92,12 @@ def test_a_node_has_the_directories_and_devices_of_a_machine(outcome: Outcome) -
     assert outcome.stdout("witness", "directories").split() == ["1777"] * 3 + ["/dev/shm:", "/tmp:"]  # noqa: S108
     assert outcome.stdout("witness", "devices").split() == ["4"]
     assert outcome.stdout("lonely", "script") == "ran\n"
+
+
+def test_a_node_has_the_machines_directories_of_logs_without_its_logs(outcome: Outcome) -> None:
+    directories = sorted(str(path) for path in Path("/var/log").iterdir() if path.is_dir() and not path.is_symlink())
+    assert outcome.stdout("witness", "logs").splitlines() == directories
+    assert "test is successful" in outcome.stdout("witness", "daemon"), "who may not read the machine's logs"
 
 
 def test_a_node_without_links_has_a_working_loopback_and_nothing_else(outcome: Outcome) -> None:

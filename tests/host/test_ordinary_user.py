@@ -21,6 +21,7 @@ run:
   - {on: a, name: who, exec: id -un}
   - {on: a, name: user, exec: id -un, user: daemon}
   - {on: a, name: write, exec: "sh -c 'echo changed >> /etc/hostname; mount -t tmpfs none /mnt; echo it > ~/file; cat ~/file'"}
+  - {on: a, name: daemon, exec: nginx -t}
   - {on: a, name: ping, exec: ping -c 3 -i 0.01 b}
 expect: [ping.loss == 0%]
 """

@@ -14,6 +14,7 @@ use nix::unistd::{dup2, sync, Pid};
 use crate::clock::hurry_disks;
 use crate::error::{Doing, Result};
 use crate::interior::HostsEntry;
+use crate::logs;
 
 /// Where the guest's own control groups hang.
 const CGROUPS: &str = "/sys/fs/cgroup";
@@ -85,7 +86,8 @@ pub fn prepare_for_nodes(hosts: &[HostsEntry]) -> Result<()> {
         create_dir_all(directory).doing(|| format!("make {directory}"))?;
     }
     let file = format!("{COMMON}/etc/hosts");
-    write(&file, hosts_text(hosts)).doing(|| format!("write {file}"))
+    write(&file, hosts_text(hosts)).doing(|| format!("write {file}"))?;
+    logs::hide(COMMON)
 }
 
 /// Writes one kernel parameter of the namespace that the caller is in.

@@ -24,6 +24,7 @@ mod error;
 mod frames;
 mod guest;
 mod interior;
+mod logs;
 mod measure;
 mod modules;
 mod netlink;

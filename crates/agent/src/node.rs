@@ -4,12 +4,13 @@
 //! stack. The init is process 1 of a new PID namespace and lives in new mount, UTS and IPC namespaces; the network
 //! namespace is made beforehand (see `network.rs`), and the init inherits it.
 //!
-//! The root of a node is an overlay. Its lower layers are the tree that all nodes have in common (`/etc/hosts`) above
-//! the machine's own root, which the guest sees through hostfs. Its upper layer is a tmpfs, one a node; directories of
-//! the same tmpfs are bound over /tmp, /run, /var/tmp, /dev and /dev/shm, which is cheaper than a file system for each.
-//! Where the node has a disk for all that it writes, its file system takes the place of the tmpfs but for /dev and /run.
-//! An overlay shows its lower layer without what is mounted on top of it, so hostfs would show the outer machine's
-//! /proc, /sys, /dev and /tmp, and with the latter the run directory: each of them is covered.
+//! The root of a node is an overlay. Its lower layers are the tree that all nodes have in common (`/etc/hosts`, and
+//! /var/log without files) above the machine's own root, which the guest sees through hostfs. Its upper layer is a tmpfs,
+//! one a node; directories of the same tmpfs are bound over /tmp, /run, /var/tmp, /dev and /dev/shm, which is cheaper
+//! than a file system for each. Where the node has a disk for all that it writes, its file system takes the place of
+//! the tmpfs but for /dev and /run. An overlay shows its lower layer without what is mounted on top of it, so hostfs
+//! would show the outer machine's /proc, /sys, /dev and /tmp, and with the latter the run directory: each of them is
+//! covered.
 //!
 //! ```text
 //! /                overlay: upper NODE/upper, lower COMMON, lower hostfs /
