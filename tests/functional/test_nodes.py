@@ -57,6 +57,7 @@ run:
   - {on: witness, name: logs, exec: "sh -c 'find /var/log/ ! -type d; find /var/log/ -mindepth 1 -type d | sort'"}
   - {on: witness, name: daemon, exec: "sh -c 'nginx -t 2>&1'"}
   - {on: lonely, name: interfaces, exec: ls /sys/class/net}
+  - {on: lonely, name: group, exec: "sh -c 'cat /proc/self/cgroup /sys/fs/cgroup/pids.current; mkdir /sys/fs/cgroup/x 2>&1 | grep -o Read-only'"}
   - {on: lonely, name: loopback, exec: ping -c 1 -W 1 127.0.0.1}
   - {on: lonely, name: user-ping, exec: ping -c 1 -W 1 127.0.0.1, user: nobody}
   - {on: lonely, name: sysctls, exec: cat /proc/sys/net/ipv4/ip_default_ttl /proc/sys/kernel/msgmax}
@@ -103,6 +104,12 @@ def test_a_node_has_the_machines_directories_of_logs_without_its_logs(outcome: O
 def test_a_node_without_links_has_a_working_loopback_and_nothing_else(outcome: Outcome) -> None:
     assert outcome.stdout("lonely", "interfaces").split() == ["lo"]
     assert outcome.process("loopback")["result"]["received"] == 1
+
+
+def test_a_node_sees_its_own_control_group_and_cannot_change_it(outcome: Outcome) -> None:
+    group, members, refusal = outcome.stdout("lonely", "group").split()
+    assert (group, refusal) == ("0::/", "Read-only")
+    assert int(members) >= 1
 
 
 def test_every_user_of_a_node_may_ping(outcome: Outcome) -> None:

@@ -17,7 +17,7 @@ use crate::interior::HostsEntry;
 use crate::logs;
 
 /// Where the guest's own control groups hang.
-const CGROUPS: &str = "/sys/fs/cgroup";
+pub const CGROUPS: &str = "/sys/fs/cgroup";
 /// The guest's own writable tree, since its root is read-only.
 pub const SCRATCH: &str = "/run";
 /// What all nodes have in common above the machine's root: the upper of their two lower layers.
@@ -100,7 +100,7 @@ pub fn set_sysctl(key: &str, value: &str) -> Result<()> {
 
 fn enable_controllers(group: &str) -> Result<()> {
     let file = format!("{group}/cgroup.subtree_control");
-    write(&file, "+cpu +memory +pids").doing(|| format!("write {file}"))
+    write(&file, "+cpu +io +memory +pids").doing(|| format!("write {file}"))
 }
 
 /// The control group that holds those of the nodes.

@@ -15,26 +15,28 @@
 //! ```text
 //! /                overlay: upper NODE/upper, lower COMMON, lower hostfs /
 //! ├── dev          NODE/dev    null, zero, full, random, urandom, tty, net/tun; devpts of its own
-//! ├── proc  sys    of the node's own PID and network namespace
+//! ├── proc  sys    of the node's own PID and network namespace; sys/fs/cgroup its own control group, not to be changed
 //! ├── run  tmp  var/tmp  dev/shm     NODE/…
 //! ├── lib/modules  the modules of the guest's kernel, so that modprobe works
 //! └── RUN_DIR      covered, if nothing of the above covers it
 //! ```
 
 use std::fs::{create_dir_all, set_permissions, write, File, OpenOptions, Permissions};
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::mount::{mount, umount2, MntFlags, MsFlags};
+use nix::sched::{unshare, CloneFlags};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 use nix::sys::stat::{makedev, mknod, stat, Mode, SFlag};
 use nix::unistd::{chdir, pivot_root, sethostname, Pid};
 
 use crate::error::{Doing, Error, Result};
-use crate::guest::{self, cgroup_of_nodes, mount_at, COMMON, WORKSHOP};
+use crate::guest::{self, cgroup_of_nodes, mount_at, CGROUPS, COMMON, WORKSHOP};
 use crate::interior::{Bind, Disk, Interior};
 use crate::modules;
 use crate::node_init;
@@ -142,6 +144,7 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
     fill_dev(node, &root)?;
     mount_at("proc", &format!("{root}/proc"), MsFlags::empty(), "")?;
     mount_at("sysfs", &format!("{root}/sys"), MsFlags::empty(), "")?;
+    mount_cgroup(&root)?;
     bind_modules(&root)?;
     cover_run_directory(&root, run_dir)?;
     bind_from_machine(node, &root)?;
@@ -150,7 +153,8 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
     Ok(members)
 }
 
-/// Makes the control group of the node's programs; the init stays outside, as it is no load of the node.
+/// Makes the control group of the node's programs, and a namespace in which it is the root of all groups, by being in it
+/// for a moment. The init stays outside, as it is no load of the node.
 fn create_cgroup(node: &Interior) -> Result<File> {
     let group = format!("{}/{}", cgroup_of_nodes(), node.name);
     make_directory(&group)?;
@@ -158,8 +162,32 @@ fn create_cgroup(node: &Interior) -> Result<File> {
         let file = format!("{group}/memory.max");
         write(&file, limit.to_string()).doing(|| format!("write {file}"))?;
     }
+    let members = open_members(&group)?;
+    let outside = open_members(CGROUPS)?;
+    join(&members)?;
+    unshare(CloneFlags::CLONE_NEWCGROUP).doing(|| "make a namespace of control groups".to_owned())?;
+    join(&outside)?;
+    Ok(members)
+}
+
+/// Opens what takes the numbers of the processes that are to be in a control group.
+fn open_members(group: &str) -> Result<File> {
     let members = format!("{group}/cgroup.procs");
     OpenOptions::new().write(true).open(&members).doing(|| format!("open {members}"))
+}
+
+/// Puts the calling process into a control group.
+fn join(mut members: &File) -> Result<()> {
+    members.write_all(b"0").doing(|| "join a control group".to_owned())
+}
+
+/// Shows the node its control group, as container engines do: programs take from it how much memory they may use.
+fn mount_cgroup(root: &str) -> Result<()> {
+    let target = format!("{root}{CGROUPS}");
+    mount_at("cgroup2", &target, MsFlags::empty(), "")?;
+    let read_only = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    mount(None::<&str>, target.as_str(), None::<&str>, read_only, None::<&str>)
+        .doing(|| format!("make {target} read-only"))
 }
 
 /// Mounts the file system of the node's disk where the node is put together.
