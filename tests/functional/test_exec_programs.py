@@ -31,6 +31,10 @@ PROGRAMS = {
         ["./bounds"],
         "spun for 50 ms\nticks in a second: as on a processor\n2000 children\n",
     ),
+    "iptables, which loads modules by itself": (
+        ["sh", "-c", "iptables-legacy -t nat -A POSTROUTING -j MASQUERADE && iptables-legacy -t nat -S POSTROUTING"],
+        "-P POSTROUTING ACCEPT\n-A POSTROUTING -j MASQUERADE\n",
+    ),
     "gdb and strace": (["sh", "debuggers.sh"], "$1 = 21\nValue returned is $2 = 42\nexit_group(42)\n"),
 }
 """By what they are: the command, and what it prints."""

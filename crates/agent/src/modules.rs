@@ -14,6 +14,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use nix::mount::{mount, MsFlags};
 use nix::sys::utsname::uname;
 
 use crate::error::{Doing, Error, Result};
@@ -22,6 +23,9 @@ use crate::error::{Doing, Error, Result};
 const ROOTS: [&str; 2] = ["/usr/lib/uml/modules", "/lib/modules"];
 
 const VARIABLE: &str = "DILATON_MODULES";
+
+/// What kernels call when they want a module.
+const USUAL: &str = "/sbin/modprobe";
 
 /// The module files of the running kernel.
 pub struct Modules {
@@ -98,6 +102,9 @@ pub fn directory() -> Result<PathBuf> {
 
 /// Makes the kernel call this program when it wants a module by itself, if it can load any.
 ///
+/// It does so under the usual name, where this program is put over the machine's own: in nodes, whose roots are other
+/// mounts, that name is the machine's own, and programs that call it as the kernel would (iptables-legacy) find it.
+///
 /// # Errors
 /// /proc is not mounted.
 pub fn serve_kernel() -> Result<()> {
@@ -105,7 +112,9 @@ pub fn serve_kernel() -> Result<()> {
         return Ok(());
     }
     let program = std::env::current_exe().doing(|| "find the agent's own program".to_owned())?;
-    write("/proc/sys/kernel/modprobe", program.as_os_str().as_encoded_bytes())
+    let usual = mount(Some(&program), USUAL, None::<&str>, MsFlags::MS_BIND, None::<&str>);
+    let name = usual.map_or(program.as_path(), |()| Path::new(USUAL));
+    write("/proc/sys/kernel/modprobe", name.as_os_str().as_encoded_bytes())
         .doing(|| "write /proc/sys/kernel/modprobe".to_owned())
 }
 
