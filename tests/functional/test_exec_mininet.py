@@ -30,3 +30,18 @@ def test_all_hosts_reach_each_other_and_two_have_the_rate_of_their_links(kind: s
     rates = re.findall(r"'([\d.]+) Mbits/sec'", done.stderr)
     assert len(rates) == 2
     assert all(90 < float(rate) < 96 for rate in rates)
+
+
+EXAMPLES = {"natnet": ("h1 ping -c 1 h0", "0% packet loss"), "linuxrouter": ("pingall", "0% dropped")}
+"""Of Mininet's own, one with translated addresses and one with routes: what is typed, and what it prints then."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_of_mininet_run_as_they_are(example: str) -> None:
+    typed, printed = EXAMPLES[example]
+    legacy = "update-alternatives --set iptables /usr/sbin/iptables-legacy"
+    command = f"{legacy} && service openvswitch-switch start && /usr/bin/python3 -m mininet.examples.{example}"
+    given = {"input": f"{typed}\nexit\n", "timeout": PATIENCE_HOST_S}
+    done = dilaton("exec", "-T", "--", "sh", "-c", command, **given)
+    assert done.returncode == 0
+    assert f" {printed}" in done.stdout + done.stderr
