@@ -101,7 +101,12 @@ def test_mininet_links_have_the_parameters_of_tclink_and_hosts_their_addresses()
 
 @pytest.mark.parametrize(
     ("topo", "args", "hosts", "switches", "links"),
-    [("single", ["5"], 5, 1, 5), ("linear", ["3", "2"], 6, 3, 8), ("tree", ["2", "3"], 9, 4, 12)],
+    [
+        ("single", ["5"], 5, 1, 5),
+        ("linear", ["3", "2"], 6, 3, 8),
+        ("linear", ["n=2", "k=3"], 6, 3, 8),
+        ("tree", ["2", "3"], 9, 4, 12),
+    ],
 )
 def test_mininets_own_topologies_are_there(topo: str, args: list[str], hosts: int, switches: int, links: int) -> None:
     topology = read(mininet="custom.py", topo=topo, args=args)
@@ -160,8 +165,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"kathara": "kathara/lab.conf", "ignore": "image"}, "pc1.startup: startup: a lab cannot honour this"),
     ({"mininet": "custom.py", "topo": "odd"}, "host h1: cpu: a lab cannot honour this"),
-    ({"mininet": "custom.py"}, "has the topologies pair, odd, single, linear, tree; say which with topo:"),
-    ({"mininet": "custom.py", "topo": "none"}, "has no topology none"),
+    ({"mininet": "custom.py"}, "custom.py: has the topologies pair, odd, single, linear, tree; say which with topo:"),
+    ({"mininet": "custom.py", "topo": "none"}, "custom.py: has no topology none"),
     ({"shadow": "shadow.yaml"}, "hosts.client: processes: a lab cannot honour this; what runs is written under run:"),
     (
         {"gml": "triangle.gml", "distance": "length"},

@@ -59,7 +59,7 @@ class Source(Importer):
     topo: str | None = None
     """The name of the topology in the file's `topos`; None: its only one."""
     args: Annotated[list[str], BeforeValidator(syntax.parse_names)] = Field(default_factory=list)
-    """The arguments of the topology, as in `--topo name,1,2`."""
+    """The arguments of the topology, as in `--topo name,1,fanout=2`."""
 
     def build(self, seed: int, directory: Path) -> Topology:
         """See `Importer.build`."""
@@ -97,7 +97,9 @@ class Source(Importer):
         try:
             found: dict[str, Any] = json.loads(done.stdout)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path}: failed: {done.stderr.strip().splitlines()[-1:] or done.returncode}") from error
+            said = done.stderr.strip().splitlines()
+            why = said[-1] if said else f"exit status {done.returncode}"
+            raise ValueError(f"{path}: failed: {why}") from error
         if "error" in found:
             raise ValueError(f"{path}: {found['error']}")
         return found
