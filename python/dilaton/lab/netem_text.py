@@ -1,7 +1,7 @@
 """The raw form of an impairment, as on the command line of tc-netem(8): `delay 10ms 2ms loss gemodel 1% 10%`.
 
 It is read into the same fields that `delay:`, `loss:` and so on have, so that everything is checked and shown in one
-way. Numbers carry units as everywhere in a lab.
+way. Numbers carry units as everywhere in a lab; times also as tc spells them, `10msec`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from dilaton.lab import syntax, units
 
 _VALUE = re.compile(r"[+-]?[0-9.]", re.ASCII)
+_TC_TIME = re.compile(r"(?<=\d)([mun]?s)ecs?$", re.ASCII)
 _GEMODEL = ("p", "r", "1-h", "1-k")
 _STATE = ("p13", "p31", "p32", "p23", "p14")
 
@@ -32,7 +33,7 @@ def parse_netem(value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    words = value.split()
+    words = [_TC_TIME.sub(r"\1", word) for word in value.split()]
     if words[:1] == ["netem"]:
         words = words[1:]
     if not words:
@@ -57,7 +58,7 @@ class _Reader:
             "corrupt": lambda: self.chance("corrupt"),
             "reorder": lambda: self.chance("reorder"),
             "gap": lambda: self.within("reorder", "gap"),
-            "rate": lambda: self.put("rate", self.need("a rate")),
+            "rate": self.rate,
         }
         while self.words:
             word = self.words.pop(0)
@@ -96,6 +97,13 @@ class _Reader:
         mean = self.need("a delay")
         parts = dict(zip(("jitter", "correlation"), self.values(2), strict=False))
         self.put("delay", {"mean": mean, **parts})
+
+    def rate(self) -> None:
+        self.put("rate", self.need("a rate"))
+        if overhead := self.values(3):
+            raise ValueError(
+                f"rate: {overhead[0]}: overhead and cells cannot be written; frames have 14 bytes of header"
+            )
 
     def chance(self, field: str) -> None:
         probability = self.need("a percentage")

@@ -94,6 +94,11 @@ IMPAIRMENTS = [
         'netem: "delay 10"',
         "3:36: links[0].netem.delay.mean: 10: a delay needs a unit: write 10ms (or ns, us, s, min, h)",
     ),
+    (
+        "overhead of a rate",
+        'netem: "rate 1mbit 20 5"',
+        "3:36: links[0].netem: rate: 20: overhead and cells cannot be written; frames have 14 bytes of header",
+    ),
 ]
 
 QUEUES = [

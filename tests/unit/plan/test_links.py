@@ -143,6 +143,11 @@ def test_the_text_of_netem_means_what_the_fields_mean_and_fields_count_before_it
     assert (netem.loss, netem.reorder, netem.gap) == (None, 0.02, 5)
 
 
+def test_the_text_of_netem_may_spell_times_as_tc_does() -> None:
+    assert one(netem="delay 10msec 500usecs") == one(netem="delay 10ms 500us")
+    assert one(netem="delay 2secs") == one(delay="2s")
+
+
 @pytest.mark.parametrize(
     ("loss", "expected"),
     [
