@@ -99,6 +99,12 @@ IMPAIRMENTS = [
         'netem: "rate 1mbit 20 5"',
         "3:36: links[0].netem: rate: 20: overhead and cells cannot be written; frames have 14 bytes of header",
     ),
+    (
+        "a model of loss without its parameters",
+        "loss: {gemodel: 1%}",
+        "3:45: links[0].loss.gemodel: must be a mapping of fields, not '1%'; "
+        "write for example gemodel: {p: 1%, r: 10%}",
+    ),
 ]
 
 QUEUES = [
