@@ -148,6 +148,14 @@ def test_a_command_line_that_makes_no_sense_is_exit_status_2(arguments: list[str
     assert dilaton(*arguments).returncode == 2
 
 
+def test_check_takes_the_same_changes_as_run(outcome: Outcome) -> None:
+    lab = outcome.path / "lab.yaml"
+    assert dilaton("check", lab, "--set", "time.tdf=3", "--drive", "wall").returncode == 0
+    refused = dilaton("check", lab, "--set", "time.tfd=3")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "time.tfd: unknown field; did you mean tdf?" in refused.stderr
+
+
 def test_doctor_shows_what_was_looked_at() -> None:
     done = dilaton("doctor")
     assert done.returncode == 0

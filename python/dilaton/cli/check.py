@@ -66,12 +66,12 @@ def _times(overrides: Overrides) -> dict[str, object]:
     return fields
 
 
-def check_labs(paths: list[Path]) -> int:
-    """Checks labs; returns the exit status."""
+def check_labs(paths: list[Path], overrides: Overrides) -> int:
+    """Checks labs, with what the command line says instead; returns the exit status."""
     bad = 0
     for path in paths:
         try:
-            lab, plan = read_lab(path, Overrides())
+            lab, plan = read_lab(path, overrides)
         except BadInputError as error:
             print(error, file=sys.stderr)
             bad = BAD_INPUT

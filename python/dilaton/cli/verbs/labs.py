@@ -96,11 +96,16 @@ def execute(
 
 
 @app.command()
-def check(labs: Annotated[list[Path], typer.Argument(metavar="LAB...")]) -> None:
+def check(
+    labs: Annotated[list[Path], typer.Argument(metavar="LAB...")],
+    tdf: TdfOption = None,
+    drive: DriveOption = None,
+    settings: SetOption = None,
+) -> None:
     """Read and plan labs, and say what is wrong with them, without running anything."""
-    from dilaton.cli.check import check_labs
+    from dilaton.cli.check import Overrides, check_labs
 
-    raise typer.Exit(check_labs(labs))
+    raise typer.Exit(check_labs(labs, Overrides(tdf, drive, None, tuple(settings or ()))))
 
 
 @app.command()
