@@ -23,6 +23,16 @@ app = typer.Typer()
 
 
 @app.command()
+def new(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A YAML file, or a directory for a lab.yaml.")],
+) -> None:
+    """Write a lab to begin with, which runs as it is: two hosts, a router, ping and iperf3."""
+    from dilaton.cli.new import write_lab
+
+    write_lab(path)
+
+
+@app.command()
 def run(
     lab: LabFile,
     out: Out = None,

@@ -1,0 +1,45 @@
+"""`dilaton new` writes a lab that runs as it is, and overwrites nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import RunLab, dilaton
+
+
+def test_a_new_lab_follows_its_load_and_meets_its_expectations(tmp_path: Path, run_lab: RunLab) -> None:
+    done = dilaton("new", tmp_path / "first")
+    assert done.stdout.endswith(f"next: dilaton run {tmp_path / 'first'}\n")
+    outcome = run_lab(tmp_path / "first")
+    assert outcome.status == 0
+    assert outcome.record["lab"] == "first"
+    assert outcome.record["fidelity"]["adaptation"]["policy"] == "lateness"
+    assert outcome.record["checks"] and all(check["passed"] for check in outcome.record["checks"])
+
+
+@pytest.mark.parametrize(
+    ("path", "file"), [("mine.yml", "mine.yml"), ("far/down/mine", "far/down/mine/lab.yaml"), (".", "lab.yaml")]
+)
+def test_a_new_lab_is_where_it_was_asked_for_and_is_good(tmp_path: Path, path: str, file: str) -> None:
+    (tmp_path / "here").mkdir()
+    assert dilaton("new", path, cwd=tmp_path / "here").returncode == 0
+    assert (tmp_path / "here" / file).exists()
+    assert dilaton("check", path, cwd=tmp_path / "here").returncode == 0
+
+
+def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("mine\n")
+    for path in (tmp_path, lab, lab / "below"):
+        done = dilaton("new", path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert str(lab) in done.stderr
+    assert lab.read_text() == "mine\n"
+
+
+def test_a_name_that_no_lab_can_have_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    done = dilaton("new", tmp_path / "my lab")
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "a lab name has" in done.stderr
