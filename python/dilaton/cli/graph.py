@@ -24,8 +24,11 @@ def write_graph(path: Path, out: Path | None) -> int:
         from dilaton.report.drawing import draw
 
         draw(lab, out)
-    except (BadInputError, OSError) as error:
+    except BadInputError as error:
         print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{out}: cannot be written: {error.strerror}", file=sys.stderr)
         return 2
     print(f"{out}: {_counts(lab)}")
     return 0
@@ -44,8 +47,11 @@ def write_export(path: Path, out: Path, name: str | None) -> int:
             raise BadInputError(f"{out if name is None else name}: not a known format; use one of {known}")
         text, lacks = FORMATS[name].write(lab)
         out.write_text(text)
-    except (BadInputError, OSError) as error:
+    except BadInputError as error:
         print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{out}: cannot be written: {error.strerror}", file=sys.stderr)
         return 2
     print(f"{out}: {_counts(lab)}")
     if lacks:
