@@ -76,8 +76,9 @@ def test_an_interrupted_sweep_ends_its_runs_in_good_order(tmp_path: Path) -> Non
             assert sweep.poll() is None
             time.sleep(0.05)
         sweep.send_signal(signal.SIGINT)
-        _, stderr = sweep.communicate()
+        stdout, stderr = sweep.communicate()
     assert sweep.returncode == 130
+    assert "1/2 seed=1 #0: interrupted" in stdout
     assert "interrupted" in stderr
     assert json.loads((tmp_path / "out/seed=1/0/run.json").read_text())["state"] == "aborted"
     assert not (tmp_path / "out/seed=2").exists()

@@ -120,7 +120,8 @@ async def _run_all(path: Path, waiting: list[Point], seeds: dict[Point, int], di
                 return
             what = " ".join(f"{name}={value}" for name, value in point.settings) + f" #{point.repeat}"
             status = await _run(path, point, seeds[point] + point.repeat, directory / point.directory, stop)
-            print(f"{number}/{len(waiting)} {what}: {'well' if status == 0 else f'exit status {status}'}", flush=True)
+            ending = "well" if status == 0 else "interrupted" if stop.is_set() else f"exit status {status}"
+            print(f"{number}/{len(waiting)} {what}: {ending}", flush=True)
 
     await asyncio.gather(*(run(number, point) for number, point in enumerate(waiting, 1)))
     return stop.is_set()
