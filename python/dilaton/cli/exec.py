@@ -20,8 +20,8 @@ from dilaton.host.doctor import require
 from dilaton.host.errors import GuestError
 from dilaton.host.frames import Request
 from dilaton.lab import syntax, units
-from dilaton.plan.alone import NODE, plan_alone
-from dilaton.plan.model import Bind, Plan, Speed, Tdf, Time
+from dilaton.plan.alone import NODE, Alone
+from dilaton.plan.bind import Bind
 from dilaton.run.command import guest_alone
 
 PRIVATE = [Path(path) for path in ("/tmp", "/var/tmp", "/run", "/dev/shm")]  # noqa: S108
@@ -69,19 +69,19 @@ def execute(argv: Sequence[str], options: Options) -> int:
     """
     try:
         has_terminal = wants_terminal(options.terminal)
-        plan = _plan(options, has_terminal)
+        alone = _alone(options, has_terminal)
     except (BadInputError, NoTerminalError) as error:
         print(f"dilaton exec: {error}", file=sys.stderr)
         return 2
     require(jailed=True)
     with Terminal() if has_terminal else contextlib.nullcontext() as terminal:
-        return _run(plan, argv, terminal)
+        return _run(alone, argv, terminal)
 
 
-def _run(plan: Plan, argv: Sequence[str], terminal: Terminal | None) -> int:
+def _run(alone: Alone, argv: Sequence[str], terminal: Terminal | None) -> int:
     interruptions: list[int] = []
     try:
-        return asyncio.run(_execute(plan, argv, terminal, interruptions))
+        return asyncio.run(_execute(alone, argv, terminal, interruptions))
     except asyncio.CancelledError:
         return signalled(interruptions[0])
     except GuestError as error:
@@ -89,12 +89,12 @@ def _run(plan: Plan, argv: Sequence[str], terminal: Terminal | None) -> int:
         return 1
 
 
-async def _execute(plan: Plan, argv: Sequence[str], terminal: Terminal | None, interruptions: list[int]) -> int:
+async def _execute(alone: Alone, argv: Sequence[str], terminal: Terminal | None, interruptions: list[int]) -> int:
     words = [os.fsencode(word) for word in argv]
     size = terminal.size if terminal else None
     request = Request(NODE, words, os.environb, os.getcwd(), "root", size)
     with _interruptible(interruptions):
-        async with guest_alone(plan) as guest:
+        async with guest_alone(alone) as guest:
             ending = await attend(guest.streams.begin(request), terminal)
             lacks = _lacks(guest.page)
     if ending.reason:
@@ -128,18 +128,14 @@ def _interruptible(interruptions: list[int]) -> Iterator[None]:
     yield
 
 
-def _plan(options: Options, has_terminal: bool) -> Plan:
+def _alone(options: Options, has_terminal: bool) -> Alone:
     speed: Fraction | None = Fraction(1) if has_terminal else None
     if options.max_speed is not None:
         speed = _parsed("--max-speed", syntax.parse_max_speed, options.max_speed)
     tdf = _parsed("--tdf", units.parse_tdf, options.tdf)
     drive = _parsed("--drive", syntax.parse_drive, options.drive)
-    time = Time(
-        drive=drive,
-        tdf=Tdf(numerator=tdf.numerator, denominator=tdf.denominator),
-        max_speed=None if speed is None else Speed.of(speed),
-    )
-    return plan_alone(time, options.seed, _memory_bytes(options.memory), _binds(options.writable, options.out))
+    memory_bytes = _memory_bytes(options.memory)
+    return Alone(drive, tdf, speed, options.seed, memory_bytes, _binds(options.writable, options.out))
 
 
 def _memory_bytes(text: str) -> int:

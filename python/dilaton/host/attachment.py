@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dilaton.host.wire import SPIN_NS, VARIABLE, Way, Wire
-from dilaton.plan import model as plan
+from dilaton.plan.devices import device_arguments
+
+if TYPE_CHECKING:
+    from dilaton.plan import model as plan
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,5 @@ def attach(planned: plan.Plan, wire: Wire | None, number: int) -> Attachment | N
     """What attaches the guest of that number to its wires."""
     if wire is None:
         return None
-    from dilaton.plan.wires import device_arguments  # here, since commands alone in a guest start faster without it
-
     arguments = device_arguments(planned.wires)[planned.guests[number].name]
     return Attachment(arguments, {VARIABLE: wire.variable(number)}, wire.fd)

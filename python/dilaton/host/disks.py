@@ -16,10 +16,13 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dilaton.host import files
 from dilaton.host.errors import GuestError
-from dilaton.plan import model as plan
+
+if TYPE_CHECKING:
+    from dilaton.plan import model as plan
 
 VARIABLE = "DILATON_DISKS"
 """The environment variable by which a guest gets them: for each its words, ended by a semicolon."""

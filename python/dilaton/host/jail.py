@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dilaton.plan.model import Bind
+from dilaton.plan.bind import Bind
 
 MOUNT = Path("/tmp/dilaton")  # noqa: S108 - inside the jail, where /tmp is private
 RUN_DIR = MOUNT / "run"

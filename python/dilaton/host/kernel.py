@@ -18,7 +18,7 @@ from dilaton.host.attachment import Attachment
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.disks import Disks
 from dilaton.host.errors import GuestError
-from dilaton.plan.model import Bind
+from dilaton.plan.bind import Bind
 
 LEFT_OUT = ("raid6_select_algo", "calibrate_xor_blocks", "rng_init")
 """What the kernel does not do at boot: measure, in jiffies, how to do RAID, which never ends on the event drive, where

@@ -7,13 +7,13 @@ from dilaton.lab.segments import without_lans
 from dilaton.plan import guests, pace, schedule
 from dilaton.plan.changes import directions_of, link_changes, tables_of, traces_of
 from dilaton.plan.common import GRACE_NS
+from dilaton.plan.devices import check_counts
 from dilaton.plan.errors import lab_error
 from dilaton.plan.machine import Machine
 from dilaton.plan.measure import measurement
 from dilaton.plan.memory import check_memory
 from dilaton.plan.model import Check, Plan, Process
 from dilaton.plan.network import Network
-from dilaton.plan.wires import check_counts
 
 ANY = Machine()
 """A machine of which only the least is known."""

@@ -9,13 +9,13 @@ of *virtual* time, bytes, bits per second, ratios in 0..1. The agent reads the s
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
+from dilaton.plan.bind import Bind
+from dilaton.plan.common import FORMAT
 from dilaton.plan.queues import Egress, Nanoseconds, Part
-
-FORMAT: Final = 6
 
 
 class Tdf(Part):
@@ -124,14 +124,6 @@ class OwnFile(Part):
 
     path: str
     text: str
-
-
-class Bind(Part):
-    """A directory of this machine that a node sees at its own path, also where nodes have a place of their own."""
-
-    path: str
-    writable: bool
-    """Whether what the node writes there is kept; else it is in the node's memory, like all that it writes."""
 
 
 class Bridge(Part):

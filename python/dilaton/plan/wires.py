@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dilaton.lab.links import Link
 from dilaton.plan.changes import State
-from dilaton.plan.errors import lab_error
+from dilaton.plan.devices import MTU_DEFAULT
 from dilaton.plan.model import Wire, WireEnd
 from dilaton.plan.queues import ORPHANING_RATE_BIT_PER_S, Egress, Netem
 
@@ -34,11 +34,6 @@ CONTROL_DELAY_NS = 10_000_000
 """Of the wires between agents. As long as that takes, guests without links to each other may run apart."""
 
 CONTROL_RING_BYTES = 1 << 20
-MTU_DEFAULT = 1500
-"""Of the kernel's vector devices (arch/um/drivers/vector_user.h: ETH_MAX_PACKET), and of wires between agents."""
-
-ARGUMENTS_BYTES_MAX = 3500
-"""What a kernel can be told of its wires, whose command line has 4096 bytes in all (arch/um/include/asm/setup.h)."""
 
 
 def lookahead_ns(link: Link, states: Sequence[State], side: int) -> int:
@@ -121,29 +116,3 @@ def under_way_bytes(states: Sequence[State], side: int, delays_ns: tuple[int, in
         return RING_BYTES_FAST
     fastest = max(rate for rate in rates if rate is not None)
     return int(fastest * sum(delays_ns) / 8e9 * RING_SHARE)
-
-
-def device_arguments(wires: Sequence[Wire]) -> dict[str, list[str]]:
-    """What the kernel of each guest is told on its command line of its ends of wires: a network device for each."""
-    found: dict[str, list[str]] = {}
-    for place, wire in enumerate(wires):
-        # What is so by itself is left out.
-        mtu = f",mtu={wire.mtu}" if wire.mtu != MTU_DEFAULT else ""
-        for end in wire.ends:
-            found.setdefault(end.guest, []).append(f"{end.device}:transport=tap,ifname=wire{place}{mtu}")
-    return found
-
-
-def check_counts(wires: Sequence[Wire]) -> None:
-    """Refuses a guest with more wires than its kernel can be told of.
-
-    Raises:
-        LabError: Naming the guest, and how many it has.
-    """
-    for guest, arguments in device_arguments(wires).items():
-        if len(" ".join(arguments)) > ARGUMENTS_BYTES_MAX:
-            raise lab_error(
-                "guests",
-                f"guest {guest} would have {len(arguments)} wires to other guests, those of agents included, of which"
-                " the first has one to each, and a kernel can be told of a hundred or so; divide the lab into fewer",
-            )
