@@ -7,6 +7,7 @@ use nix::sched::{setns, CloneFlags};
 use nix::unistd::Pid;
 
 use crate::channel::Channel;
+use crate::clock;
 use crate::egress::Interfaces;
 use crate::error::{Doing, Error, Result};
 use crate::guest;
@@ -85,7 +86,7 @@ pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> 
     }
     let sampler = Sampler::start(&plan, name, &wiring.networks, &directory)?;
     let networks = wiring.nodes.iter().map(|node| node.name.clone()).zip(wiring.networks).collect();
-    let mut interfaces = Interfaces::new(&plan, networks);
+    let mut interfaces = Interfaces::new(&plan, networks, clock::face());
     for node in wiring.nodes {
         node.interfaces.iter().try_for_each(|port| interfaces.set(&node.name, &port.name, &port.egress))?;
     }
@@ -138,6 +139,7 @@ fn check(plan: &Plan, guest: &str) -> Result<()> {
 /// Loads the modules and sets the parameters that the plan gives the kernel as a whole.
 fn prepare_kernel(guests: &[plan::Guest], name: &str) -> Result<()> {
     let entry = guests.iter().find(|entry| entry.name == name);
+    entry.iter().try_for_each(|entry| entry.face().map(clock::set_face))?;
     let mut modules = Modules::find()?;
     let wanted = entry.iter().flat_map(|entry| &entry.modules);
     for module in OWN_MODULES.into_iter().chain(wanted.map(String::as_str)) {

@@ -1,20 +1,50 @@
-//! The one place where the agent touches clocks: the guest's CLOCK_MONOTONIC, which is virtual time, its date, and what the
-//! agent asks of the library that is behind both.
+//! The one place where the agent touches clocks: the guest's CLOCK_MONOTONIC, which is virtual time on the guest's face, its
+//! date, and what the agent asks of the library that is behind both.
+//!
+//! Everything that the agent does and tells is in virtual time. What it asks of the kernel, timers and delays, is on the
+//! guest's own clock, which may run apart from it.
 
 use std::arch::asm;
+use std::sync::OnceLock;
 
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, clock_settime, ClockId};
+use virtual_time::{Face, VirtualInstant};
 
 use crate::error::{Doing, Result};
 
 /// Nanoseconds in a second.
 pub const SECOND_NS: i64 = 1_000_000_000;
 
-/// The guest's CLOCK_MONOTONIC in nanoseconds.
-pub fn monotonic_ns() -> i64 {
+static FACE: OnceLock<Face> = OnceLock::new();
+
+/// How the guest's clock reads, from the plan; before that it is taken for virtual time itself.
+pub fn set_face(face: Face) {
+    // Set once, when the guest is built.
+    let _ = FACE.set(face);
+}
+
+/// How the guest's clock reads.
+pub fn face() -> Face {
+    FACE.get().copied().unwrap_or(Face::PLAIN)
+}
+
+/// Virtual now, by the guest's CLOCK_MONOTONIC, in nanoseconds.
+pub fn now_ns() -> i64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every kernel has CLOCK_MONOTONIC");
-    now.tv_sec() * SECOND_NS + now.tv_nsec()
+    let reading_ns = now.tv_sec() * SECOND_NS + now.tv_nsec();
+    face().instant(reading_ns.unsigned_abs()).as_ns() as i64
+}
+
+/// What the guest's CLOCK_MONOTONIC reads at a virtual instant, and not before.
+pub fn reading_ns(instant_ns: i64) -> i64 {
+    face().reading_from_ns(VirtualInstant::from_ns(instant_ns.max(0).unsigned_abs())) as i64
+}
+
+/// The same, for a timer.
+pub fn reading(instant_ns: i64) -> TimeSpec {
+    let reading_ns = reading_ns(instant_ns);
+    TimeSpec::new(reading_ns / SECOND_NS, reading_ns % SECOND_NS)
 }
 
 /// The guest's CLOCK_REALTIME.

@@ -24,7 +24,6 @@ use crate::error::Result;
 
 const OPPORTUNITY_BYTES: i32 = 1500;
 const ETHERNET_HEADER_BYTES: i32 = 14;
-const MILLISECOND_NS: i32 = 1_000_000;
 
 // Fields of `struct __sk_buff`.
 const SKB_LEN: i16 = 0;
@@ -51,17 +50,18 @@ pub struct Player {
 }
 
 impl Player {
-    /// Loads the program for a trace: ascending milliseconds, the last one its period.
+    /// Loads the program for a trace: ascending milliseconds, the last one its period, each so long on the guest's clock.
     ///
     /// # Errors
     /// The kernel refuses it.
-    pub fn load(trace_ms: &[u64], delay_ns: u64, limit_packets: u32) -> Result<(Self, OwnedFd)> {
+    pub fn load(trace_ms: &[u64], millisecond_ns: u64, delay_ns: u64, limit_packets: u32) -> Result<(Self, OwnedFd)> {
         let state = Map::array(STATE_WORDS, 1)?;
         let departures = Map::array(1, limit_packets)?;
         let times = Map::numbers(trace_ms)?;
         let first = Map::numbers(&first_after(trace_ms))?;
         let period_ms = trace_ms[trace_ms.len() - 1] as i32;
-        let code = code(&state, &departures, &times, &first, period_ms, trace_ms.len() as i32, limit_packets as i32);
+        let constants = [period_ms, trace_ms.len() as i32, limit_packets as i32, millisecond_ns as i32];
+        let code = code(&state, &departures, &times, &first, constants);
         Ok((Self { state, delay_ns }, code.load_program("delivery")?))
     }
 
@@ -88,7 +88,8 @@ fn first_after(trace_ms: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-fn code(state: &Map, departures: &Map, times: &Map, first: &Map, period_ms: i32, count: i32, limit: i32) -> Code {
+fn code(state: &Map, departures: &Map, times: &Map, first: &Map, constants: [i32; 4]) -> Code {
+    let [period_ms, count, limit, millisecond_ns] = constants;
     let mut code = Code::default();
     code.store(R::R10, CONTEXT, R::R1).call(KTIME_GET_NS).by(Op::Mov, R::R6, R::R0);
     code.with(Op::Mov, R::R7, 0).element(state, R::R7, "pass").by(Op::Mov, R::R9, R::R0);
@@ -102,7 +103,7 @@ fn code(state: &Map, departures: &Map, times: &Map, first: &Map, period_ms: i32,
     code.store(R::R10, SLOT, R::R0).load(R::R8, R::R0, 0).jump_by(When::Greater, R::R8, R::R6, "drop");
 
     // R8: the position of the first opportunity to come, in opportunities.
-    code.with(Op::Div, R::R6, MILLISECOND_NS).by(Op::Mov, R::R7, R::R6);
+    code.with(Op::Div, R::R6, millisecond_ns).by(Op::Mov, R::R7, R::R6);
     code.with(Op::Div, R::R6, period_ms).with(Op::Mod, R::R7, period_ms);
     code.element(first, R::R7, "pass").load(R::R8, R::R0, 0).with(Op::Mul, R::R6, count).by(Op::Add, R::R8, R::R6);
     // Where this packet begins and, with its bytes, ends.
@@ -115,7 +116,7 @@ fn code(state: &Map, departures: &Map, times: &Map, first: &Map, period_ms: i32,
     code.with(Op::Sub, R::R8, 1).with(Op::Div, R::R8, OPPORTUNITY_BYTES).by(Op::Mov, R::R7, R::R8);
     code.with(Op::Div, R::R8, count).with(Op::Mod, R::R7, count).element(times, R::R7, "pass");
     code.load(R::R7, R::R0, 0).with(Op::Mul, R::R8, period_ms).by(Op::Add, R::R8, R::R7);
-    code.with(Op::Mul, R::R8, MILLISECOND_NS);
+    code.with(Op::Mul, R::R8, millisecond_ns);
 
     // Remember all of it, and write the departure into the packet.
     code.load(R::R7, R::R10, SLOT).store(R::R7, 0, R::R8);

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use virtual_time::Face;
+
 use crate::delivery::Player;
 use crate::drops;
 use crate::error::{Error, Result};
@@ -28,12 +30,16 @@ const BPF_FLAG_ACT_DIRECT: u32 = 1;
 /// Losses come before the queue.
 const DROPS_PRIORITY: u32 = 1;
 const DELIVERY_PRIORITY: u32 = 2;
+/// In which delivery traces count.
+const MILLISECOND_NS: u64 = 1_000_000;
 
 /// The egress of every interface of a guest.
 pub struct Interfaces {
     networks: HashMap<String, Network>,
     tables: Tables,
     traces: BTreeMap<String, Vec<u64>>,
+    /// How the kernel's clock reads, by which it delays packets.
+    face: Face,
     /// By node and interface.
     states: HashMap<(String, String), State>,
 }
@@ -49,7 +55,7 @@ struct State {
 
 impl Interfaces {
     /// The interfaces of the nodes with these networks, which do nothing to packets yet.
-    pub fn new(plan: &Plan, networks: HashMap<String, Network>) -> Self {
+    pub fn new(plan: &Plan, networks: HashMap<String, Network>, face: Face) -> Self {
         let nodes = plan.nodes.iter().filter(|node| networks.contains_key(&node.name));
         let states = nodes
             .flat_map(|node| Port::all(&node.interfaces).map(|port| (node.name.clone(), port)))
@@ -59,7 +65,7 @@ impl Interfaces {
                 ((node, port.interface.name.clone()), state)
             })
             .collect();
-        Self { networks, tables: plan.tables.clone(), traces: plan.traces.clone(), states }
+        Self { networks, tables: plan.tables.clone(), traces: plan.traces.clone(), face, states }
     }
 
     /// Makes one interface do what `egress` says.
@@ -71,6 +77,7 @@ impl Interfaces {
         let state = self.states.get_mut(&(node.to_owned(), interface.to_owned())).ok_or_else(unknown)?;
         let network = self.networks.get(node).ok_or_else(unknown)?;
         let old = state.egress.clone();
+        let egress = egress.on(self.face);
         let mut requests = tc::requests(state.index, &old.qdiscs, &egress.qdiscs, &self.tables)?;
         let mut programs: Vec<OwnedFd> = Vec::new();
         if old.drops != egress.drops {
@@ -82,7 +89,7 @@ impl Interfaces {
             let program = match &egress.delivery {
                 None => None,
                 Some(delivery) => {
-                    let (player, program) = play(&self.traces, delivery)?;
+                    let (player, program) = play(&self.traces, delivery, self.face)?;
                     state.player = Some(player);
                     Some(program)
                 }
@@ -90,7 +97,7 @@ impl Interfaces {
             requests.extend(filter(state, DELIVERY_PRIORITY, "delivery", program.as_ref()));
             programs.extend(program);
         }
-        state.egress = egress.clone();
+        state.egress = egress;
         network.batch(interface, requests)
     }
 
@@ -124,7 +131,7 @@ impl Interfaces {
         coming_up.into_iter().try_for_each(|(network, node, end)| network.restore(node, &end.interface))
     }
 
-    /// Starts all delivery traces: virtual 0 of the run is at `zero_ns` of the guest's clock.
+    /// Starts all delivery traces: the guest's clock reads `zero_ns` at virtual 0 of the run.
     ///
     /// # Errors
     /// The kernel refuses it.
@@ -133,10 +140,10 @@ impl Interfaces {
     }
 }
 
-fn play(traces: &BTreeMap<String, Vec<u64>>, delivery: &Delivery) -> Result<(Player, OwnedFd)> {
+fn play(traces: &BTreeMap<String, Vec<u64>>, delivery: &Delivery, face: Face) -> Result<(Player, OwnedFd)> {
     let trace = traces.get(&delivery.trace).filter(|trace| trace.last().is_some_and(|last| *last > 0));
     let trace = trace.ok_or_else(|| Error::new(format!("plan.json: no trace {}", delivery.trace)))?;
-    Player::load(trace, delivery.delay_ns, delivery.limit_packets)
+    Player::load(trace, face.own_ns(MILLISECOND_NS), delivery.delay_ns, delivery.limit_packets)
 }
 
 /// The requests that make `program` look at every packet of an interface, or no program any more.

@@ -53,7 +53,7 @@ use std::time::Duration;
 use nix::sys::utsname::uname;
 
 use crate::channel::Channel;
-use crate::clock::{monotonic_ns, set_date_ns, wait_for_host};
+use crate::clock::{set_date_ns, wait_for_host};
 use crate::error::{Doing, Error, Result};
 use crate::modules::Modules;
 use crate::protocol::{FromAgent, FromHost, Outcome, PROTOCOL};
@@ -109,14 +109,14 @@ fn live() -> Result<std::convert::Infallible> {
         match (message, &built) {
             (FromHost::Build { run_dir, guest }, None) => {
                 built = Some(build::build(&mut channel, &run_dir, &guest)?);
-                let uptime = Duration::from_nanos(monotonic_ns().unsigned_abs());
+                let uptime = Duration::from_nanos(clock::now_ns().unsigned_abs());
                 std::thread::sleep(SETTLE.max(UPTIME_MIN.saturating_sub(uptime)));
                 wait_for_host(true);
                 channel.send(&FromAgent::Ready {})?;
             }
             (FromHost::Arm { lead_ns, date_ns }, Some(guest)) => {
-                set_date_ns(date_ns - lead_ns)?;
-                let zero_ns = monotonic_ns() + lead_ns;
+                set_date_ns(date_ns - clock::face().own_ns(lead_ns.unsigned_abs()) as i64)?;
+                let zero_ns = clock::now_ns() + lead_ns;
                 guest.sampler.iter().try_for_each(|sampler| sampler.begin(zero_ns, date_ns))?;
                 Run::new(guest, &mut channel, &mut streams, zero_ns)?.execute()?;
             }

@@ -12,7 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 
-use crate::clock::monotonic_ns;
+use crate::clock;
 use crate::error::{Doing, Error, Result};
 use crate::interior::Interior;
 use crate::node;
@@ -146,9 +146,9 @@ impl<'a> Init<'a> {
             Ok(pid) => {
                 self.admit(pid)?;
                 self.running.insert(pid.as_raw(), job);
-                Reply::Started { job, pid: pid.as_raw(), at_ns: monotonic_ns() }
+                Reply::Started { job, pid: pid.as_raw(), at_ns: clock::now_ns() }
             }
-            Err(StartFailure { reason, status }) => Reply::StartFailed { job, status, reason, at_ns: monotonic_ns() },
+            Err(StartFailure { reason, status }) => Reply::StartFailed { job, status, reason, at_ns: clock::now_ns() },
         };
         self.tell(&reply)
     }
@@ -176,7 +176,7 @@ impl<'a> Init<'a> {
                 Err(cause) => return Err(cause).doing(|| "wait for children".to_owned()),
             };
             if let Some(job) = self.running.remove(&pid.as_raw()) {
-                self.tell(&Reply::Ended { job, end, at_ns: monotonic_ns() })?;
+                self.tell(&Reply::Ended { job, end, at_ns: clock::now_ns() })?;
             }
         }
     }
@@ -186,7 +186,7 @@ impl<'a> Init<'a> {
         let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
         while !matches!(waitpid(None, None), Err(Errno::ECHILD)) {}
         for (_, job) in std::mem::take(&mut self.running) {
-            self.tell(&Reply::Ended { job, end: End::Signal(Signal::SIGKILL as i32), at_ns: monotonic_ns() })?;
+            self.tell(&Reply::Ended { job, end: End::Signal(Signal::SIGKILL as i32), at_ns: clock::now_ns() })?;
         }
         self.tell(&Reply::Done)
     }

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 use serde::Deserialize;
+use virtual_time::Face;
 
+use crate::error::{Error, Result};
 use crate::queues::Egress;
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -66,10 +68,31 @@ pub struct Guest {
     _memory_bytes: u64,
     #[serde(rename = "tdf")]
     _tdf: serde_json::Value,
+    /// How fast its clock runs.
+    pub clock_rate: ClockRate,
     /// Kernel modules to load, in this order.
     pub modules: Vec<String>,
     /// Values to write below /proc/sys, for the kernel as a whole.
     pub sysctls: BTreeMap<String, String>,
+}
+
+/// Seconds of a guest's clock per second of virtual time.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockRate {
+    numerator: u64,
+    denominator: u64,
+}
+
+impl Guest {
+    /// How its clock reads.
+    ///
+    /// # Errors
+    /// Its rate is zero or nothing.
+    pub fn face(&self) -> Result<Face> {
+        let ClockRate { numerator, denominator } = self.clock_rate;
+        Face::new(numerator, denominator).ok_or_else(|| Error::new("plan.json: a clock rate is not above zero"))
+    }
 }
 
 /// An emulated machine.

@@ -2,6 +2,7 @@
 //! explained.
 
 use serde::Deserialize;
+use virtual_time::Face;
 
 /// Everything that an interface does to the packets that leave by it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -116,7 +117,43 @@ pub enum Qdisc {
     Fq { limit_packets: u32, flow_limit_packets: u32 },
 }
 
+impl Egress {
+    /// The same for a kernel whose clock reads so: what is to take a time on the run's, or have a rate by it, takes that on
+    /// the kernel's.
+    pub fn on(&self, face: Face) -> Self {
+        let mut own = self.clone();
+        if let Some(delivery) = &mut own.delivery {
+            delivery.delay_ns = face.own_ns(delivery.delay_ns);
+        }
+        own.qdiscs.iter_mut().for_each(|qdisc| qdisc.put_on(face));
+        own
+    }
+}
+
 impl Qdisc {
+    fn put_on(&mut self, face: Face) {
+        match self {
+            Self::Netem(netem) => {
+                for ns in [&mut netem.delay_ns, &mut netem.jitter_ns] {
+                    *ns = face.own_ns(ns.unsigned_abs()) as i64;
+                }
+                netem.rate_bit_per_s = netem.rate_bit_per_s.map(|rate| face.own_rate(rate));
+            }
+            Self::Hfsc { rate_bit_per_s }
+            | Self::Htb { rate_bit_per_s, .. }
+            | Self::Tbf { rate_bit_per_s, .. }
+            | Self::Cake { rate_bit_per_s, .. }
+            | Self::Red(Red { rate_bit_per_s, .. }) => *rate_bit_per_s = face.own_rate(*rate_bit_per_s),
+            Self::Codel { target_ns, interval_ns, .. } | Self::FqCodel { target_ns, interval_ns, .. } => {
+                for ns in [target_ns, interval_ns] {
+                    *ns = face.own_ns(*ns);
+                }
+            }
+            Self::Pie { target_ns, .. } => *target_ns = face.own_ns(*target_ns),
+            Self::Pfifo { .. } | Self::Bfifo { .. } | Self::Sfq { .. } | Self::Fq { .. } => {}
+        }
+    }
+
     /// The name that the kernel knows it by.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -134,5 +171,29 @@ impl Qdisc {
             Self::Sfq { .. } => "sfq",
             Self::Fq { .. } => "fq",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_whose_clock_runs_at_half_the_rate_delays_half_as_long_and_sends_twice_as_fast() {
+        let chain = r#"{"drops": null, "delivery": {"trace": "t", "delay_ns": 600, "limit_packets": 9}, "qdiscs": [
+            {"kind": "netem", "delay_ns": 20000, "jitter_ns": 1000, "delay_correlation": 0.0, "table": null, "loss": null,
+             "duplicate": 0.0, "duplicate_correlation": 0.0, "corrupt": 0.0, "corrupt_correlation": 0.0, "reorder": 0.0,
+             "reorder_correlation": 0.0, "gap": 0, "rate_bit_per_s": 50, "limit_packets": 7, "seed": null},
+            {"kind": "htb", "rate_bit_per_s": 1000, "burst_bytes": 1500},
+            {"kind": "fq_codel", "limit_packets": 7, "flows": 1024, "target_ns": 500, "interval_ns": 10000, "quantum_bytes": 1514,
+             "ecn": false}]}"#;
+        let found = serde_json::from_str::<Egress>(chain).unwrap();
+        let own = found.on(Face::new(1, 2).unwrap());
+        assert_eq!(own.delivery.as_ref().unwrap().delay_ns, 300);
+        let Qdisc::Netem(netem) = &own.qdiscs[0] else { panic!("the first is a netem") };
+        assert_eq!((netem.delay_ns, netem.jitter_ns, netem.rate_bit_per_s), (10_000, 500, Some(100)));
+        assert_eq!(own.qdiscs[1], Qdisc::Htb { rate_bit_per_s: 2000, burst_bytes: 1500 });
+        assert!(matches!(own.qdiscs[2], Qdisc::FqCodel { target_ns: 250, interval_ns: 5000, .. }));
+        assert_eq!(found.on(Face::PLAIN), found);
     }
 }

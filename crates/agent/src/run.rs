@@ -9,12 +9,11 @@ use nix::fcntl::OFlag;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use nix::sys::stat::futimens;
-use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use crate::build::Guest;
 use crate::channel::Channel;
-use crate::clock::{date, monotonic_ns, wait_for_host, SECOND_NS};
+use crate::clock::{self, date, wait_for_host};
 use crate::computing;
 use crate::error::{Doing, Error, Result};
 use crate::guest::power_off;
@@ -87,7 +86,7 @@ impl<'a> Run<'a> {
     /// # Errors
     /// The kernel refuses something, or a node's init died.
     pub fn execute(mut self) -> Result<()> {
-        self.guest.interfaces.borrow().start(self.zero_ns)?;
+        self.guest.interfaces.borrow().start(clock::reading_ns(self.zero_ns))?;
         self.channel.send(&FromAgent::Armed { zero_ns: self.zero_ns })?;
         let epoll = self.watch_sources()?;
         while self.finish.is_none() {
@@ -139,7 +138,7 @@ impl<'a> Run<'a> {
     }
 
     fn now_ns(&self) -> i64 {
-        monotonic_ns() - self.zero_ns
+        clock::now_ns() - self.zero_ns
     }
 
     /// Arms the timer for the next instant at which something is due, or disarms it.
@@ -151,8 +150,9 @@ impl<'a> Run<'a> {
         match next {
             Some(instant) => {
                 let at = self.zero_ns.saturating_add(instant);
-                let at = TimeSpec::new(at / SECOND_NS, at % SECOND_NS);
-                self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME).doing(doing)
+                self.timer
+                    .set(Expiration::OneShot(clock::reading(at)), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+                    .doing(doing)
             }
             None => self.timer.unset().doing(doing),
         }

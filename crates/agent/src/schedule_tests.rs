@@ -274,7 +274,9 @@ fn an_after_that_names_no_process_is_refused() {
 
 /// The schedule of guest g of two, which holds node a; node b is in the other.
 fn schedule_of_two(processes: &[Value]) -> Schedule {
-    let guest = |name| json!({"name": name, "memory_bytes": 1, "tdf": {}, "modules": [], "sysctls": {}});
+    let rate = json!({"numerator": 1, "denominator": 1});
+    let guest =
+        |name| json!({"name": name, "memory_bytes": 1, "tdf": {}, "clock_rate": rate, "modules": [], "sysctls": {}});
     let node = |name, guest| {
         json!({"name": name, "guest": guest, "image": {"kind": "host"}, "interfaces": [], "bridge": null,
                "loopback": [], "files": [], "binds": [], "routes": [], "cpu": null, "sysctls": {},

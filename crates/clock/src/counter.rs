@@ -38,8 +38,8 @@ pub fn emulate(pid: c_int) -> bool {
     let Some(instruction) = Instruction::at(pid, registers.rip) else { return false };
     match instruction {
         Instruction::Rdtsc | Instruction::Rdtscp => {
-            let Some(now) = keeper::now() else { return false };
-            let ticks = if keeper::is_event() { now.as_ns() } else { drive::ticks_of(now) };
+            let Some(reading_ns) = keeper::reading_ns() else { return false };
+            let ticks = if keeper::is_event() { reading_ns } else { drive::ticks_of(reading_ns) };
             registers.rax = ticks & 0xFFFF_FFFF;
             registers.rdx = ticks >> 32;
             if let Instruction::Rdtscp = instruction {

@@ -30,7 +30,7 @@ use core::ffi::c_int;
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
-use virtual_time::{Drive, DriveInstant, HostInstant, Now, VirtualInstant};
+use virtual_time::{Drive, DriveInstant, HostInstant, Now};
 
 use crate::keeper;
 use crate::page::count;
@@ -169,12 +169,12 @@ fn measure_counter() -> bool {
     true
 }
 
-/// A virtual instant as ticks of a counter that runs with virtual time, at the frequency of this host's.
-pub fn ticks_of(instant: VirtualInstant) -> u64 {
+/// A reading of the guest's clock as ticks of a counter that runs with it, at the frequency of this host's.
+pub fn ticks_of(reading_ns: u64) -> u64 {
     while !measure_counter() {
         core::hint::spin_loop(); // not for long, and in no program's time: a kernel takes longer to start one
     }
-    ((u128::from(instant.as_ns()) << 32) / u128::from(NS_PER_TICK.load(Relaxed))) as u64
+    ((u128::from(reading_ns) << 32) / u128::from(NS_PER_TICK.load(Relaxed))) as u64
 }
 
 /// The present instant of a drive.

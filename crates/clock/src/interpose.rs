@@ -4,12 +4,10 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
-use virtual_time::VirtualDuration;
-
 use crate::delivery::Adopted;
 use crate::{keeper, rest, sys};
 
-/// clock_gettime(2): CLOCK_MONOTONIC is virtual time, CLOCK_REALTIME virtual time since the run's date.
+/// clock_gettime(2): CLOCK_MONOTONIC is virtual time on the guest's face, CLOCK_REALTIME the same since the run's date.
 ///
 /// # Safety
 /// As of the libc function.
@@ -27,9 +25,9 @@ pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::
             };
         }
     };
-    match keeper::now() {
+    match keeper::reading_ns() {
         // SAFETY: the caller's structure.
-        Some(now) => unsafe { *time = sys::timespec(base + now.as_ns()) },
+        Some(reading_ns) => unsafe { *time = sys::timespec(base + reading_ns) },
         None => {
             // SAFETY: passed through.
             return unsafe {
@@ -48,9 +46,9 @@ pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
-    match keeper::now() {
-        Some(now) if !time.is_null() => {
-            let ns = keeper::realtime_base_ns() + now.as_ns();
+    match keeper::reading_ns() {
+        Some(reading_ns) if !time.is_null() => {
+            let ns = keeper::realtime_base_ns() + reading_ns;
             // SAFETY: the caller's structure.
             unsafe {
                 *time =
@@ -113,9 +111,7 @@ pub unsafe extern "C" fn timer_settime(
     };
     // SAFETY: the caller's structure.
     let setting = unsafe { *new };
-    let after = VirtualDuration::from_ns(sys::nanoseconds(setting.it_value));
-    let interval = VirtualDuration::from_ns(sys::nanoseconds(setting.it_interval));
-    keeper::set_timer(page, after, interval);
+    keeper::set_timer(page, sys::nanoseconds(setting.it_value), sys::nanoseconds(setting.it_interval));
     0
 }
 

@@ -15,9 +15,7 @@ use core::sync::atomic::{
     compiler_fence, AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
 };
 
-use virtual_time::{
-    deadline_meant, Alarm, Clock, Drive, DriveInstant, GuestTimer, Now, Sleep, VirtualDuration, VirtualInstant,
-};
+use virtual_time::{Alarm, Clock, Drive, DriveInstant, Face, GuestTimer, Now, Sleep, VirtualInstant};
 
 use crate::aside;
 use crate::bound;
@@ -52,6 +50,10 @@ static CHANGING: AtomicBool = AtomicBool::new(false);
 static EVENT: AtomicBool = AtomicBool::new(false);
 static APPLIED: AtomicU64 = AtomicU64::new(0);
 
+/// The guest's face (`virtual_time::Face`).
+static FACE_OWN: AtomicU64 = AtomicU64::new(1);
+static FACE_RUN: AtomicU64 = AtomicU64::new(1);
+
 static TIMER: Shared<GuestTimer> = Shared::new(GuestTimer::new());
 /// The timer's deadline, nanoseconds; `OFF` when there is none. For a quick look without entering a critical section.
 static DEADLINE_NS: AtomicU64 = AtomicU64::new(OFF);
@@ -82,6 +84,8 @@ pub fn start(page: &'static ClockPage, wake_fd: c_int) {
     page.deadline_ns.store(OFF, Relaxed);
     drive::start();
     entropy::start(page.seed.load(Relaxed));
+    FACE_OWN.store(page.face_own.load(Relaxed), Relaxed);
+    FACE_RUN.store(page.face_run.load(Relaxed), Relaxed);
     take_command(page);
 }
 
@@ -103,8 +107,19 @@ pub fn detach() {
     drive::detach();
 }
 
-/// Virtual now; `None` when this process has no clock. A deadline that is found reached is served first.
-pub fn now() -> Option<VirtualInstant> {
+/// What the kernel reads: virtual now on the guest's face, nanoseconds; `None` when this process has no clock. A deadline
+/// that is found reached is served first.
+pub fn reading_ns() -> Option<u64> {
+    now().map(|now| face().reading_ns(now))
+}
+
+/// How the guest's clock reads.
+pub fn face() -> Face {
+    Face::new(FACE_OWN.load(Relaxed), FACE_RUN.load(Relaxed)).unwrap_or(Face::PLAIN)
+}
+
+/// Virtual now.
+fn now() -> Option<VirtualInstant> {
     let page = page()?;
     count(&page.reads);
     if let Some(shown) = standing::show_again() {
@@ -332,17 +347,17 @@ pub fn adopt_timer(timer: libc::timer_t) {
     }
 }
 
-/// Sets the guest's timer to `after` from now, then every `interval`; or off when `after` is zero. The kernel has computed
-/// `after` from what it was shown last.
-pub fn set_timer(page: &ClockPage, after: VirtualDuration, interval: VirtualDuration) {
+/// Sets the guest's timer to `after_ns` of its own clock from now, then every `interval_ns`; or off when `after_ns` is zero.
+/// The kernel has computed `after_ns` from what it was shown last.
+pub fn set_timer(page: &ClockPage, after_ns: u64, interval_ns: u64) {
     count(&page.timers_set);
-    let deadline = deadline_meant(standing::shown(), after);
+    let deadline = face().deadline_meant(standing::shown(), after_ns);
     delivery::exclusively(|| {
         with_timer(|timer| {
-            if after.as_ns() == 0 {
+            if after_ns == 0 {
                 timer.clear();
             } else {
-                timer.set(deadline, (interval.as_ns() > 0).then_some(interval));
+                timer.set(deadline, (interval_ns > 0).then_some(face().span(interval_ns)));
             }
         });
         arm(page, KERNEL_SLACK_NS);

@@ -254,9 +254,9 @@ pub fn registers_read(page: &ClockPage, pid: c_int) {
     });
 }
 
-/// Lets the present task of the kernel sleep.
+/// Lets the present task of the kernel sleep for so long in virtual time.
 fn sleep(page: &ClockPage, ns: u64) {
-    let us = ns.div_ceil(1000) as c_ulong;
+    let us = keeper::face().own_ns(ns).div_ceil(1000) as c_ulong;
     // SAFETY: the host has put the address of that function there, which may be called where a task may sleep: here the
     // kernel is between an entry of user code and what it does about it, where it holds nothing.
     unsafe {

@@ -1,5 +1,5 @@
 //! Virtual time as numbers: instants, the time dilation factor, the mapping between host and virtual time, the guest's
-//! clock, its one timer, how far it may run ahead of others, and the CPUs of its nodes.
+//! clock and its face, its one timer, how far it may run ahead of others, and the CPUs of its nodes.
 //!
 //! Nothing in here reads a clock, allocates, blocks or depends on `std`; every function takes the instants that it needs.
 //! The clock library feeds it from the host, the tests feed it numbers.
@@ -11,6 +11,7 @@
 extern crate std;
 
 mod clock;
+mod face;
 mod horizon;
 mod instant;
 mod node_cpu;
@@ -19,9 +20,10 @@ mod timeline;
 mod timer;
 
 pub use clock::{Clock, Drive, Orders, Sleep};
+pub use face::Face;
 pub use horizon::horizon;
 pub use instant::{DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 pub use node_cpu::NodeCpu;
 pub use tdf::{Tdf, TdfError};
 pub use timeline::{Pace, Timeline};
-pub use timer::{deadline_meant, Alarm, GuestTimer, Now};
+pub use timer::{Alarm, GuestTimer, Now};

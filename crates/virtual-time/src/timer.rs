@@ -12,18 +12,6 @@
 
 use crate::{Clock, DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 
-/// The steps in which the kernel sees its clock (TIMER_MULTIPLIER in its arch/um/kernel/time.c).
-const STEP_NS: u64 = 256;
-
-/// The deadline that a kernel means which asks for `after` when it was shown the instant `shown`: the first step of its
-/// clock at which it finds that over. At an instant between two steps it would find its deadline not reached, and set its
-/// timer again, for a microsecond at least.
-#[must_use]
-pub fn deadline_meant(shown: VirtualInstant, after: VirtualDuration) -> VirtualInstant {
-    let seen_ns = shown.as_ns() / STEP_NS * STEP_NS;
-    VirtualInstant::from_ns(seen_ns.saturating_add(after.as_ns()).div_ceil(STEP_NS).saturating_mul(STEP_NS))
-}
-
 /// One moment, by the two clocks that the timer needs. On the wall drive they are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {

@@ -136,12 +136,13 @@ class ClockPage:
     ends, for whatever reason, the guest's kernel is killed, or ends as soon as it starts.
     """
 
-    def __init__(self, realtime_base_ns: int, seed: int | None = None) -> None:
+    def __init__(self, realtime_base_ns: int, seed: int | None = None, clock_rate: Fraction = Fraction(1)) -> None:
         """Makes a page.
 
         Args:
             realtime_base_ns: the guest's date (CLOCK_REALTIME) at virtual instant 0.
             seed: of all that the kernel asks the host for in random numbers; None: the host's own.
+            clock_rate: seconds that the guest's kernel reads per virtual second.
         """
         self._layout = layout()
         size = self._layout.words * WORD.size
@@ -154,6 +155,8 @@ class ClockPage:
         self.life_fd, self._life = os.pipe()
         self._write("page_version", self._layout.version)
         self._write("realtime_base_ns", realtime_base_ns)
+        self._write("face_own", clock_rate.numerator)
+        self._write("face_run", clock_rate.denominator)
         self._write("seed", 0 if seed is None else seed % (NEVER_NS - 1) + 1)
         self._write("magic", MAGIC)
 

@@ -22,8 +22,8 @@ from dilaton.host.kernel import Kernel, Placement, allow_open_files
 from dilaton.host.streams import Streams
 
 BOOT_TDF = Fraction(1, 50)
-"""Pace of a booting guest, on the work drive: the kernel counts jiffies where it does not idle, so its clock runs ahead
-of the host's until the guest is built."""
+"""Pace of a booting guest, on the work drive: the kernel counts jiffies where it does not idle, so its clock, at
+whatever rate it reads, runs ahead of the host's until the guest is built."""
 
 BOOT_HOST_S_MAX = 30.0
 """Host seconds from start to the agent's first word, after which a guest counts as stuck."""
@@ -76,6 +76,7 @@ class Guest:
         disks: Disks | None = None,
         *,
         has_shares: bool = False,
+        clock_rate: Fraction = Fraction(1),
     ) -> Guest:
         """Starts the kernel `name`, its clock at boot pace, and waits for its agent.
 
@@ -92,14 +93,15 @@ class Guest:
             attachment: its ends of wires to other guests.
             disks: its disks.
             has_shares: whether nodes in it have CPUs that are shares of its own.
+            clock_rate: seconds of its clock per virtual second.
 
         Raises:
             HostLacksError: when this machine lacks a part.
             GuestError: when the kernel does not come up.
         """
-        boot = Orders(BOOT_TDF, "work") if seed is None else Orders(Fraction(1), "event")
+        boot = Orders(BOOT_TDF * clock_rate, "work") if seed is None else Orders(Fraction(1), "event")
         allow_open_files()
-        page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed)
+        page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed, clock_rate)
         channel = Channel()
         streams, streams_fd = Streams.of_guest()
         core = core or cores.take()[0]

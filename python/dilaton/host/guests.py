@@ -93,6 +93,7 @@ class Guests:
                     attachment,
                     disks,
                     has_shares=any(node.cpu and node.guest == wanted.name for node in planned.nodes),
+                    clock_rate=wanted.clock_rate.ratio,
                 )
                 started[number] = guest
                 await guest.build(progress)

@@ -40,6 +40,9 @@ def check_time(time: Time) -> Iterator[Finding]:
     elif auto.start is not None and not (auto.min or 0) <= auto.start <= auto.max:
         low = f"from min, {auto.min}, " if auto.min else ""
         yield Finding((*path, "start"), f"{auto.start}: must be {low}up to max, {auto.max}")
+    if time.clocks == "apart" and time.drive != "wall":
+        message = f"apart: clocks run apart on the wall drive alone; write drive: wall, not {time.drive}"
+        yield Finding(("time", "clocks"), message)
     if time.drive != "event":
         return
     why = "the event drive's CPU takes no time, so that there is no load to follow; use work or wall"

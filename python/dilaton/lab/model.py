@@ -53,6 +53,8 @@ class Time(Part):
     tdf: Annotated[InstanceOf[Fraction] | Literal["auto"], BeforeValidator(syntax.parse_tdf)] = Fraction(1)
     """`auto`: it follows the load."""
     auto: Auto = Auto()
+    clocks: Annotated[Literal["together", "apart"], BeforeValidator(syntax.parse_clocks)] = "together"
+    """Whether guests with a TDF of their own read clocks of their own, on the wall drive."""
     on_violation: Annotated[
         Literal["continue", "hold", "fail", "retry"], BeforeValidator(syntax.parse_on_violation)
     ] = "continue"

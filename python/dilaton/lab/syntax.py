@@ -137,6 +137,11 @@ def parse_drive(value: object) -> object:
     return parse_choice(value, "a drive", ("wall", "work", "event"))
 
 
+def parse_clocks(value: object) -> object:
+    """Reads how clocks of guests run."""
+    return parse_choice(value, "a way for clocks to run", ("together", "apart"))
+
+
 def parse_tdf(value: object) -> object:
     """Reads a time dilation factor, or `auto`."""
     return "auto" if value == "auto" else units.parse_tdf(value)

@@ -56,6 +56,7 @@ class Alone:
             "name": GUEST,
             "memory_bytes": self.memory_bytes,
             "tdf": tdf,
+            "clock_rate": _ratio(Fraction(1)),
             "modules": list(MODULES),
             "sysctls": {},
         }

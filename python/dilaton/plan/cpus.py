@@ -32,10 +32,17 @@ def guest_tdf(lab: Lab, nodes: Collection[str], name: str) -> Tdf | None:
     written = lab.guests[name].tdf if name in lab.guests else None
     alone = next(iter(nodes)) if len(nodes) == 1 else None
     speed = lab.nodes[alone].cpu if alone is not None and lab.time.drive == "work" else None
-    if written is not None and lab.time.drive != "work":
-        why = {"wall": "clocks of different TDFs would run apart", "event": "CPUs take no time"}[lab.time.drive]
+    if written is not None and lab.time.clocks == "apart":
+        return None  # the rate of its clock (`clocks.py`)
+    if written is not None and lab.time.drive == "event":
         raise lab_error(
-            f"guests.{name}.tdf", f"on the {lab.time.drive} drive {why}; use the work drive, or leave it out"
+            f"guests.{name}.tdf", "on the event drive CPUs take no time; use the work drive, or leave it out"
+        )
+    if written is not None and lab.time.drive == "wall":
+        raise lab_error(
+            f"guests.{name}.tdf",
+            "on the wall drive clocks of different TDFs run apart; write clocks: apart below time if that is wanted, "
+            "or use the work drive",
         )
     if written is not None and speed is not None:
         message = f"guest {name} has a tdf, which is the speed of its CPU; write one of the two"
@@ -59,7 +66,7 @@ def shares(lab: Lab, guest_of: Mapping[str, str]) -> dict[str, Cpu]:
             raise lab_error(field, "on the event drive CPUs take no time; use the work drive, or leave it out")
         if not own or (len(nodes) == 1 and lab.time.drive == "work"):
             continue
-        tdf = lab.guests.get(guest, lab_model.Guest()).tdf
+        tdf = None if lab.time.clocks == "apart" else lab.guests.get(guest, lab_model.Guest()).tdf
         name = "max" if tdf is None and lab.time.tdf == "auto" else "tdf"
         _check_sum(own, tdf or highest_tdf(lab.time), name, guest)
         found |= {node: Cpu.of(number, cpu) for number, (node, cpu) in enumerate(own.items(), 1)}

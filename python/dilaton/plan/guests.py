@@ -10,10 +10,11 @@ from dilaton.lab import model as lab_model
 from dilaton.lab.model import Lab
 from dilaton.plan.buffers import USUAL, larger_bytes
 from dilaton.plan.changes import State
+from dilaton.plan.clocks import clock_rate
 from dilaton.plan.common import MODULES
 from dilaton.plan.cpus import guest_tdf
 from dilaton.plan.links import ETHERNET_HEADER_BYTES, held_bytes
-from dilaton.plan.model import Guest
+from dilaton.plan.model import ClockRate, Guest
 from dilaton.plan.network import Network
 from dilaton.plan.queues import Egress
 
@@ -77,6 +78,7 @@ def _guest(network: Network, name: str) -> Guest:
         name=name,
         memory_bytes=memory,
         tdf=guest_tdf(lab, nodes, name),
+        clock_rate=ClockRate.of(clock_rate(lab, name)),
         modules=[*MODULES, *found, *network.modules(name), *_congestion_controls(lab, nodes)],
         sysctls=_sysctls(memory),
     )

@@ -9,7 +9,7 @@ of *virtual* time, bytes, bits per second, ratios in 0..1. The agent reads the s
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, RootModel
 
@@ -18,15 +18,15 @@ from dilaton.plan.common import FORMAT
 from dilaton.plan.queues import Egress, Nanoseconds, Part
 
 
-class Tdf(Part):
-    """Time dilation factor: host seconds per virtual second, as the exact ratio numerator / denominator."""
+class Exact(Part):
+    """A number above zero, as the exact ratio numerator / denominator."""
 
     numerator: int = Field(gt=0)
     denominator: int = Field(gt=0)
 
     @classmethod
-    def of(cls, value: Fraction) -> Tdf:
-        """That factor."""
+    def of(cls, value: Fraction) -> Self:
+        """That number."""
         return cls(numerator=value.numerator, denominator=value.denominator)
 
     @property
@@ -35,16 +35,16 @@ class Tdf(Part):
         return Fraction(self.numerator, self.denominator)
 
 
-class Speed(Part):
-    """Virtual seconds per host second, as the exact ratio numerator / denominator."""
+class Tdf(Exact):
+    """Time dilation factor: host seconds per virtual second."""
 
-    numerator: int = Field(gt=0)
-    denominator: int = Field(gt=0)
 
-    @classmethod
-    def of(cls, value: Fraction) -> Speed:
-        """That speed."""
-        return cls(numerator=value.numerator, denominator=value.denominator)
+class Speed(Exact):
+    """Virtual seconds per host second."""
+
+
+class ClockRate(Exact):
+    """Seconds of a guest's clock per virtual second; other than 1 where clocks run apart."""
 
 
 class Watch(Part):
@@ -336,6 +336,7 @@ class Guest(Part):
     tdf: Tdf | None
     """Of its clock, where that is its own and stays: how much faster than a core of the host its CPU is. None: that of
     the run, whatever it becomes."""
+    clock_rate: ClockRate
     modules: list[str]
     """Kernel modules to load, in this order; their dependencies come by themselves."""
     sysctls: dict[str, str]
@@ -382,7 +383,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[6] = FORMAT
+    format: Literal[7] = FORMAT
     lab: str
     seed: int
     time: Time

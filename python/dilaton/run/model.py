@@ -245,6 +245,8 @@ class GuestRecord(Part):
     """What it was given."""
     tdf: int | float | None = None
     """Its own at the start."""
+    clock_rate: int | float = 1
+    """Seconds of its clock per virtual second; other than 1 where clocks run apart."""
     fidelity: GuestFidelity | None = None
     """None as long as the run has not ended by itself."""
     waits: WaitRecord | None = None

@@ -137,6 +137,7 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
                 name=guest.name,
                 memory_bytes=guest.memory_bytes,
                 tdf=_number((guest.tdf or plan.time.tdf).ratio),
+                clock_rate=_number(guest.clock_rate.ratio),
                 fidelity=fidelity,
                 waits=waits,
             )

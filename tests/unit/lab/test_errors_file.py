@@ -65,7 +65,7 @@ FIELDS = [
     (
         "a field that nothing resembles",
         HEAD + "time: {colour: 3}\n",
-        "lab.yaml:3:8: time.colour: unknown field; known here: drive, tdf, auto, on_violation, max_speed",
+        "lab.yaml:3:8: time.colour: unknown field; known here: drive, tdf, auto, clocks, on_violation, max_speed",
     ),
     (
         "a field with nothing written",

@@ -25,6 +25,14 @@ MISTAKES = [
     ),
     ("{auto: {policy: late}}", "time.auto.policy: late: not a policy; did you mean lateness?"),
     (
+        "{clocks: apart}",
+        "time.clocks: apart: clocks run apart on the wall drive alone; write drive: wall, not work",
+    ),
+    (
+        "{clocks: alone}",
+        "time.clocks: alone: not a way for clocks to run; use together or apart",
+    ),
+    (
         "{on_violation: stop}",
         "time.on_violation: stop: not what can follow a violation; use continue, hold, fail or retry",
     ),

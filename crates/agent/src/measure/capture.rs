@@ -10,6 +10,7 @@ use nix::net::if_::if_nametoindex;
 
 use super::pcapng::{self, Counts, Direction};
 use super::ring::{Packet, Ring, BLOCK_BYTES};
+use crate::clock;
 use crate::error::{Doing, Error, Result};
 use crate::network::Network;
 use crate::plan;
@@ -166,10 +167,11 @@ impl AsFd for Capture {
 
 impl Pending {
     fn append(&mut self, packet: &Packet<'_>) {
-        let Ok(t_ns) = u64::try_from(packet.date_ns - self.date_ns) else {
+        let Ok(own_ns) = u64::try_from(packet.date_ns - self.date_ns) else {
             self.early += 1;
             return;
         };
+        let t_ns = clock::face().span(own_ns).as_ns();
         let direction = if packet.is_outgoing { Direction::Out } else { Direction::In };
         match packet.vlan {
             Some((protocol, content)) if packet.bytes.len() >= ADDRESSES_BYTES => {

@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::unistd::Pid;
 
@@ -17,7 +16,7 @@ use super::nodes::Nodes;
 use super::table::Table;
 use super::tcp::Tcp;
 use super::{Order, Reply};
-use crate::clock::{monotonic_ns, SECOND_NS};
+use crate::clock::{self, SECOND_NS};
 use crate::error::{Doing, Result};
 use crate::network::Network;
 use crate::orders::{receive, send};
@@ -175,25 +174,24 @@ impl<'a> Process<'a> {
         self.sample_all(|now_ns| now_ns.min(t_ns))?;
         self.timer.unset().doing(|| "stop the timer".to_owned())?;
         for place in 0..self.captures.len() {
-            let begun_ns = monotonic_ns();
+            let begun_ns = clock::now_ns();
             let result = self.captures[place].as_mut().map_or(Ok(()), |capture| capture.finish(t_ns));
-            self.capture_cost.0 += monotonic_ns() - begun_ns;
+            self.capture_cost.0 += clock::now_ns() - begun_ns;
             self.settle_capture(place, t_ns, result)?;
         }
         self.write(t_ns, true)
     }
 
     fn now_ns(&self) -> i64 {
-        monotonic_ns() - self.zero_ns
+        clock::now_ns() - self.zero_ns
     }
 
     fn set_timer(&self) -> Result<()> {
         let running = self.samplings.iter().filter(|sampling| sampling.table.is_some());
         let Some(next) = running.map(|sampling| sampling.cadence.next_ns()).min() else { return Ok(()) };
         let at = self.zero_ns.saturating_add(next);
-        let at = TimeSpec::new(at / SECOND_NS, at % SECOND_NS);
         self.timer
-            .set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+            .set(Expiration::OneShot(clock::reading(at)), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
             .doing(|| "set the timer".to_owned())
     }
 
@@ -211,10 +209,10 @@ impl<'a> Process<'a> {
             let now_ns = reckon(self.now_ns());
             let Sampling { instrument, cadence, table: Some(table) } = &mut self.samplings[place] else { continue };
             let Some(Tick { t_ns, late_ns, missed }) = cadence.take(now_ns) else { continue };
-            let begun_ns = monotonic_ns();
+            let begun_ns = clock::now_ns();
             let count = instrument.sample(t_ns, &mut table.rows)?;
             let written = table.write(false);
-            let cost_ns = monotonic_ns() - begun_ns;
+            let cost_ns = clock::now_ns() - begun_ns;
             let kind = instrument.name();
             if let Some(costs) = &mut self.costs {
                 // Writing into memory cannot fail.
@@ -226,10 +224,10 @@ impl<'a> Process<'a> {
     }
 
     fn on_packets(&mut self, place: usize) -> Result<()> {
-        let begun_ns = monotonic_ns();
+        let begun_ns = clock::now_ns();
         let Some(capture) = &mut self.captures[place] else { return Ok(()) };
         let (packets, error) = capture.drain();
-        self.capture_cost.0 += monotonic_ns() - begun_ns;
+        self.capture_cost.0 += clock::now_ns() - begun_ns;
         self.capture_cost.1 += packets;
         let now_ns = self.now_ns();
         self.settle_capture(place, now_ns, error.map_or(Ok(()), Err))?;
