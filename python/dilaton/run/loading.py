@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
+from dilaton.plan.common import FORMAT
 from dilaton.plan.model import Plan
 from dilaton.run import record as records
 from dilaton.run.adaptive.epoch import COLUMNS
@@ -89,9 +90,10 @@ class Run:
         """The plan of the run; None, with a word in `missing`, when it was never written.
 
         Raises:
-            RecordError: it is damaged.
+            RecordError: it is damaged, or another version of Dilaton wrote it.
         """
-        text = read_output(self.path / "plan.json")
+        path = self.path / "plan.json"
+        text = read_output(path)
         if not text:
             self.missing.append("plan.json: the run ended before it was written")
             return None
@@ -100,7 +102,10 @@ class Run:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            raise RecordError(f"{self.path / 'plan.json'}: damaged: {field}: {first['msg']}") from error
+            what = f"damaged: {field}: {first['msg']}"
+            if field == "format":
+                what = f"format {first['input']}; this version of Dilaton reads format {FORMAT}"
+            raise RecordError(f"{path}: {what}") from error
 
     @cached_property
     def interfaces(self) -> pd.DataFrame:

@@ -106,6 +106,7 @@ def test_a_guest_in_which_there_was_nothing_to_sample_adds_no_rows(tmp_path: Pat
     [
         ("run.json", "{", "damaged: not JSON"),
         ("plan.json", "{}", "plan.json: damaged: lab"),
+        ("plan.json", '{"format": 1}', "plan.json: format 1; this version of Dilaton reads format 7"),
         ("events.jsonl", "no\n", "events.jsonl:1: damaged"),
         ("measure/g0/interfaces.csv", "t_ns,node\n1,a\n", "has no column interface"),
         ("measure/g0/interfaces.csv", "t_ns,node,interface,tx_bytes\n1,a,eth0,many\n", "tx_bytes has something that"),
