@@ -45,9 +45,10 @@ BACKLOG_PACKETS = 2**31 - 1
 what arrives. On a fast link a host that is late for a moment delivers more than that at once; only a queue that the lab
 has asked for may drop."""
 
-TCP_MEMORY_SHARES = (4, 3, 2)
+TCP_MEMORY_SHARES = (3, 3, 2)
 """TCP's three marks (at ease, under pressure, refusing) as fractions 1/n of the guest's memory. The defaults are about
-a twentieth, one machine's worth; a guest is many machines, and a receiver out of memory drops what no queue dropped."""
+a twentieth, one machine's worth; a guest is many machines, and a receiver out of memory drops what no queue dropped.
+Between the first two the kernel would let send buffers grow no more, and count nothing by which that could be told."""
 
 NEIGHBOURS_MAX = 1 << 20
 """Resolved neighbours of all nodes together, whose table the kernel keeps as one; the default is 1,024."""

@@ -119,5 +119,6 @@ def test_no_limit_of_a_single_machine_is_left_to_a_guest() -> None:
     guest = compile_plan(lab()).guests[0]
     assert int(guest.sysctls["net/core/netdev_max_backlog"]) > 10**9
     pages = [int(mark) for mark in guest.sysctls["net/ipv4/tcp_mem"].split()]
-    assert pages == sorted(pages)
-    assert pages[-1] * 4096 * 2 == guest.memory_bytes
+    at_ease, under_pressure, refusing = pages
+    assert at_ease == under_pressure < refusing, "between the first two send buffers stop growing, untold"
+    assert refusing * 4096 * 2 == guest.memory_bytes
