@@ -21,7 +21,6 @@ mkdir -p /run/openvswitch
 ovsdb-tool create /run/openvswitch/conf.db
 ovsdb-server --detach --no-chdir --pidfile --log-file=/run/openvswitch/ovsdb-server.log \\
     --remote=punix:/run/openvswitch/db.sock /run/openvswitch/conf.db
-ovs-vsctl --no-wait init
 ovs-vsctl --no-wait {configuration}
 ovs-vswitchd --detach --no-chdir --pidfile --log-file=/run/openvswitch/ovs-vswitchd.log
 echo "{ready}"
