@@ -82,6 +82,18 @@ def test_a_ramp_is_followed_within_bounds() -> None:
     assert sum(tdfs(seen)) < 2 * sum(1 + number / 5 for number in range(200))
 
 
+@pytest.mark.parametrize(("before", "risen"), [(0.76, 1.25), (0.6, 1.4), (0.2, 1.8)])
+def test_a_saturated_cpu_is_given_as_much_more_as_the_load_grew_and_then_twice_as_much(
+    before: float, risen: float
+) -> None:
+    policy, decision = Lateness(LIMITS).decide(epoch(0, Fraction(10), 10 * before))
+    assert decision.tdf == 10
+    policy, decision = policy.decide(epoch(1, Fraction(10), 100.0))
+    assert decision.tdf == pytest.approx(10 * risen)
+    _, decision = policy.decide(epoch(2, decision.tdf, 100.0))
+    assert decision.tdf == pytest.approx(20 * risen)
+
+
 def test_a_burst_of_one_epoch_costs_calm_epochs_and_no_more() -> None:
     seen = follow(Lateness(LIMITS), lambda number: 8.0 if number == 20 else 1.0, 60)
     raised = sum(tdf > tdfs(seen)[19] for tdf in tdfs(seen))

@@ -7,8 +7,10 @@ later than B, so f L / B is needed (a fourth more, as a bound is nothing to aim 
 times f host seconds for each virtual second, has to leave the CPU idle enough: work / target. And what nodes with a
 share of the CPU should have had and lost is work that was not done, which needs room as well. The largest is wanted.
 
-**Saturation.** A CPU that is busy all the time shows how fast it is, not how much it is asked for. Then the TDF at
-least doubles with every epoch: a load of n times the capacity is met after log2 n of them.
+**Saturation.** A CPU that is busy all the time shows how fast it is, not how much it is asked for. A load that grows
+slowly asks for a little more than a moment ago: so at first as much more is given as the epoch brought over the one
+before, a quarter at least. If that was not enough the TDF doubles with every epoch: a load of n times the capacity is
+met after log2 n of them, and one more. Nodes that lose their shares do not wait for that.
 
 **Programs that spin** take all the CPU that they are given, and doubling would never end. But a network whose CPU was
 the bottleneck does more when it gets more: it serves more timers in a virtual second, one for every packet and hop. So
@@ -36,6 +38,7 @@ from dilaton.run.adaptive.epoch import Decision, Epoch, Limits, rounded_up
 
 LATENESS_MARGIN = 1.25
 SATURATED = 0.95
+SATURATED_RISE_MIN = Fraction(5, 4)
 RISE_MIN = 1.1
 FALL_MIN = 0.8
 FALL_ROOM = 1.05
@@ -78,6 +81,7 @@ class Lateness:
         rest: For how many more epochs saturation is not answered.
         rest_next: For how many it will be when rises are in vain the next time.
         vain_timers_per_s: The most that the network did when rises were in vain.
+        before: The last epoch.
     """
 
     limits: Limits
@@ -86,16 +90,23 @@ class Lateness:
     rest: int = 0
     rest_next: int = REST_EPOCHS
     vain_timers_per_s: float = 0.0
+    before: Epoch | None = None
 
     def decide(self, seen: Epoch) -> tuple[Lateness, Decision]:
         """See `Policy`."""
+        policy, decision = self._decide(seen)
+        return replace(policy, before=seen), decision
+
+    def _decide(self, seen: Epoch) -> tuple[Lateness, Decision]:
         bound = self.limits.late_ns_max
         for_lateness = float(seen.tdf) * LATENESS_MARGIN * seen.late_ns / bound if bound else 0.0
         is_starving = seen.share_lost > SHARE_LOST_MAX
         if seen.busy > SATURATED and for_lateness <= seen.tdf and not is_starving:
             return self._saturated(seen)
         rested = replace(self, push=None, rest=max(0, self.rest - 1))
-        for_work = max(seen.demand / self.limits.target, 2 * float(seen.tdf) if seen.busy > SATURATED else 0.0)
+        for_work = seen.demand / self.limits.target
+        if seen.busy > SATURATED:
+            for_work = max(for_work, float(2 * seen.tdf if is_starving else self._risen(seen)))
         wanted = rounded_up(max(for_lateness, for_work, 1e-6))
         if for_lateness > for_work:
             late = numbers.duration(seen.late_ns / 1e9)
@@ -115,7 +126,14 @@ class Lateness:
             most = max(self.vain_timers_per_s, seen.timers_per_s)
             given_up = Lateness(self.limits, rest=self.rest_next, rest_next=2 * self.rest_next, vain_timers_per_s=most)
             return given_up, Decision(push.base, push.base, "programs take all CPU that they are given")
-        return replace(self, push=push, rest=0)._follow(seen, 2 * seen.tdf, f"busy {seen.busy:.0%}")
+        return replace(self, push=push, rest=0)._follow(seen, self._risen(seen), f"busy {seen.busy:.0%}")
+
+    def _risen(self, seen: Epoch) -> Fraction:
+        """The TDF that a saturated CPU is given, or should be where it may not rise; see the head of this file."""
+        may_rise = self.limits.within(2 * seen.tdf) != seen.tdf
+        if not may_rise or self.before is None or self.before.busy > SATURATED:
+            return 2 * seen.tdf
+        return max(SATURATED_RISE_MIN * seen.tdf, rounded_up(2 * seen.work - self.before.work))
 
     def _follow(self, seen: Epoch, wanted: Fraction, why: str) -> tuple[Lateness, Decision]:
         """Towards what is wanted: up at once, down when it has been less for a while."""
