@@ -1,10 +1,6 @@
-"""CPUs of packed nodes at several TDFs: the time of a computation, and of a server's answers, beside a naive quota.
+"""CPUs of packed nodes at several TDFs: the time of a computation. docs/cpu.md quotes the table.
 
-    PYTHONPATH=python .venv/bin/python benches/cpus.py [--computing 1,5,10,50,100] [--answering 1,10,50] [--repeats 2]
-
-The server is that of examples/cpu-shares. The naive quota is what a control group does (cpu.max): of the guest's CPU
-the node may have its CPU's speed over the TDF, all of it at the beginning of each period, of 100 ms if that is a
-millisecond, the least that the kernel takes, else of a second. docs/cpu.md quotes the tables.
+PYTHONPATH=python .venv/bin/python benches/cpus.py [--tdfs 1,5,10,50,100] [--repeats 2]
 """
 
 from __future__ import annotations
@@ -19,14 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dilaton.measure.statistics import distance
-from dilaton.report.comparison import TOLERANCE
-
-ROOT = Path(__file__).resolve().parents[1]
 COMPUTES = "import time\nbegin = time.monotonic()\nfor _ in range(5000000): pass\nprint(time.monotonic() - begin)"
 NODES = 10
 SPEED = 0.05
-QUOTA_US_MIN = 1000
 
 
 def run(lab: str, tdf: str) -> tuple[dict[str, float], list[float]]:
@@ -56,34 +47,16 @@ def computing() -> str:
     return json.dumps({"name": "computing", "nodes": nodes, "run": processes})
 
 
-def answering(tdf: str, with_quota: bool) -> str:
-    """The server of the example, with shares or with a quota in their place."""
-    text = (ROOT / "examples" / "cpu-shares" / "lab.yaml").read_text()
-    if not with_quota:
-        return text
-    speeds = dict(re.findall(r"(\w+): \{cpu: ([0-9.]+)\}", text))
-    text = re.sub(r"\{cpu: [0-9.]+\}", "{}", text)
-    text = text.replace("    ready:", "    after: quota\n    ready:")
-    orders = ["mkdir -p /tmp/cg", "mount -t cgroup2 cg /tmp/cg"]
-    for node, speed in speeds.items():
-        of_guest = float(speed) / float(tdf)
-        period_us = 100_000 if of_guest * 100_000 >= QUOTA_US_MIN else 1_000_000
-        orders.append(f"echo {round(of_guest * period_us)} {period_us} > /tmp/cg/nodes/{node}/cpu.max")
-    quota = {"on": "switch", "name": "quota", "exec": ["sh", "-ec", "; ".join(orders)]}
-    return text.replace("\nrun:\n", f"\nrun:\n  - {json.dumps(quota)}\n")
-
-
 def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--computing", default="1,5,10,50,100", help="TDFs")
-    parser.add_argument("--answering", default="1,10,50", help="TDFs")
+    parser.add_argument("--tdfs", default="1,5,10,50,100")
     parser.add_argument("--repeats", type=int, default=2)
     asked = parser.parse_args()
     rows: dict[str, list[tuple[dict[str, float], list[float]]]] = {}
     for _ in range(asked.repeats):
         # In turn, so that what the host does meanwhile is shared by all.
-        for tdf in asked.computing.split(","):
+        for tdf in asked.tdfs.split(","):
             rows.setdefault(tdf, []).append(run(computing(), tdf))
     print(
         "| TDF | virtual s, mean of the nodes | least | most | life over work at speed | charged of all work | lost |"
@@ -95,18 +68,6 @@ def main() -> None:
         charged, other, busy, lost, lives = (sum(shares[name] for shares, _ in runs) for name in names)
         marks = f"{np.mean(times):.4f} | {min(times):.4f} | {max(times):.4f} | {lives / busy:.4f}"
         print(f"| {tdf} | {marks} | {charged / (charged + other):.1%} | {lost / (busy + lost):.2%} |")
-    answers: dict[tuple[str, str], list[float]] = {}
-    for _ in range(asked.repeats):
-        for name in ("share", "quota"):
-            for tdf in asked.answering.split(","):
-                answers.setdefault((name, tdf), []).extend(run(answering(tdf, name == "quota"), tdf)[1])
-    print("\n| CPU | TDF | answers, ms: mean | 5 % | median | 95 % | KS | Wasserstein | |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for (name, tdf), times in answers.items():
-        marks = " | ".join(f"{1e3 * value:.2f}" for value in (np.mean(times), *np.percentile(times, (5, 50, 95))))
-        apart = distance(answers[name, asked.answering.split(",")[0]], times)
-        verdict = "different" if apart.relative > TOLERANCE else "indistinguishable"
-        print(f"| {name} | {tdf} | {marks} | {apart.ks:.2f} | {apart.relative:.1%} | {verdict} |", flush=True)
 
 
 if __name__ == "__main__":
