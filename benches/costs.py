@@ -11,21 +11,29 @@
 - *flow*: a data packet of a TCP flow over 10 Gbit/s and 20 ms with an MTU of 1,500: both of its ends, the
   acknowledgements, iperf3 and the start of all that among it.
 
-Each figure is the least of several runs, and the greatest beside it: what else runs on the host only ever adds.
+Each figure is the least of several runs, and the greatest beside it: what else runs on the host only ever adds. That of
+a hop is a difference of runs, and so their median.
 In a guest CPU time is virtual time on the work drive, less what idling took. SPECIFICATION.md quotes the output.
+
+Counts do not depend on how fast the host is. What does is printed also as it would be at the speed of the reference
+core (`yardstick.py`): versions are to be compared by that, run by turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+from yardstick import beside
 
 import dilaton
 from dilaton.host.clock_page import DRIVES, WORD, ClockPage, Orders, layout
@@ -97,6 +105,8 @@ time.sleep(0.5)
 TDF = 4
 """Of most guests: a slow enough CPU to have hardly a timer that is late, a fast enough one for the wall drive."""
 
+REFERENCE = " at the reference's speed"
+
 SEGMENT_BYTES = 1448
 """Data of a TCP packet of 1,500 bytes with time stamps."""
 
@@ -130,17 +140,35 @@ def reading(repeat: int) -> None:
             print(f"reading that takes over a TDF, {drive} drive: {figure(orders, 'ns', 0)} more", flush=True)
 
 
-def run_lab(lab: dict[str, Any]) -> tuple[float, int, str]:
-    """CPU seconds of a run, the timers that its kernel served, and what its first process printed."""
+@dataclass(frozen=True)
+class Cost:
+    """What a run took.
+
+    Attributes:
+        cpu_s: CPU time of its guest, seconds.
+        reference_s: The same at the speed of the reference core.
+        timers, reads: That its kernel served, and of its clock.
+        output: Of its first process.
+    """
+
+    cpu_s: float
+    reference_s: float
+    timers: int
+    reads: int
+    output: str
+
+
+def run_lab(lab: dict[str, Any]) -> Cost:
+    """What a run of this lab takes."""
     with tempfile.TemporaryDirectory() as directory:
-        run = dilaton.start(lab, out=Path(directory) / "run").wait()
+        run, speed = beside(lambda: dilaton.start(lab, out=Path(directory) / "run").wait())
         fidelity, process = run.record.fidelity, run.record.processes[0]
         assert run.record.state == "finished", run.record.reason
         assert fidelity
         assert fidelity.busy is not None
         output = (Path(directory) / "run/nodes" / process.node / f"{process.name}.stdout").read_text()
         cpu_s = fidelity.busy * run.record.time.virtual_s * float(lab["time"]["tdf"])
-        return cpu_s, fidelity.timers, output
+        return Cost(cpu_s, cpu_s * speed, fidelity.timers, fidelity.reads, output)
 
 
 def alone(program: str, *arguments: str, drive: str = "work") -> dict[str, Any]:
@@ -152,7 +180,8 @@ def alone(program: str, *arguments: str, drive: str = "work") -> dict[str, Any]:
 def system_call(repeat: int) -> None:
     """Prints what system calls of a guest cost."""
     for drive in ("wall", "work"):
-        calls = [[float(word) for word in run_lab(alone(SYSTEM_CALLS, drive=drive))[2].split()] for _ in range(repeat)]
+        runs = [run_lab(alone(SYSTEM_CALLS, drive=drive)) for _ in range(repeat)]
+        calls = [[float(word) for word in run.output.split()] for run in runs]
         for name, values in zip(("clock_gettime", "getppid"), zip(*calls, strict=True), strict=True):
             print(f"{name} in a guest, {drive} drive: {figure([ns * TDF / 1e3 for ns in values], 'us')}", flush=True)
 
@@ -160,9 +189,9 @@ def system_call(repeat: int) -> None:
 def wake(repeat: int) -> None:
     """Prints what it costs to idle from timer to timer."""
     with_timers, without = ([run_lab(alone(TIMERS, seconds)) for _ in range(repeat)] for seconds in ("60", "0"))
-    least = min(cpu_s for cpu_s, _, _ in without), min(timers for _, timers, _ in without)
-    costs = [(cpu_s - least[0]) / (timers - least[1]) * 1e6 for cpu_s, timers, _ in with_timers]
-    print(f"idle wake, {with_timers[0][1] - least[1]} of them: {figure(costs, 'us')}", flush=True)
+    least_s, timers = min(run.cpu_s for run in without), min(run.timers for run in without)
+    costs = [(run.cpu_s - least_s) / (run.timers - timers) * 1e6 for run in with_timers]
+    print(f"idle wake, {with_timers[0].timers - timers} of them: {figure(costs, 'us')}", flush=True)
 
 
 def chain(bridges: int, packets: int) -> dict[str, Any]:
@@ -183,12 +212,19 @@ def packet(repeat: int) -> None:
     short, long, packets = 2, 20, 8_000
     kinds = [(long, packets), (long, 20), (short, packets), (short, 20)]
     runs = [[run_lab(chain(*kind)) for kind in kinds] for _ in range(repeat)]
-    hops = packets * (long - short)
-    a, b, c, d = (min(cpu_s for cpu_s, _, _ in column) for column in zip(*runs, strict=True))
-    timers = (runs[0][0][1] - runs[0][1][1] - runs[0][2][1] + runs[0][3][1]) / hops
-    single = [(w[0] - x[0] - y[0] + z[0]) / hops * 1e6 for w, x, y, z in runs]
-    print(f"packet and hop, {timers:.2f} timers each: {(a - b - c + d) / hops * 1e6:.2f} us from the least of {repeat}")
-    print(f"packet and hop, run by run: {figure(single, 'us')}", flush=True)
+
+    def each(what: Callable[[Cost], float]) -> list[float]:
+        """Of a packet on a hop, run by run."""
+        figures = [list(map(what, row)) for row in runs]
+        return [(a - b - c + d) / (packets * (long - short)) for a, b, c, d in figures]
+
+    timers, reads = (statistics.median(each(what)) for what in (lambda run: run.timers, lambda run: run.reads))
+    print(f"packet and hop: {timers:.2f} timers, {reads:.1f} readings of the clock")
+    for name, costs_s in (("", each(lambda run: run.cpu_s)), (REFERENCE, each(lambda run: run.reference_s))):
+        costs_us = [1e6 * cost_s for cost_s in costs_s]
+        # A difference of runs, so that what else ran may also have taken from it.
+        spread = f"median of {repeat}, {min(costs_us):.2f} to {max(costs_us):.2f}"
+        print(f"packet and hop{name}: {statistics.median(costs_us):.2f} us ({spread})", flush=True)
 
 
 def flow(repeat: int) -> None:
@@ -204,9 +240,11 @@ def flow(repeat: int) -> None:
         ],
     }
     runs = [run_lab(lab) for _ in range(repeat)]
-    packets = [json.loads(output)["end"]["sum_sent"]["bytes"] / SEGMENT_BYTES for _, _, output in runs]
-    costs = [cpu_s / sent * 1e6 for (cpu_s, _, _), sent in zip(runs, packets, strict=True)]
-    print(f"data packet of a flow, {packets[0]:.0f} of them: {figure(costs, 'us')}", flush=True)
+    packets = [json.loads(run.output)["end"]["sum_sent"]["bytes"] / SEGMENT_BYTES for run in runs]
+    costs = [run.cpu_s / sent * 1e6 for run, sent in zip(runs, packets, strict=True)]
+    reference = [run.reference_s / sent * 1e6 for run, sent in zip(runs, packets, strict=True)]
+    print(f"data packet of a flow, {packets[0]:.0f} of them: {figure(costs, 'us')}")
+    print(f"data packet of a flow{REFERENCE}: {figure(reference, 'us')}", flush=True)
 
 
 COSTS: dict[str, Callable[[int], None]] = {
