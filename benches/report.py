@@ -25,8 +25,8 @@ import dilaton
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 WIDTHS = (1280, 400)
 
-BYTES_PER_PACKET = 965
-"""Of data: every second segment of 1,448 bytes is acknowledged, so two packets of three have data."""
+BYTES_PER_PACKET = 1430
+"""Of data, which a segment has 1,448 of: a receiver that has much to do acknowledges many at once."""
 
 LAB = """
 name: transfer
