@@ -17,7 +17,7 @@ from dilaton.run.loading import Run
 
 
 def options(description: str, repeat: int, **lists: str) -> argparse.Namespace:
-    """The command line of a reproduction: `out`, `repeat` and `jobs`, and lists of its own with their defaults."""
+    """The command line of a reproduction: `out`, which is there then, `repeat`, `jobs`, lists with their defaults."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path, required=True, help="where runs, tables and figures go")
     parser.add_argument("--repeat", type=int, default=repeat, help="runs of each point (default %(default)s)")
@@ -25,7 +25,9 @@ def options(description: str, repeat: int, **lists: str) -> argparse.Namespace:
     for name, default in lists.items():
         parser.add_argument(f"--{name}", default=default, help="a part of it (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side (default %(default)s)")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    return chosen
 
 
 def run(lab: dict[str, Any], out: Path) -> dict[str, Any]:
