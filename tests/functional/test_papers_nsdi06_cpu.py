@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.functional.test_papers_pads15 import rows
 
 
@@ -15,6 +13,7 @@ def test_half_a_cpu_at_tdf_1_is_a_twentieth_at_tdf_10(tmp_path: Path) -> None:
     ((rate, *cells),) = rows("nsdi06-cpu", "--out", str(tmp_path), *arguments)
     half, twentieth, whole = (float(cell.partition(" ")[0]) for cell in cells)
     assert rate == "3200"
-    assert half == pytest.approx(twentieth, rel=0.4)
+    # Without the TDF one would be ten times the other; what the host's core does differently in two runs is less.
+    assert 1 / 2.5 < half / twentieth < 2.5
     assert whole > 1.4 * max(half, twentieth)
     assert (tmp_path / "figure-7.svg").is_file()
