@@ -15,10 +15,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from dilaton.lab import units
 from tests.conftest import Outcome, run_in
 
 SLACK_S = 0.003
-"""What a round trip may take longer than its delays, at TDF 10: serialisation, waiting behind others, the nodes' own work."""
+"""What a round trip may take longer than its delays, at TDF 10, where nobody sends: serialisation, the nodes' own work."""
+
+SENT_BITS = 8 * 110_000
+"""Of one `iperf3 -n 100K`, with its headers: all four packets of a ping may wait behind as much on each link."""
 
 
 def make_lab(seed: int) -> dict[str, Any]:
@@ -77,12 +81,17 @@ def delay_s(lab: dict[str, Any], one: str, other: str) -> float:
 def check(lab: dict[str, Any], outcome: Outcome) -> None:
     """Makes sure that a run of the lab was whole, each of its pings in time."""
     assert outcome.status == 0, outcome.record["reason"]
+    sends = sum(process["exec"].startswith("iperf3 -c") for process in lab["run"])
+    slack_s = SLACK_S + sum(sends * SENT_BITS / units.parse_link_rate(link["rate"]) for link in lab["links"])
     for process in lab["run"]:
         if process["exec"].startswith("ping"):
             result = outcome.process(process["name"])["result"]
             least_s = 2 * delay_s(lab, process["on"], process["exec"].split()[-1])
-            assert result["loss"] == 0
-            assert least_s - 1e-6 <= result["rtt"]["min"] <= least_s + SLACK_S
+            # A ping waits two round trips for its last reply, which may have more than that to wait behind.
+            assert result["loss"] <= (0.25 if sends else 0), f"{process['name']}: lost {result['loss']:%}"
+            rtt_s = result["rtt"]["min"]
+            what = f"{process['name']}: {rtt_s} s; the delays are {least_s} s"
+            assert least_s - 1e-6 <= rtt_s <= least_s + slack_s, what
 
 
 def main() -> int:
