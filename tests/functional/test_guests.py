@@ -105,10 +105,12 @@ def test_segments_go_from_guest_to_guest_as_packets_unless_offload_is_asked_for(
 
 COMPUTE = """
 import time
-begin = time.monotonic()
+least = 9
 for _ in range(10):
+    begin = time.monotonic()
     sum(range(400_000))
-print(time.monotonic() - begin)
+    least = min(least, time.monotonic() - begin)
+print(least)
 """
 
 NEAR_AND_FAR: dict[str, Any] = {
