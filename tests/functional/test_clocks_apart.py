@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dilaton
 from tests.conftest import RunLab
 
 LAB = """
@@ -16,6 +17,15 @@ run:
   - {on: plain, exec: sleep 0.3, name: sleep-plain}
   - {on: slow, exec: ping -c 3 -i 0.1 plain, name: ping-slow, start: 100ms}
   - {on: plain, exec: ping -c 3 -i 0.1 slow, name: ping-plain, start: 100ms}
+"""
+
+BUSY = """
+name: busy
+time: {drive: wall, tdf: 2, clocks: apart}
+nodes: {busy: {guest: x}}
+guests: {x: {tdf: 4}}
+measure: {nodes: 200ms}
+run: [{on: busy, exec: "sh -c 'while :; do :; done'", name: spin, stop: 1s}]
 """
 
 
@@ -35,3 +45,9 @@ def test_a_guest_of_twice_the_tdf_sees_half_the_time_pass_and_frames_keep_their_
         assert rtt_s <= found["rtt"]["min"] <= 1.4 * rtt_s
     # The run would have failed if a frame had come before or after its instant of virtual time.
     assert outcome.record["guests"][0]["waits"]["frames_sent"] >= 6
+
+
+def test_a_node_that_takes_all_of_a_cpu_has_a_share_of_1_by_whatever_clock(run_lab: RunLab) -> None:
+    shares = dilaton.load(run_lab(BUSY).path).nodes.cpu_share
+    # By the guest's own clock it would be a half; the kernel counts in ticks, of which such a share has ten.
+    assert 0.8 <= shares.max() <= 1.2

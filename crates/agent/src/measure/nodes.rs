@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 
 use super::instrument::Instrument;
+use crate::clock;
 use crate::error::{Doing, Result};
 use crate::guest::cgroup_of_nodes;
 use crate::network::Network;
@@ -62,12 +63,14 @@ impl Instrument for Nodes {
 
     fn sample(&mut self, t_ns: i64, rows: &mut Vec<u8>) -> Result<usize> {
         for group in &self.0 {
+            // The kernel counts on its own clock.
             let cpu_us = group.cpu.read(|text| labelled(text, "usage_usec "))?;
+            let cpu_ns = cpu_us.map(|us: u64| clock::face().span(us.saturating_mul(1000)).as_ns());
             let memory = group.memory.read(|text| text.trim_end().parse().ok())?;
             let processes = group.processes.read(|text| text.trim_end().parse().ok())?;
             // Writing into memory cannot fail.
             let _ = write!(rows, "{t_ns},{}", group.node);
-            for value in [cpu_us.map(|us: u64| us.saturating_mul(1000)), memory, processes] {
+            for value in [cpu_ns, memory, processes] {
                 append(rows, value);
             }
             for label in ["rbytes=", "wbytes="] {
