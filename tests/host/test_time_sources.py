@@ -43,10 +43,6 @@ NOT_IN_GUESTS = {
 """Sources that a guest does not have; docs/time-sources.md says why."""
 
 
-NOT_KEPT_ON_EVENT = {"setitimer VIRTUAL"}
-"""Sources that are wrong on the event drive; docs/time-sources.md says why."""
-
-
 @dataclass(frozen=True)
 class Source:
     """What the program printed about one source; times in nanoseconds."""
@@ -150,8 +146,7 @@ run: [{{on: a, name: ask, exec: {command}, start: {span_s}s}}]
     )
     assert outcome.status == 0
     present, absent = parse(outcome.stdout("a", "ask"))
-    left_out = NOT_KEPT_ON_EVENT if drive == "event" else set()
-    kept = [source for source in present if source.kind != "ticks" and source.name not in left_out]
+    kept = [source for source in present if source.kind != "ticks"]
     assert [error for source in kept if (error := source.error(wait_slack))] == []
     assert {name.removesuffix(" (system call)") for name in absent} <= NOT_IN_GUESTS
     speeds = {name: 1.0 if drive == "event" else counters(native)[name] for name in counters(present)}
@@ -168,4 +163,4 @@ def test_the_host_s_own_sources_agree_with_its_clock(native: list[Source]) -> No
 
 def test_every_source_that_guests_lack_is_documented() -> None:
     text = DOCUMENT.read_text()
-    assert [name for name in sorted(NOT_IN_GUESTS | NOT_KEPT_ON_EVENT) if name not in text] == []
+    assert [name for name in sorted(NOT_IN_GUESTS) if name not in text] == []
