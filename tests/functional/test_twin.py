@@ -74,9 +74,11 @@ def signals():
     signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
     signal.signal(signal.SIGALRM, lambda number, _: seen.append(number))
     os.kill(os.getpid(), signal.SIGUSR1)
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    # It goes on until the program has waited for it, should one come before that.
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
     signal.pause()
-    yield seen
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    yield sorted(set(seen))
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
     os.kill(os.getpid(), signal.SIGUSR2)
     yield sorted(signal.sigpending()), signal.sigwait([signal.SIGUSR2])
