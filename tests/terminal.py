@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pty
 import select
@@ -30,12 +31,14 @@ class TypedAt:
         )
         self.slave = slave
         self.shown = ""
+        # A read may end in the middle of a character.
+        self.decoder = codecs.getincrementaldecoder("utf-8")()
 
     def expect(self, text: str) -> None:
         """Waits until `text` is shown; forgets what was shown up to it."""
         while text not in self.shown:
             assert select.select([self.master], [], [], PATIENCE_HOST_S)[0], f"shown, without {text!r}: {self.shown!r}"
-            self.shown += os.read(self.master, 4096).decode()
+            self.shown += self.decoder.decode(os.read(self.master, 4096))
         self.shown = self.shown.split(text, 1)[1]
 
     def type(self, text: str) -> None:
