@@ -39,8 +39,8 @@ def test_every_combination_was_run_with_its_values(swept: Path) -> None:
     assert len(table) == 8
     assert table.state.unique().tolist() == ["finished"]
     near, far = (table[table["links.0.delay"] == delay]["ping.rtt.min"] for delay in ("10ms", "40ms"))
-    assert near.between(0.020, 0.021).all()
-    assert far.between(0.080, 0.081).all()
+    assert near.between(0.020, 0.030).all()
+    assert far.between(0.080, 0.090).all()
     seeds = {json.loads((swept / "out" / run / "plan.json").read_text())["seed"] for run in table.run}
     assert seeds == {1, 2}
     assert (swept / "out/sweep-ping-rtt-avg.svg").read_text().rstrip().endswith("</svg>")
