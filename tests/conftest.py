@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# Other load on the machine may not fail a test.
-settings.register_profile("dilaton", deadline=None)
+# Neither other load on the machine nor what is drawn may fail a test: the same examples are tried each time.
+settings.register_profile("dilaton", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dilaton")
 
 # A shell that starts us in the background has us ignore SIGINT, and those whom we start would ignore it too.
