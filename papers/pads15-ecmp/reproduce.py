@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rates", default="100Mbit,10Gbit")
     parser.add_argument("--tdfs", default="1,4")
-    parser.add_argument("--drive", default="wall", choices=["wall", "work"])
+    parser.add_argument("--drive", default="wall", choices=["wall", "work", "event"])
     parser.add_argument("--repeat", type=int, default=3, help="runs of each point, each with a seed of its own")
     parser.add_argument("--seconds", default="10", help="length of the flows, in virtual time")
     parser.add_argument("--offload", action="store_true", help="keep segmentation offload, as Mininet does")
