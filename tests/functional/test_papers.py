@@ -13,23 +13,27 @@ PAPERS = ROOT / "papers"
 
 @pytest.mark.parametrize(("loss", "lost"), [("0%", False), ("{every: 100}", True)])
 def test_the_time_between_packets_is_the_same_at_every_tdf(run_lab: RunLab, loss: str, lost: bool) -> None:
-    """NSDI'06, table 4."""
+    """NSDI'06, table 4, at TDFs at which the CPU takes little of a round trip: at TDF 1 it is the host's own, and packets are
+    as much further apart as that is slower."""
     lab = PAPERS / "nsdi06-table4/lab.yaml"
     flows = []
-    for tdf in ("1", "10"):
+    for tdf in ("10", "100"):
         outcome = run_lab(lab, "--set", f"time.tdf={tdf}", "--set", f"links.1.a_to_b.loss={loss}")
         assert outcome.status == 0
         capture = dilaton.load(outcome.path).capture("sender:eth0")
         flows.append(flow_packets(capture.table, capture.sack, tcp_flows(capture.table).iloc[0]))
     assert [bool(flow.data.again.any()) for flow in flows] == [lost, lost]
-    one, ten = (times_between_packets(flow).mean() for flow in flows)
-    assert ten == pytest.approx(one, rel=0.05)
+    ten, hundred = (times_between_packets(flow).mean() for flow in flows)
+    assert hundred == pytest.approx(ten, rel=0.05)
 
 
 def test_flows_share_a_bottleneck_alike_at_every_tdf(run_lab: RunLab) -> None:
-    """NSDI'06, figure 5: here for too short a time for flows to come to their shares, so that their sum alone is held."""
+    """NSDI'06, figure 5: here for too short a time for flows to come to their shares, so that their sum alone is held.
+
+    At TDFs that leave CPU over: at TDF 1 it takes nearly all of a host's core to carry these flows.
+    """
     sums = []
-    for tdf in ("1", "10"):
+    for tdf in ("4", "10"):
         lab = PAPERS / "nsdi06-flows/lab.yaml"
         outcome = run_lab(lab, "--set", f"time.tdf={tdf}", "--set", "stop_after=4100ms")
         assert outcome.status == 0
