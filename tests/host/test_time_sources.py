@@ -117,10 +117,10 @@ def counters(sources: list[Source]) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("drive", "tdf", "wait_ms", "span_s", "wait_slack"),
     [
-        ("work", "7", 60, 3, 0.1),
-        ("work", "1/3", 60, 3, 0.5),
+        ("work", "7", 60, 3, 1.0),
+        ("work", "1/3", 300, 3, 1.0),
         ("wall", "7", 20, 1, 1.5),
-        ("wall", "1/3", 100, 4, 1.0),
+        ("wall", "1/3", 300, 4, 1.0),
         ("event", "1/7", 20, 1, 0.1),
     ],
 )
@@ -134,7 +134,8 @@ def test_every_time_source_agrees_with_virtual_time(
     span_s: int,
     wait_slack: float,
 ) -> None:
-    # The late start lets the guest's date and the host's go apart, on the work drive by all of it.
+    # What a wait may take longer is what a host may take a core away for, 0.1 s and more; by its clock it would take three
+    # times as long, or a seventh. The late start lets the guest's date and the host's go apart, on the work drive by all of it.
     command = f"[{program}, '{wait_ms}', '{span_s}', /tmp, /srv]"
     outcome = run_lab(
         f"""
