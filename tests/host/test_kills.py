@@ -90,6 +90,11 @@ def wait_until_nothing_remains() -> None:
         time.sleep(0.01)
 
 
+def is_of_python_alone(terminal: str) -> bool:
+    """Whether Python itself was not up yet when it was interrupted: nothing of Dilaton had begun."""
+    return "KeyboardInterrupt" in terminal and "/python/dilaton/" not in terminal
+
+
 class RunToKill:
     """A run in the background, with a home and temporary directory of its own."""
 
@@ -223,8 +228,8 @@ def test_ctrl_c_at_an_early_moment_is_an_orderly_end_too(tmp_path: Path, after_s
     time.sleep(after_s)
     os.killpg(run.process.pid, signal.SIGINT)
     terminal = run.end()
-    if "KeyboardInterrupt" in terminal and "/dilaton/" not in terminal:
-        return  # Python itself was not up yet: nothing of Dilaton had begun
+    if is_of_python_alone(terminal):
+        return
     assert run.process.returncode in (130, -signal.SIGINT), terminal
     assert "Traceback" not in terminal
     if run.record:
