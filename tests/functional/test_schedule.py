@@ -141,3 +141,27 @@ run:
     )
     assert outcome.status == 0
     assert 0.3 < outcome.instant_s("ready", "web") <= outcome.instant_s("started", "fetch")
+
+
+def test_waiting_for_many_servers_leaves_the_cpu_to_them(run_lab: RunLab) -> None:
+    """On a CPU so slow that one look at all of them takes longer than is between two looks elsewhere."""
+    ports = range(9000, 9020)
+    waiting = [
+        f"  - {{on: a, name: p{port}, exec: sleep 1000, background: true, ready: {{tcp: {port}, timeout: 300s}}}}"
+        for port in ports
+    ]
+    listen = (
+        f"import socket, time; held = [socket.create_server(('', port)) for port in {list(ports)}]; time.sleep(1000)"
+    )
+    outcome = run_lab(
+        f"""
+name: waiting
+time: {{tdf: 1/20}}
+nodes: {{a: {{}}}}
+run:
+  - {{on: a, name: all, exec: [{PYTHON}, -c, "{listen}"], background: true}}
+  - {{on: a, name: end, exec: "true", after: [{", ".join(f"p{port}" for port in ports)}]}}
+"""
+        + "\n".join(waiting)
+    )
+    assert outcome.status == 0

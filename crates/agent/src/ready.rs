@@ -12,6 +12,18 @@ use crate::plan::{Process, Ready};
 /// `TCP_LISTEN` of the kernel's `net/tcp_states.h`, as /proc/net/tcp writes it.
 const LISTEN: &str = "0A";
 
+/// How often readiness is looked for, at most.
+const INTERVAL_NS: i64 = 10_000_000;
+
+/// A look takes a tenth of the time to the next one at most. It goes through all TCP sockets of the guest; many nodes that
+/// wait on a slow CPU would have the agent look all the time, and those that are waited for would never come to the CPU.
+const INTERVAL_OF_LOOKS: i64 = 10;
+
+/// When to look for readiness after a look from `began_ns` to `ended_ns`.
+pub fn next_look_ns(began_ns: i64, ended_ns: i64) -> i64 {
+    began_ns + INTERVAL_NS.max((ended_ns - began_ns) * INTERVAL_OF_LOOKS)
+}
+
 /// What is looked at to see one process ready.
 pub enum Probe {
     /// The TCP sockets of the node.
@@ -126,6 +138,12 @@ mod tests {
         assert!(!is_listening(TABLE, 22));
         assert!(!is_listening(TABLE, 80));
         assert!(is_listening("head\n 0: 00000000000000000000000000000000:0050 0:0 0A\n", 80));
+    }
+
+    #[test]
+    fn looks_come_every_ten_milliseconds_or_take_a_tenth_of_the_time() {
+        assert_eq!(next_look_ns(5, 400_005), 10_000_005);
+        assert_eq!(next_look_ns(5, 3_000_005), 30_000_005);
     }
 
     #[test]

@@ -23,13 +23,11 @@ use crate::orders::{receive, send, Job, Order, Reply};
 use crate::peers::News;
 use crate::plan::{EndChange, LinkChange};
 use crate::protocol::{Event, EventKind, FromAgent, FromHost, Observation, Outcome, Subject};
-use crate::ready::Probe;
+use crate::ready::{self, Probe};
 use crate::schedule::{Action, Input, Schedule};
 use crate::shortage;
 use crate::streams::Streams;
 
-/// How often readiness is looked for.
-const PROBE_INTERVAL_NS: i64 = 10_000_000;
 const CHANNEL_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
 const SAMPLER_TOKEN: u64 = u64::MAX - 2;
@@ -166,9 +164,26 @@ impl<'a> Run<'a> {
         self.change_links(now_ns)?;
         self.feed(now_ns, Input::Tick)?;
         if !self.probes.is_empty() && self.probe_at_ns <= now_ns {
-            self.probe_at_ns = now_ns + PROBE_INTERVAL_NS;
-            for process in self.probes.keys().copied().collect::<Vec<_>>() {
-                self.look(process)?;
+            self.look_at_all()?;
+        }
+        Ok(())
+    }
+
+    /// Looks once at all whose readiness is awaited.
+    fn look_at_all(&mut self) -> Result<()> {
+        let began_ns = self.now_ns();
+        let mut found = Vec::new();
+        for (&process, probe) in &mut self.probes {
+            if probe.look()? {
+                found.push(process);
+            }
+        }
+        self.probe_at_ns = ready::next_look_ns(began_ns, self.now_ns());
+        for process in found {
+            // What one starts may end the wait for another.
+            if self.probes.contains_key(&process) {
+                let now_ns = self.now_ns();
+                self.feed(now_ns, Input::Ready { process })?;
             }
         }
         Ok(())
@@ -328,7 +343,8 @@ impl<'a> Run<'a> {
                 continue;
             }
             if self.probes.is_empty() {
-                self.probe_at_ns = self.now_ns() + PROBE_INTERVAL_NS;
+                let now_ns = self.now_ns();
+                self.probe_at_ns = ready::next_look_ns(now_ns, now_ns);
             }
             let entry = &self.guest.plan.processes[process];
             let open = |path: &str| self.guest.run_dir.open_file(path, OFlag::O_RDONLY).map(File::from);
