@@ -107,7 +107,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const YEAR_NS: u64 = 365 * 24 * 3600 * 1_000_000_000;
+    /// Half a year, of which the fastest face here makes 500 years. Readings end after 584.
+    const LONG_NS: u64 = 365 * 12 * 3600 * 1_000_000_000;
 
     fn instant(ns: u64) -> VirtualInstant {
         VirtualInstant::from_ns(ns)
@@ -119,27 +120,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_instant_of_a_reading_is_the_first_at_which_it_is_read(face in face(), reading in 1..YEAR_NS) {
+        fn the_instant_of_a_reading_is_the_first_at_which_it_is_read(face in face(), reading in 1..LONG_NS) {
             let first = face.instant(reading);
             prop_assert!(face.reading_ns(first) >= reading);
             prop_assert!(face.reading_ns(instant(first.as_ns() - 1)) < reading);
         }
 
         #[test]
-        fn a_timer_that_is_set_for_an_instant_is_due_within_a_nanosecond_of_the_face_and_not_before(face in face(), ns in 1..YEAR_NS) {
+        fn a_timer_that_is_set_for_an_instant_is_due_within_a_nanosecond_of_the_face_and_not_before(face in face(), ns in 1..LONG_NS) {
             let reading = face.reading_from_ns(instant(ns));
             prop_assert!(face.instant(reading) >= instant(ns));
             prop_assert!(face.instant(reading).as_ns() <= ns + face.instant(1).as_ns());
         }
 
         #[test]
-        fn a_reading_never_steps_back(face in face(), a in 0..YEAR_NS, b in 0..YEAR_NS) {
+        fn a_reading_never_steps_back(face in face(), a in 0..LONG_NS, b in 0..LONG_NS) {
             prop_assert!(face.reading_ns(instant(a.min(b))) <= face.reading_ns(instant(a.max(b))));
         }
 
         #[test]
         fn a_kernel_finds_its_deadline_reached_at_the_step_that_it_means_and_not_at_the_one_before(
-            face in face(), shown in 0..YEAR_NS, after in 1_u64..1 << 40,
+            face in face(), shown in 0..LONG_NS, after in 1_u64..1 << 40,
         ) {
             let seen = |instant: VirtualInstant| face.reading_ns(instant) / STEP_NS * STEP_NS;
             let meant = face.deadline_meant(instant(shown), after);
