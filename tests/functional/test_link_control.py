@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,22 @@ def rtts_ms(outcome: Outcome) -> dict[int, float]:
     return {int(number): float(ms) for number, ms in re.findall(r"icmp_seq=(\d+) ttl=\d+ time=([\d.]+)", text)}
 
 
+LATE_MS, LATE_MAX = 0.5, 3
+"""What a round trip at TDF 1 may take of the CPU, and how many may take more: where a hypervisor has the core for a moment,
+the host charges that to the guest."""
+
+
+def assert_round_trips(found_and_expected: Iterable[tuple[float, float]]) -> None:
+    """None is early, and hardly any late; milliseconds."""
+    late_ms = [found - expected for found, expected in found_and_expected]
+    assert min(late_ms) >= 0
+    assert sum(late > LATE_MS for late in late_ms) <= LATE_MAX, sorted(late_ms)[-10:]
+
+
 def test_each_change_comes_when_it_was_asked_for(outcome: Outcome) -> None:
     events = [event for event in outcome.events if event["kind"] == "link-changed"]
-    assert [event["t_ns"] / 1e9 for event in events] == pytest.approx([5, 6, 8, 9, 10], abs=0.001)
+    assert [event["at_ns"] / 1e9 for event in events] == [5, 6, 8, 9, 10]
+    assert [event["t_ns"] / 1e9 for event in events] == pytest.approx([5, 6, 8, 9, 10], abs=0.02)
     assert [event["what"] for event in events] == [
         "queue.limit 50, delay.jitter 1us",
         "delay 20ms",
@@ -68,10 +82,12 @@ def test_each_change_comes_when_it_was_asked_for(outcome: Outcome) -> None:
         "down",
         "up",
     ]
-    for number, ms in rtts_ms(outcome).items():
-        sent_s = (number - 1) * 0.1
-        if not any(abs(sent_s - edge) < 0.15 for edge in (6, 8, 9, 10)):
-            assert ms == pytest.approx(20 if sent_s < 6 else 40 if sent_s < 8 else 60, abs=0.5)
+    sent = [((number - 1) * 0.1, ms) for number, ms in rtts_ms(outcome).items()]
+    assert_round_trips(
+        (ms, 20 if sent_s < 6 else 40 if sent_s < 8 else 60)
+        for sent_s, ms in sent
+        if not any(abs(sent_s - edge) < 0.15 for edge in (6, 8, 9, 10))
+    )
 
 
 def test_a_link_that_is_down_carries_nothing_and_comes_back_with_addresses_and_routes(outcome: Outcome) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from dilaton.run.control import Client
 from tests.conftest import Outcome, dilaton, held_run
+from tests.functional.test_link_control import assert_round_trips
 
 LAB = """
 name: steered-between-guests
@@ -65,9 +66,11 @@ def rtts_ms(outcome: Outcome, node: str, process: str) -> list[tuple[float, floa
 def test_a_link_between_guests_changes_at_one_instant_in_both(outcome: Outcome) -> None:
     (at_s,) = (event["t_ns"] / 1e9 for event in outcome.events if event.get("asked") == "delay=20ms")
     assert 5 <= at_s < 8
-    for sent_s, ms in rtts_ms(outcome, "a", "far"):
-        if not any(abs(sent_s - edge) < 0.15 for edge in (4, at_s, 8, 9)):
-            assert ms == pytest.approx(20 if sent_s < 4 else 14 if sent_s < at_s else 40, abs=0.5)
+    assert_round_trips(
+        (ms, 20 if sent_s < 4 else 14 if sent_s < at_s else 40)
+        for sent_s, ms in rtts_ms(outcome, "a", "far")
+        if not any(abs(sent_s - edge) < 0.15 for edge in (4, at_s, 8, 9))
+    )
 
 
 def test_a_link_between_guests_that_is_down_carries_nothing(outcome: Outcome) -> None:
@@ -77,9 +80,11 @@ def test_a_link_between_guests_that_is_down_carries_nothing(outcome: Outcome) ->
 
 
 def test_all_of_a_segment_changes_at_one_instant(outcome: Outcome) -> None:
-    for sent_s, ms in rtts_ms(outcome, "c", "near"):
-        if sent_s > 0.15 and not any(abs(sent_s - edge) < 0.15 for edge in (6, 8)):
-            assert ms == pytest.approx(2 if sent_s < 6 else 4 if sent_s < 8 else 6, abs=0.5)
+    assert_round_trips(
+        (ms, 2 if sent_s < 6 else 4 if sent_s < 8 else 6)
+        for sent_s, ms in rtts_ms(outcome, "c", "near")
+        if sent_s > 0.15 and not any(abs(sent_s - edge) < 0.15 for edge in (6, 8))
+    )
 
 
 def test_the_run_is_unharmed(outcome: Outcome) -> None:
