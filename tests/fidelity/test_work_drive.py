@@ -46,8 +46,8 @@ def test_the_same_computation_takes_a_tenth_of_the_virtual_time_at_tdf_10(run_la
     for tdf in (1, 10):
         process = run_lab(COMPUTE.format(tdf=tdf)).process("loop")
         took.append(process["end_s"] - process["start_s"])
-    # A core's speed varies with what its neighbours do; without the TDF the ratio would be 1.
-    assert 6 < took[0] / took[1] < 16
+    # A core's speed varies with what its neighbours do, by a factor of two within minutes: nearer to 10 than to 1 or 100.
+    assert 3.2 < took[0] / took[1] < 31
 
 
 LINK = """

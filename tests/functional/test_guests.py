@@ -56,7 +56,7 @@ def chain(guests: str, drive: str = "work") -> str:
 def test_what_is_measured_does_not_show_how_many_guests_there_are(run_lab: RunLab, guests: str) -> None:
     outcome = run_lab(chain(guests))
     assert outcome.status == 0
-    rtt = outcome.process("ping")["result"]["rtt"]
+    ping = outcome.process("ping")["result"]
     # Serialisation of 98 bytes on both links and back.
     assert ping["rtt"]["min"] == pytest.approx(0.030094, abs=20e-6)
     assert statistics.median(ping["samples"]) == pytest.approx(0.030094, abs=110e-6), "in steps of 0.1 ms"
@@ -107,9 +107,9 @@ def test_segments_go_from_guest_to_guest_as_packets_unless_offload_is_asked_for(
 COMPUTE = """
 import time
 least = 9
-for _ in range(10):
+for _ in range(50):
     begin = time.monotonic()
-    sum(range(400_000))
+    sum(range(80_000))
     least = min(least, time.monotonic() - begin)
 print(least)
 """
@@ -128,8 +128,8 @@ def test_a_cpu_is_as_fast_with_a_short_lookahead_as_with_a_long_one(run_lab: Run
     took_s = {node: float(outcome.stdout(node, node)) for node in "abcd"}
     near = next(guest for guest in outcome.record["guests"] if guest["name"] == "a")
     assert near["waits"]["agreements"] > 1000, "it agrees with its neighbour every few microseconds"
-    # Charged to the guest, its agreements would take longer than what it computes.
-    assert took_s["a"] + took_s["b"] < 1.5 * (took_s["c"] + took_s["d"])
+    # Charged to the guest, its agreements would take longer than what it computes. Cores that share one differ by half.
+    assert took_s["a"] + took_s["b"] < 2 * (took_s["c"] + took_s["d"])
 
 
 def test_waiting_for_others_on_the_wall_drive_is_lateness_and_spoils_the_verdict(run_lab: RunLab) -> None:
