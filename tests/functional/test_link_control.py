@@ -13,6 +13,7 @@ from tests.conftest import Outcome, dilaton, held_run
 
 LAB = """
 name: steered-links
+time: {tdf: 10}  # between two pings is what one takes of the CPU, too
 nodes: {a: {}, r: {kind: router}, b: {}}
 links:
   - {endpoints: [a, r], rate: 100Mbit, delay: 10ms}
@@ -60,7 +61,7 @@ def rtts_ms(outcome: Outcome) -> dict[int, float]:
 
 
 LATE_MS, LATE_MAX = 0.5, 3
-"""What a round trip at TDF 1 may take of the CPU, and how many may take more: where a hypervisor has the core for a moment,
+"""What a round trip may take of the CPU, and how many may take more: where a hypervisor has the core for a moment,
 the host charges that to the guest."""
 
 

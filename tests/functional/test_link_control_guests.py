@@ -13,7 +13,8 @@ from tests.functional.test_link_control import assert_round_trips
 
 LAB = """
 name: steered-between-guests
-time: {max_speed: 5}  # what is steered from outside while it runs must not be over before
+# What is steered from outside while it runs must not be over before; between two pings is what one takes of the CPU, too.
+time: {tdf: 10, max_speed: 5}
 nodes: {a: {guest: left}, c: {guest: left}, d: {guest: left}, b: {guest: right}}
 links:
   - {endpoints: [a, b], rate: 100Mbit, delay: 10ms, lookahead: 5ms}
@@ -53,7 +54,7 @@ def steer(out: Path) -> None:
         client.request("clock.tdf", tdf="50")
         client.request("clock.release")
         client.request("link.change", link="b -- a", settings=[["delay", "20ms"]])
-        client.request("clock.tdf", tdf="1")
+        client.request("clock.tdf", tdf="10")
 
 
 def rtts_ms(outcome: Outcome, node: str, process: str) -> list[tuple[float, float]]:

@@ -50,7 +50,7 @@ LOSS = 0.1
 
 LAB = f"""
 name: links
-time: {{drive: work, tdf: 2}}
+time: {{drive: work, tdf: 20}}  # a burst is sent before its first frame has left, on slow hosts too
 nodes: {{hub: {{}}, plain: {{}}, lossy: {{}}, queue: {{}}, far-queue: {{}}, bytes: {{}}, skewed: {{}}, jumbo: {{}}, bulky: {{}}}}
 links:
   - hub -- plain
