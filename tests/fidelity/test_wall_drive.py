@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 
 from tests.conftest import RunLab
@@ -51,9 +53,10 @@ def test_a_round_trip_takes_twice_the_delay_at_every_tdf(
     result = outcome.process("ping")["result"]
     assert result["received"] == count
     # Never early. Late by what waking and processing cost the host: 0.12 to 0.28 ms of its time on a quiet one, divided by
-    # the TDF. Whatever else it does now and then makes a round trip later, so the average has more room.
+    # the TDF. Whatever else it does now and then makes a round trip later, so the median has more room; the average would
+    # be that of the few that met it.
     assert RTT_S <= result["rtt"]["min"] <= RTT_S + late_s
-    assert result["rtt"]["avg"] <= RTT_S + 4 * late_s
+    assert statistics.median(result["samples"]) <= RTT_S + 4 * late_s
 
 
 RATE_BIT_PER_S = 50e6
@@ -80,4 +83,5 @@ def test_a_link_carries_the_same_at_tdf_1_and_10_or_the_verdict_says_that_it_did
         if outcome.record["verdict"]["level"] != "invalid":
             assert throughput >= 0.94 * RATE_BIT_PER_S
             trusted.append(throughput)
-    assert max(trusted, default=0.0) <= 1.01 * min(trusted, default=0.0)
+    # For a hundredth of the time packets may wait in each of them before the verdict is `invalid`.
+    assert max(trusted, default=0.0) <= 1.02 * min(trusted, default=0.0)

@@ -22,9 +22,10 @@ def fio(text: str) -> dict[str, Any]:
     return job
 
 
-def latency_ms(job: dict[str, Any], direction: str) -> float:
-    """The mean from the submission of a request to its end."""
-    return float(job[direction]["clat_ns"]["mean"]) / 1e6
+def latencies_ms(job: dict[str, Any], direction: str) -> tuple[float, float]:
+    """The least and the median from the submission of a request to its end."""
+    found = job[direction]["clat_ns"]
+    return float(found["min"]) / 1e6, float(found["percentile"]["50.000000"]) / 1e6
 
 
 @pytest.mark.parametrize(("tdf", "slack_ms"), [(1, 0.3), (10, 0.03)])
@@ -41,8 +42,11 @@ run:
 """)
     assert outcome.status == 0
     for name, expected_ms in (("read", 1.04096), ("write", 1.324)):
-        found_ms = latency_ms(fio(outcome.stdout("a", name)), name)
-        assert expected_ms <= found_ms < expected_ms + slack_ms
+        least_ms, median_ms = latencies_ms(fio(outcome.stdout("a", name)), name)
+        assert expected_ms <= least_ms
+        # Not the mean: the host may take its core away from one of them for as long as a hundred take. fio's median is
+        # the middle of a bin, a hundredth wide.
+        assert median_ms < 1.01 * expected_ms + slack_ms
 
 
 def test_disks_with_one_model_are_apart_and_waiting_for_them_is_jumped_over(run_lab: RunLab) -> None:
