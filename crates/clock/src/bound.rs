@@ -6,6 +6,11 @@
 //! clock reading, and where the kernel is about to let user code run; user code that runs is interrupted for it by the
 //! host timer, and its stub stopped as for a tick of the kernel.
 //!
+//! **Who never catches up.** On the wall drive the host's clock goes on while a guest waits, so it waits until it is below
+//! its bound again. Where guests share a core of the host, to let one another run takes longer than a short lookahead, and
+//! none would ever come to run. So one that comes no nearer to the host's clock by waiting goes on at its bound for a while
+//! ([`TURN_NS`]): below its horizon, which is all that others rely on, and late.
+//!
 //! **What others cost.** To tell them where it is and to wait for them is not the guest's work: on the work drive virtual
 //! time stands still meanwhile (`aside.rs`). What it computed beyond its bound before it noticed stays counted: it waits
 //! until the others allow that too, so a CPU is as fast in many short windows as in one. The wall drive goes on; by what
@@ -30,6 +35,13 @@ use crate::{aside, delivery, keeper, rest, shares, standing, sys, tap};
 /// The environment variable by which the host hands over the wire: a file descriptor, a comma, the guest's number.
 const VARIABLE: &[u8] = b"DILATON_WIRE\0";
 
+/// How often a guest is let on by others until it looks whether that brings it nearer to the host's clock.
+const ROUNDS: u32 = 16;
+
+/// The turn of a guest that does not catch up, of the host's time: a tenth of the kernel's tick, which is not to be all that
+/// it comes to.
+const TURN_NS: u64 = 1_000_000;
+
 /// How often a guest that waits looks whether the host has a command for it, which no signal tells it in a handler.
 const LOOK_NS: u64 = 50_000_000;
 
@@ -45,6 +57,8 @@ static ZERO_NS: AtomicU64 = AtomicU64::new(0);
 static TELL_NS: AtomicU64 = AtomicU64::new(NEVER);
 /// The stub that was stopped at the bound, or 0.
 static STOPPED: AtomicI32 = AtomicI32::new(0);
+/// When its turn ends, of the host's clock; 0: it has none.
+static TURN_END_NS: AtomicU64 = AtomicU64::new(0);
 /// A handler has run while the guest waited.
 static DISTURBED: AtomicBool = AtomicBool::new(false);
 /// The last instant below the horizon, of this clock.
@@ -137,11 +151,39 @@ pub fn tell(page: &ClockPage) -> bool {
     come_to(now).as_ns() < LAST_NS.load(Relaxed)
 }
 
-/// The same, and waits at the bound until the others allow what the guest has come to.
+/// The same, and waits at the bound until the others allow what the guest has come to, or it has a turn.
 pub fn tell_and_wait(page: &ClockPage) {
-    while !tell(page) {
+    if turn_ns() > 0 {
+        return;
+    }
+    let mut lag_ns = u64::MAX;
+    for round in 0_u32.. {
+        if tell(page) {
+            break;
+        }
         let Some(guest) = bound_guest() else { return };
+        if round % ROUNDS == 0 && keeper::is_wall() {
+            let before_ns = core::mem::replace(&mut lag_ns, keeper::lag_ns());
+            if lag_ns >= before_ns {
+                TURN_END_NS.store(sys::host_now().as_ns() + TURN_NS, Relaxed);
+                break;
+            }
+        }
         stand(page, guest, run_ns(come_to(keeper::look(page))));
+    }
+}
+
+/// For how much longer the guest may do at its bound what there is to do; nanoseconds of the host, 0 where it has no turn.
+pub fn turn_ns() -> u64 {
+    match TURN_END_NS.load(Relaxed) {
+        0 => 0,
+        end_ns => {
+            let left_ns = end_ns.saturating_sub(sys::host_now().as_ns());
+            if left_ns == 0 {
+                TURN_END_NS.store(0, Relaxed);
+            }
+            left_ns
+        }
     }
 }
 

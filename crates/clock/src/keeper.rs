@@ -376,7 +376,8 @@ pub fn remind_of_alarm() {
 
 /// Makes sure that the host timer preempts user code soon after the deadline.
 pub fn arm_for_user(page: &ClockPage) {
-    delivery::exclusively(|| arm(page, USER_SLACK_NS));
+    let slack_ns = USER_SLACK_NS.max(bound::turn_ns());
+    delivery::exclusively(|| arm(page, slack_ns));
 }
 
 /// Arms the host timer where that is necessary, to fire at most `slack_ns` of host time late. In a critical section. On the
