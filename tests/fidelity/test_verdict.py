@@ -37,11 +37,20 @@ def test_a_chain_over_capacity_at_tdf_1_is_not_valid(run_lab: RunLab, drive: str
     assert verdict["level"] in outcome.terminal
 
 
-@pytest.mark.parametrize(("drive", "tdf"), [("wall", "40"), ("work", "30")])
-def test_the_same_chain_with_enough_dilation_is_valid(run_lab: RunLab, drive: str, tdf: str) -> None:
-    outcome = run_lab(chain("5M"), "--drive", drive, "--tdf", tdf)
+def test_the_same_chain_with_enough_dilation_is_valid(run_lab: RunLab) -> None:
+    # A frame then takes 242 us of the host's time, and a packet is handled in some 50: a host may be twice as slow.
+    outcome = run_lab(chain("5M"), "--drive", "work", "--tdf", "100")
     assert outcome.status == 0
     assert outcome.record["verdict"] == {"level": "valid", "reasons": []}
+
+
+def test_the_same_chain_with_enough_dilation_is_in_time_on_the_wall_drive(run_lab: RunLab) -> None:
+    """A host that does much else leaves the guest without its core now and then, and the verdict speaks of that alone."""
+    outcome = run_lab(chain("5M"), "--drive", "wall", "--tdf", "40")
+    assert outcome.status == 0
+    assert all("use the work drive" in reason["advice"] for reason in outcome.record["verdict"]["reasons"])
+    # In CPU time, which other load takes nothing of: a fourth, where TDF 1 takes all that there is.
+    assert outcome.record["fidelity"]["busy"] < 0.6
 
 
 def test_seconds_in_which_the_cpu_was_too_slow_spoil_a_run_that_idles_else(run_lab: RunLab) -> None:
@@ -50,6 +59,6 @@ def test_seconds_in_which_the_cpu_was_too_slow_spoil_a_run_that_idles_else(run_l
     lab = f'{head}  - {{on: a, exec: "{spin}", expect_exit: 124}}\n  - {{on: a, exec: sleep 6}}\n'
     record = run_lab(lab, "--tdf", "1").record
     assert record["fidelity"]["busy"] < 0.9 < record["fidelity"]["busiest_second"]
-    (reason,) = record["verdict"]["reasons"]
+    # A stall of the host's may be told beside it.
+    (reason,) = (reason for reason in record["verdict"]["reasons"] if "of its busiest second" in reason["what"])
     assert (record["verdict"]["level"], reason["bound"]) == ("suspect", 0.9)
-    assert "of its busiest second" in reason["what"]
