@@ -10,6 +10,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::signal::Signal;
 use nix::sys::stat::futimens;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::unistd::Pid;
 
 use crate::build::Guest;
 use crate::channel::Channel;
@@ -22,6 +23,7 @@ use crate::node::{self, Handle};
 use crate::orders::{receive, send, Job, Order, Reply};
 use crate::peers::News;
 use crate::plan::{EndChange, LinkChange};
+use crate::priority::{self, Priority};
 use crate::protocol::{Event, EventKind, FromAgent, FromHost, Observation, Outcome, Subject};
 use crate::ready::{self, Probe};
 use crate::schedule::{Action, Input, Schedule};
@@ -112,6 +114,9 @@ impl<'a> Run<'a> {
             sampler.stop(t_ns, |t_ns, observation| self.channel.send(&FromAgent::Observed { t_ns, observation }))?;
         }
         self.tell_shortages(t_ns)?;
+        // A kernel whose real-time processes took nearly all of a second has them rest until a timer ends that
+        // (sched(7), sched_rt_runtime_us), and no timer does once virtual time stands.
+        priority::set(Pid::this(), Priority::Ordinary).doing(|| "set the priority of the agent".to_owned())?;
         wait_for_host(true);
         self.channel.send(&FromAgent::Finished { t_ns, outcome, reason: &reason })
     }
