@@ -83,7 +83,7 @@ def test_changes_of_one_instant_share_a_mark_in_the_words_of_the_lab() -> None:
         {"kind": "exited", "process": "server", "node": "c", "expected": False, "t_s": 1.5},
     ]
     assert marks_of(pd.DataFrame(events), 2.0) == [
-        Band("2 loss 5%; r--c rate 1Mbit", 1.0, 1.0),
+        Band("2 links loss 5%; r--c rate 1Mbit", 1.0, 1.0),
         Band("server exited", 1.5, 1.5),
     ]
 

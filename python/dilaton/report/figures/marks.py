@@ -26,20 +26,20 @@ def marks_of(events: pd.DataFrame, end_s: float) -> list[Band]:
     """
     rows = [{name: value for name, value in row.items() if pd.notna(value)} for row in events.to_dict("records")]
     named = _short_names([row["link"] for row in rows if row["kind"] == "link-changed"])
-    instants: dict[float, dict[str, list[str]]] = {}
+    instants: dict[float, dict[tuple[str, str], list[str]]] = {}
     for row in rows:
         if row["kind"] == "link-changed" and "what" in row:
-            who = instants.setdefault(row["at_ns"] / 1e9, {}).setdefault(str(row["what"]), [])
+            who = instants.setdefault(row["at_ns"] / 1e9, {}).setdefault(("links", str(row["what"])), [])
             who.extend({named[row["link"]]} - set(who))
         elif row["kind"] not in NOT_MARKED or not row.get("expected", True):
-            instants.setdefault(row["t_s"], {}).setdefault(str(row["kind"]), []).append(_subject(row))
+            instants.setdefault(row["t_s"], {}).setdefault(("times", str(row["kind"])), []).append(_subject(row))
     marks = [Band("; ".join(_words(said)), at, at) for at, said in sorted(instants.items())]
     return [*_outages(rows, end_s), *marks]
 
 
-def _words(said: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for what, who in said.items():
-        yield f"{who[0] if len(who) == 1 else len(who)} {what}".strip()
+def _words(said: Mapping[tuple[str, str], Sequence[str]]) -> Iterator[str]:
+    for (many, what), who in said.items():
+        yield f"{who[0] if len(who) == 1 else f'{len(who)} {many}'} {what}".strip()
 
 
 def _subject(row: Mapping[str, Any]) -> str:
