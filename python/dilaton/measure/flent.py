@@ -21,11 +21,15 @@ Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def tcp_series(tcp: pd.DataFrame) -> dict[str, tuple[Any, Any]]:
-    """The series of a run's TCP samples: sums of rates and windows, means of round trips, over all connections."""
-    at = tcp.groupby("t_s")
+    """The series of a run's TCP samples: sums of rates and windows, means of round trips, over all connections.
+
+    Each connection counts in a mean by what it carries, since one that is idle keeps its last round trip for ever.
+    """
+    at = tcp.assign(rtt_of_data=tcp.rtt_us * tcp.goodput_bit_per_s).groupby("t_s")
+    goodput = at.goodput_bit_per_s.sum(min_count=1)
     found = {
-        "TCP upload": at.goodput_bit_per_s.sum(min_count=1) / 1e6,
-        "TCP upload::tcp_rtt": at.rtt_us.mean() / 1e3,
+        "TCP upload": goodput / 1e6,
+        "TCP upload::tcp_rtt": at.rtt_of_data.sum(min_count=1) / goodput.where(goodput > 0) / 1e3,
         "TCP upload::tcp_cwnd": at.cwnd_packets.sum(min_count=1),
     }
     kept = {name: values.dropna() for name, values in found.items()}
@@ -60,6 +64,7 @@ def flent_document(title: str, length_s: float, series: Series, step_s: float = 
             "STEP_SIZE": step_s,
             "HOST": "",
             "HOSTS": [],
+            "LOCAL_HOST": "",
             "DATA_FILENAME": "",
             "SERIES_META": {
                 name: {"UNITS": "Mbits/s" if name == "TCP upload" else "ms" if "rtt" in name or "Ping" in name else ""}

@@ -214,24 +214,27 @@ class Run:
         }
         return monitor_flows(((name.partition(":")[0], self.packets(name)) for name in self.captures), owners)
 
-    def to_flent(self, path: str | Path) -> Path:
+    def to_flent(self, path: str | Path | None = None) -> Path:
         """Writes the run as a data file of Flent, with its TCP samples and its first ping; returns the file's path.
+
+        Args:
+            path: `<lab>.flent.gz` in the run directory by default.
 
         Raises:
             ValueError: the run has neither, or the name does not end in `.flent.gz`.
         """
         from dilaton.measure.flent import flent_document, tcp_series
 
-        path = Path(path)
+        path = Path(path or self.path / f"{self.record.lab}.flent.gz")
         if not path.name.endswith(".flent.gz"):
             raise ValueError(f"{path}: Flent knows its files by their ending: .flent.gz")
         series = tcp_series(self.tcp)
         for process in self.record.processes:
-            samples = (process.result or {}).get("samples") or []
-            if samples and process.start_s is not None and process.end_s is not None:
-                step_s = (process.end_s - process.start_s) / len(samples)
-                instants = [process.start_s + number * step_s for number in range(len(samples))]
-                series["Ping (ms) ICMP"] = (instants, [1e3 * sample for sample in samples])
+            result = process.result or {}
+            if result.get("requests") and process.start_s is not None and process.end_s is not None:
+                step_s = (process.end_s - process.start_s) / result["sent"]
+                instants = [process.start_s + number * step_s for number in result["requests"]]
+                series["Ping (ms) ICMP"] = (instants, [1e3 * sample for sample in result["samples"]])
                 break
         if not series:
             raise ValueError(f"{self.path}: has no TCP samples and no ping, of which Flent's file would be")

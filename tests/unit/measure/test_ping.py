@@ -24,6 +24,7 @@ def test_iputils_gives_counts_seconds_and_samples() -> None:
         "loss": 0.0,
         "rtt": {"min": 0.000038, "avg": 0.000043, "max": 0.000053, "mdev": 0.000006},
         "samples": [0.000053, 0.000039, 0.000038],
+        "requests": [0, 1, 2],
     }
 
 
@@ -36,6 +37,7 @@ def test_busybox_gives_the_same_without_a_deviation() -> None:
         "loss": 0.0,
         "rtt": {"min": 0.000055, "avg": 0.000064, "max": 0.000080, "mdev": None},
         "samples": [0.000055, 0.000080, 0.000058],
+        "requests": [0, 1, 2],
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 _SECONDS = {"s": Decimal(1), "ms": Decimal("1e-3"), "us": Decimal("1e-6"), "usec": Decimal("1e-6")}
 
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
-_REPLY = re.compile(rf"\btime[=<]\s*{_NUMBER} ?(ms|usec|us|s)\b")
+_REPLY = re.compile(rf"(?:\b(icmp_)?seq=(\d{{1,9}})\b[^\n]*?)?\btime[=<]\s*{_NUMBER} ?(ms|usec|us|s)\b")
 _SENT = re.compile(r"^(\d{1,15}) packets transmitted, (\d{1,15}) (?:packets )?received(.*)$", re.MULTILINE)
 _DUPLICATES = re.compile(r"(\d{1,15}) duplicates")
 _ERRORS = re.compile(r"\+(\d{1,15}) errors")
@@ -37,6 +37,7 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
         - `rtt`: `min`, `avg`, `max` and `mdev` (None where ping does not print it) in seconds; None without a reply,
           or with packets too small to carry a time.
         - `samples`: the round-trip times one by one, in seconds, duplicates included.
+        - `requests`: the number of the request that each of these answers, from 0.
 
         `{"error": …}` when ping began, but was ended before its statistics; None when it never began.
     """
@@ -44,6 +45,7 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
     if sent_line is None:
         return {"error": "ping was ended before it printed its statistics"} if stdout.strip() else None
     sent, received, rest = int(sent_line[1]), int(sent_line[2]), sent_line[3]
+    replies = _REPLY.findall(stdout)
     return {
         "sent": sent,
         "received": received,
@@ -51,7 +53,10 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
         "errors": _count(_ERRORS, rest),
         "loss": (sent - received) / sent if sent else None,
         "rtt": _rtt(stdout),
-        "samples": [_seconds(value, unit) for value, unit in _REPLY.findall(stdout)],
+        "samples": [_seconds(value, unit) for _, _, value, unit in replies],
+        "requests": [
+            int(number) - bool(iputils) if number else place for place, (iputils, number, _, _) in enumerate(replies)
+        ],
     }
 
 
