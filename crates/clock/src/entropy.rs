@@ -8,7 +8,7 @@
 use core::ffi::{c_uint, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::sys;
+use crate::real;
 
 /// The generator's state; 0: the host's own random numbers are used.
 static STATE: AtomicU64 = AtomicU64::new(0);
@@ -37,10 +37,7 @@ fn next() -> u64 {
 pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, flags: c_uint) -> isize {
     if STATE.load(Relaxed) == 0 {
         // SAFETY: passed through.
-        return unsafe {
-            let real: unsafe extern "C" fn(*mut c_void, usize, c_uint) -> isize = sys::GETRANDOM.get();
-            real(buffer, length, flags)
-        };
+        return unsafe { real::getrandom(buffer, length, flags) };
     }
     // SAFETY: the caller's buffer is writable for its length.
     let bytes = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), length) };

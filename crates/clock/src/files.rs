@@ -5,15 +5,17 @@ use core::ffi::{c_char, c_int, c_void, CStr};
 
 use disk::Operation;
 
-use crate::{disks, io_thread, keeper, rest, serial, sys, tap};
+use crate::{disks, io_thread, keeper, real, rest, serial, sys, tap};
 
-unsafe fn open_real(real: &sys::Real, path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+/// One of the two functions that open a file.
+type Open = unsafe fn(*const c_char, c_int, c_int) -> c_int;
+
+unsafe fn open_real(real: Open, path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     // SAFETY: passed through, with a mode that is ignored where there is none; the path ends with NUL.
     unsafe {
         if let Some(fd) = tap::open_device(CStr::from_ptr(path)) {
             return fd;
         }
-        let real: unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int = real.get();
         let fd = real(path, flags, mode);
         disks::opened(CStr::from_ptr(path), fd);
         fd
@@ -27,7 +29,7 @@ unsafe fn open_real(real: &sys::Real, path: *const c_char, flags: c_int, mode: c
 #[no_mangle]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     // SAFETY: passed on.
-    unsafe { open_real(&sys::OPEN, path, flags, mode) }
+    unsafe { open_real(real::open, path, flags, mode) }
 }
 
 /// open64(2).
@@ -37,7 +39,7 @@ pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) ->
 #[no_mangle]
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     // SAFETY: passed on.
-    unsafe { open_real(&sys::OPEN64, path, flags, mode) }
+    unsafe { open_real(real::open64, path, flags, mode) }
 }
 
 /// close(2).
@@ -49,10 +51,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     tap::close_device(fd);
     disks::closed(fd);
     // SAFETY: passed through.
-    unsafe {
-        let real: unsafe extern "C" fn(c_int) -> c_int = sys::CLOSE.get();
-        real(fd)
-    }
+    unsafe { real::close(fd) }
 }
 
 /// socketpair(2): one of them is the line to the I/O thread.
@@ -63,8 +62,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 pub unsafe extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, fds: *mut c_int) -> c_int {
     // SAFETY: passed through; on success there are two descriptors.
     unsafe {
-        let real: unsafe extern "C" fn(c_int, c_int, c_int, *mut c_int) -> c_int = sys::SOCKETPAIR.get();
-        let result = real(domain, kind, protocol, fds);
+        let result = real::socketpair(domain, kind, protocol, fds);
         if result == 0 {
             disks::paired([*fds, *fds.add(1)]);
         }
@@ -96,10 +94,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: usize) -> i
         return unsafe { serial::read_byte(line, fd, buffer.cast()) };
     }
     // SAFETY: passed through.
-    unsafe {
-        let real: unsafe extern "C" fn(c_int, *mut c_void, usize) -> isize = sys::READ.get();
-        real(fd, buffer, count)
-    }
+    unsafe { real::read(fd, buffer, count) }
 }
 
 /// write(2): the kernel asks for something of a disk; what the I/O thread says is known.
@@ -117,10 +112,7 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, count: usize) -
         return count as isize;
     }
     // SAFETY: passed through.
-    unsafe {
-        let real: unsafe extern "C" fn(c_int, *const c_void, usize) -> isize = sys::WRITE.get();
-        real(fd, buffer, count)
-    }
+    unsafe { real::write(fd, buffer, count) }
 }
 
 /// Notes what the I/O thread does.
@@ -137,10 +129,7 @@ fn note(fd: c_int, operation: Operation, offset: i64, length: usize, failed: boo
 #[no_mangle]
 pub unsafe extern "C" fn pread64(fd: c_int, buffer: *mut c_void, count: usize, offset: i64) -> isize {
     // SAFETY: passed through.
-    let result = unsafe {
-        let real: unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize = sys::PREAD64.get();
-        real(fd, buffer, count, offset)
-    };
+    let result = unsafe { real::pread64(fd, buffer, count, offset) };
     note(fd, Operation::Read, offset, count, result < 0);
     result
 }
@@ -152,10 +141,7 @@ pub unsafe extern "C" fn pread64(fd: c_int, buffer: *mut c_void, count: usize, o
 #[no_mangle]
 pub unsafe extern "C" fn pwrite64(fd: c_int, buffer: *const c_void, count: usize, offset: i64) -> isize {
     // SAFETY: passed through.
-    let result = unsafe {
-        let real: unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize = sys::PWRITE64.get();
-        real(fd, buffer, count, offset)
-    };
+    let result = unsafe { real::pwrite64(fd, buffer, count, offset) };
     note(fd, Operation::Write, offset, count, result < 0);
     result
 }
@@ -172,10 +158,7 @@ pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
         return 0;
     }
     // SAFETY: passed through.
-    unsafe {
-        let real: unsafe extern "C" fn(c_int) -> c_int = sys::FSYNC.get();
-        real(fd)
-    }
+    unsafe { real::fsync(fd) }
 }
 
 /// fallocate64(2): the kernel discards sectors.
@@ -185,10 +168,7 @@ pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
 #[no_mangle]
 pub unsafe extern "C" fn fallocate64(fd: c_int, mode: c_int, offset: i64, length: i64) -> c_int {
     // SAFETY: passed through.
-    let result = unsafe {
-        let real: unsafe extern "C" fn(c_int, c_int, i64, i64) -> c_int = sys::FALLOCATE64.get();
-        real(fd, mode, offset, length)
-    };
+    let result = unsafe { real::fallocate64(fd, mode, offset, length) };
     note(fd, Operation::Discard, offset, length as usize, result < 0);
     result
 }
@@ -203,8 +183,5 @@ pub unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
         return libc::SIG_DFL;
     }
     // SAFETY: passed through.
-    unsafe {
-        let real: unsafe extern "C" fn(c_int, usize) -> usize = sys::SIGNAL.get();
-        real(number, handler)
-    }
+    unsafe { real::signal(number, handler) }
 }

@@ -25,7 +25,7 @@ use virtual_time::VirtualInstant;
 use wire::NEVER;
 
 use crate::page::ClockPage;
-use crate::{bound, delivery, disks, keeper, rest, sys, tap};
+use crate::{bound, delivery, disks, keeper, real, rest, tap};
 
 /// The kernel's SIGIO handler has been called from here, and is to find nothing of the host's.
 static REPORTED: AtomicBool = AtomicBool::new(false);
@@ -89,10 +89,7 @@ pub unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, ev
         return 0;
     }
     // SAFETY: passed through.
-    unsafe {
-        let real: unsafe extern "C" fn(c_int, c_int, c_int, *mut libc::epoll_event) -> c_int = sys::EPOLL_CTL.get();
-        real(epoll, operation, fd, event)
-    }
+    unsafe { real::epoll_ctl(epoll, operation, fd, event) }
 }
 
 /// epoll_wait(2): says what is ready, when it was we who called the kernel's handler.
@@ -123,10 +120,7 @@ pub unsafe extern "C" fn epoll_wait(
         return 0;
     }
     // SAFETY: passed through.
-    let count = unsafe {
-        let real: unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int = sys::EPOLL_WAIT.get();
-        real(epoll, events, most.min(1), timeout)
-    };
+    let count = unsafe { real::epoll_wait(epoll, events, most.min(1), timeout) };
     if count > 0 {
         // There may be more.
         expect_host();

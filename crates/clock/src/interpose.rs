@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use crate::delivery::Adopted;
-use crate::{keeper, rest, sys};
+use crate::{keeper, real, rest, sys};
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time on the guest's face, CLOCK_REALTIME the same since the run's date.
 ///
@@ -13,30 +13,17 @@ use crate::{keeper, rest, sys};
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
-    let base = match clock {
-        libc::CLOCK_MONOTONIC => 0,
-        libc::CLOCK_REALTIME => keeper::realtime_base_ns(),
-        _ => {
-            // SAFETY: passed through.
-            return unsafe {
-                let real: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int =
-                    sys::CLOCK_GETTIME.get();
-                real(clock, time)
-            };
-        }
+    let base_ns = match clock {
+        libc::CLOCK_MONOTONIC => Some(0),
+        libc::CLOCK_REALTIME => Some(keeper::realtime_base_ns()),
+        _ => None,
     };
-    match keeper::reading_ns() {
-        // SAFETY: the caller's structure.
-        Some(reading_ns) => unsafe { *time = sys::timespec(base + reading_ns) },
-        None => {
-            // SAFETY: passed through.
-            return unsafe {
-                let real: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int =
-                    sys::CLOCK_GETTIME.get();
-                real(clock, time)
-            };
-        }
-    }
+    let Some(now_ns) = base_ns.and_then(|base_ns| Some(base_ns + keeper::reading_ns()?)) else {
+        // SAFETY: passed through.
+        return unsafe { real::clock_gettime(clock, time) };
+    };
+    // SAFETY: the caller's structure.
+    unsafe { *time = sys::timespec(now_ns) };
     0
 }
 
@@ -57,10 +44,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_voi
             0
         }
         // SAFETY: passed through.
-        _ => unsafe {
-            let real: unsafe extern "C" fn(*mut libc::timeval, *mut c_void) -> c_int = sys::GETTIMEOFDAY.get();
-            real(time, zone)
-        },
+        _ => unsafe { real::gettimeofday(time, zone) },
     }
 }
 
@@ -76,9 +60,7 @@ pub unsafe extern "C" fn timer_create(
 ) -> c_int {
     // SAFETY: passed through; on success the timer is set.
     unsafe {
-        let real: unsafe extern "C" fn(libc::clockid_t, *mut libc::sigevent, *mut libc::timer_t) -> c_int =
-            sys::TIMER_CREATE.get();
-        let result = real(clock, event, timer);
+        let result = real::timer_create(clock, event, timer);
         if result == 0 && keeper::page().is_some() {
             keeper::adopt_timer(*timer);
         }
@@ -99,15 +81,7 @@ pub unsafe extern "C" fn timer_settime(
 ) -> c_int {
     let Some(page) = keeper::page() else {
         // SAFETY: passed through.
-        return unsafe {
-            let real: unsafe extern "C" fn(
-                libc::timer_t,
-                c_int,
-                *const libc::itimerspec,
-                *mut libc::itimerspec,
-            ) -> c_int = sys::TIMER_SETTIME.get();
-            real(timer, flags, new, old)
-        };
+        return unsafe { real::timer_settime(timer, flags, new, old) };
     };
     // SAFETY: the caller's structure.
     let setting = unsafe { *new };
@@ -124,10 +98,7 @@ pub unsafe extern "C" fn timer_settime(
 pub unsafe extern "C" fn timer_gettime(timer: libc::timer_t, setting: *mut libc::itimerspec) -> c_int {
     if keeper::page().is_none() {
         // SAFETY: passed through.
-        return unsafe {
-            let real: unsafe extern "C" fn(libc::timer_t, *mut libc::itimerspec) -> c_int = sys::TIMER_GETTIME.get();
-            real(timer, setting)
-        };
+        return unsafe { real::timer_gettime(timer, setting) };
     }
     // SAFETY: the caller's structure.
     unsafe {
@@ -144,27 +115,25 @@ pub unsafe extern "C" fn timer_gettime(timer: libc::timer_t, setting: *mut libc:
 pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
     // SAFETY: passed through, with a copy that differs in the handler.
     unsafe {
-        let real: unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int =
-            sys::SIGACTION.get();
         let Some(adopted) = Adopted::of(signal).filter(|_| keeper::page().is_some()) else {
-            return real(signal, new, old);
+            return real::sigaction(signal, new, old);
         };
         // What is asked for first is answered first: `new` may be a changed copy of `old`.
         if !old.is_null() {
-            real(signal, null_mut(), old);
+            real::sigaction(signal, null_mut(), old);
             (*old).sa_sigaction = adopted.seen_by_kernel((*old).sa_sigaction);
         }
         match new.as_ref() {
             Some(wanted) if wanted.sa_flags & libc::SA_SIGINFO != 0 => {
                 let mut ours = *wanted;
                 ours.sa_sigaction = adopted.install(wanted.sa_sigaction);
-                let result = real(signal, &ours, null_mut());
+                let result = real::sigaction(signal, &ours, null_mut());
                 if signal == libc::SIGALRM {
                     keeper::listen_to_host();
                 }
                 result
             }
-            Some(wanted) => real(signal, wanted, null_mut()),
+            Some(wanted) => real::sigaction(signal, wanted, null_mut()),
             None => 0,
         }
     }
@@ -190,9 +159,7 @@ pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old
                 return 0;
             }
         }
-        let real: unsafe extern "C" fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int =
-            sys::SIGPROCMASK.get();
-        real(how, set, old)
+        real::sigprocmask(how, set, old)
     }
 }
 
@@ -208,9 +175,6 @@ pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
             -1
         }
         // SAFETY: passed through.
-        _ => unsafe {
-            let real: unsafe extern "C" fn(*const libc::sigset_t) -> c_int = sys::SIGSUSPEND.get();
-            real(mask)
-        },
+        _ => unsafe { real::sigsuspend(mask) },
     }
 }

@@ -29,7 +29,8 @@
 //! standing.rs    interrupts at their exact instants
 //! spin.rs        programs that spin on the event drive
 //! entropy.rs     random numbers from a seed
-//! sys.rs         system calls and the real libc functions
+//! real.rs        the libc functions behind ours
+//! sys.rs         system calls
 //! ```
 //!
 //! All of it runs inside a kernel that has replaced malloc, switches stacks by itself and may be interrupted by its own
@@ -55,6 +56,7 @@ mod io_thread;
 mod keeper;
 mod lacks;
 mod page;
+mod real;
 mod rest;
 mod serial;
 mod shares;
@@ -77,7 +79,7 @@ static ATTACH: extern "C" fn() = attach;
 
 /// Runs when the library is loaded, before the kernel's `main`.
 extern "C" fn attach() {
-    sys::resolve();
+    real::look_up();
     if let Some(inherited) = page::inherited_fds() {
         end_with_host(inherited.life);
         rest::start(inherited.lines);

@@ -6,9 +6,9 @@
 //! there are no more, so nothing stays here of which it does not know.
 
 use core::cell::UnsafeCell;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
-use crate::{delivery, rest, sys};
+use crate::{delivery, real, rest};
 
 /// As much as the host ever has under way (`streams.rs` of the agent).
 const BLOCK_BYTES: usize = 4096;
@@ -35,11 +35,8 @@ pub unsafe fn read_byte(number: usize, fd: c_int, byte: *mut u8) -> isize {
         // SAFETY: a critical section, and no other reference.
         let block = unsafe { &mut (*BLOCKS.0.get())[number] };
         if block.given == block.filled {
-            // SAFETY: the real read has this type; the block is writable for its length.
-            let count = unsafe {
-                let real: unsafe extern "C" fn(c_int, *mut c_void, usize) -> isize = sys::READ.get();
-                real(fd, block.bytes.as_mut_ptr().cast(), BLOCK_BYTES)
-            };
+            // SAFETY: the block is writable for its length.
+            let count = unsafe { real::read(fd, block.bytes.as_mut_ptr().cast(), BLOCK_BYTES) };
             if count <= 0 {
                 return count;
             }

@@ -14,7 +14,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use crate::page::{count, ClockPage};
-use crate::{delivery, keeper, sys};
+use crate::{delivery, keeper, real};
 
 /// What waitpid(2) says of a process that SIGALRM has stopped.
 pub const STATUS: c_int = libc::SIGALRM << 8 | 0x7F;
@@ -35,10 +35,7 @@ pub unsafe extern "C" fn kill(pid: c_int, signal: c_int) -> c_int {
         return 0;
     }
     // SAFETY: passed through.
-    unsafe {
-        let real: unsafe extern "C" fn(c_int, c_int) -> c_int = sys::KILL.get();
-        real(pid, signal)
-    }
+    unsafe { real::kill(pid, signal) }
 }
 
 /// Makes the stop that is kept, if it is of the stub `pid`, which the kernel resumes; tells whether it did.

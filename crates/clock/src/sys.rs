@@ -1,149 +1,12 @@
-//! What this library asks of the host: the real libc functions, and a few system calls made directly.
+//! What this library asks of the host: a few system calls, most of them made directly.
 
-use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
-use core::mem::{transmute, transmute_copy};
+use core::ffi::{c_int, c_long, c_uint, c_void};
+use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use virtual_time::HostInstant;
 
-/// A libc function behind one of ours, looked up once when the library is loaded.
-pub struct Real {
-    name: &'static [u8],
-    address: AtomicPtr<c_void>,
-}
-
-impl Real {
-    const fn new(name: &'static [u8]) -> Self {
-        Self { name, address: AtomicPtr::new(null_mut()) }
-    }
-
-    /// The function, as `F`.
-    ///
-    /// # Safety
-    /// `F` must be the function pointer type of the libc function of that name.
-    pub unsafe fn get<F: Copy>(&self) -> F {
-        let mut address = self.address.load(Relaxed);
-        if address.is_null() {
-            // Called by another library's constructor, before ours ran.
-            self.resolve();
-            address = self.address.load(Relaxed);
-        }
-        // SAFETY: an address is as large as a function pointer, and the caller vouches for its type.
-        unsafe { transmute_copy::<*mut c_void, F>(&address) }
-    }
-
-    fn resolve(&self) {
-        // SAFETY: the name is NUL-terminated.
-        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr().cast::<c_char>()) };
-        if address.is_null() {
-            die(b"dilaton clock: libc lacks a function that the clock stands in front of\n");
-        }
-        self.address.store(address, Relaxed);
-    }
-}
-
-/// `clock_gettime`
-pub static CLOCK_GETTIME: Real = Real::new(b"clock_gettime\0");
-/// `gettimeofday`
-pub static GETTIMEOFDAY: Real = Real::new(b"gettimeofday\0");
-/// `timer_create`
-pub static TIMER_CREATE: Real = Real::new(b"timer_create\0");
-/// `timer_settime`
-pub static TIMER_SETTIME: Real = Real::new(b"timer_settime\0");
-/// `timer_gettime`
-pub static TIMER_GETTIME: Real = Real::new(b"timer_gettime\0");
-/// `sigsuspend`
-pub static SIGSUSPEND: Real = Real::new(b"sigsuspend\0");
-/// `sigprocmask`
-pub static SIGPROCMASK: Real = Real::new(b"sigprocmask\0");
-/// `sigaction`
-pub static SIGACTION: Real = Real::new(b"sigaction\0");
-/// `ptrace`
-pub static PTRACE: Real = Real::new(b"ptrace\0");
-/// `kill`
-pub static KILL: Real = Real::new(b"kill\0");
-/// `waitpid`
-pub static WAITPID: Real = Real::new(b"waitpid\0");
-/// `clone`
-pub static CLONE: Real = Real::new(b"clone\0");
-/// `fork`
-pub static FORK: Real = Real::new(b"fork\0");
-
-/// `getrandom`
-pub static GETRANDOM: Real = Real::new(b"getrandom\0");
-
-/// `open`
-pub static OPEN: Real = Real::new(b"open\0");
-/// `open64`
-pub static OPEN64: Real = Real::new(b"open64\0");
-/// `close`
-pub static CLOSE: Real = Real::new(b"close\0");
-/// `ioctl`
-pub static IOCTL: Real = Real::new(b"ioctl\0");
-/// `writev`
-pub static WRITEV: Real = Real::new(b"writev\0");
-/// `readv`
-pub static READV: Real = Real::new(b"readv\0");
-/// `epoll_ctl`
-pub static EPOLL_CTL: Real = Real::new(b"epoll_ctl\0");
-/// `epoll_wait`
-pub static EPOLL_WAIT: Real = Real::new(b"epoll_wait\0");
-
-/// `socketpair`
-pub static SOCKETPAIR: Real = Real::new(b"socketpair\0");
-/// `read`
-pub static READ: Real = Real::new(b"read\0");
-/// `write`
-pub static WRITE: Real = Real::new(b"write\0");
-/// `pread64`
-pub static PREAD64: Real = Real::new(b"pread64\0");
-/// `pwrite64`
-pub static PWRITE64: Real = Real::new(b"pwrite64\0");
-/// `fsync`
-pub static FSYNC: Real = Real::new(b"fsync\0");
-/// `fallocate64`
-pub static FALLOCATE64: Real = Real::new(b"fallocate64\0");
-/// `signal`
-pub static SIGNAL: Real = Real::new(b"signal\0");
-
-/// Looks up all real functions.
-pub fn resolve() {
-    for real in [
-        &CLOCK_GETTIME,
-        &GETTIMEOFDAY,
-        &TIMER_CREATE,
-        &TIMER_SETTIME,
-        &TIMER_GETTIME,
-        &SIGSUSPEND,
-        &SIGPROCMASK,
-        &SIGACTION,
-        &PTRACE,
-        &KILL,
-        &WAITPID,
-        &CLONE,
-        &FORK,
-        &GETRANDOM,
-        &OPEN,
-        &OPEN64,
-        &CLOSE,
-        &IOCTL,
-        &WRITEV,
-        &READV,
-        &EPOLL_CTL,
-        &EPOLL_WAIT,
-        &SOCKETPAIR,
-        &READ,
-        &WRITE,
-        &PREAD64,
-        &PWRITE64,
-        &FSYNC,
-        &FALLOCATE64,
-        &SIGNAL,
-    ] {
-        real.resolve();
-    }
-}
+use crate::real;
 
 /// Says why and ends the process.
 pub fn die(message: &[u8]) -> ! {
@@ -157,10 +20,9 @@ pub fn die(message: &[u8]) -> ! {
 /// The host's monotonic clock.
 pub fn host_now() -> HostInstant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the real clock_gettime has this type and fills the structure.
+    // SAFETY: it fills the structure.
     unsafe {
-        let real: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int = CLOCK_GETTIME.get();
-        real(libc::CLOCK_MONOTONIC, &mut time);
+        real::clock_gettime(libc::CLOCK_MONOTONIC, &mut time);
     }
     HostInstant::from_ns(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
@@ -189,11 +51,9 @@ pub fn arm_timer(timer: libc::timer_t, instant: HostInstant) {
         it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
         it_value: timespec(instant.as_ns().max(1)),
     };
-    // SAFETY: the real timer_settime has this type; the setting is readable.
+    // SAFETY: the setting is readable.
     unsafe {
-        let real: unsafe extern "C" fn(libc::timer_t, c_int, *const libc::itimerspec, *mut libc::itimerspec) -> c_int =
-            TIMER_SETTIME.get();
-        real(timer, libc::TIMER_ABSTIME, &setting, null_mut());
+        real::timer_settime(timer, libc::TIMER_ABSTIME, &setting, null_mut());
     }
 }
 

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsiz
 use virtual_time::VirtualInstant;
 use wire::{Full, Guest, Received, Way, NEVER};
 
-use crate::{bound, keeper, standing, sys};
+use crate::{bound, keeper, real, standing, sys};
 
 const DEVICE_FILE: &CStr = c"/dev/net/tun";
 const NAME: &[u8] = b"wire";
@@ -200,10 +200,7 @@ fn connect(device: &Device, guest: &Guest, name: &[u8]) -> bool {
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     let (Some(device), Some(guest)) = (device(fd), bound::guest()) else {
         // SAFETY: passed through.
-        return unsafe {
-            let real: unsafe extern "C" fn(c_int, c_ulong, *mut c_void) -> c_int = sys::IOCTL.get();
-            real(fd, request, argument)
-        };
+        return unsafe { real::ioctl(fd, request, argument) };
     };
     match request {
         libc::TUNSETIFF => {
@@ -229,10 +226,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
     let (Some(device), Some(guest), Some(page)) = (device(fd), bound::guest(), keeper::page()) else {
         // SAFETY: passed through.
-        return unsafe {
-            let real: unsafe extern "C" fn(c_int, *const libc::iovec, c_int) -> isize = sys::WRITEV.get();
-            real(fd, parts, count)
-        };
+        return unsafe { real::writev(fd, parts, count) };
     };
     // SAFETY: the kernel's parts.
     let parts = unsafe { core::slice::from_raw_parts(parts, count as usize) };
@@ -257,10 +251,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
 pub unsafe extern "C" fn readv(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
     let (Some(device), Some(guest), Some(page)) = (device(fd), bound::guest(), keeper::page()) else {
         // SAFETY: passed through.
-        return unsafe {
-            let real: unsafe extern "C" fn(c_int, *const libc::iovec, c_int) -> isize = sys::READV.get();
-            real(fd, parts, count)
-        };
+        return unsafe { real::readv(fd, parts, count) };
     };
     let number = device.way_in.load(Relaxed);
     if number == UNKNOWN {

@@ -24,6 +24,7 @@ use crate::io_thread::Entry;
 use crate::keeper;
 use crate::lacks;
 use crate::page::count;
+use crate::real;
 use crate::shares;
 use crate::stops;
 use crate::sys;
@@ -45,8 +46,6 @@ const SAVED_BYTES_MAX: usize = 4096;
 
 /// Stopped processes whose registers are remembered; more than that only cost restores.
 const SAVED_SLOTS: usize = 64;
-
-type Ptrace = unsafe extern "C" fn(c_uint, c_int, *mut c_void, *mut c_void) -> c_long;
 
 #[repr(C, align(64))]
 struct State([u8; STATE_BYTES_MAX]);
@@ -88,15 +87,13 @@ fn saved(pid: c_int) -> &'static mut Saved {
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_void, mut data: *mut c_void) -> c_long {
-    // SAFETY: the libc function, which reads four arguments whatever the request.
-    let real: Ptrace = unsafe { sys::PTRACE.get() };
     if let Some(page) = keeper::page() {
         delivery::after_user(page);
     }
     match request {
         libc::PTRACE_GETREGSET if address as usize == NT_X86_XSTATE => {
             // SAFETY: the kernel's iovec.
-            let result = unsafe { read_state(real, pid, data.cast()) };
+            let result = unsafe { read_state(pid, data.cast()) };
             if let Some(page) = keeper::page() {
                 shares::registers_read(page, pid);
             }
@@ -104,7 +101,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         }
         libc::PTRACE_SETREGSET if address as usize == NT_X86_XSTATE => {
             // SAFETY: the kernel's iovec.
-            return unsafe { write_state(real, pid, data.cast()) };
+            return unsafe { write_state(pid, data.cast()) };
         }
         PTRACE_OLDSETOPTIONS | libc::PTRACE_SETOPTIONS => {
             data = (data as usize | libc::PTRACE_O_EXITKILL as usize) as *mut c_void;
@@ -130,12 +127,13 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         saved(pid).length = 0;
     }
     // SAFETY: passed through.
-    let result = unsafe { real(request, pid, address, data) };
+    let result = unsafe { real::ptrace(request, pid, address, data) };
     if request == libc::PTRACE_GETREGS && result == 0 {
         if let Some(page) = keeper::page() {
             // SAFETY: the word's address is the process's own; where it has no memory there, -1 is the answer.
-            let peek =
-                |address: u64| unsafe { real(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64 };
+            let peek = |address: u64| unsafe {
+                real::ptrace(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64
+            };
             // SAFETY: the kernel's buffer, which was just filled.
             lacks::note(page, unsafe { &*data.cast() }, &peek);
         }
@@ -143,10 +141,10 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
     result
 }
 
-unsafe fn read_state(real: Ptrace, pid: c_int, buffer: *mut libc::iovec) -> c_long {
+unsafe fn read_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
     // SAFETY: passed through; the buffer then holds `iov_len` bytes.
     unsafe {
-        let result = real(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
+        let result = real::ptrace(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
         let entry = saved(pid);
         let length = (*buffer).iov_len;
         if result == 0 && length <= SAVED_BYTES_MAX {
@@ -160,10 +158,10 @@ unsafe fn read_state(real: Ptrace, pid: c_int, buffer: *mut libc::iovec) -> c_lo
     }
 }
 
-unsafe fn write_state(real: Ptrace, pid: c_int, buffer: *mut libc::iovec) -> c_long {
+unsafe fn write_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
     let Some(page) = keeper::page() else {
         // SAFETY: passed through.
-        return unsafe { real(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast()) };
+        return unsafe { real::ptrace(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast()) };
     };
     count(&page.register_restores);
     // SAFETY: the kernel's buffer.
@@ -174,22 +172,22 @@ unsafe fn write_state(real: Ptrace, pid: c_int, buffer: *mut libc::iovec) -> c_l
         return 0;
     }
     entry.length = 0;
-    let full = full_bytes(real, pid);
+    let full = full_bytes(pid);
     // SAFETY: either the kernel's buffer, or ours with room for `full` bytes of which only the head is ever written.
     unsafe {
         if full <= wanted.len() {
             (*buffer).iov_len = full;
-            return real(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
+            return real::ptrace(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
         }
         let padded = (*REGISTERS.padded.get()).0.as_mut_ptr();
         core::ptr::copy_nonoverlapping(wanted.as_ptr(), padded, wanted.len());
         let mut whole = libc::iovec { iov_base: padded.cast(), iov_len: full };
-        real(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast())
+        real::ptrace(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast())
     }
 }
 
 /// The size of the extended state of process `pid`, which is that of every process on this host.
-fn full_bytes(real: Ptrace, pid: c_int) -> usize {
+fn full_bytes(pid: c_int) -> usize {
     let known = FULL_BYTES.load(Relaxed);
     if known > 0 {
         return known;
@@ -198,7 +196,8 @@ fn full_bytes(real: Ptrace, pid: c_int) -> usize {
     let full = unsafe {
         let state = REGISTERS.padded.get();
         let mut whole = libc::iovec { iov_base: state.cast(), iov_len: STATE_BYTES_MAX };
-        let failed = real(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast()) != 0;
+        let failed =
+            real::ptrace(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast()) != 0;
         (*state).0.fill(0);
         if failed || whole.iov_len == STATE_BYTES_MAX {
             sys::die(b"dilaton clock: the size of this host's extended CPU state cannot be told\n");
@@ -228,8 +227,7 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
         }
         // SAFETY: the libc function; and resuming a process that it has just reported as stopped.
         unsafe {
-            let real: unsafe extern "C" fn(c_int, *mut c_int, c_int) -> c_int = sys::WAITPID.get();
-            let found = real(pid, &mut stopped, options);
+            let found = real::waitpid(pid, &mut stopped, options);
             if found > 0
                 && libc::WIFSTOPPED(stopped)
                 && goes_on(found, libc::WSTOPSIG(stopped))
@@ -264,9 +262,6 @@ fn goes_on(stub: c_int, signal: c_int) -> bool {
 /// The number of no process, which the kernel may kill when it ends: greater than any.
 const NO_PROCESS: c_int = c_int::MAX;
 
-type Clone =
-    unsafe extern "C" fn(Entry, *mut c_void, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
-
 /// What a child of the kernel is to run. A helper thread shares our memory and may start late, hence a ring of them.
 struct Birth {
     entry: AtomicUsize,
@@ -292,9 +287,8 @@ pub unsafe extern "C" fn clone(
 ) -> c_int {
     // SAFETY: the libc function; unused trailing arguments are passed on unread.
     unsafe {
-        let real: Clone = sys::CLONE.get();
         if keeper::page().is_none() {
-            return real(entry, stack, flags, argument, parent_tid, tls, child_tid);
+            return real::clone(entry, stack, flags, argument, parent_tid, tls, child_tid);
         }
         let shares_memory = flags & libc::CLONE_VM != 0;
         if shares_memory && disks::awaits_thread() {
@@ -310,7 +304,7 @@ pub unsafe extern "C" fn clone(
         birth.argument.store(argument as usize, Relaxed);
         let birth = core::ptr::from_ref(birth).cast_mut().cast();
         let first: Entry = if shares_memory { born } else { born_apart };
-        real(first, stack, flags, birth, parent_tid, tls, child_tid)
+        real::clone(first, stack, flags, birth, parent_tid, tls, child_tid)
     }
 }
 
@@ -321,10 +315,7 @@ pub unsafe extern "C" fn clone(
 #[no_mangle]
 pub unsafe extern "C" fn fork() -> libc::pid_t {
     // SAFETY: passed through.
-    let pid = unsafe {
-        let real: unsafe extern "C" fn() -> libc::pid_t = sys::FORK.get();
-        real()
-    };
+    let pid = unsafe { real::fork() };
     if pid == 0 && keeper::page().is_some() {
         die_with_kernel();
     }
