@@ -23,7 +23,7 @@
 //! The lock of the wire is only taken in a critical section of `delivery`, or with signals masked.
 
 use core::cell::UnsafeCell;
-use core::ffi::c_int;
+use core::ffi::{c_int, CStr};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use virtual_time::VirtualInstant;
@@ -33,7 +33,7 @@ use crate::page::ClockPage;
 use crate::{aside, delivery, keeper, rest, shares, standing, sys, tap};
 
 /// The environment variable by which the host hands over the wire: a file descriptor, a comma, the guest's number.
-const VARIABLE: &[u8] = b"DILATON_WIRE\0";
+const VARIABLE: &CStr = c"DILATON_WIRE";
 
 /// How often a guest is let on by others until it looks whether that brings it nearer to the host's clock.
 const ROUNDS: u32 = 16;
@@ -68,7 +68,10 @@ static LEFT: AtomicBool = AtomicBool::new(false);
 
 /// Takes over the wire, if this guest has one.
 pub fn start() {
-    let Some((fd, number)) = sys::numbers(VARIABLE) else { return };
+    let Some(text) = sys::variable(VARIABLE) else { return };
+    let Some([fd, number]) = sys::numbers(text) else {
+        sys::die(b"dilaton clock: DILATON_WIRE is not a file descriptor and a number\n")
+    };
     // SAFETY: a new shared mapping of the whole file, which is never unmapped.
     let wire = unsafe {
         let length = libc::lseek(fd, 0, libc::SEEK_END).max(0) as usize;

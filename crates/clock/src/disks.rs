@@ -19,7 +19,7 @@ use crate::{delivery, io_thread, keeper, standing, sys};
 
 /// The environment variable by which the host hands the disks over: for each the words `image=DESCRIPTOR` and its
 /// description, ended by a semicolon.
-const VARIABLE: &[u8] = b"DILATON_DISKS\0";
+const VARIABLE: &CStr = c"DILATON_DISKS";
 
 /// The kernel's driver knows no more (MAX_DEV).
 const DISKS_MAX: usize = 16;
@@ -51,14 +51,7 @@ static NEXT_NS: AtomicU64 = AtomicU64::new(NEVER);
 
 /// Takes over the disks, if the guest has any.
 pub fn start() {
-    // SAFETY: getenv returns NULL or a NUL-terminated string.
-    let text = unsafe {
-        let value = libc::getenv(VARIABLE.as_ptr().cast());
-        if value.is_null() {
-            return;
-        }
-        CStr::from_ptr(value).to_str().unwrap_or_default()
-    };
+    let Some(text) = sys::variable(VARIABLE) else { return };
     for description in text.split_terminator(';') {
         let number = COUNT.load(Relaxed);
         let image = description.split_ascii_whitespace().find_map(|word| word.strip_prefix("image=")?.parse().ok());

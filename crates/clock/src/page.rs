@@ -1,6 +1,6 @@
 //! The clock page as this side sees it.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, CStr};
 use core::sync::atomic::{fence, AtomicU64, Ordering};
 
 use virtual_time::{Clock, Drive, Orders, Pace, Tdf, VirtualInstant};
@@ -14,7 +14,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
 
 /// The environment variable by which the host hands over the page, the wake pipe, the life line, and the serial lines of
 /// the channel and of streams: five numbers, and commas between them.
-const VARIABLE: &[u8] = b"DILATON_CLOCK\0";
+const VARIABLE: &CStr = c"DILATON_CLOCK";
 
 /// What the host hands over.
 pub struct Inherited {
@@ -30,21 +30,11 @@ pub struct Inherited {
 
 /// The file descriptors that the host hands over; `None` when this process is not a guest.
 pub fn inherited_fds() -> Option<Inherited> {
-    // SAFETY: getenv returns NULL or a NUL-terminated string.
-    let value = unsafe {
-        let value = libc::getenv(VARIABLE.as_ptr().cast());
-        if value.is_null() {
-            return None;
-        }
-        core::ffi::CStr::from_ptr(value)
+    let text = sys::variable(VARIABLE)?;
+    let Some([page, wake, life, channel, streams]) = sys::numbers(text) else {
+        sys::die(b"dilaton clock: DILATON_CLOCK is not five file descriptors\n")
     };
-    let mut numbers = value.to_str().unwrap_or_default().split(',').map_while(|number| number.parse().ok());
-    match core::array::from_fn(|_| numbers.next()) {
-        [Some(page), Some(wake), Some(life), Some(channel), Some(streams)] => {
-            Some(Inherited { page, wake, life, lines: [channel, streams] })
-        }
-        _ => sys::die(b"dilaton clock: DILATON_CLOCK is not five file descriptors\n"),
-    }
+    Some(Inherited { page, wake, life, lines: [channel, streams] })
 }
 
 /// Maps the page; ends the process when it is not one, or not of our version.

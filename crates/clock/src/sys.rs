@@ -1,6 +1,6 @@
 //! What this library asks of the host: a few system calls, most of them made directly.
 
-use core::ffi::{c_int, c_long, c_uint, c_void};
+use core::ffi::{c_int, c_long, c_uint, c_void, CStr};
 use core::mem::transmute;
 use core::ptr::null_mut;
 
@@ -120,22 +120,27 @@ pub fn fail(error: c_int) -> c_int {
     -1
 }
 
-/// Two numbers with a comma between them in the environment variable `name`, which ends with NUL; `None` where there is no
-/// such variable.
-pub fn numbers(name: &[u8]) -> Option<(c_int, c_int)> {
-    // SAFETY: getenv returns NULL or a NUL-terminated string.
+/// What the host says by the environment variable `name`; `None` where there is none. At start, when nothing changes them.
+pub fn variable(name: &CStr) -> Option<&'static str> {
+    // SAFETY: getenv returns NULL or a NUL-terminated string, which stays unless the variable is set anew.
     let value = unsafe {
-        let value = libc::getenv(name.as_ptr().cast());
+        let value = libc::getenv(name.as_ptr());
         if value.is_null() {
             return None;
         }
-        core::ffi::CStr::from_ptr(value)
+        CStr::from_ptr(value)
     };
-    let both = value.to_str().ok().and_then(|text| text.split_once(','));
-    match both.and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?))) {
-        Some(numbers) => Some(numbers),
-        None => die(b"dilaton clock: DILATON_WIRE is not two numbers\n"),
+    Some(value.to_str().unwrap_or_default())
+}
+
+/// The numbers in `text`, with commas between them; `None` if it is not so many.
+pub fn numbers<const N: usize>(text: &str) -> Option<[c_int; N]> {
+    let mut words = text.split(',');
+    let mut numbers = [0; N];
+    for number in &mut numbers {
+        *number = words.next()?.parse().ok()?;
     }
+    words.next().is_none().then_some(numbers)
 }
 
 /// Sends a signal to the calling thread.
