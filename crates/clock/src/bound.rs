@@ -20,7 +20,7 @@
 //! frame can arrive before then any more, so from there on it sleeps and jumps as a guest on its own does. A signal ends
 //! the wait; before the kernel hears of input, the clock goes to where it may send again (`Guest::present_ns`).
 //!
-//! The lock of the wire is only taken in a critical section of `delivery`, or with signals masked.
+//! The lock of the wire is only taken in a critical section, or with signals masked.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, CStr};
@@ -30,7 +30,7 @@ use virtual_time::VirtualInstant;
 use wire::{Guest, NotAWire, Wire, NEVER};
 
 use crate::page::ClockPage;
-use crate::{aside, delivery, keeper, rest, shares, standing, sys, tap};
+use crate::{aside, delivery, keeper, masks, shares, standing, sys, tap};
 
 /// The environment variable by which the host hands over the wire: a file descriptor, a comma, the guest's number.
 const VARIABLE: &CStr = c"DILATON_WIRE";
@@ -144,7 +144,7 @@ pub fn tell(page: &ClockPage) -> bool {
     if now.as_ns() < tell_at_ns() {
         return true;
     }
-    delivery::exclusively(|| {
+    masks::exclusively(|| {
         let begin = keeper::own_work_ns();
         standing::show(now);
         guest.tell(run_ns(now));
@@ -230,7 +230,7 @@ pub fn stop_for_kernel() {
 /// Waits in the middle of the instant `at_ns` of the run until it may be left. What is worked meanwhile is not the guest's.
 /// So no handler of the kernel's may run meanwhile: it would see the clock go on, and then step back.
 fn stand(page: &ClockPage, guest: &Guest, at_ns: u64) {
-    delivery::exclusively(|| {
+    masks::exclusively(|| {
         let mut begin = keeper::own_work_ns();
         if !guest.go_on(at_ns) {
             waiting(guest, |watched| {
@@ -293,7 +293,7 @@ pub fn pass(page: &ClockPage) -> bool {
     let mut may_run = guest.pass(next_ns);
     if !may_run {
         DISTURBED.store(false, Relaxed);
-        let mask = rest::block_signals();
+        let mask = masks::block();
         may_run = waiting(guest, |watched| {
             // A handler that runs in between ends the sleep before it begins.
             sys::with_mask(mask, || guest.sleep(watched, None));
@@ -318,7 +318,7 @@ pub fn disturb() {
 /// The host has something for the kernel, which idled: it goes on from where what it sends is nobody's past.
 pub fn come_back(page: &ClockPage) {
     let Some(guest) = bound_guest() else { return };
-    let present_ns = delivery::exclusively(|| guest.present_ns(run_ns(keeper::look(page))));
+    let present_ns = masks::exclusively(|| guest.present_ns(run_ns(keeper::look(page))));
     stand(page, guest, present_ns);
     keeper::jump(page, VirtualInstant::from_ns(own_ns(present_ns)));
 }
@@ -327,7 +327,7 @@ pub fn come_back(page: &ClockPage) {
 /// without them.
 pub fn leave(page: &ClockPage) {
     if let Some(guest) = bound_guest() {
-        delivery::exclusively(|| guest.leave());
+        masks::exclusively(|| guest.leave());
         LEFT.store(true, Relaxed);
         TELL_NS.store(NEVER, Relaxed);
         keeper::set_bound(page, VirtualInstant::NEVER);

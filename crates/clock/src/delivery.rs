@@ -7,23 +7,21 @@
 //! (`direct.rs`), with no other handler in between. The real signal remains for user code that must be preempted, and as
 //! a backstop.
 //!
-//! **Masks.** The kernel installs its handlers so that SIGALRM and SIGIO mask each other. During a direct call the
-//! masking is done here, without system calls: `BUSY` is set, and a handler of ours that finds it set only keeps its
-//! signal, which is raised again afterwards. The same flag guards the timer while it is set, and `rest.rs` has one for
-//! the kernel's own mask.
+//! **Masks.** A direct call is a critical section (`masks.rs`), since the kernel's handlers mask each other.
 //!
 //! **The event drive.** Signals come when the host sends them. So that a run depends on nothing but itself, none has an
 //! effect at any other point than where the kernel rests: at idle, with nothing noted. There is no preemption; input waits,
 //! and so do commands. Only a program that spins is interrupted (`spin.rs`).
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 use virtual_time::{Alarm, VirtualInstant};
 
 use crate::direct::{call_handler, fill_stack_below, free_signal_stack};
+use crate::masks::exclusively;
 use crate::page::{count, ClockPage};
-use crate::{aside, bound, drive, input, keeper, rest, shares, spin, standing, stops, sys};
+use crate::{aside, bound, drive, input, keeper, masks, rest, shares, spin, standing, stops, sys};
 
 /// Alarms served one after the other before the interrupted code goes on. Packets are handled inside the handler, and when
 /// it is done the next timer is often due.
@@ -34,12 +32,6 @@ const USER_WORD: u64 = 0x1_0000_0001;
 
 static ALARM_HANDLER: AtomicUsize = AtomicUsize::new(0);
 static INPUT_HANDLER: AtomicUsize = AtomicUsize::new(0);
-
-/// A critical section: a handler of the kernel's runs, or the timer is being set.
-static BUSY: AtomicBool = AtomicBool::new(false);
-/// Signals that are kept: they came in a critical section, or while the kernel masks them.
-static ALARM_LATER: AtomicBool = AtomicBool::new(false);
-static INPUT_LATER: AtomicBool = AtomicBool::new(false);
 
 /// The stub whose user code runs: it was resumed, and the kernel has not looked at it since. 0: none.
 static IN_USER: AtomicI32 = AtomicI32::new(0);
@@ -76,44 +68,11 @@ impl Adopted {
     }
 }
 
-/// Runs `f` in a critical section, into which sections may be nested. Signals that came meanwhile are raised again.
-pub fn exclusively<T>(f: impl FnOnce() -> T) -> T {
-    // A handler that comes between the two leaves it as it was.
-    let nested = BUSY.load(Relaxed);
-    BUSY.store(true, Relaxed);
-    compiler_fence(SeqCst);
-    let result = f();
-    compiler_fence(SeqCst);
-    if !nested {
-        BUSY.store(false, Relaxed);
-        if !rest::masks() {
-            raise_kept();
-        }
-    }
-    result
-}
-
-/// Raises what was kept. In a handler it stays pending until that returns.
-pub fn raise_kept() {
-    for (kept, signal) in [(&ALARM_LATER, libc::SIGALRM), (&INPUT_LATER, libc::SIGIO)] {
-        if kept.load(Relaxed) {
-            kept.store(false, Relaxed);
-            sys::raise(signal);
-        }
-    }
-}
-
-/// Whether a signal has to be kept.
-fn keeps() -> bool {
-    BUSY.load(Relaxed) || rest::masks()
-}
-
 /// SIGIO: a file descriptor of the kernel's is ready.
 extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let Some(page) = keeper::page() else { return };
     bound::disturb();
-    if keeps() {
-        INPUT_LATER.store(true, Relaxed);
+    if masks::keep(signal) {
         return;
     }
     if keeper::is_event() {
@@ -144,8 +103,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     let Some(page) = keeper::page() else { return };
     count(&page.alarms);
     bound::disturb();
-    if keeps() {
-        ALARM_LATER.store(true, Relaxed);
+    if masks::keep(signal) {
         return;
     }
     let in_user = IN_USER.load(Relaxed) != 0;
@@ -250,7 +208,7 @@ fn has_arrived(page: &ClockPage, at: VirtualInstant, tell: impl FnOnce()) -> boo
 /// Calls the kernel's alarm handler if its deadline is reached, by the clock as read last, and it could be interrupted here
 /// by a signal; tells whether it did.
 pub fn deliver_if_due(page: &ClockPage) -> bool {
-    if BUSY.load(Relaxed) || ALARM_HANDLER.load(Relaxed) == 0 {
+    if masks::is_exclusive() || ALARM_HANDLER.load(Relaxed) == 0 {
         return false;
     }
     let Some(top) = free_signal_stack() else { return false };

@@ -6,7 +6,6 @@
 //! over to it, and it interrupts what runs. Then the kernel's SIGIO handler is called, finds the line of its I/O thread
 //! ready, and reads from it which requests are done.
 
-use core::cell::UnsafeCell;
 use core::ffi::{c_int, CStr};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -14,8 +13,9 @@ use disk::Disk;
 use virtual_time::VirtualInstant;
 use wire::NEVER;
 
+use crate::masks::{exclusively, Exclusive};
 use crate::page::ClockPage;
-use crate::{delivery, io_thread, keeper, standing, sys};
+use crate::{io_thread, keeper, standing, sys};
 
 /// The environment variable by which the host hands the disks over: for each the words `image=DESCRIPTOR` and its
 /// description, ended by a semicolon.
@@ -24,11 +24,7 @@ const VARIABLE: &CStr = c"DILATON_DISKS";
 /// The kernel's driver knows no more (MAX_DEV).
 const DISKS_MAX: usize = 16;
 
-struct Shared(UnsafeCell<[Option<Disk>; DISKS_MAX]>);
-// SAFETY: the kernel is one thread; disks are touched in critical sections of `delivery` only.
-unsafe impl Sync for Shared {}
-
-static DISKS: Shared = Shared(UnsafeCell::new([const { None }; DISKS_MAX]));
+static DISKS: Exclusive<[Option<Disk>; DISKS_MAX]> = Exclusive::new([const { None }; DISKS_MAX]);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Of each disk the descriptor that the host handed over, and that by which the kernel has opened it; -1: none.
 static IMAGES: [AtomicI32; DISKS_MAX] = [const { AtomicI32::new(-1) }; DISKS_MAX];
@@ -60,7 +56,7 @@ pub fn start() {
         };
         IMAGES[number].store(image, Relaxed);
         // SAFETY: at start, before anything else looks at it.
-        unsafe { (*DISKS.0.get())[number] = Some(disk) };
+        unsafe { (*DISKS.get())[number] = Some(disk) };
         COUNT.store(number + 1, Relaxed);
     }
 }
@@ -73,7 +69,7 @@ pub fn are_there() -> bool {
 /// Calls `f` with each disk. In a critical section.
 fn for_each(mut f: impl FnMut(&mut Disk)) {
     // SAFETY: the caller's critical section; the reference does not outlive it.
-    let disks = unsafe { &mut *DISKS.0.get() };
+    let disks = unsafe { &mut *DISKS.get() };
     disks.iter_mut().flatten().for_each(&mut f);
 }
 
@@ -84,7 +80,7 @@ pub fn next_ns() -> u64 {
 
 /// Virtual time is over: from now on the disks take none.
 pub fn hurry(page: &ClockPage) {
-    delivery::exclusively(|| {
+    exclusively(|| {
         let now = keeper::look(page);
         for_each(|disk| disk.hurry(now));
         HURRIES.store(true, Relaxed);
@@ -159,7 +155,7 @@ pub fn listen(token: Option<u64>) {
     TOKEN.store(token.unwrap_or(0), Relaxed);
     LISTENS.store(token.is_some(), Relaxed);
     REPORTED.store(false, Relaxed);
-    delivery::exclusively(look_ahead);
+    exclusively(look_ahead);
 }
 
 /// If the kernel's epoll has not said that something is done, that is to be reported again. In a critical section.
@@ -192,7 +188,7 @@ pub fn take_ready() -> Option<u64> {
 
 /// The kernel writes the addresses of requests, which are done for it at once, and of which it hears in time.
 pub fn submit(page: &ClockPage, addresses: &[usize]) {
-    delivery::exclusively(|| {
+    exclusively(|| {
         let now = standing::show(keeper::look(page));
         let begin_ns = keeper::own_work_ns();
         for &address in addresses {
@@ -204,7 +200,7 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
             page.disk_bytes.fetch_add(served.request.length_bytes, Relaxed);
             page.disk_errors.fetch_add(u64::from(served.failed), Relaxed);
             // SAFETY: a critical section, and no other reference.
-            if let Some(disk) = unsafe { &mut (*DISKS.0.get())[place] } {
+            if let Some(disk) = unsafe { &mut (*DISKS.get())[place] } {
                 disk.submit(now, address as u64, served.request);
             }
         }
@@ -215,7 +211,7 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
 
 /// The kernel reads which requests are done: how many addresses it got; none, when there are no more.
 pub fn read_done(page: &ClockPage, addresses: &mut [usize]) -> usize {
-    delivery::exclusively(|| {
+    exclusively(|| {
         let now = standing::show(keeper::look(page));
         let mut count = 0;
         for_each(|disk| {

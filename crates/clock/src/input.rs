@@ -25,7 +25,7 @@ use virtual_time::VirtualInstant;
 use wire::NEVER;
 
 use crate::page::ClockPage;
-use crate::{bound, delivery, disks, keeper, real, rest, tap};
+use crate::{bound, disks, keeper, masks, real, rest, tap};
 
 /// The kernel's SIGIO handler has been called from here, and is to find nothing of the host's.
 static REPORTED: AtomicBool = AtomicBool::new(false);
@@ -60,7 +60,7 @@ pub fn report_again_if_forgotten() {
         rest::keep_input();
     }
     if REPORTED.swap(false, Relaxed) {
-        delivery::exclusively(|| {
+        masks::exclusively(|| {
             tap::take_back_ready();
             disks::take_back_ready();
         });

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use crate::delivery::Adopted;
-use crate::{keeper, real, rest, sys};
+use crate::{keeper, masks, real, rest, sys};
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time on the guest's face, CLOCK_REALTIME the same since the run's date.
 ///
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, o
     }
 }
 
-/// sigprocmask(2). Around its idle sleep the kernel masks SIGALRM alone, and `rest` does that without the host.
+/// sigprocmask(2). Around its idle sleep the kernel masks SIGALRM alone, and `masks` does that without the host.
 ///
 /// # Safety
 /// As of the libc function.
@@ -151,11 +151,11 @@ pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old
         if is_alarm_alone && keeper::page().is_some() {
             if how == libc::SIG_BLOCK && !old.is_null() {
                 libc::sigemptyset(old);
-                rest::mask(old as usize);
+                masks::mask(old as usize);
                 return 0;
             }
-            if how == libc::SIG_UNBLOCK && rest::is_masked() {
-                rest::unmask();
+            if how == libc::SIG_UNBLOCK && masks::is_masked() {
+                masks::unmask();
                 return 0;
             }
         }
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old
 #[no_mangle]
 pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
     match keeper::page() {
-        Some(page) if rest::is_masked_at(mask as usize) => {
+        Some(page) if masks::is_masked_at(mask as usize) => {
             rest::idle(page);
             -1
         }

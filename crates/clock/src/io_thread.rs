@@ -54,7 +54,7 @@ struct Routine {
     own_stack: UnsafeCell<usize>,
 }
 
-// SAFETY: the kernel is one thread, which enters the routine in a critical section of `delivery`, where no handler of the
+// SAFETY: the kernel is one thread, which enters the routine in a critical section, where no handler of the
 // kernel's runs.
 unsafe impl Sync for Routine {}
 

@@ -6,7 +6,7 @@
 //! - The clock is in one of two slots, chosen by the parity of `GENERATION`. A change writes the idle slot and then
 //!   moves the generation on. A reader that finds the generation moved after its computation starts again: so it never
 //!   uses a torn line, and never returns an instant older than one that a handler has seen meanwhile.
-//! - The timer is touched in a critical section of `delivery` only, which no handler of ours enters.
+//! - The timer is touched in a critical section (`masks.rs`) only, which no handler of ours enters.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -24,6 +24,7 @@ use crate::disks;
 use crate::drive;
 use crate::entropy;
 use crate::input;
+use crate::masks::{exclusively, Exclusive};
 use crate::page::{count, ClockPage};
 use crate::rest;
 use crate::shares;
@@ -54,7 +55,7 @@ static APPLIED: AtomicU64 = AtomicU64::new(0);
 static FACE_OWN: AtomicU64 = AtomicU64::new(1);
 static FACE_RUN: AtomicU64 = AtomicU64::new(1);
 
-static TIMER: Shared<GuestTimer> = Shared::new(GuestTimer::new());
+static TIMER: Exclusive<GuestTimer> = Exclusive::new(GuestTimer::new());
 /// The timer's deadline, nanoseconds; `OFF` when there is none. For a quick look without entering a critical section.
 static DEADLINE_NS: AtomicU64 = AtomicU64::new(OFF);
 static HOST_TIMER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
@@ -343,7 +344,7 @@ pub fn listen_to_host() {
 pub fn adopt_timer(timer: libc::timer_t) {
     HOST_TIMER.store(timer, Relaxed);
     if is_event() {
-        delivery::exclusively(arm_look);
+        exclusively(arm_look);
     }
 }
 
@@ -352,7 +353,7 @@ pub fn adopt_timer(timer: libc::timer_t) {
 pub fn set_timer(page: &ClockPage, after_ns: u64, interval_ns: u64) {
     count(&page.timers_set);
     let deadline = face().deadline_meant(standing::shown(), after_ns);
-    delivery::exclusively(|| {
+    exclusively(|| {
         with_timer(|timer| {
             if after_ns == 0 {
                 timer.clear();
@@ -371,13 +372,13 @@ pub fn take_alarm(now: VirtualInstant) -> Alarm {
 
 /// The kernel has handled what it had noted: an alarm after which it has not set its timer is due once more.
 pub fn remind_of_alarm() {
-    delivery::exclusively(|| with_timer(GuestTimer::remind));
+    exclusively(|| with_timer(GuestTimer::remind));
 }
 
 /// Makes sure that the host timer preempts user code soon after the deadline.
 pub fn arm_for_user(page: &ClockPage) {
     let slack_ns = USER_SLACK_NS.max(bound::turn_ns());
-    delivery::exclusively(|| arm(page, slack_ns));
+    exclusively(|| arm(page, slack_ns));
 }
 
 /// Arms the host timer where that is necessary, to fire at most `slack_ns` of host time late. In a critical section. On the
@@ -402,8 +403,8 @@ pub fn arm_look() {
 }
 
 fn with_timer<T>(f: impl FnOnce(&mut GuestTimer) -> T) -> T {
-    // SAFETY: callers are in a critical section of `delivery`, and none of them keeps the reference.
-    let timer = unsafe { &mut *TIMER.0.get() };
+    // SAFETY: callers are in a critical section, and none of them keeps the reference.
+    let timer = unsafe { &mut *TIMER.get() };
     let result = f(timer);
     let deadline_ns = timer.deadline().map_or(OFF, VirtualInstant::as_ns);
     DEADLINE_NS.store(deadline_ns, Relaxed);

@@ -8,6 +8,7 @@
 //! interpose.rs   the libc functions that the kernel calls, in virtual time
 //! keeper.rs      the one clock behind them: timeline, timer, commands of the host
 //! delivery.rs    how alarm and input reach the kernel
+//! masks.rs       when signals have to wait
 //! direct.rs      calls of the kernel's handlers without a signal
 //! rest.rs        the kernel's idle loop: jumps and sleeps
 //! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
@@ -55,6 +56,7 @@ mod interpose;
 mod io_thread;
 mod keeper;
 mod lacks;
+mod masks;
 mod page;
 mod real;
 mod rest;

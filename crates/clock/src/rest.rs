@@ -1,12 +1,5 @@
 //! The kernel's idle loop: it jumps to its next deadline, or sleeps.
 //!
-//! **Masks.** Around its idle sleep the kernel blocks SIGALRM, lest an alarm be served between its look at the timer and
-//! the sleep (os_idle_sleep). Two system calls, where a jump over idle time needs none, and there is one for almost every
-//! packet. So the mask is a flag at first: a handler of ours that finds it set keeps its signal, which is raised again
-//! when the kernel takes the mask away. Only before a real sleep the signals are blocked, and what was kept is raised
-//! again, since then it has to end the sleep. SIGIO is masked with SIGALRM, so that input ends the sleep, too. The kernel
-//! is told from helper threads that share its memory by the address of the mask that it hands from one call to the next.
-//!
 //! **Noted signals.** With its interrupts off the kernel does not block signals, it *notes* them. At idle this is a trap:
 //! the kernel enters its idle loop with interrupts off, and what it has noted but not handled must keep it from
 //! sleeping. (The stock code relies on the host timer being off then, and on the next tick for input.) So a signal
@@ -14,31 +7,22 @@
 //! back.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 use virtual_time::Sleep;
 
-use crate::delivery::{deliver_if_due, raise_kept};
+use crate::delivery::deliver_if_due;
 use crate::page::{add, count, ClockPage};
-use crate::{bound, drive, input, keeper, shares, standing, sys};
+use crate::{bound, drive, input, keeper, masks, shares, standing, sys};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
 /// be the guest's lateness. Guests with a timer a millisecond never sleep, others watch for a small part of their time.
 const WATCH_NS: u64 = 1_000_000;
 
-/// What is blocked while the kernel sleeps.
-const SIGNALS: u64 = sys::mask_of(libc::SIGALRM) | sys::mask_of(libc::SIGIO);
-
 /// How many serial lines the host writes to: that of the channel, that of streams.
 pub const LINES_COUNT: usize = 2;
 static LINES: [AtomicI32; LINES_COUNT] = [const { AtomicI32::new(-1) }; LINES_COUNT];
-
-/// Where the kernel keeps the mask from before it masked its signals; 0 while it does not mask them.
-static MASK_ADDRESS: AtomicUsize = AtomicUsize::new(0);
-/// The signals are really blocked, and the mask under which they were not.
-static BLOCKED: AtomicBool = AtomicBool::new(false);
-static OPEN_MASK: AtomicU64 = AtomicU64::new(0);
 
 /// The kernel sleeps, or is about to, with nothing left to do.
 static RESTS: AtomicBool = AtomicBool::new(false);
@@ -67,47 +51,6 @@ pub fn line_of(fd: c_int) -> Option<usize> {
 /// Whether the host has written something that the kernel has not read.
 pub fn has_input() -> bool {
     LINES.iter().any(|line| sys::is_readable(line.load(Relaxed)))
-}
-
-/// The kernel is about to idle and masks its signals; it keeps the mask from before at `address`.
-pub fn mask(address: usize) {
-    MASK_ADDRESS.store(address, Relaxed);
-}
-
-/// Whether the caller is the kernel about to idle, which hands over the mask that it keeps at `address`.
-pub fn is_masked_at(address: usize) -> bool {
-    address != 0 && MASK_ADDRESS.load(Relaxed) == address
-}
-
-/// Whether the kernel masks its signals.
-pub fn is_masked() -> bool {
-    MASK_ADDRESS.load(Relaxed) != 0
-}
-
-/// Whether it does so by the flag alone: a handler that runs all the same has to keep its signal.
-pub fn masks() -> bool {
-    is_masked() && !BLOCKED.load(Relaxed)
-}
-
-/// The kernel has idled and takes its mask away.
-pub fn unmask() {
-    let blocked = BLOCKED.load(Relaxed);
-    MASK_ADDRESS.store(0, Relaxed);
-    if blocked {
-        BLOCKED.store(false, Relaxed);
-        sys::set_mask(OPEN_MASK.load(Relaxed));
-    }
-    raise_kept();
-}
-
-/// Blocks the signals, which from here on come through in a sleep only; returns the mask to sleep under.
-pub fn block_signals() -> u64 {
-    if !BLOCKED.load(Relaxed) {
-        OPEN_MASK.store(sys::block(SIGNALS), Relaxed);
-        BLOCKED.store(true, Relaxed);
-        raise_kept();
-    }
-    OPEN_MASK.load(Relaxed)
 }
 
 /// A signal goes to the kernel.
@@ -175,7 +118,7 @@ pub fn idle(page: &ClockPage) {
 fn rest(page: &ClockPage) -> bool {
     keeper::heed_host(page);
     if take_kept_input() && has_input() {
-        let mask = block_signals();
+        let mask = masks::block();
         sys::raise(libc::SIGIO);
         sys::sleep(Some(0), mask);
         return false;
@@ -208,7 +151,7 @@ fn wait(page: &ClockPage, sleep: Sleep) -> bool {
     };
     if !keeper::is_wall() {
         // Virtual time does not advance meanwhile, so waking late does no harm.
-        return sys::sleep(left_ns, block_signals());
+        return sys::sleep(left_ns, masks::block());
     }
     match left_ns {
         Some(left_ns) if left_ns <= WATCH_NS => {
@@ -217,7 +160,7 @@ fn wait(page: &ClockPage, sleep: Sleep) -> bool {
             }
             true
         }
-        _ => sys::sleep(left_ns.map(|left_ns| left_ns - WATCH_NS), block_signals()),
+        _ => sys::sleep(left_ns.map(|left_ns| left_ns - WATCH_NS), masks::block()),
     }
 }
 

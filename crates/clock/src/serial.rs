@@ -5,10 +5,10 @@
 //! many bytes as the line may have under way, and the kernel gets them one by one from memory. It asks until it hears that
 //! there are no more, so nothing stays here of which it does not know.
 
-use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
-use crate::{delivery, real, rest};
+use crate::masks::{exclusively, Exclusive};
+use crate::{real, rest};
 
 /// As much as the host ever has under way (`streams.rs` of the agent).
 const BLOCK_BYTES: usize = 4096;
@@ -19,21 +19,17 @@ struct Block {
     filled: usize,
 }
 
-struct Shared(UnsafeCell<[Block; rest::LINES_COUNT]>);
-// SAFETY: the kernel is one thread; blocks are touched in critical sections of `delivery` only.
-unsafe impl Sync for Shared {}
-
-static BLOCKS: Shared =
-    Shared(UnsafeCell::new([const { Block { bytes: [0; BLOCK_BYTES], given: 0, filled: 0 } }; rest::LINES_COUNT]));
+static BLOCKS: Exclusive<[Block; rest::LINES_COUNT]> =
+    Exclusive::new([const { Block { bytes: [0; BLOCK_BYTES], given: 0, filled: 0 } }; rest::LINES_COUNT]);
 
 /// Reads the next byte of line `number`, which is `fd`, to `byte`; returns what read(2) does.
 ///
 /// # Safety
 /// `byte` must be writable.
 pub unsafe fn read_byte(number: usize, fd: c_int, byte: *mut u8) -> isize {
-    delivery::exclusively(|| {
+    exclusively(|| {
         // SAFETY: a critical section, and no other reference.
-        let block = unsafe { &mut (*BLOCKS.0.get())[number] };
+        let block = unsafe { &mut (*BLOCKS.get())[number] };
         if block.given == block.filled {
             // SAFETY: the block is writable for its length.
             let count = unsafe { real::read(fd, block.bytes.as_mut_ptr().cast(), BLOCK_BYTES) };

@@ -19,14 +19,13 @@
 //! **The slice.** User code that makes no system call is interrupted for it by the host timer and its stub stopped, as for a
 //! tick of the kernel.
 
-use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_uint, c_ulong};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use virtual_time::{Drive, NodeCpu, Tdf, VirtualInstant};
 
-use crate::delivery::exclusively;
+use crate::masks::{exclusively, Exclusive};
 use crate::page::{add, ClockPage};
 use crate::{drive, keeper, sys};
 
@@ -51,11 +50,7 @@ const UNINTERRUPTIBLE: c_uint = 2;
 
 type Sleep = unsafe extern "C" fn(c_ulong, c_ulong, c_uint);
 
-struct Shared<T>(UnsafeCell<T>);
-// SAFETY: touched in critical sections of `delivery` only, which no handler of ours enters.
-unsafe impl<T> Sync for Shared<T> {}
-
-static CPUS: Shared<[NodeCpu; NODES_MAX]> = Shared(UnsafeCell::new([const { NodeCpu::new(Tdf::ONE) }; NODES_MAX]));
+static CPUS: Exclusive<[NodeCpu; NODES_MAX]> = Exclusive::new([const { NodeCpu::new(Tdf::ONE) }; NODES_MAX]);
 static NODE_OF_STUB: [AtomicU16; PIDS_MAX] = [const { AtomicU16::new(0) }; PIDS_MAX];
 
 /// Whether any program has joined.
@@ -83,7 +78,7 @@ static SLICE_END_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
 fn cpu(node: u16) -> &'static mut NodeCpu {
     // SAFETY: callers keep no reference across another call of this.
-    unsafe { &mut (*CPUS.0.get())[usize::from(node)] }
+    unsafe { &mut (*CPUS.get())[usize::from(node)] }
 }
 
 fn stub(pid: c_int) -> &'static AtomicU16 {
