@@ -2,7 +2,7 @@
 //!
 //! Work is the CPU time of the kernel's process and of its stubs (`drive.rs`). On the shortest links a guest agrees with
 //! others every few microseconds: were that charged, its CPU would be the slower the shorter its links are. What happens
-//! between two readings of the clock is taken back at the second (`keeper::take_back_work`). But while user code runs, the
+//! between two readings of the clock is taken back at the second ([`take_back_work`]). But while user code runs, the
 //! host timer interrupts the kernel's sleep for it, and most of what that costs, the switches between the two processes and
 //! the signal, is before the first line of the handler and after its last. So from the entry of such a handler on all that
 //! the kernel's own process uses is put *aside*, until it is interrupted again or turns to the stub. One switch too few and
@@ -19,13 +19,13 @@ use crate::{drive, sys};
 static SINCE_NS: AtomicU64 = AtomicU64::new(0);
 
 /// CPU time of the kernel's process.
-fn own_ns() -> u64 {
+fn cpu_ns() -> u64 {
     sys::cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
 /// From here on what the kernel's process uses is aside.
 pub fn begin() {
-    let now_ns = own_ns();
+    let now_ns = cpu_ns();
     settle(SINCE_NS.swap(now_ns, Relaxed), now_ns);
 }
 
@@ -33,7 +33,7 @@ pub fn begin() {
 pub fn end() {
     let since_ns = SINCE_NS.swap(0, Relaxed);
     if since_ns != 0 {
-        settle(since_ns, own_ns());
+        settle(since_ns, cpu_ns());
     }
 }
 
@@ -42,11 +42,26 @@ pub fn give_back() {
     SINCE_NS.store(0, Relaxed);
 }
 
-/// Of work `ns` were taken back, which are thus left out already.
-pub fn taken_back(ns: u64) {
-    let since_ns = SINCE_NS.load(Relaxed);
-    if since_ns != 0 {
-        SINCE_NS.store(since_ns + ns, Relaxed);
+/// Where the work of the kernel's own process is, for [`take_back_work`].
+pub fn own_work_ns() -> u64 {
+    if drive::is_metered() {
+        drive::own_ns()
+    } else {
+        u64::MAX
+    }
+}
+
+/// What the kernel's own process has worked since `begin_ns` was not for the guest: others were told or waited for, or data
+/// were moved for a disk.
+pub fn take_back_work(begin_ns: u64) {
+    if drive::is_metered() {
+        let ns = drive::own_ns().saturating_sub(begin_ns);
+        drive::take_back(ns);
+        let since_ns = SINCE_NS.load(Relaxed);
+        if since_ns != 0 {
+            // It is left out already.
+            SINCE_NS.store(since_ns + ns, Relaxed);
+        }
     }
 }
 

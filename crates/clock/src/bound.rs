@@ -22,18 +22,14 @@
 //!
 //! The lock of the wire is only taken in a critical section, or with signals masked.
 
-use core::cell::UnsafeCell;
-use core::ffi::{c_int, CStr};
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use virtual_time::VirtualInstant;
-use wire::{Guest, NotAWire, Wire, NEVER};
+use wire::{Guest, NEVER};
 
 use crate::page::ClockPage;
-use crate::{aside, delivery, keeper, masks, shares, standing, sys, tap};
-
-/// The environment variable by which the host hands over the wire: a file descriptor, a comma, the guest's number.
-const VARIABLE: &CStr = c"DILATON_WIRE";
+use crate::{aside, delivery, guest, keeper, masks, present, shares, standing, sys, tap};
 
 /// How often a guest is let on by others until it looks whether that brings it nearer to the host's clock.
 const ROUNDS: u32 = 16;
@@ -45,14 +41,8 @@ const TURN_NS: u64 = 1_000_000;
 /// How often a guest that waits looks whether the host has a command for it, which no signal tells it in a handler.
 const LOOK_NS: u64 = 50_000_000;
 
-struct Shared<T>(UnsafeCell<T>);
-// SAFETY: written at start by the only thread.
-unsafe impl<T> Sync for Shared<T> {}
-
-static GUEST: Shared<Option<Guest>> = Shared(UnsafeCell::new(None));
 /// Whether the others bind this guest: virtual 0 is known to all.
 static BOUND: AtomicBool = AtomicBool::new(false);
-static ZERO_NS: AtomicU64 = AtomicU64::new(0);
 /// The virtual instant at which to tell the others again, or at which the clock stops.
 static TELL_NS: AtomicU64 = AtomicU64::new(NEVER);
 /// The stub that was stopped at the bound, or 0.
@@ -66,45 +56,9 @@ static LAST_NS: AtomicU64 = AtomicU64::new(NEVER);
 /// The run is over for this guest.
 static LEFT: AtomicBool = AtomicBool::new(false);
 
-/// Takes over the wire, if this guest has one.
-pub fn start() {
-    let Some(text) = sys::variable(VARIABLE) else { return };
-    let Some([fd, number]) = sys::numbers(text) else {
-        sys::die(b"dilaton clock: DILATON_WIRE is not a file descriptor and a number\n")
-    };
-    // SAFETY: a new shared mapping of the whole file, which is never unmapped.
-    let wire = unsafe {
-        let length = libc::lseek(fd, 0, libc::SEEK_END).max(0) as usize;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let address = libc::mmap(core::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0);
-        if address == libc::MAP_FAILED {
-            sys::die(b"dilaton clock: the wire cannot be mapped\n");
-        }
-        match Wire::at(address.cast()) {
-            Ok(wire) => wire,
-            Err(NotAWire::Magic) => sys::die(b"dilaton clock: what was handed over is not a wire\n"),
-            Err(NotAWire::Version) => {
-                sys::die(b"dilaton clock: the wire is of another version: rebuild with ./dev setup\n")
-            }
-        }
-    };
-    let guest = Guest::new(wire, number as usize);
-    if guest.is_none() {
-        sys::die(b"dilaton clock: the wire has no such guest, or too many ways to it\n");
-    }
-    // SAFETY: before anything else looks at it.
-    unsafe { *GUEST.0.get() = guest };
-}
-
-/// This guest's view of the wire; `None` for one on its own.
-pub fn guest() -> Option<&'static Guest> {
-    // SAFETY: written once, at start.
-    unsafe { (*GUEST.0.get()).as_ref() }
-}
-
 /// This guest's view of the wire once the others bind it.
 fn bound_guest() -> Option<&'static Guest> {
-    guest().filter(|_| BOUND.load(Relaxed) && !LEFT.load(Relaxed))
+    guest::guest().filter(|_| BOUND.load(Relaxed) && !LEFT.load(Relaxed))
 }
 
 /// Whether others bind this guest.
@@ -114,22 +68,12 @@ pub fn is_bound() -> bool {
 
 /// A command of the host: from the first after all have their virtual 0 on, the others bind this guest.
 pub fn begin() {
-    let Some(guest) = guest().filter(|guest| guest.wire().header().begun.load(Relaxed) != 0) else { return };
+    let Some(guest) = guest::guest().filter(|guest| guest.wire().header().begun.load(Relaxed) != 0) else { return };
     if !BOUND.load(Relaxed) {
-        ZERO_NS.store(guest.wire().member(guest.number()).zero_ns.load(Relaxed), Relaxed);
+        guest::begin(guest);
         TELL_NS.store(0, Relaxed);
         BOUND.store(true, Relaxed);
     }
-}
-
-/// An instant of this clock as one of the run, which begins at 0.
-pub fn run_ns(now: VirtualInstant) -> u64 {
-    now.as_ns().saturating_sub(ZERO_NS.load(Relaxed))
-}
-
-/// An instant of the run as one of this clock.
-pub fn own_ns(run_ns: u64) -> u64 {
-    run_ns.saturating_add(ZERO_NS.load(Relaxed))
 }
 
 /// The instant, of this clock, at which [`tell`] is due; never, where nobody else is there.
@@ -140,16 +84,16 @@ pub fn tell_at_ns() -> u64 {
 /// Tells the others where this guest is, if that is due; false if it stands at its bound.
 pub fn tell(page: &ClockPage) -> bool {
     let Some(guest) = bound_guest() else { return true };
-    let now = standing::limit(keeper::look(page));
+    let now = standing::limit(present::look(page));
     if now.as_ns() < tell_at_ns() {
         return true;
     }
     masks::exclusively(|| {
-        let begin = keeper::own_work_ns();
+        let begin = aside::own_work_ns();
         standing::show(now);
-        guest.tell(run_ns(now));
+        guest.tell(guest::run_ns(now));
         adopt(page, guest, now);
-        keeper::take_back_work(begin);
+        aside::take_back_work(begin);
     });
     come_to(now).as_ns() < LAST_NS.load(Relaxed)
 }
@@ -165,14 +109,14 @@ pub fn tell_and_wait(page: &ClockPage) {
             break;
         }
         let Some(guest) = bound_guest() else { return };
-        if round % ROUNDS == 0 && keeper::is_wall() {
-            let before_ns = core::mem::replace(&mut lag_ns, keeper::lag_ns());
+        if round % ROUNDS == 0 && present::is_wall() {
+            let before_ns = core::mem::replace(&mut lag_ns, present::lag_ns());
             if lag_ns >= before_ns {
                 TURN_END_NS.store(sys::host_now().as_ns() + TURN_NS, Relaxed);
                 break;
             }
         }
-        stand(page, guest, run_ns(come_to(keeper::look(page))));
+        stand(page, guest, guest::run_ns(come_to(present::look(page))));
     }
 }
 
@@ -193,7 +137,7 @@ pub fn turn_ns() -> u64 {
 /// The instant that the guest has come to, whose clock shows `now`: what it has done beyond the bound belongs to it. On the
 /// wall drive that would be to run after the host's clock, so there it is what the clock shows.
 fn come_to(now: VirtualInstant) -> VirtualInstant {
-    if keeper::is_wall() {
+    if present::is_wall() {
         now
     } else {
         keeper::come_to()
@@ -231,24 +175,24 @@ pub fn stop_for_kernel() {
 /// So no handler of the kernel's may run meanwhile: it would see the clock go on, and then step back.
 fn stand(page: &ClockPage, guest: &Guest, at_ns: u64) {
     masks::exclusively(|| {
-        let mut begin = keeper::own_work_ns();
+        let mut begin = aside::own_work_ns();
         if !guest.go_on(at_ns) {
             waiting(guest, |watched| {
                 if keeper::has_command(page) {
-                    keeper::take_back_work(begin);
+                    aside::take_back_work(begin);
                     keeper::heed_host(page);
-                    begin = keeper::own_work_ns();
+                    begin = aside::own_work_ns();
                 }
                 guest.sleep(watched, Some(LOOK_NS));
                 true
             });
         }
-        keeper::take_back_work(begin);
-        if keeper::is_wall() && keeper::lag_ns() > 0 {
-            page.record_lateness(keeper::lag_ns());
+        aside::take_back_work(begin);
+        if present::is_wall() && present::lag_ns() > 0 {
+            page.record_lateness(present::lag_ns());
         }
-        adopt(page, guest, keeper::look(page));
-        standing::show(keeper::look(page));
+        adopt(page, guest, present::look(page));
+        standing::show(present::look(page));
     });
 }
 
@@ -276,9 +220,9 @@ fn waiting(guest: &Guest, mut sleep: impl FnMut(u64) -> bool) -> bool {
 /// Takes over a new horizon, and looks what arrives before it.
 fn adopt(page: &ClockPage, guest: &Guest, now: VirtualInstant) {
     let horizon_ns = guest.horizon_ns();
-    let last_ns = if horizon_ns == NEVER { NEVER } else { own_ns(horizon_ns - 1) };
+    let last_ns = if horizon_ns == NEVER { NEVER } else { guest::own_ns(horizon_ns - 1) };
     LAST_NS.store(last_ns, Relaxed);
-    keeper::set_bound(page, VirtualInstant::from_ns(last_ns));
+    present::set_bound(page, VirtualInstant::from_ns(last_ns));
     tap::look_for_arrivals(guest);
     TELL_NS.store(now.as_ns().saturating_add(guest.step_ns()).min(last_ns), Relaxed);
 }
@@ -287,9 +231,9 @@ fn adopt(page: &ClockPage, guest: &Guest, now: VirtualInstant) {
 pub fn pass(page: &ClockPage) -> bool {
     let Some(guest) = bound_guest() else { return true };
     // At its end it stands whatever is next, and whatever the others do.
-    let next_ns = keeper::next_ns().min(keeper::end_ns());
-    let next_ns = if next_ns == NEVER { NEVER } else { run_ns(VirtualInstant::from_ns(next_ns)) };
-    let begin = keeper::own_work_ns();
+    let next = keeper::next().min(present::end());
+    let next_ns = if next == VirtualInstant::NEVER { NEVER } else { guest::run_ns(next) };
+    let begin = aside::own_work_ns();
     let mut may_run = guest.pass(next_ns);
     if !may_run {
         DISTURBED.store(false, Relaxed);
@@ -301,8 +245,8 @@ pub fn pass(page: &ClockPage) -> bool {
         }) && !DISTURBED.load(Relaxed);
     }
     if may_run {
-        adopt(page, guest, keeper::look(page));
-        keeper::take_back_work(begin);
+        adopt(page, guest, present::look(page));
+        aside::take_back_work(begin);
     }
     may_run
 }
@@ -318,9 +262,9 @@ pub fn disturb() {
 /// The host has something for the kernel, which idled: it goes on from where what it sends is nobody's past.
 pub fn come_back(page: &ClockPage) {
     let Some(guest) = bound_guest() else { return };
-    let present_ns = masks::exclusively(|| guest.present_ns(run_ns(keeper::look(page))));
+    let present_ns = masks::exclusively(|| guest.present_ns(guest::run_ns(present::look(page))));
     stand(page, guest, present_ns);
-    keeper::jump(page, VirtualInstant::from_ns(own_ns(present_ns)));
+    present::jump(page, VirtualInstant::from_ns(guest::own_ns(present_ns)));
 }
 
 /// The agent waits for the host, which it does during a run only at its end: the others go on without this guest, and it
@@ -330,6 +274,6 @@ pub fn leave(page: &ClockPage) {
         masks::exclusively(|| guest.leave());
         LEFT.store(true, Relaxed);
         TELL_NS.store(NEVER, Relaxed);
-        keeper::set_bound(page, VirtualInstant::NEVER);
+        present::set_bound(page, VirtualInstant::NEVER);
     }
 }

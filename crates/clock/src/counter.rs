@@ -19,7 +19,7 @@ use core::ptr::null_mut;
 
 use crate::page::MAGIC;
 use crate::tracee::ptrace;
-use crate::{cpuid, disks, drive, keeper, shares, sys};
+use crate::{cpuid, disks, drive, keeper, page, present, shares, sys};
 
 const PR_SET_TSC: c_int = 26;
 const PR_TSC_SIGSEGV: c_uint = 2;
@@ -39,7 +39,7 @@ pub fn emulate(pid: c_int) -> bool {
     match instruction {
         Instruction::Rdtsc | Instruction::Rdtscp => {
             let Some(reading_ns) = keeper::reading_ns() else { return false };
-            let ticks = if keeper::is_event() { reading_ns } else { drive::ticks_of(reading_ns) };
+            let ticks = if present::is_event() { reading_ns } else { drive::ticks_of(reading_ns) };
             registers.rax = ticks & 0xFFFF_FFFF;
             registers.rdx = ticks >> 32;
             if let Instruction::Rdtscp = instruction {
@@ -55,7 +55,7 @@ pub fn emulate(pid: c_int) -> bool {
             registers.rdx = answer.edx.into();
         }
         Instruction::Hlt => {
-            let Some(page) = keeper::page().filter(|_| registers.rax == MAGIC) else { return false };
+            let Some(page) = page::page().filter(|_| registers.rax == MAGIC) else { return false };
             match registers.rdi {
                 HURRY_DISKS => disks::hurry(page),
                 JOIN_NODE => shares::join(pid, registers.rsi, (registers.rdx, registers.r10)),

@@ -16,7 +16,7 @@ use core::arch::x86_64::{__cpuid_count, CpuidResult};
 use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::keeper;
+use crate::present;
 
 const ARCH_SET_CPUID: c_int = 0x1012;
 
@@ -77,7 +77,7 @@ fn answer_of_host(leaf: u32, subleaf: u32) -> CpuidResult {
 
 /// What the instruction answers in a guest.
 pub fn shown(leaf: u32, subleaf: u32) -> CpuidResult {
-    if keeper::is_event() && COUNTER_FREQUENCY.contains(&leaf) {
+    if present::is_event() && COUNTER_FREQUENCY.contains(&leaf) {
         return CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 };
     }
     let mut answer = answer_of_host(leaf, subleaf);

@@ -21,7 +21,7 @@ use virtual_time::{Alarm, VirtualInstant};
 use crate::direct::{call_handler, fill_stack_below, free_signal_stack};
 use crate::masks::exclusively;
 use crate::page::{count, ClockPage};
-use crate::{aside, bound, drive, input, keeper, masks, rest, shares, spin, standing, stops, sys};
+use crate::{aside, bound, drive, input, keeper, masks, page, present, rest, shares, spin, standing, stops, sys};
 
 /// Alarms served one after the other before the interrupted code goes on. Packets are handled inside the handler, and when
 /// it is done the next timer is often due.
@@ -70,14 +70,14 @@ impl Adopted {
 
 /// SIGIO: a file descriptor of the kernel's is ready.
 extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let Some(page) = keeper::page() else { return };
+    let Some(page) = page::page() else { return };
     bound::disturb();
     if masks::keep(signal) {
         return;
     }
-    if keeper::is_event() {
+    if present::is_event() {
         if !rest::is_resting() {
-            rest::keep_input();
+            input::keep();
             return;
         }
         // The host sends the signal also when it has room again for what the guest says, at whatever instant that is.
@@ -100,7 +100,7 @@ extern "C" fn on_input(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 
 /// SIGALRM: the host timer fired, or the host sent a command. Only a reached deadline goes on to the kernel's handler.
 extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let Some(page) = keeper::page() else { return };
+    let Some(page) = page::page() else { return };
     count(&page.alarms);
     bound::disturb();
     if masks::keep(signal) {
@@ -108,7 +108,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     }
     let in_user = IN_USER.load(Relaxed) != 0;
     let mut aside_ns = None;
-    if keeper::is_event() {
+    if present::is_event() {
         // It has ended the kernel's sleep, if it slept.
         if !spin::look(page, IN_USER.load(Relaxed)) {
             exclusively(keeper::arm_look);
@@ -120,9 +120,9 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         keeper::heed_host(page);
         if in_user && bound::is_bound() {
             aside::begin();
-            aside_ns = Some(keeper::own_work_ns());
+            aside_ns = Some(aside::own_work_ns());
         }
-        let now = keeper::look(page);
+        let now = present::look(page);
         let stands = in_user && !bound::tell(page);
         if in_user && shares::has_ended_slice(now) {
             // Its stub stops, and its program waits before the kernel lets it run on.
@@ -137,7 +137,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         while served < SERVED_AT_ONCE_MAX {
             // SAFETY: the addresses that the kernel installed with SA_SIGINFO.
             let alarm_handler = unsafe { sys::handler(ALARM_HANDLER.load(Relaxed)) };
-            let at = standing::serve_at(keeper::look(page));
+            let at = standing::serve_at(present::look(page), keeper::next());
             let tell_arrival = || {
                 fill_stack_below(0);
                 // SAFETY: as above.
@@ -162,8 +162,8 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         if in_user {
             fill_stack_below(0);
         }
-        if keeper::is_event() {
-            if rest::take_kept_input() {
+        if present::is_event() {
+            if input::take_kept() {
                 // SAFETY: as above.
                 let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
                 input::expect_host();
@@ -174,7 +174,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         }
         keeper::arm(page, if in_user { keeper::USER_SLACK_NS } else { keeper::KERNEL_SLACK_NS });
         if let Some(begin_ns) = aside_ns {
-            keeper::take_back_work(begin_ns);
+            aside::take_back_work(begin_ns);
         }
     });
 }
@@ -185,7 +185,7 @@ fn is_due(page: &ClockPage, at: VirtualInstant) -> bool {
     match keeper::take_alarm(at) {
         Alarm::NotYet => false,
         Alarm::Due { lateness } => {
-            page.record_lateness(lateness.as_ns() + keeper::latest(page).since(at).as_ns());
+            page.record_lateness(lateness.as_ns() + present::latest(page).since(at).as_ns());
             rest::note_alarm();
             true
         }
@@ -215,9 +215,9 @@ pub fn deliver_if_due(page: &ClockPage) -> bool {
     exclusively(|| {
         let mut served = 0;
         // The caller has just read the clock.
-        let mut now = keeper::latest(page);
+        let mut now = present::latest(page);
         while served < SERVED_AT_ONCE_MAX {
-            let at = standing::serve_at(now);
+            let at = standing::serve_at(now, keeper::next());
             // SAFETY: the stack is free, and stays ours in the critical section; handlers take what a signal's would.
             let serve = |signal, kernel| standing::during(at, || unsafe { call_handler(top, signal, kernel) });
             let call = |signal, kernel| shares::interrupt(page, false, || serve(signal, kernel));
@@ -227,7 +227,7 @@ pub fn deliver_if_due(page: &ClockPage) -> bool {
                 break;
             }
             served += 1;
-            now = keeper::look(page);
+            now = present::look(page);
         }
         served > 0
     })
@@ -246,7 +246,7 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
     if !is_for_kernel {
         keeper::remind_of_alarm();
     }
-    keeper::look(page);
+    present::look(page);
     deliver_if_due(page);
     // From here on an interrupt stops the stub by a signal.
     IN_USER.store(pid, Relaxed);
@@ -270,7 +270,7 @@ pub fn after_user(page: &ClockPage) {
         drive::step_entry();
         drive::stub_stopped();
         shares::stopped(page);
-        if keeper::is_event() {
+        if present::is_event() {
             // No step may go unnoticed beyond the bound: what the kernel did there would depend on where the bound is.
             bound::tell_and_wait(page);
         }

@@ -15,7 +15,8 @@ use wire::NEVER;
 
 use crate::masks::{exclusively, Exclusive};
 use crate::page::ClockPage;
-use crate::{io_thread, keeper, standing, sys};
+use crate::real::Entry;
+use crate::{aside, io_thread, present, standing, sys};
 
 /// The environment variable by which the host hands the disks over: for each the words `image=DESCRIPTOR` and its
 /// description, ended by a semicolon.
@@ -52,7 +53,7 @@ pub fn start() {
         let number = COUNT.load(Relaxed);
         let image = description.split_ascii_whitespace().find_map(|word| word.strip_prefix("image=")?.parse().ok());
         let (Some(image), Ok(disk), true) = (image, Disk::parse(description), number < DISKS_MAX) else {
-            sys::die(b"dilaton clock: DILATON_DISKS does not describe at most 16 disks\n");
+            crate::die(b"dilaton clock: DILATON_DISKS does not describe at most 16 disks\n");
         };
         IMAGES[number].store(image, Relaxed);
         // SAFETY: at start, before anything else looks at it.
@@ -81,7 +82,7 @@ pub fn next_ns() -> u64 {
 /// Virtual time is over: from now on the disks take none.
 pub fn hurry(page: &ClockPage) {
     exclusively(|| {
-        let now = keeper::look(page);
+        let now = present::look(page);
         for_each(|disk| disk.hurry(now));
         HURRIES.store(true, Relaxed);
         look_ahead();
@@ -133,7 +134,7 @@ pub fn awaits_thread() -> bool {
 }
 
 /// Takes the place of the I/O thread.
-pub fn adopt_thread(entry: io_thread::Entry, argument: *mut core::ffi::c_void) {
+pub fn adopt_thread(entry: Entry, argument: *mut core::ffi::c_void) {
     for (kept, end) in LINE.iter().zip(&PAIR) {
         kept.store(end.load(Relaxed), Relaxed);
     }
@@ -189,12 +190,12 @@ pub fn take_ready() -> Option<u64> {
 /// The kernel writes the addresses of requests, which are done for it at once, and of which it hears in time.
 pub fn submit(page: &ClockPage, addresses: &[usize]) {
     exclusively(|| {
-        let now = standing::show(keeper::look(page));
-        let begin_ns = keeper::own_work_ns();
+        let now = standing::show(present::look(page));
+        let begin_ns = aside::own_work_ns();
         for &address in addresses {
             let served = io_thread::serve(address);
             let Some(place) = OPENED.iter().position(|fd| fd.load(Relaxed) == served.fd) else {
-                sys::die(b"dilaton clock: the kernel asked for something of a disk that is not known\n");
+                crate::die(b"dilaton clock: the kernel asked for something of a disk that is not known\n");
             };
             page.disk_requests.fetch_add(1, Relaxed);
             page.disk_bytes.fetch_add(served.request.length_bytes, Relaxed);
@@ -204,7 +205,7 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
                 disk.submit(now, address as u64, served.request);
             }
         }
-        keeper::take_back_work(begin_ns);
+        aside::take_back_work(begin_ns);
         look_ahead();
     });
 }
@@ -212,7 +213,7 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
 /// The kernel reads which requests are done: how many addresses it got; none, when there are no more.
 pub fn read_done(page: &ClockPage, addresses: &mut [usize]) -> usize {
     exclusively(|| {
-        let now = standing::show(keeper::look(page));
+        let now = standing::show(present::look(page));
         let mut count = 0;
         for_each(|disk| {
             while count < addresses.len() {

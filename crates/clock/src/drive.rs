@@ -32,9 +32,8 @@ use core::sync::atomic::{compiler_fence, AtomicBool, AtomicI32, AtomicU64, Order
 
 use virtual_time::{Drive, DriveInstant, HostInstant, Now};
 
-use crate::keeper;
 use crate::page::count;
-use crate::sys;
+use crate::{page, sys};
 
 /// What a clock reading of the kernel costs on the event drive.
 const READING_NS: u64 = 1;
@@ -283,7 +282,7 @@ fn resync() -> Work {
         // A handler resynced in the middle of this, and what was stored since is older than that.
         watch(false);
     }
-    if let Some(page) = keeper::page() {
+    if let Some(page) = page::page() {
         count(&page.work_resyncs);
     }
     Work { ns, counter_ns }

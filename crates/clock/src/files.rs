@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int, c_void, CStr};
 
 use disk::Operation;
 
-use crate::{disks, io_thread, keeper, real, rest, serial, sys, tap};
+use crate::{disks, io_thread, page, real, rest, serial, sys, tap};
 
 /// One of the two functions that open a file.
 type Open = unsafe fn(*const c_char, c_int, c_int) -> c_int;
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: usize) -> i
         unsafe { buffer.cast::<usize>().write_unaligned(io_thread::next_request()) };
         return size_of::<usize>() as isize;
     }
-    if let Some(page) = keeper::page().filter(|_| disks::is_line(fd)) {
+    if let Some(page) = page::page().filter(|_| disks::is_line(fd)) {
         // SAFETY: the kernel's array of addresses.
         let addresses = unsafe { core::slice::from_raw_parts_mut(buffer.cast(), count / size_of::<usize>()) };
         return match disks::read_done(page, addresses) {
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, count: usize) -
     if io_thread::runs() && disks::is_thread_end(fd) {
         return count as isize;
     }
-    if let Some(page) = keeper::page().filter(|_| disks::is_line(fd)) {
+    if let Some(page) = page::page().filter(|_| disks::is_line(fd)) {
         // SAFETY: the kernel's array of addresses.
         disks::submit(page, unsafe { core::slice::from_raw_parts(buffer.cast(), count / size_of::<usize>()) });
         return count as isize;

@@ -25,12 +25,14 @@ use virtual_time::VirtualInstant;
 use wire::NEVER;
 
 use crate::page::ClockPage;
-use crate::{bound, disks, keeper, masks, real, rest, tap};
+use crate::{disks, guest, masks, present, real, tap};
 
 /// The kernel's SIGIO handler has been called from here, and is to find nothing of the host's.
 static REPORTED: AtomicBool = AtomicBool::new(false);
 /// It has been called for the host's sake since it asked the host last.
 static HOST_EXPECTED: AtomicBool = AtomicBool::new(false);
+/// The host has sent something, of which the kernel is to be told when it rests.
+static KEPT: AtomicBool = AtomicBool::new(false);
 
 /// When there is something of which the kernel does not know yet, on this guest's clock.
 pub fn next_ns() -> u64 {
@@ -47,7 +49,7 @@ pub fn report(page: &ClockPage, at: VirtualInstant, tell: impl FnOnce()) -> bool
     let is_frame = tap::mark_ready(at);
     let is_ready = disks::mark_ready(at) || is_frame;
     if is_ready {
-        page.record_lateness(keeper::latest(page).as_ns() - due_ns);
+        page.record_lateness(present::latest(page).as_ns() - due_ns);
         REPORTED.store(true, Relaxed);
         tell();
     }
@@ -57,7 +59,7 @@ pub fn report(page: &ClockPage, at: VirtualInstant, tell: impl FnOnce()) -> bool
 /// Forgets what was reported in vain, so that it is reported again: the kernel, which has nothing left to do, has not asked.
 pub fn report_again_if_forgotten() {
     if HOST_EXPECTED.swap(false, Relaxed) {
-        rest::keep_input();
+        keep();
     }
     if REPORTED.swap(false, Relaxed) {
         masks::exclusively(|| {
@@ -70,6 +72,16 @@ pub fn report_again_if_forgotten() {
 /// The kernel's SIGIO handler is about to be called for something of the host's.
 pub fn expect_host() {
     HOST_EXPECTED.store(true, Relaxed);
+}
+
+/// Keeps that the host has sent something until the kernel rests: on the event drive, and where the kernel has forgotten it.
+pub fn keep() {
+    KEPT.store(true, Relaxed);
+}
+
+/// Whether the host had sent something; it is no longer kept.
+pub fn take_kept() -> bool {
+    KEPT.swap(false, Relaxed)
 }
 
 /// epoll_ctl(2): what to say when something is ready.
@@ -113,8 +125,8 @@ pub unsafe extern "C" fn epoll_wait(
     // find what was reported for another. On the event drive the host must not be asked then: it may have something.
     let asks_host = || {
         let reported = REPORTED.swap(false, Relaxed);
-        let may_be_reported = bound::guest().is_some() || disks::are_there();
-        HOST_EXPECTED.swap(false, Relaxed) || !(reported || keeper::is_event() && may_be_reported)
+        let may_be_reported = guest::guest().is_some() || disks::are_there();
+        HOST_EXPECTED.swap(false, Relaxed) || !(reported || present::is_event() && may_be_reported)
     };
     if !asks_host() {
         return 0;

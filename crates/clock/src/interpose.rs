@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use crate::delivery::Adopted;
-use crate::{keeper, masks, real, rest, sys};
+use crate::{delivery, keeper, masks, page, real, rest, stops, sys};
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time on the guest's face, CLOCK_REALTIME the same since the run's date.
 ///
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn timer_create(
     // SAFETY: passed through; on success the timer is set.
     unsafe {
         let result = real::timer_create(clock, event, timer);
-        if result == 0 && keeper::page().is_some() {
+        if result == 0 && page::page().is_some() {
             keeper::adopt_timer(*timer);
         }
         result
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn timer_settime(
     new: *const libc::itimerspec,
     old: *mut libc::itimerspec,
 ) -> c_int {
-    let Some(page) = keeper::page() else {
+    let Some(page) = page::page() else {
         // SAFETY: passed through.
         return unsafe { real::timer_settime(timer, flags, new, old) };
     };
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn timer_settime(
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn timer_gettime(timer: libc::timer_t, setting: *mut libc::itimerspec) -> c_int {
-    if keeper::page().is_none() {
+    if page::page().is_none() {
         // SAFETY: passed through.
         return unsafe { real::timer_gettime(timer, setting) };
     }
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn timer_gettime(timer: libc::timer_t, setting: *mut libc:
 pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
     // SAFETY: passed through, with a copy that differs in the handler.
     unsafe {
-        let Some(adopted) = Adopted::of(signal).filter(|_| keeper::page().is_some()) else {
+        let Some(adopted) = Adopted::of(signal).filter(|_| page::page().is_some()) else {
             return real::sigaction(signal, new, old);
         };
         // What is asked for first is answered first: `new` may be a changed copy of `old`.
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old
     // SAFETY: the caller's masks; or passed through.
     unsafe {
         let is_alarm_alone = !set.is_null() && *set.cast::<u64>() == sys::mask_of(libc::SIGALRM);
-        if is_alarm_alone && keeper::page().is_some() {
+        if is_alarm_alone && page::page().is_some() {
             if how == libc::SIG_BLOCK && !old.is_null() {
                 libc::sigemptyset(old);
                 masks::mask(old as usize);
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
-    match keeper::page() {
+    match page::page() {
         Some(page) if masks::is_masked_at(mask as usize) => {
             rest::idle(page);
             -1
@@ -177,4 +177,18 @@ pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
         // SAFETY: passed through.
         _ => unsafe { real::sigsuspend(mask) },
     }
+}
+
+/// kill(2): the kernel stops the stub of its present program, at its tick.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn kill(pid: c_int, signal: c_int) -> c_int {
+    if signal == libc::SIGALRM && page::page().is_some() && !delivery::runs_user_code() {
+        stops::keep(pid);
+        return 0;
+    }
+    // SAFETY: passed through.
+    unsafe { real::kill(pid, signal) }
 }

@@ -20,10 +20,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use disk::{Operation, Request};
 
-use crate::sys;
-
-/// A thread's function.
-pub type Entry = extern "C" fn(*mut c_void) -> c_int;
+use crate::real::Entry;
 
 /// Where the image's descriptor is in a `struct io_thread_req`.
 const IMAGE_AT: usize = 8;
@@ -98,7 +95,7 @@ extern "C" fn begin() -> ! {
     // SAFETY: `adopt` stored a function of this type.
     let entry: Entry = unsafe { core::mem::transmute(ENTRY.load(Relaxed)) };
     entry(ARGUMENT.load(Relaxed) as *mut c_void);
-    sys::die(b"dilaton clock: the kernel's I/O thread ended\n")
+    crate::die(b"dilaton clock: the kernel's I/O thread ended\n")
 }
 
 /// Lets the routine serve the request at `address`; what it did. In a critical section.

@@ -6,15 +6,17 @@
 //!
 //! ```text
 //! interpose.rs   the libc functions that the kernel calls, in virtual time
-//! keeper.rs      the one clock behind them: timeline, timer, commands of the host
+//! keeper.rs      the one clock behind them: readings, timer, commands of the host
+//! present.rs     the clock itself, which handlers may change under whoever reads it
 //! delivery.rs    how alarm and input reach the kernel
 //! masks.rs       when signals have to wait
 //! direct.rs      calls of the kernel's handlers without a signal
 //! rest.rs        the kernel's idle loop: jumps and sleeps
 //! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
-//! bound.rs       how the other guests of a run bound the clock
+//! guest.rs       this guest on the wire to the other guests of a run
+//! bound.rs       how they bound the clock
 //! aside.rs       what that costs, which is not the guest's work
-//! tap.rs         the network devices on wires to them
+//! tap.rs         the network devices on that wire
 //! disks.rs       block devices that take the time of a model
 //! io_thread.rs   the kernel's I/O thread as a routine
 //! input.rs       what the kernel gets to read in virtual time
@@ -34,6 +36,10 @@
 //! sys.rs         system calls
 //! ```
 //!
+//! Modules use each other one way, but for four that are one loop by their nature: a reading of the clock (`keeper`) may
+//! wait for other guests (`bound`) or find an alarm, whose handler (`delivery`) the kernel runs, which reads the clock; and
+//! so may its idle loop (`rest`).
+//!
 //! All of it runs inside a kernel that has replaced malloc, switches stacks by itself and may be interrupted by its own
 //! signal handlers at any instruction. Therefore: no `std`, no heap, no locks, no thread-local storage. The kernel is a
 //! single thread; what a handler and the code that it interrupts share are atomics with relaxed order, and values wider
@@ -51,6 +57,7 @@ mod disks;
 mod drive;
 mod entropy;
 mod files;
+mod guest;
 mod input;
 mod interpose;
 mod io_thread;
@@ -58,6 +65,7 @@ mod keeper;
 mod lacks;
 mod masks;
 mod page;
+mod present;
 mod real;
 mod rest;
 mod serial;
@@ -69,10 +77,19 @@ mod sys;
 mod tap;
 mod tracee;
 
+/// Says why and ends the process.
+pub fn die(message: &[u8]) -> ! {
+    // SAFETY: the message is readable for its length.
+    unsafe {
+        libc::syscall(libc::SYS_write, 2, message.as_ptr(), message.len());
+        libc::_exit(78)
+    }
+}
+
 /// Nothing in here is meant to panic; if it does, the guest ends at once instead of running with a wrong clock.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    sys::die(b"dilaton clock: internal error\n")
+    die(b"dilaton clock: internal error\n")
 }
 
 #[used]
@@ -85,7 +102,7 @@ extern "C" fn attach() {
     if let Some(inherited) = page::inherited_fds() {
         end_with_host(inherited.life);
         rest::start(inherited.lines);
-        bound::start();
+        guest::start();
         disks::start();
         keeper::start(page::map(inherited.page), inherited.wake);
     }
@@ -97,6 +114,6 @@ fn end_with_host(life: core::ffi::c_int) {
     sys::signal_on_input(life, libc::SIGKILL);
     if sys::is_readable(life) {
         // It was gone before.
-        sys::die(b"dilaton clock: nobody waits for this guest\n");
+        die(b"dilaton clock: nobody waits for this guest\n");
     }
 }

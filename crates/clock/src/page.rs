@@ -1,7 +1,8 @@
 //! The clock page as this side sees it.
 
 use core::ffi::{c_int, CStr};
-use core::sync::atomic::{fence, AtomicU64, Ordering};
+use core::ptr::null_mut;
+use core::sync::atomic::{fence, AtomicPtr, AtomicU64, Ordering};
 
 use virtual_time::{Clock, Drive, Orders, Pace, Tdf, VirtualInstant};
 
@@ -32,34 +33,42 @@ pub struct Inherited {
 pub fn inherited_fds() -> Option<Inherited> {
     let text = sys::variable(VARIABLE)?;
     let Some([page, wake, life, channel, streams]) = sys::numbers(text) else {
-        sys::die(b"dilaton clock: DILATON_CLOCK is not five file descriptors\n")
+        crate::die(b"dilaton clock: DILATON_CLOCK is not five file descriptors\n")
     };
     Some(Inherited { page, wake, life, lines: [channel, streams] })
 }
 
-/// Maps the page; ends the process when it is not one, or not of our version.
+static PAGE: AtomicPtr<ClockPage> = AtomicPtr::new(null_mut());
+
+/// The clock page; `None` in a process that is not a guest kernel.
+pub fn page() -> Option<&'static ClockPage> {
+    // SAFETY: set once, to a mapping that stays.
+    unsafe { PAGE.load(Ordering::Relaxed).as_ref() }
+}
+
+/// This process is no guest kernel from now on.
+pub fn forget() {
+    PAGE.store(null_mut(), Ordering::Relaxed);
+}
+
+/// Maps the page, which is there from now on; ends the process when it is not one, or not of our version.
 pub fn map(fd: c_int) -> &'static ClockPage {
     // SAFETY: a new shared mapping; it is never unmapped, and all its words are atomics.
     let page = unsafe {
-        let address = libc::mmap(
-            core::ptr::null_mut(),
-            size_of::<ClockPage>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            fd,
-            0,
-        );
+        let address =
+            libc::mmap(null_mut(), size_of::<ClockPage>(), libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, 0);
         if address == libc::MAP_FAILED {
-            sys::die(b"dilaton clock: the clock page cannot be mapped\n");
+            crate::die(b"dilaton clock: the clock page cannot be mapped\n");
         }
         &*address.cast::<ClockPage>()
     };
     if page.magic.load(Ordering::Relaxed) != MAGIC {
-        sys::die(b"dilaton clock: what was handed over is not a clock page\n");
+        crate::die(b"dilaton clock: what was handed over is not a clock page\n");
     }
     if page.page_version.load(Ordering::Relaxed) != PAGE_VERSION {
-        sys::die(b"dilaton clock: the clock page is of another version: rebuild with ./dev setup\n");
+        crate::die(b"dilaton clock: the clock page is of another version: rebuild with ./dev setup\n");
     }
+    PAGE.store(core::ptr::from_ref(page).cast_mut(), Ordering::Relaxed);
     page
 }
 
@@ -100,7 +109,7 @@ impl ClockPage {
                 0 => Drive::Wall,
                 1 => Drive::Work,
                 2 => Drive::Event,
-                _ => sys::die(b"dilaton clock: the host commanded a drive that does not exist\n"),
+                _ => crate::die(b"dilaton clock: the host commanded a drive that does not exist\n"),
             },
             pace: if running == 0 { Pace::Held } else { Pace::Running(factor(tdf)) },
             end: (end != VirtualInstant::NEVER).then_some(end),
@@ -144,6 +153,6 @@ impl ClockPage {
 fn factor((host, guest): (u64, u64)) -> Tdf {
     match Tdf::new(host, guest) {
         Ok(tdf) => tdf,
-        Err(_) => sys::die(b"dilaton clock: the host commanded an impossible time dilation factor\n"),
+        Err(_) => crate::die(b"dilaton clock: the host commanded an impossible time dilation factor\n"),
     }
 }

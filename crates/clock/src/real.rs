@@ -7,8 +7,8 @@ use core::mem::transmute;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-use crate::io_thread::Entry;
-use crate::sys;
+/// A thread's function.
+pub type Entry = extern "C" fn(*mut c_void) -> c_int;
 
 /// Where a function is.
 struct Place {
@@ -38,7 +38,7 @@ impl Place {
         // SAFETY: the name is NUL-terminated.
         let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         if address.is_null() {
-            sys::die(b"dilaton clock: libc lacks a function that the clock stands in front of\n");
+            crate::die(b"dilaton clock: libc lacks a function that the clock stands in front of\n");
         }
         self.address.store(address, Relaxed);
         address

@@ -13,7 +13,7 @@ use virtual_time::Sleep;
 
 use crate::delivery::deliver_if_due;
 use crate::page::{add, count, ClockPage};
-use crate::{bound, drive, input, keeper, masks, shares, standing, sys};
+use crate::{bound, drive, input, keeper, masks, present, shares, standing, sys};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
@@ -26,8 +26,6 @@ static LINES: [AtomicI32; LINES_COUNT] = [const { AtomicI32::new(-1) }; LINES_CO
 
 /// The kernel sleeps, or is about to, with nothing left to do.
 static RESTS: AtomicBool = AtomicBool::new(false);
-/// Input that came on the event drive while the kernel did not rest.
-static INPUT_AT_REST: AtomicBool = AtomicBool::new(false);
 
 /// A signal went to the kernel since it idled last.
 static NOTED: AtomicBool = AtomicBool::new(false);
@@ -64,16 +62,6 @@ pub fn note_alarm() {
     SERVED_AT_REST.store(is_resting(), Relaxed);
 }
 
-/// Keeps that the host has sent something until the kernel rests: on the event drive, and where the kernel has forgotten it.
-pub fn keep_input() {
-    INPUT_AT_REST.store(true, Relaxed);
-}
-
-/// Whether the host had sent something; it is no longer kept.
-pub fn take_kept_input() -> bool {
-    INPUT_AT_REST.swap(false, Relaxed)
-}
-
 /// Whether the kernel has nothing left to do.
 pub fn is_resting() -> bool {
     RESTS.load(Relaxed)
@@ -89,7 +77,7 @@ pub fn has_served_at_rest() -> bool {
 /// not handled.
 pub fn idle(page: &ClockPage) {
     count(&page.idle_waits);
-    if !keeper::is_event() {
+    if !present::is_event() {
         keeper::heed_host(page);
     }
     if NOTED.load(Relaxed) {
@@ -101,12 +89,12 @@ pub fn idle(page: &ClockPage) {
     drive::idles();
     shares::idle(page);
     standing::go();
-    let begin = standing::show(keeper::look(page));
+    let begin = standing::show(present::look(page));
     SERVED_AT_REST.store(false, Relaxed);
     RESTS.store(true, Relaxed);
     let due = rest(page);
     RESTS.store(false, Relaxed);
-    add(&page.idle_virtual_ns, keeper::latest(page).since(begin).as_ns());
+    add(&page.idle_virtual_ns, present::latest(page).since(begin).as_ns());
     if due && deliver_if_due(page) {
         standing::stay();
     }
@@ -117,7 +105,7 @@ pub fn idle(page: &ClockPage) {
 /// Sleeps as the clock says; tells whether the deadline is reached.
 fn rest(page: &ClockPage) -> bool {
     keeper::heed_host(page);
-    if take_kept_input() && has_input() {
+    if input::take_kept() && has_input() {
         let mask = masks::block();
         sys::raise(libc::SIGIO);
         sys::sleep(Some(0), mask);
@@ -149,7 +137,7 @@ fn wait(page: &ClockPage, sleep: Sleep) -> bool {
         Sleep::Until(instant) => Some(instant.as_ns().saturating_sub(sys::host_now().as_ns())),
         _ => None,
     };
-    if !keeper::is_wall() {
+    if !present::is_wall() {
         // Virtual time does not advance meanwhile, so waking late does no harm.
         return sys::sleep(left_ns, masks::block());
     }
@@ -169,5 +157,5 @@ fn wait(page: &ClockPage, sleep: Sleep) -> bool {
 fn was_disturbed(page: &ClockPage) -> bool {
     keeper::heed_host(page);
     keeper::idle(page);
-    !keeper::is_event() || NOTED.load(Relaxed)
+    !present::is_event() || NOTED.load(Relaxed)
 }

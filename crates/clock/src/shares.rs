@@ -27,7 +27,7 @@ use virtual_time::{Drive, NodeCpu, Tdf, VirtualInstant};
 
 use crate::masks::{exclusively, Exclusive};
 use crate::page::{add, ClockPage};
-use crate::{drive, keeper, sys};
+use crate::{drive, present};
 
 /// Host time of work after which a node that has more to do is asked to sleep: long beside what a sleep costs the guest, ten
 /// microseconds, and short beside what other nodes notice.
@@ -93,7 +93,7 @@ pub fn is_active() -> bool {
 /// The program that stub `pid` is about to execute is of this node, whose CPU has this speed in cores of the host.
 pub fn join(pid: c_int, node: u64, (host, guest): (u64, u64)) {
     let (true, Ok(speed)) = ((1..NODES_MAX as u64).contains(&node), Tdf::new(host, guest)) else {
-        sys::die(b"dilaton clock: the agent named an impossible node\n");
+        crate::die(b"dilaton clock: the agent named an impossible node\n");
     };
     let node = node as u16;
     if !is_active() {
@@ -134,7 +134,7 @@ fn work_ns() -> u64 {
 fn mark(page: &ClockPage) {
     let work_ns = work_ns();
     let done_ns = work_ns.saturating_sub(MARK_NS.swap(work_ns, Relaxed));
-    MARK_VIRTUAL_NS.store(keeper::look(page).as_ns(), Relaxed);
+    MARK_VIRTUAL_NS.store(present::look(page).as_ns(), Relaxed);
     let node = OWNER.load(Relaxed);
     let own_ns = match (node, DISTURBED.swap(false, Relaxed)) {
         (0, _) => 0,
@@ -173,7 +173,7 @@ pub fn resume(page: &ClockPage, pid: c_int) {
         if node != 0 {
             let lost = cpu(node).go_on(VirtualInstant::from_ns(MARK_VIRTUAL_NS.load(Relaxed)));
             add(&page.nodes_lost_ns, lost.as_ns());
-            SLICE_END_NS.store(keeper::after_work(SLICE_NS).as_ns(), Relaxed);
+            SLICE_END_NS.store(present::after_work(SLICE_NS).as_ns(), Relaxed);
         }
         if claims {
             mark(page);
@@ -232,7 +232,7 @@ pub fn registers_read(page: &ClockPage, pid: c_int) {
             mark(page);
         }
         let due = cpu(node).busy_until();
-        (due, due.since(keeper::look(page)).as_ns())
+        (due, due.since(present::look(page)).as_ns())
     });
     if early_ns <= EARLY_NS_MAX {
         return;
@@ -244,14 +244,14 @@ pub fn registers_read(page: &ClockPage, pid: c_int) {
         CLAIMED.store(false, Relaxed);
         OWNER.store(if interrupted { 0 } else { node }, Relaxed);
         if !interrupted {
-            add(&page.nodes_lost_ns, cpu(node).wake(due, keeper::look(page)).as_ns());
+            add(&page.nodes_lost_ns, cpu(node).wake(due, present::look(page)).as_ns());
         }
     });
 }
 
 /// Lets the present task of the kernel sleep for so long in virtual time.
 fn sleep(page: &ClockPage, ns: u64) {
-    let us = keeper::face().own_ns(ns).div_ceil(1000) as c_ulong;
+    let us = present::face().own_ns(ns).div_ceil(1000) as c_ulong;
     // SAFETY: the host has put the address of that function there, which may be called where a task may sleep: here the
     // kernel is between an entry of user code and what it does about it, where it holds nothing.
     unsafe {

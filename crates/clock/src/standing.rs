@@ -28,7 +28,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use virtual_time::VirtualInstant;
 
-use crate::keeper;
+use crate::present;
 
 /// Work about interrupts by which what is shown is behind the drive at most, nanoseconds of the host.
 const STANDS_WORK_NS: u64 = 50_000;
@@ -78,20 +78,19 @@ pub fn shown() -> VirtualInstant {
     VirtualInstant::from_ns(SHOWN_NS.load(Relaxed))
 }
 
-/// The instant at which to serve what is next in the guest, where that is due when the clock has come to `now`.
-pub fn serve_at(now: VirtualInstant) -> VirtualInstant {
-    let next = VirtualInstant::from_ns(keeper::next_ns());
-    if next > now || !keeper::is_work() {
+/// The instant at which to serve `next`, what is next in the guest, where that is due when the clock has come to `now`.
+pub fn serve_at(now: VirtualInstant, next: VirtualInstant) -> VirtualInstant {
+    if next > now || !present::is_work() {
         return now;
     }
-    let behind = keeper::after_work(STANDS_WORK_NS).since(now);
+    let behind = present::after_work(STANDS_WORK_NS).since(now);
     let earliest_ns = SERVED_NS.load(Relaxed).saturating_sub(behind.as_ns());
     next.max(shown()).max(VirtualInstant::from_ns(earliest_ns)).min(now)
 }
 
 /// Runs `serve`, a handler of the kernel's, at the instant `at`. In a critical section.
 pub fn during(at: VirtualInstant, serve: impl FnOnce()) {
-    if !keeper::is_work() {
+    if !present::is_work() {
         return serve();
     }
     let goes = UNTIL_NS.load(Relaxed) == 0;
@@ -102,7 +101,7 @@ pub fn during(at: VirtualInstant, serve: impl FnOnce()) {
     STANDS_NS.store(at.as_ns(), Relaxed);
     show(at);
     serve();
-    SERVED_NS.store(keeper::after_work(0).as_ns(), Relaxed);
+    SERVED_NS.store(present::after_work(0).as_ns(), Relaxed);
     if goes {
         go();
     }
@@ -110,7 +109,7 @@ pub fn during(at: VirtualInstant, serve: impl FnOnce()) {
 
 /// The kernel was idle, and has noted an interrupt at the instant that was shown last.
 pub fn stay() {
-    if keeper::is_work() {
+    if present::is_work() {
         stand();
     }
 }
@@ -123,5 +122,5 @@ pub fn go() {
 
 /// Time stands at the instant that it stood at last.
 fn stand() {
-    UNTIL_NS.store(keeper::after_work(STANDS_WORK_NS).as_ns(), Relaxed);
+    UNTIL_NS.store(present::after_work(STANDS_WORK_NS).as_ns(), Relaxed);
 }

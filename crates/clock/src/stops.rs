@@ -14,7 +14,6 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use crate::page::{count, ClockPage};
-use crate::{delivery, keeper, real};
 
 /// What waitpid(2) says of a process that SIGALRM has stopped.
 pub const STATUS: c_int = libc::SIGALRM << 8 | 0x7F;
@@ -24,18 +23,9 @@ static KEPT: AtomicI32 = AtomicI32::new(0);
 /// The stub that has stopped so, of which the kernel is yet to be told; 0: none.
 static MADE: AtomicI32 = AtomicI32::new(0);
 
-/// kill(2).
-///
-/// # Safety
-/// As of the libc function.
-#[no_mangle]
-pub unsafe extern "C" fn kill(pid: c_int, signal: c_int) -> c_int {
-    if signal == libc::SIGALRM && keeper::page().is_some() && !delivery::runs_user_code() {
-        KEPT.store(pid, Relaxed);
-        return 0;
-    }
-    // SAFETY: passed through.
-    unsafe { real::kill(pid, signal) }
+/// Keeps that the stub `pid` is to stop.
+pub fn keep(pid: c_int) {
+    KEPT.store(pid, Relaxed);
 }
 
 /// Makes the stop that is kept, if it is of the stub `pid`, which the kernel resumes; tells whether it did.

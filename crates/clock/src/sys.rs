@@ -8,15 +8,6 @@ use virtual_time::HostInstant;
 
 use crate::real;
 
-/// Says why and ends the process.
-pub fn die(message: &[u8]) -> ! {
-    // SAFETY: the message is readable for its length.
-    unsafe {
-        libc::syscall(libc::SYS_write, 2, message.as_ptr(), message.len());
-        libc::_exit(78)
-    }
-}
-
 /// The host's monotonic clock.
 pub fn host_now() -> HostInstant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsiz
 use virtual_time::VirtualInstant;
 use wire::{Full, Guest, Received, Way, NEVER};
 
-use crate::{bound, keeper, real, standing, sys};
+use crate::{guest, page, present, real, standing, sys};
 
 const DEVICE_FILE: &CStr = c"/dev/net/tun";
 const NAME: &[u8] = b"wire";
@@ -85,7 +85,7 @@ pub fn look_for_arrivals(guest: &Guest) {
             None => discard(guest, way),
         }
     }
-    ARRIVAL_NS.store(if first_ns == NEVER { NEVER } else { bound::own_ns(first_ns) }, Relaxed);
+    ARRIVAL_NS.store(if first_ns == NEVER { NEVER } else { guest::own_ns(first_ns) }, Relaxed);
 }
 
 /// Takes out of a ring what has arrived, or will before anything else happens.
@@ -98,8 +98,8 @@ fn discard(guest: &Guest, way: &Way) {
 /// Marks the devices for which something has arrived by `now`, of which the kernel did not know; whether there are any. In a
 /// critical section.
 pub fn mark_ready(now: VirtualInstant) -> bool {
-    let Some(guest) = bound::guest().filter(|_| now.as_ns() >= arrival_ns()) else { return false };
-    let now_ns = bound::run_ns(now);
+    let Some(guest) = guest::guest().filter(|_| now.as_ns() >= arrival_ns()) else { return false };
+    let now_ns = guest::run_ns(now);
     let mut is_ready = false;
     for device in devices().iter().filter(|device| device.listens.load(Relaxed) && !device.reported.load(Relaxed)) {
         let way = guest.wire().way(device.way_in.load(Relaxed));
@@ -122,7 +122,7 @@ pub fn take_ready() -> Option<u64> {
 
 /// Devices of which the kernel's epoll has not said that they are ready are to be reported again. In a critical section.
 pub fn take_back_ready() {
-    let Some(guest) = bound::guest() else { return };
+    let Some(guest) = guest::guest() else { return };
     for device in devices().iter().filter(|device| device.ready.load(Relaxed)) {
         device.ready.store(false, Relaxed);
         device.reported.store(false, Relaxed);
@@ -132,7 +132,7 @@ pub fn take_back_ready() {
 
 /// The kernel wants to know by `token` when a device is ready, or no longer.
 pub fn listen(fd: c_int, token: Option<u64>) {
-    let (Some(device), Some(guest)) = (device(fd), bound::guest()) else { return };
+    let (Some(device), Some(guest)) = (device(fd), guest::guest()) else { return };
     device.listens.store(token.is_some(), Relaxed);
     if let Some(token) = token {
         device.token.store(token, Relaxed);
@@ -148,7 +148,7 @@ pub fn is_device(fd: c_int) -> bool {
 
 /// A descriptor that becomes the end of a wire, if `path` is the device file of taps.
 pub fn open_device(path: &CStr) -> Option<c_int> {
-    if keeper::page().is_none() || bound::guest().is_none() || path != DEVICE_FILE {
+    if page::page().is_none() || guest::guest().is_none() || path != DEVICE_FILE {
         return None;
     }
     // SAFETY: plain system call.
@@ -156,7 +156,7 @@ pub fn open_device(path: &CStr) -> Option<c_int> {
     let free = devices().iter().position(|device| device.fd.load(Relaxed) < 0);
     let number = free.unwrap_or_else(|| DEVICES_COUNT.fetch_add(1, Relaxed));
     if fd < 0 || fd as usize >= FDS_MAX || number >= DEVICES_MAX {
-        sys::die(b"dilaton clock: a guest has too many wires, or too many files open for another\n");
+        crate::die(b"dilaton clock: a guest has too many wires, or too many files open for another\n");
     }
     DEVICES[number].fd.store(fd, Relaxed);
     DEVICE_OF_FD[fd as usize].store(number as u16 + 1, Relaxed);
@@ -198,7 +198,7 @@ fn connect(device: &Device, guest: &Guest, name: &[u8]) -> bool {
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
-    let (Some(device), Some(guest)) = (device(fd), bound::guest()) else {
+    let (Some(device), Some(guest)) = (device(fd), guest::guest()) else {
         // SAFETY: passed through.
         return unsafe { real::ioctl(fd, request, argument) };
     };
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
-    let (Some(device), Some(guest), Some(page)) = (device(fd), bound::guest(), keeper::page()) else {
+    let (Some(device), Some(guest), Some(page)) = (device(fd), guest::guest(), page::page()) else {
         // SAFETY: passed through.
         return unsafe { real::writev(fd, parts, count) };
     };
@@ -234,11 +234,11 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
     if number == UNKNOWN {
         return sys::fail(libc::EBADF) as isize;
     }
-    let now_ns = bound::run_ns(standing::show(keeper::look(page)));
+    let now_ns = guest::run_ns(standing::show(present::look(page)));
     // SAFETY: the kernel's parts; the way is this guest's to send on.
     if let Err(Full) = unsafe { guest.send(guest.wire().way(number), now_ns, parts) } {
         guest.wire().header().full_way.store(number as u64 + 1, Relaxed);
-        sys::die(b"dilaton clock: a wire between guests is full\n");
+        crate::die(b"dilaton clock: a wire between guests is full\n");
     }
     parts.iter().map(|part| part.iov_len as isize).sum()
 }
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn readv(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
-    let (Some(device), Some(guest), Some(page)) = (device(fd), bound::guest(), keeper::page()) else {
+    let (Some(device), Some(guest), Some(page)) = (device(fd), guest::guest(), page::page()) else {
         // SAFETY: passed through.
         return unsafe { real::readv(fd, parts, count) };
     };
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn readv(fd: c_int, parts: *const libc::iovec, count: c_in
     if number == UNKNOWN {
         return sys::fail(libc::EBADF) as isize;
     }
-    let now_ns = bound::run_ns(standing::show(keeper::look(page)));
+    let now_ns = guest::run_ns(standing::show(present::look(page)));
     let received = loop {
         // SAFETY: the kernel's parts; the way is this guest's to receive on.
         let received = unsafe {

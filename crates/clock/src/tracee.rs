@@ -15,19 +15,9 @@ use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-use crate::bound;
-use crate::counter;
-use crate::cpuid;
-use crate::delivery;
-use crate::disks;
-use crate::io_thread::Entry;
-use crate::keeper;
-use crate::lacks;
 use crate::page::count;
-use crate::real;
-use crate::shares;
-use crate::stops;
-use crate::sys;
+use crate::real::Entry;
+use crate::{bound, counter, cpuid, delivery, disks, keeper, lacks, page, real, shares, stops, sys};
 
 const NT_X86_XSTATE: usize = 0x202;
 const PTRACE_OLDSETOPTIONS: c_uint = 21;
@@ -87,14 +77,14 @@ fn saved(pid: c_int) -> &'static mut Saved {
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_void, mut data: *mut c_void) -> c_long {
-    if let Some(page) = keeper::page() {
+    if let Some(page) = page::page() {
         delivery::after_user(page);
     }
     match request {
         libc::PTRACE_GETREGSET if address as usize == NT_X86_XSTATE => {
             // SAFETY: the kernel's iovec.
             let result = unsafe { read_state(pid, data.cast()) };
-            if let Some(page) = keeper::page() {
+            if let Some(page) = page::page() {
                 shares::registers_read(page, pid);
             }
             return result;
@@ -116,7 +106,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
             LAST_RESUME.store(request, Relaxed);
             // User code is never resumed so that its system calls go to the host.
             let is_for_kernel = request == libc::PTRACE_CONT;
-            if keeper::page().is_some_and(|page| !delivery::before_user(page, pid, is_for_kernel)) {
+            if page::page().is_some_and(|page| !delivery::before_user(page, pid, is_for_kernel)) {
                 return 0;
             }
         }
@@ -129,7 +119,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
     // SAFETY: passed through.
     let result = unsafe { real::ptrace(request, pid, address, data) };
     if request == libc::PTRACE_GETREGS && result == 0 {
-        if let Some(page) = keeper::page() {
+        if let Some(page) = page::page() {
             // SAFETY: the word's address is the process's own; where it has no memory there, -1 is the answer.
             let peek = |address: u64| unsafe {
                 real::ptrace(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64
@@ -159,7 +149,7 @@ unsafe fn read_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
 }
 
 unsafe fn write_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
-    let Some(page) = keeper::page() else {
+    let Some(page) = page::page() else {
         // SAFETY: passed through.
         return unsafe { real::ptrace(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast()) };
     };
@@ -200,12 +190,12 @@ fn full_bytes(pid: c_int) -> usize {
             real::ptrace(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast()) != 0;
         (*state).0.fill(0);
         if failed || whole.iov_len == STATE_BYTES_MAX {
-            sys::die(b"dilaton clock: the size of this host's extended CPU state cannot be told\n");
+            crate::die(b"dilaton clock: the size of this host's extended CPU state cannot be told\n");
         }
         whole.iov_len
     };
     FULL_BYTES.store(full, Relaxed);
-    if let Some(page) = keeper::page() {
+    if let Some(page) = page::page() {
         page.extended_state_bytes.store(full as u64, Relaxed);
     }
     full
@@ -252,7 +242,7 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
 
 /// Whether a stub that `signal` has stopped is to go on without the kernel.
 fn goes_on(stub: c_int, signal: c_int) -> bool {
-    match (signal, keeper::page()) {
+    match (signal, page::page()) {
         (libc::SIGSEGV, Some(_)) => counter::emulate(stub),
         (libc::SIGALRM, Some(page)) => bound::goes_on(page, stub),
         _ => false,
@@ -287,7 +277,7 @@ pub unsafe extern "C" fn clone(
 ) -> c_int {
     // SAFETY: the libc function; unused trailing arguments are passed on unread.
     unsafe {
-        if keeper::page().is_none() {
+        if page::page().is_none() {
             return real::clone(entry, stack, flags, argument, parent_tid, tls, child_tid);
         }
         let shares_memory = flags & libc::CLONE_VM != 0;
@@ -316,7 +306,7 @@ pub unsafe extern "C" fn clone(
 pub unsafe extern "C" fn fork() -> libc::pid_t {
     // SAFETY: passed through.
     let pid = unsafe { real::fork() };
-    if pid == 0 && keeper::page().is_some() {
+    if pid == 0 && page::page().is_some() {
         die_with_kernel();
     }
     pid
@@ -327,7 +317,7 @@ fn die_with_kernel() {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_uint);
     if !keeper::is_child_of_kernel() {
         // It died before the line above, whose signal will therefore never come.
-        sys::die(b"");
+        crate::die(b"");
     }
 }
 
