@@ -12,10 +12,12 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 
+use crate::child;
 use crate::clock;
 use crate::error::{Doing, Error, Result};
+use crate::guest;
 use crate::interior::Interior;
-use crate::node;
+use crate::node_tree;
 use crate::orders::{receive, send, Job, Order, Reply};
 use crate::plan::Process;
 use crate::priority::{self, Priority};
@@ -24,27 +26,16 @@ use crate::spawn::{spawn, Program, StartFailure, Stdin};
 
 /// Lives the life of a node's init; ends with the agent.
 pub fn run(processes: &[Process], node: &Interior, run_dir: &str, socket: OwnedFd) -> ! {
-    let result = node::keep_only(socket).and_then(|socket| {
-        report_panics(&socket)?;
-        let served =
-            node::enter(node, run_dir).and_then(|members| Init::new(processes, node, members, &socket)?.serve());
-        if let Err(error) = &served {
-            send(&socket, &Reply::Failed { reason: error.to_string() }, &[])?;
-        }
-        served
-    });
-    // An error was reported where there was still somebody to report to.
-    std::process::exit(i32::from(result.is_err()))
-}
-
-/// The agent's hook would take this process for process 1 of the guest.
-fn report_panics(socket: &OwnedFd) -> Result<()> {
-    let socket = socket.try_clone().doing(|| "copy a descriptor".to_owned())?;
-    std::panic::set_hook(Box::new(move |panic| {
-        // The process is about to abort; the agent notices that too.
-        let _ = send(&socket, &Reply::Failed { reason: panic.to_string() }, &[]);
-    }));
-    Ok(())
+    // Without the line to the agent there is nobody to tell why, and the agent sees that it is gone.
+    let Ok(socket) = child::keep_only(socket) else { std::process::exit(1) };
+    child::live(
+        &socket,
+        |reason| Reply::Failed { reason },
+        || {
+            let members = node_tree::enter(node, run_dir)?;
+            Init::new(processes, node, members, &socket)?.serve()
+        },
+    )
 }
 
 struct Init<'a> {
@@ -69,7 +60,7 @@ impl<'a> Init<'a> {
     }
 
     fn serve(&mut self) -> Result<()> {
-        node::set_sysctls(self.node, |key| !self.node.is_of_interface(key))?;
+        set_sysctls(self.node, |key| !self.node.is_of_interface(key))?;
         self.tell(&Reply::Done)?;
         loop {
             let mut sources = [
@@ -98,7 +89,7 @@ impl<'a> Init<'a> {
     fn obey(&mut self, order: &Order, descriptors: &[OwnedFd]) -> Result<()> {
         match *order {
             Order::SetInterfaceSysctls => {
-                node::set_sysctls(self.node, |key| self.node.is_of_interface(key))?;
+                set_sysctls(self.node, |key| self.node.is_of_interface(key))?;
                 self.tell(&Reply::Done)
             }
             Order::Start { process } => {
@@ -203,4 +194,9 @@ fn read_program(request: &OwnedFd) -> Result<Program> {
     let mut text = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut text)).doing(doing)?;
     Program::parse(&text)
+}
+
+/// Writes the sysctls of the node that `choose` accepts.
+fn set_sysctls(node: &Interior, choose: impl Fn(&str) -> bool) -> Result<()> {
+    node.sysctls.iter().filter(|(key, _)| choose(key)).try_for_each(|(key, value)| guest::set_sysctl(key, value))
 }

@@ -16,6 +16,7 @@ use super::nodes::Nodes;
 use super::table::Table;
 use super::tcp::Tcp;
 use super::{Order, Reply};
+use crate::child;
 use crate::clock::{self, SECOND_NS};
 use crate::error::{Doing, Result};
 use crate::network::Network;
@@ -56,25 +57,11 @@ struct Process<'a> {
 
 /// Lives the life of the sampler; ends with the agent.
 pub fn run(plan: &Plan, guest: &str, networks: &[Network], run_dir: &RunDir, agent: &OwnedFd) -> ! {
-    let result = report_panics(agent).and_then(|()| {
-        let served = Process::open(plan, guest, networks, run_dir, agent).and_then(Process::serve);
-        if let Err(error) = &served {
-            send(agent, &Reply::Failed { reason: error.to_string() }, &[])?;
-        }
-        served
-    });
-    // An error was reported where there was still somebody to report to.
-    std::process::exit(i32::from(result.is_err()))
-}
-
-/// The agent's hook would take this process for process 1 of the guest.
-fn report_panics(agent: &OwnedFd) -> Result<()> {
-    let agent = agent.try_clone().doing(|| "copy a descriptor".to_owned())?;
-    std::panic::set_hook(Box::new(move |panic| {
-        // The process is about to abort; the agent notices that too.
-        let _ = send(&agent, &Reply::Failed { reason: panic.to_string() }, &[]);
-    }));
-    Ok(())
+    child::live(
+        agent,
+        |reason| Reply::Failed { reason },
+        || Process::open(plan, guest, networks, run_dir, agent).and_then(Process::serve),
+    )
 }
 
 impl<'a> Process<'a> {
