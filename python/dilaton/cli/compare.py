@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dilaton.cli.errors import writing
 from dilaton.lab import units
 from dilaton.measure import numbers
 from dilaton.run.record import RecordError
@@ -39,7 +40,7 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None) -> int:
         outcome = compare(runs, share)
         if figure and outcome.rows:
             shown = list(dict.fromkeys([*outcome.different, *(row.metric for row in outcome.rows)]))
-            with applied():
+            with applied(), writing(figure):
                 save(draw_comparison(runs, shown), figure)
     except (RecordError, OSError, ValueError) as error:
         print(error, file=sys.stderr)

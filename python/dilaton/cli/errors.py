@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
 BAD_INPUT = 2
 HOST_LACKS = 3
 
 
 class BadInputError(Exception):
     """What the user gave cannot be used; the text says why, a line per problem."""
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Writes `path`, or files below it.
+
+    Raises:
+        BadInputError: it cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise BadInputError(f"{error.filename or path}: cannot be written: {error.strerror}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from dilaton.cli.errors import writing
 from dilaton.run.record import RecordError
 
 
@@ -23,11 +24,13 @@ def report(path: Path, formats: list[str], out: Path | None) -> int:
         run = load(path)
         if wanted:
             directory = out or path / "report"
-            files = export(run, wanted, directory)
+            with writing(directory):
+                files = export(run, wanted, directory)
             print(f"{len(files)} files in {directory}")
         else:
-            print(write_report(run))
-    except (RecordError, OSError) as error:
+            with writing(path):
+                print(write_report(run))
+    except RecordError as error:
         print(error, file=sys.stderr)
         return 2
     return 0

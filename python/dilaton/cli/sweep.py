@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dilaton.cli.check import Overrides, lab_file, read_lab
-from dilaton.cli.errors import BadInputError
+from dilaton.cli.errors import BadInputError, writing
 from dilaton.host.doctor import require
 from dilaton.lab.settings import parse_setting
 from dilaton.run import record as records
@@ -45,9 +45,10 @@ def sweep_lab(path: Path, settings: list[str], repeat: int, jobs: int, out: Path
         work = points(values, repeat)
         labs = [read_lab(path, _overrides(point))[0] for point in work]
         directory = out or Path("sweeps") / labs[0].name
-        _take(directory, lab_file(path).read_text(), values)
+        with writing(directory):
+            _take(directory, lab_file(path).read_text(), values)
         require(jailed=True)
-    except (BadInputError, ValueError, OSError) as error:
+    except (BadInputError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
     waiting = [point for point in work if not _is_done(directory / point.directory)]

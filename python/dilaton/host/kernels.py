@@ -164,7 +164,7 @@ def named(name: str) -> Kernel:
     directory = cache() / name
     if "/" in name or not (directory / "kernel.json").exists():
         there = ", ".join([DEBIAN, *(kernel.name for kernel in own())])
-        raise HostLacksError(f"there is no kernel {name!r}, but {there}", FIX)
+        raise HostLacksError(f"there is no kernel {name!r}; there are: {there}", FIX)
     return _own(directory)
 
 

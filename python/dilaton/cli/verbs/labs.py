@@ -136,7 +136,7 @@ def graph(
     """Draw the network of a lab."""
     from dilaton.cli.graph import write_graph
 
-    raise typer.Exit(write_graph(lab, out))
+    write_graph(lab, out)
 
 
 @app.command()
@@ -152,7 +152,7 @@ def export(
     """Write the network of a lab for containerlab, Mininet, Graphviz or a graph library, and say what is left out."""
     from dilaton.cli.graph import write_export
 
-    raise typer.Exit(write_export(lab, out, to))
+    write_export(lab, out, to)
 
 
 @app.command()
