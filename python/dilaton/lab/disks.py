@@ -75,8 +75,7 @@ def _amplification(value: object) -> Fraction:
     return factor
 
 
-Bandwidth = Annotated[int, BeforeValidator(_bandwidth)]
-PositiveBandwidth = Annotated[int, BeforeValidator(_bandwidth), Field(gt=0)]
+Bandwidth = Annotated[int, BeforeValidator(_bandwidth), Field(gt=0)]
 Duration = Annotated[int, duration("a duration")]
 
 
@@ -89,7 +88,7 @@ class Fixed(Part):
         default=None, validation_alias="iops"
     )
     """None: any number."""
-    bytes_per_s: PositiveBandwidth | None = Field(default=None, validation_alias="bandwidth")
+    bytes_per_s: Bandwidth | None = Field(default=None, validation_alias="bandwidth")
     """None: any number."""
 
     def parameters(self) -> dict[str, int]:
@@ -105,8 +104,8 @@ class Flash(Part):
     page_bytes: Annotated[int, BeforeValidator(_page)] = Field(validation_alias="page")
     read_page_ns: Duration = Field(validation_alias="read_page")
     program_page_ns: Duration = Field(validation_alias="program_page", gt=0)
-    channel_bytes_per_s: PositiveBandwidth = Field(validation_alias="channel_bandwidth")
-    link_bytes_per_s: PositiveBandwidth = Field(validation_alias="link_bandwidth")
+    channel_bytes_per_s: Bandwidth = Field(validation_alias="channel_bandwidth")
+    link_bytes_per_s: Bandwidth = Field(validation_alias="link_bandwidth")
     command_ns: Duration = Field(default=0, validation_alias="command")
     overhead_ns: Duration = Field(default=0, validation_alias="overhead")
     write_cache_bytes: Annotated[int, BeforeValidator(_size("a write cache", 2**20))] = Field(
@@ -147,7 +146,7 @@ class Mechanical(Part):
     write_settle_ns: Duration = Field(default=0, validation_alias="write_settle")
     track_switch_ns: Duration = Field(validation_alias="track_switch")
     command_ns: Duration = Field(default=0, validation_alias="command")
-    link_bytes_per_s: PositiveBandwidth = Field(validation_alias="link_bandwidth")
+    link_bytes_per_s: Bandwidth = Field(validation_alias="link_bandwidth")
     read_ahead_bytes: Annotated[int, BeforeValidator(_size("a read-ahead"))] = Field(
         default=0, validation_alias="read_ahead"
     )

@@ -33,12 +33,6 @@ class FlowPackets:
     sack: pd.DataFrame
 
 
-def flow_names(packets: pd.DataFrame) -> pd.Series[Any]:
-    """The name of the flow of each packet."""
-    text = packets[FLOW].astype(str)
-    return text.source + ":" + text.source_port + " > " + text.destination + ":" + text.destination_port
-
-
 def tcp_flows(packets: pd.DataFrame) -> pd.DataFrame:
     """The TCP flows of a capture that carry data: `FLOW`, `packets`, `payload_bytes`, `t_first_s` and `t_last_s`; those
     with most data first."""
