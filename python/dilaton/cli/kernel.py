@@ -44,7 +44,7 @@ def build(
     source: Annotated[
         Path | None,
         typer.Option(
-            "--source", metavar="PATH", help="A tree of Linux or an archive of one [default: linux-source-6.12]."
+            "--source", metavar="PATH", help="A tree of Linux or an archive of one (default: linux-source-6.12)."
         ),
     ] = None,
 ) -> None:

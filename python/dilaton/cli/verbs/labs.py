@@ -84,7 +84,7 @@ def execute(
     ] = "work",
     max_speed: Annotated[
         str | None,
-        typer.Option("--max-speed", metavar="N", help="Virtual seconds per host second at most [with a terminal: 1]."),
+        typer.Option("--max-speed", metavar="N", help="Virtual seconds per host second at most (with a terminal: 1)."),
     ] = None,
     memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Of the guest.")] = "1G",
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of random numbers, on the event drive.")] = 1,
@@ -130,7 +130,7 @@ def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None, setting
 def graph(
     lab: LabFile,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help=".svg, .png, .pdf or .dot [default: <lab>.svg].")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help=".svg, .png, .pdf or .dot (default: <lab>.svg).")
     ] = None,
 ) -> None:
     """Draw the network of a lab."""
@@ -163,7 +163,8 @@ def scale(
         int | None, typer.Option("--machines", metavar="N", min=1, help="How many hosts the lab has to have.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The scaled lab, beside LAB [LAB-onto-GUESTS.yaml].")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The scaled lab (default: LAB-onto-GUESTS.yaml, beside LAB)."),
     ] = None,
     duration: Annotated[
         str | None,
@@ -189,7 +190,7 @@ def sweep(
     ],
     repeat: Annotated[int, typer.Option(min=1, help="Runs of each point, each with a seed of its own.")] = 1,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Runs side by side.")] = 1,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where [default: sweeps/<lab>].")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: sweeps/<lab>).")] = None,
 ) -> None:
     """Run a lab at every combination of values; go on where an earlier sweep was interrupted."""
     from dilaton.cli.sweep import sweep_lab

@@ -12,7 +12,7 @@ RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="A run that goes on: its directory, or the name of its lab.")
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Run directory [default: runs/<lab>-<UTC>-<n>].")
+    Path | None, typer.Option("--out", metavar="DIR", help="Run directory (default: runs/<lab>-<UTC>-<n>).")
 ]
 TdfOption = Annotated[
     str | None, typer.Option("--tdf", metavar="N", help="Time dilation factor, instead of the lab's.")
@@ -36,7 +36,7 @@ SetOption = Annotated[
 ]
 TerminalOption = Annotated[
     bool | None,
-    typer.Option("-t/-T", "-it", "--terminal/--no-terminal", help="Give it a terminal [default: if there is one]."),
+    typer.Option("-t/-T", "-it", "--terminal/--no-terminal", help="Give it a terminal (default: if there is one)."),
 ]
 NoJail = Annotated[
     bool,

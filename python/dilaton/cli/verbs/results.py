@@ -22,7 +22,7 @@ def report(
         list[str] | None,
         typer.Option("--format", metavar="svg|pdf|png|csv|parquet", help="Write figures and tables as files instead."),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where [default: RUN/report].")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: RUN/report).")] = None,
 ) -> None:
     """Write report.html of a run: a page with its figures and tables; or these as files. Or print a lab's addresses."""
     if lab is not None:

@@ -118,7 +118,7 @@ def shell(
     run: RunName,
     node: Annotated[str, typer.Argument(metavar="NODE", help="Where.")],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND...]", help="A program and arguments [default: a shell].")
+        list[str] | None, typer.Argument(metavar="[COMMAND...]", help="A program and arguments (default: a shell).")
     ] = None,
     terminal: TerminalOption = None,
 ) -> None:
@@ -146,7 +146,7 @@ def copy(
 def logs(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of a lab that runs.")],
     who: Annotated[
-        str | None, typer.Argument(metavar="[NODE[/PROCESS]]", help="Whose outputs [default: everyone's].")
+        str | None, typer.Argument(metavar="[NODE[/PROCESS]]", help="Whose outputs (default: everyone's).")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they grow, until the run ends.")] = False,
 ) -> None:

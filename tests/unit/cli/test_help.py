@@ -1,0 +1,25 @@
+"""What `--help` prints of verbs, arguments and options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from rich.text import Text
+
+from dilaton.cli.main import app
+
+
+def helps(command: Any) -> Iterator[str]:  # typer does not say of which class commands are
+    """The texts of the arguments and options of a command and of all below it."""
+    for parameter in command.params:
+        yield getattr(parameter, "help", None) or ""
+    for below in getattr(command, "commands", {}).values():
+        yield from helps(below)
+
+
+def test_no_word_of_a_help_text_is_taken_for_markup_and_left_out() -> None:
+    texts = list(helps(typer.main.get_command(app)))
+    assert len(texts) > 50
+    assert [text for text in texts if Text.from_markup(text).plain != text] == []
