@@ -139,6 +139,7 @@ def test_logs_and_ps_show_a_run_that_goes_on(held: tuple[subprocess.Popen[str], 
     _, out = held
     assert "icmp_seq=5" in dilaton("logs", out, "a/ping").stdout
     assert "no such node; there are a, b" in dilaton("logs", out, "c").stderr
+    assert "no such process of a; there are ping" in dilaton("logs", out, "a/pong").stderr
     listed = dilaton("ps", env=environment() | {"COLUMNS": "300"}).stdout
     assert any("steered" in line and "held" in line and str(out) in line for line in listed.splitlines())
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from dilaton.plan.model import Plan
 from dilaton.run.control import Client, ControlError, find
 from dilaton.run.outputs import read_output
 
@@ -28,6 +32,8 @@ def print_logs(run: str, who: str | None, *, follow: bool) -> int:
         while follow and _goes_on(directory):
             time.sleep(LOOK_HOST_S)
             printer.print_new()
+        if follow:
+            printer.print_new()  # what came after the last look
     except ControlError as error:
         print(error, file=sys.stderr)
         return 2
@@ -44,16 +50,37 @@ def _goes_on(directory: Path) -> bool:
     return True
 
 
+def _processes(directory: Path) -> dict[str, set[str]]:
+    """Names of each node's processes: of those that left something, and of all that the plan has."""
+    found = {node.name: {path.stem for path in node.glob("*.std*")} for node in (directory / "nodes").glob("*")}
+    try:
+        plan = Plan.model_validate_json(read_output(directory / "plan.json"))
+    except ValidationError:
+        return found  # it was not written yet, or by another version
+    for node in plan.nodes:
+        found.setdefault(node.name, set())
+    for process in plan.processes:
+        found[process.node].add(process.name)
+    return found
+
+
+def _check(name: str, what: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise ControlError(f"{name}: no such {what}; there are {', '.join(sorted(known)) or 'none'}")
+
+
 class _Printer:
     """Prints what has been added to the outputs of a run."""
 
     def __init__(self, directory: Path, who: str | None) -> None:
-        node, _, process = (who or "*").partition("/")
-        known = {path.name for path in (directory / "nodes").glob("*")}
         if not (directory / "nodes").is_dir():
             raise ControlError(f"{directory}: not a run directory, since it has no nodes")
-        if node != "*" and node not in known:
-            raise ControlError(f"{node}: no such node; there are {', '.join(sorted(known)) or 'none yet'}")
+        node, _, process = (who or "*").partition("/")
+        if node != "*":
+            processes = _processes(directory)
+            _check(node, "node", processes)
+            if process:
+                _check(process, f"process of {node}", processes[node])
         self._directory = directory
         self._pattern = f"{node}/{process or '*'}.std*"
         self._printed: dict[Path, int] = {}
