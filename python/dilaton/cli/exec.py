@@ -36,9 +36,6 @@ LACKS = {
 }
 """What the bits of `lacked` in the clock page say."""
 
-MEMORY_MIB_MIN = 64
-"""Less than that, and the kernel does not boot."""
-
 
 @dataclass(frozen=True)
 class Options:
@@ -140,9 +137,7 @@ def _alone(options: Options, has_terminal: bool) -> Alone:
 
 def _memory_bytes(text: str) -> int:
     """Reads a size; `1G` is what other programs call 1 GiB."""
-    size: int = _parsed("--memory", units.parse_size, f"{text}iB" if text[-1:] in ("M", "G") else text)
-    if size < MEMORY_MIB_MIN << 20:
-        raise BadInputError(f"--memory: {text}: a guest needs at least {MEMORY_MIB_MIN}MiB")
+    size: int = _parsed("--memory", syntax.parse_memory, f"{text}iB" if text[-1:] in ("M", "G") else text)
     return size
 
 
