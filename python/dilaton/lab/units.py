@@ -238,8 +238,10 @@ def format_duration(ns: int) -> str:
 
 
 def format_size(size_bytes: int) -> str:
-    """Writes a size exactly, in the largest decimal unit that it reaches: `256KB`."""
-    return _format(Fraction(size_bytes), [("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("B", 1)])
+    """Writes a size exactly, in the largest decimal or binary unit that it reaches, the shorter: `256KB`, `64MiB`."""
+    decimal = _format(Fraction(size_bytes), [("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("B", 1)])
+    binary = _format(Fraction(size_bytes), [("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1)])
+    return min(decimal, binary, key=len)
 
 
 def format_ratio(ratio: float | Fraction) -> str:

@@ -146,7 +146,7 @@ MISTAKES = [
     (
         "too little memory",
         "  a: {memory: 5KB}\n",
-        "lab.yaml:3:15: nodes.a.memory: 5KB: the memory of a node must be at least 1.048576MB",
+        "lab.yaml:3:15: nodes.a.memory: 5KB: the memory of a node must be at least 1MiB",
     ),
 ]
 
@@ -161,9 +161,7 @@ def test_a_mistake_is_named_with_its_place_and_its_remedy(nodes: str, line: str)
 def test_an_image_that_is_too_small_is_refused(tmp_path: Path) -> None:
     image = tmp_path / "x.img"
     image.write_bytes(bytes(1 << 20))
-    with pytest.raises(
-        LabError, match=r"x.img has 1.048576MB, and the disk 1000GB; enlarge it, or give the disk a size"
-    ):
+    with pytest.raises(LabError, match=r"x.img has 1MiB, and the disk 1000GB; enlarge it, or give the disk a size"):
         loads(HEAD + f"  a: {{disk: {{model: hdd-7200, size: 1000GB, image: {image}}}}}\n", "lab.yaml")
     assert disk(f"{{fixed: {{read_latency: 1ms, write_latency: 1ms}}, image: {image}}}").size == 1 << 20
 

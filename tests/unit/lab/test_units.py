@@ -83,6 +83,11 @@ def test_every_duration_survives_being_written_and_read(ns: int) -> None:
     assert units.parse_duration(units.format_duration(ns)) == ns
 
 
+def test_a_size_is_written_in_the_shorter_of_decimal_and_binary_units() -> None:
+    sizes = {0: "0B", 256_000: "256KB", 64 << 20: "64MiB", 16 << 30: "16GiB", 1536: "1.5KiB", 7_900_000_000: "7.9GB"}
+    assert {size: units.format_size(size) for size in sizes} == sizes
+
+
 @given(st.integers(0, units.SIZE_MAX))
 def test_every_size_survives_being_written_and_read(size_bytes: int) -> None:
     assert units.parse_size(units.format_size(size_bytes)) == size_bytes
