@@ -75,9 +75,7 @@ def demo(out: Out = None, no_jail: NoJail = False) -> None:
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
 def execute(
-    command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="A program of this machine, and arguments.")
-    ],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="A program of this machine, and arguments.")],
     tdf: Annotated[str, typer.Option("--tdf", metavar="N", help="Time dilation factor.")] = "1",
     drive: Annotated[
         str, typer.Option("--drive", metavar="wall|work|event", help="What drives virtual time.")
@@ -107,7 +105,7 @@ def execute(
 
 @app.command()
 def check(
-    labs: Annotated[list[Path], typer.Argument(metavar="LAB...")],
+    labs: Annotated[list[Path], typer.Argument(metavar="LAB", help="YAML files, or directories with a lab.yaml.")],
     tdf: TdfOption = None,
     drive: DriveOption = None,
     settings: SetOption = None,

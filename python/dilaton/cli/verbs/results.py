@@ -16,7 +16,7 @@ app = typer.Typer()
 def report(
     run_dir: Annotated[Path, typer.Argument(metavar="RUN|addressing", help="A run directory; or the word addressing.")],
     lab: Annotated[
-        Path | None, typer.Argument(metavar="[LAB]", help="With addressing: the lab whose addresses are printed.")
+        Path | None, typer.Argument(metavar="LAB", help="With addressing: the lab whose addresses are printed.")
     ] = None,
     formats: Annotated[
         list[str] | None,
@@ -39,9 +39,7 @@ def report(
 
 @app.command()
 def compare(
-    run_dirs: Annotated[
-        list[Path], typer.Argument(metavar="RUN RUN...", help="Run directories; the first is the reference.")
-    ],
+    run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories; the first is the reference.")],
     tolerance: Annotated[str, typer.Option(metavar="%", help="Relative difference that does not matter.")] = "5%",
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw both, to an .svg, .pdf or .png file.")

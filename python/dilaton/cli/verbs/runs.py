@@ -85,7 +85,7 @@ def clock(
         str, typer.Argument(metavar="show|hold|release|until|step|tdf", help="What to do with its clock.")
     ] = "show",
     value: Annotated[
-        str | None, typer.Argument(metavar="[T|N]", help="until: a virtual instant, such as 5s; tdf: a factor.")
+        str | None, typer.Argument(metavar="T|N", help="until: a virtual instant, such as 5s; tdf: a factor.")
     ] = None,
 ) -> None:
     """Show or steer the clock of a run that goes on."""
@@ -97,13 +97,11 @@ def clock(
 @app.command(name="link")
 def steer_link(
     run: RunName,
-    which: Annotated[str | None, typer.Argument(metavar="[LINK]", help="As a--b or a:eth0--b:eth1.")] = None,
+    which: Annotated[str | None, typer.Argument(metavar="LINK", help="As a--b or a:eth0--b:eth1.")] = None,
     action: Annotated[str, typer.Argument(metavar="show|set|down|up", help="What to do with it.")] = "show",
     fields: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FIELD=VALUE...]", help="set: as in the lab: loss=5% delay.jitter=2ms b_to_a.rate=1Mbit"
-        ),
+        typer.Argument(metavar="FIELD=VALUE", help="set: as in the lab: loss=5% delay.jitter=2ms b_to_a.rate=1Mbit"),
     ] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="T", help="At this virtual instant, not now.")] = None,
 ) -> None:
@@ -118,7 +116,7 @@ def shell(
     run: RunName,
     node: Annotated[str, typer.Argument(metavar="NODE", help="Where.")],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND...]", help="A program and arguments (default: a shell).")
+        list[str] | None, typer.Argument(metavar="COMMAND", help="A program and arguments (default: a shell).")
     ] = None,
     terminal: TerminalOption = None,
 ) -> None:
@@ -146,7 +144,7 @@ def copy(
 def logs(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of a lab that runs.")],
     who: Annotated[
-        str | None, typer.Argument(metavar="[NODE[/PROCESS]]", help="Whose outputs (default: everyone's).")
+        str | None, typer.Argument(metavar="NODE[/PROCESS]", help="Whose outputs (default: everyone's).")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they grow, until the run ends.")] = False,
 ) -> None:
