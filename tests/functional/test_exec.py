@@ -213,6 +213,7 @@ def test_what_cannot_be_given_is_said_in_words(tmp_path: Path) -> None:
         ("--memory", "1"): "--memory: ",
         ("--memory", "1MiB"): "--memory: 1MiB: the memory of a guest must be from 64MiB to 16GiB",
         ("--memory", "17G"): "--memory: 17GiB: the memory of a guest must be from 64MiB to 16GiB",
+        ("--seed", "-1"): "--seed: -1: ",
         ("--rw", str(tmp_path / "none")): "--rw: ",
         ("--out", "/proc/none"): "--out: /proc/none: ",
         ("--rw", "/run"): "--rw: /run: a guest has a place of its own there",

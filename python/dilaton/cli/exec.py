@@ -52,7 +52,7 @@ class Options:
     drive: str
     max_speed: str | None
     memory: str
-    seed: int
+    seed: str
     writable: Sequence[Path]
     out: Path | None
     terminal: bool | None
@@ -131,8 +131,9 @@ def _alone(options: Options, has_terminal: bool) -> Alone:
         speed = _parsed("--max-speed", syntax.parse_max_speed, options.max_speed)
     tdf = _parsed("--tdf", units.parse_tdf, options.tdf)
     drive = _parsed("--drive", syntax.parse_drive, options.drive)
+    seed = _parsed("--seed", syntax.parse_seed, options.seed)
     memory_bytes = _memory_bytes(options.memory)
-    return Alone(drive, tdf, speed, options.seed, memory_bytes, _binds(options.writable, options.out))
+    return Alone(drive, tdf, speed, seed, memory_bytes, _binds(options.writable, options.out))
 
 
 def _memory_bytes(text: str) -> int:

@@ -176,7 +176,7 @@ class Lab(Part):
     """All that a user wrote. `guests:` is written either as a number or word, or as a mapping of guests by name."""
 
     name: Annotated[str, BeforeValidator(syntax.parse_lab_name)]
-    seed: Annotated[int, count("a seed", 0, 2**63 - 1)] = 1
+    seed: Annotated[int, BeforeValidator(syntax.parse_seed)] = 1
     time: Time = Time()
     topology: Annotated[InstanceOf[Topology], BeforeValidator(_make_topology)] | None = None
     """What `nodes` and `links` begin with."""

@@ -21,6 +21,7 @@ QUEUE_PACKETS_MAX = 10**7
 BDP_FACTOR_MAX = 1000
 QUEUE_TIME_MAX_NS = 3600 * 10**9
 GUESTS_MAX = 1000
+SEED_MAX = 2**63 - 1
 GUEST_MEMORY_MIN, GUEST_MEMORY_MAX = 64 * 2**20, 16 * 2**30
 NODE_MEMORY_MIN = 2**20
 
@@ -150,6 +151,11 @@ def parse_tdf(value: object) -> object:
 def parse_auto_tdf(value: object) -> Fraction | None:
     """Reads a time dilation factor that may be left to Dilaton."""
     return None if value is None else units.parse_tdf(value)
+
+
+def parse_seed(value: object) -> int:
+    """Reads the seed of random numbers."""
+    return units.parse_count(value, "a seed", 0, SEED_MAX)
 
 
 def parse_target(value: object) -> float:

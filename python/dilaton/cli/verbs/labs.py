@@ -85,7 +85,7 @@ def execute(
         typer.Option("--max-speed", metavar="N", help="Virtual seconds per host second at most (with a terminal: 1)."),
     ] = None,
     memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Of the guest.")] = "1G",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of random numbers, on the event drive.")] = 1,
+    seed: Annotated[str, typer.Option("--seed", metavar="N", help="Of random numbers, on the event drive.")] = "1",
     writable: Annotated[
         list[Path] | None,
         typer.Option("--rw", metavar="DIR", help="A directory that the command may write. Repeatable."),

@@ -57,7 +57,7 @@ class Generator(Direction):
 
     mtu: Annotated[int, count("an MTU", 68, 65535)] = 1500
     offload: Annotated[bool, BeforeValidator(syntax.parse_flag)] = False
-    seed: Annotated[int, count("a seed", 0, 2**63 - 1)] | None = None
+    seed: Annotated[int, BeforeValidator(syntax.parse_seed)] | None = None
     """None: the lab's."""
     host_rate_bit_per_s: Annotated[int, BeforeValidator(units.parse_link_rate)] | None = Field(
         default=None, validation_alias="host_rate"
