@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def export(run: Run, formats: Sequence[str], directory: Path) -> list[Path]:
     """
     if directory.is_symlink():
         # A guest may have left it, to have us write elsewhere.
-        raise OSError(f"{directory}: a symbolic link; give another directory with --out")
+        raise OSError(errno.ELOOP, "it is a symbolic link; give another directory with --out", str(directory))
     directory.mkdir(parents=True, exist_ok=True)
     return _figures(run, [each for each in formats if each in FIGURE_FORMATS], directory) + _tables(
         run, [each for each in formats if each in TABLE_FORMATS], directory
