@@ -28,15 +28,15 @@ plug.shutdown(socket.SHUT_WR)
 plug.recv(1)
 """
 """Waits until all has arrived, for which the end of a test of iperf3 does not."""
-BURSTS, BURST_PACKETS = 50, 50
-"""More at once than the queue holds."""
+BURSTS, BURST_PACKETS = 150, 50
+"""More at once than the queue holds, and again before it is half empty."""
 FLOOD = f"""
 import socket, time
 plug = socket.socket(type=socket.SOCK_DGRAM)
 for _ in range({BURSTS}):
     for _ in range({BURST_PACKETS}):
         plug.sendto(bytes(1000), ("c", 9))
-    time.sleep(0.02)
+    time.sleep(0.005)
 """
 END_NS = 3 * 10**9
 QUEUE_PACKETS = 20
@@ -139,7 +139,7 @@ def test_packets_that_a_queue_drops_are_counted_and_its_depth_never_exceeds_the_
     queue = run.interfaces.query("node == 'b' and interface == 'eth1'")
     lost = BURSTS * BURST_PACKETS - (run.packets("c:eth0")["direction"] == "in").sum()
     assert queue["queue_drops"].iloc[-1] == lost > 0
-    assert queue["queue_packets"].max() in (QUEUE_PACKETS, QUEUE_PACKETS + 1)
+    assert QUEUE_PACKETS / 2 < queue["queue_packets"].max() <= QUEUE_PACKETS + 1
     assert (queue["lost_packets"] == 0).all()
 
 
