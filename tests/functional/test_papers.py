@@ -35,14 +35,14 @@ def test_flows_share_a_bottleneck_alike_at_every_tdf(run_lab: RunLab) -> None:
     sums = []
     for tdf in ("4", "10"):
         lab = PAPERS / "nsdi06-flows/lab.yaml"
-        outcome = run_lab(lab, "--set", f"time.tdf={tdf}", "--set", "stop_after=4100ms")
+        outcome = run_lab(lab, "--set", f"time.tdf={tdf}", "--set", "stop_after=7100ms")
         assert outcome.status == 0
         tcp = dilaton.load(outcome.path).tcp
         sent = tcp[tcp.destination_port.between(5201, 5203)]
         assert set(sent.node) == {"near", "middle", "far"}
         acknowledged = sent.groupby("t_s").bytes_acked.sum()
-        # After slow start, whose end hangs on a few packets.
-        sums.append((acknowledged[4.0] - acknowledged[2.0]) * 8 / 2.0)
+        # After slow start. What waits for a segment that was lost is acknowledged a second later: six of them make that 1 %.
+        sums.append((acknowledged[7.0] - acknowledged[1.0]) * 8 / 6.0)
     assert sums[1] == pytest.approx(sums[0], rel=0.05)
     assert sums[0] < 100e6
 
