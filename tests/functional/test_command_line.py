@@ -15,14 +15,14 @@ EXAMPLES = sorted((ROOT / "examples").glob("*/lab.yaml"))
 
 GOOD = """
 name: good
-time: {tdf: 2}
+time: {tdf: 20}
 seed: 7
 nodes: {a: {}, b: {}}
 links: [{endpoints: a -- b, rate: 10Mbit, delay: 5ms}]
 run:
   - {on: a, name: ping, exec: ping -c 3 -i 0.01 b}
   - {on: b, name: server, exec: iperf3 -s, background: true, ready: {tcp: 5201}}
-  - {on: a, name: bulk, exec: iperf3 -c b -t 1 -J, after: server}
+  - {on: a, name: bulk, exec: iperf3 -c b -t 1 -J, after: [ping, server]}
 expect:
   - ping.loss == 0%
   - ping.rtt.avg within 10% of 10ms
@@ -58,7 +58,7 @@ def test_a_good_run_is_exit_status_0_and_shows_what_was_asked_and_measured(outco
         "good: finished",
         "10 Mbit/s",
         "5 ms one way",
-        "TDF 2",
+        "TDF 20",
         "passed",
         "ping.loss == 0%",
         str(outcome.path),
@@ -76,7 +76,7 @@ def test_the_run_directory_has_everything_in_its_place(outcome: Outcome) -> None
 def test_the_record_follows_its_published_schema(outcome: Outcome) -> None:
     schema = json.loads((ROOT / "docs" / "run.schema.json").read_text())
     jsonschema.validate(outcome.record, schema)
-    assert (outcome.record["lab"], outcome.record["seed"], outcome.record["time"]["tdf"]) == ("good", 7, 2)
+    assert (outcome.record["lab"], outcome.record["seed"], outcome.record["time"]["tdf"]) == ("good", 7, 20)
     assert [check["passed"] for check in outcome.record["checks"]] == [True, True, True]
 
 
