@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from dilaton.plan.model import Plan
 from dilaton.run.control import Client, ControlError, find
-from dilaton.run.outputs import read_output
+from dilaton.run.outputs import read_behind, read_output
 
 LOOK_HOST_S = 0.2
 """How often outputs that are followed are looked at."""
+
+PIECE_BYTES = 1 << 20
+"""So much of an output is in memory at a time."""
 
 
 def print_logs(run: str, who: str | None, *, follow: bool) -> int:
@@ -34,6 +38,7 @@ def print_logs(run: str, who: str | None, *, follow: bool) -> int:
             printer.print_new()
         if follow:
             printer.print_new()  # what came after the last look
+        printer.print_rest()
     except ControlError as error:
         print(error, file=sys.stderr)
         return 2
@@ -83,17 +88,53 @@ class _Printer:
                 _check(process, f"process of {node}", processes[node])
         self._directory = directory
         self._pattern = f"{node}/{process or '*'}.std*"
-        self._printed: dict[Path, int] = {}
+        self._outputs: dict[Path, _Output] = {}
         self._last: Path | None = None
+        self._is_within_line = False
 
     def print_new(self) -> None:
+        """Prints what has come since the last call; a line that is not complete yet goes on where it is."""
         for path in sorted((self._directory / "nodes").glob(self._pattern)):
-            text = read_output(path)
-            new = text[self._printed.get(path, 0) :]
-            self._printed[path] = len(text)
-            if not new:
-                continue
-            if path != self._last:
-                print(f"==> {path.parent.name}/{path.name} <==")
-                self._last = path
-            print(new, end="" if new.endswith("\n") else "\n", flush=True)
+            output = self._outputs.setdefault(path, _Output(path))
+            for text in output.new():
+                self._print(path, text)
+
+    def print_rest(self) -> None:
+        """Prints what no more can come after: characters that have no end, and the end of the last line."""
+        for path, output in self._outputs.items():
+            self._print(path, output.rest())
+        self._end_line()
+
+    def _print(self, path: Path, text: str) -> None:
+        if not text:
+            return
+        if path != self._last:
+            self._end_line()
+            print(f"==> {path.parent.name}/{path.name} <==")
+            self._last = path
+        print(text, end="", flush=True)
+        self._is_within_line = not text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if self._is_within_line:
+            print(flush=True)
+        self._is_within_line = False
+
+
+class _Output:
+    """An output as it grows. A character that is half written is kept until its other half has come."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._position = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def new(self) -> Iterator[str]:
+        """What has come since the last call, in pieces."""
+        while piece := read_behind(self._path, self._position, PIECE_BYTES):
+            self._position += len(piece)
+            yield self._decoder.decode(piece)
+
+    def rest(self) -> str:
+        """What is left of a character that was never finished."""
+        return self._decoder.decode(b"", final=True)

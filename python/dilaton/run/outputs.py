@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 OUTPUT_BYTES_MAX = 256 << 20
@@ -15,20 +16,26 @@ OUTPUT_BYTES_MAX = 256 << 20
 
 def read_output(path: Path) -> str:
     """The text of an output, with what is not UTF-8 replaced; empty when there is no plain file."""
-    return _read(path, None).decode(errors="replace")
+    return _read(path).decode(errors="replace")
 
 
 def read_tail(path: Path, count: int) -> bytes:
     """The last `count` bytes of a file, or all of it; empty when there is no plain file."""
-    return _read(path, count)
+    return _read(path, lambda size: max(0, size - count))
+
+
+def read_behind(path: Path, position: int, count: int) -> bytes:
+    """Up to `count` bytes of a file from `position` on; empty when it ends there, or is no plain file."""
+    return _read(path, lambda _: position, count)
 
 
 def read_head(path: Path, count: int) -> bytes:
     """The first `count` bytes of a file, or all of it; empty when there is no plain file."""
-    return _read(path, None, count)
+    return _read(path, count_max=count)
 
 
-def _read(path: Path, tail: int | None, count_max: int = OUTPUT_BYTES_MAX) -> bytes:
+def _read(path: Path, position: Callable[[int], int] = lambda _: 0, count_max: int = OUTPUT_BYTES_MAX) -> bytes:
+    """Up to `count_max` bytes from the `position` that follows from the file's size."""
     try:
         # Without blocking, should it be a pipe, and without leaving the run directory, should it be a link.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -39,6 +46,5 @@ def _read(path: Path, tail: int | None, count_max: int = OUTPUT_BYTES_MAX) -> by
         os.close(descriptor)
         return b""
     with open(descriptor, "rb") as file:
-        if tail is not None:
-            file.seek(max(0, status.st_size - tail))
+        file.seek(position(status.st_size))
         return file.read(count_max)
