@@ -19,17 +19,27 @@ from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.disks import Disks
 from dilaton.host.errors import GuestError
 from dilaton.host.kernel import Kernel, Placement, allow_open_files
+from dilaton.host.patience import Patience
 from dilaton.host.streams import Streams
 
 BOOT_TDF = Fraction(1, 50)
 """Pace of a booting guest, on the work drive: the kernel counts jiffies where it does not idle, so its clock, at
 whatever rate it reads, runs ahead of the host's until the guest is built."""
 
-BOOT_HOST_S_MAX = 30.0
-"""Host seconds from start to the agent's first word, after which a guest counts as stuck."""
+BOOT_LOOK_HOST_S = 0.1
+"""How often a booting guest is looked at that has not spoken."""
 
-ANSWER_HOST_S_MAX = 10.0
-"""Host seconds within which a live guest answers a command."""
+BOOT_LOOKS_MAX = 300
+"""Looks in a row that may find a booting guest where it was: half a minute, or longer where the host is busy."""
+
+BOOT_OWN_NS_MAX = 1800 * 10**9
+"""What a booting guest may count on its own clock until the agent's first word: 40 times what it takes."""
+
+ANSWER_LOOKS_MAX = 20_000
+"""Looks in a row that may find a guest where it was which has to answer a command: ten seconds, or longer."""
+
+LAST_WORDS_HOST_S_MAX = 10.0
+"""Host seconds in which a guest that will not come up may write why."""
 
 REPEATABLE_DATE_NS = 1_767_225_600 * 10**9
 """The date, 1 January 2026, at the start of a guest that does the same with the same seed."""
@@ -139,7 +149,7 @@ class Guest:
         guest.page, guest.channel, guest.streams, guest._core, guest._log = page, channel, streams, core, log
         guest._orders, guest._pace = boot, Fraction(1)
         try:
-            await guest._greet()
+            await guest._greet(clock_rate)
         except BaseException:
             await guest.close()
             raise
@@ -150,27 +160,31 @@ class Guest:
         await self.process.wait()
         self.page.end_guest()
 
-    async def _greet(self) -> None:
+    async def _greet(self, clock_rate: Fraction) -> None:
         await self.channel.open()
         await self.streams.open()
-        try:
-            hello = await asyncio.wait_for(self._first_message(), BOOT_HOST_S_MAX)
-        except TimeoutError:
-            raise GuestError(f"guest {self.name} said nothing for {BOOT_HOST_S_MAX:.0f} s after its start") from None
+        hello = await self._first_message(Patience(BOOT_LOOKS_MAX, int(BOOT_OWN_NS_MAX / clock_rate)))
         if hello is None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.process.wait(), ANSWER_HOST_S_MAX)
+                await asyncio.wait_for(self.process.wait(), LAST_WORDS_HOST_S_MAX)
             raise GuestError(f"guest {self.name} did not boot: {_last_words(self._log)}")
         if hello.get("type") != "hello" or hello.get("protocol") != PROTOCOL:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
         self.kernel = str(hello["kernel"])
 
-    async def _first_message(self) -> Message | None:
-        """None when the guest has ended, also where what is left of its jail keeps the channel open."""
+    async def _first_message(self, patience: Patience) -> Message | None:
+        """None when the guest has ended, also where what is left of its jail keeps the channel open.
+
+        Raises:
+            GuestError: when it does neither.
+        """
         received = asyncio.create_task(self.channel.receive())
         ended = asyncio.create_task(self.process.wait())
         try:
-            await asyncio.wait({received, ended}, return_when=asyncio.FIRST_COMPLETED)
+            while not received.done() and not ended.done():
+                if patience.ends(self._place()):
+                    raise GuestError(f"guest {self.name} is stuck: it booted, and never said anything")
+                await asyncio.wait({received, ended}, timeout=BOOT_LOOK_HOST_S, return_when=asyncio.FIRST_COMPLETED)
             return received.result() if received.done() else None
         finally:
             received.cancel()
@@ -296,13 +310,17 @@ class Guest:
         return any(_state(pid) == "T" for pid in _descent(self.process.pid, jail.DEPTH if self._jailed else 0))
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + ANSWER_HOST_S_MAX
+        patience = Patience(ANSWER_LOOKS_MAX)
         while not condition():
             if self.process.returncode is not None:
                 raise GuestError(f"guest {self.name} has ended")
-            if time.monotonic() > deadline:
-                raise GuestError(f"the clock of guest {self.name} does not answer: it did not {what}")
+            if patience.ends(self._place()):
+                raise GuestError(f"guest {self.name} does not answer: it did not {what}")
             await asyncio.sleep(LOOK_HOST_S)
+
+    def _place(self) -> int:
+        """How far the guest has come, as its clock was read last; that of one that is stopped stays, on any drive."""
+        return self.page.read("virtual_now_ns")
 
     def virtual_ns(self) -> int:
         """The guest's virtual now, nanoseconds since its start."""
@@ -325,10 +343,7 @@ class Guest:
     async def halt(self) -> None:
         """Powers the guest off in good order; use `close` afterwards all the same."""
         await self.channel.send({"type": "halt"})
-        try:
-            await asyncio.wait_for(self.process.wait(), ANSWER_HOST_S_MAX)
-        except TimeoutError:
-            raise GuestError(f"guest {self.name} does not power off") from None
+        await self._until(lambda: self.process.returncode is not None, "power off")
 
     async def close(self) -> None:
         """Ends the guest at once, and everything in its jail with it."""
