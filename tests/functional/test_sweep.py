@@ -67,6 +67,16 @@ def test_a_directory_of_another_sweep_is_not_taken(swept: Path) -> None:
     assert not (swept / "new").exists()
 
 
+def test_a_run_is_not_put_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "lab.yaml").write_text(LAB)
+    (tmp_path / "out/seed=1").mkdir(parents=True)
+    (tmp_path / "out/sweep.json").write_text(json.dumps({"lab": LAB, "fields": ["seed"]}, indent=1) + "\n")
+    (tmp_path / "out/seed=1/0").symlink_to(tmp_path)
+    refused = dilaton("sweep", tmp_path, "--set", "seed=1", "--out", tmp_path / "out")
+    assert refused.returncode == 2
+    assert refused.stderr == f"{tmp_path}/out/seed=1/0: a symbolic link, which no run replaces; remove it\n"
+
+
 def test_an_interrupted_sweep_ends_its_runs_in_good_order(tmp_path: Path) -> None:
     (tmp_path / "lab.yaml").write_text(LAB.replace("drive: work", "drive: wall").replace("-c 3 -i 0.1", "-c 1000"))
     arguments = ("sweep", tmp_path, "--set", "seed=1,2", "--out", tmp_path / "out")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dilaton.cli.errors import writing
+from dilaton.cli.errors import refusing, writing
 from dilaton.lab import units
 from dilaton.measure import numbers
 from dilaton.run.record import RecordError
@@ -24,14 +23,14 @@ PLAIN_COLUMNS = 160
 
 
 def compare_runs(paths: list[Path], tolerance: str, figure: Path | None) -> int:
-    """Compares runs with the first; returns the exit status: 0 indistinguishable, 1 different, 2 bad input."""
+    """Compares runs with the first; returns the exit status: 0 indistinguishable, 1 different, 2 nothing to compare."""
     from dilaton.report.comparison import compare, draw_comparison
     from dilaton.report.export import FIGURE_FORMATS, save
     from dilaton.report.metrics import metrics_of
     from dilaton.report.style import applied
     from dilaton.run.loading import load
 
-    try:
+    with refusing(RecordError, OSError, ValueError):
         share = float(units.parse_ratio(tolerance))
         names = run_names(paths)
         if figure and figure.suffix[1:] not in FIGURE_FORMATS:
@@ -42,9 +41,6 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None) -> int:
             shown = list(dict.fromkeys([*outcome.different, *(row.metric for row in outcome.rows)]))
             with applied(), writing(figure):
                 save(draw_comparison(runs, shown), figure)
-    except (RecordError, OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 2
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_COLUMNS

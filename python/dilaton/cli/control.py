@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from dilaton.cli.errors import refusing
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.run.control import Client, ControlError, find, running
@@ -18,15 +18,13 @@ ACTIONS = {"show": None, "hold": None, "release": None, "until": "at", "step": N
 """What can be done with a clock, and the argument that it takes."""
 
 
+@refusing(ControlError)
 def steer(run: str, action: str, value: str | None) -> int:
     """Does `action` with the clock of `run`, and shows the clock; returns the exit status."""
     try:
         argument = _argument(action, value)
         with Client(find(run)) as client:
             _print_clock(client.request(f"clock.{action}", **argument))
-    except ControlError as error:
-        print(error, file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         # The order stands; only nobody waits for it any more.
         return 130
@@ -57,15 +55,12 @@ def list_runs() -> int:
     return 0
 
 
+@refusing(ControlError)
 def stop_run(run: str) -> int:
     """Ends a run, and waits for that; returns the exit status."""
-    try:
-        with Client(find(run)) as client:
-            client.request("stop")
-            client.wait_for_end()
-    except ControlError as error:
-        print(error, file=sys.stderr)
-        return 2
+    with Client(find(run)) as client:
+        client.request("stop")
+        client.wait_for_end()
     return 0
 
 

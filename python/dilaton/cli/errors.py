@@ -15,6 +15,19 @@ class BadInputError(Exception):
 
 
 @contextlib.contextmanager
+def refusing(*kinds: type[Exception]) -> Iterator[None]:
+    """Takes errors of these kinds for bad input, in words of their own; for a block or a function.
+
+    Raises:
+        BadInputError: there was one.
+    """
+    try:
+        yield
+    except kinds as error:
+        raise BadInputError(str(error)) from error
+
+
+@contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Writes `path`, or files below it.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 
+from dilaton.cli.errors import refusing
 from dilaton.cli.links import describe
 from dilaton.cli.tc import tc_lines
 from dilaton.lab.settings import parse_setting
@@ -18,6 +18,7 @@ from dilaton.run.control import Client, ControlError, find
 ACTIONS = ("show", "set", "down", "up")
 
 
+@refusing(ControlError)
 def steer_link(run: str, link: str | None, action: str, fields: Sequence[str], at: str | None) -> int:
     """Does `action` with a link of `run`, and shows what it is then; returns the exit status.
 
@@ -29,23 +30,19 @@ def steer_link(run: str, link: str | None, action: str, fields: Sequence[str], a
         at: The virtual instant of the change; None: now.
     """
     console = Console(highlight=False)
-    try:
-        settings = _settings(action, fields, at)
-        with Client(find(run)) as client:
-            if settings is None:
-                for shown in client.request("link.show", **({"link": link} if link else {}))["links"]:
-                    _print_link(console, shown)
-                return 0
-            if link is None:
-                raise ControlError(f"{action} wants a link, such as a--b")
-            when = {"at": at} if at else {}
-            done = client.request("link.change", link=link, settings=settings, directory=os.getcwd(), **when)
-            console.print(f"changed at {done['at_ns'] / 1e9:.6f} s of virtual time")
-            for shown in done["links"]:
+    settings = _settings(action, fields, at)
+    with Client(find(run)) as client:
+        if settings is None:
+            for shown in client.request("link.show", **({"link": link} if link else {}))["links"]:
                 _print_link(console, shown)
-    except ControlError as error:
-        print(error, file=sys.stderr)
-        return 2
+            return 0
+        if link is None:
+            raise ControlError(f"{action} wants a link, such as a--b")
+        when = {"at": at} if at else {}
+        done = client.request("link.change", link=link, settings=settings, directory=os.getcwd(), **when)
+        console.print(f"changed at {done['at_ns'] / 1e9:.6f} s of virtual time")
+        for shown in done["links"]:
+            _print_link(console, shown)
     return 0
 
 

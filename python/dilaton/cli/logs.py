@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from dilaton.cli.errors import refusing
 from dilaton.plan.model import Plan
 from dilaton.run.control import Client, ControlError, find
 from dilaton.run.outputs import read_behind, read_output
@@ -21,6 +21,7 @@ PIECE_BYTES = 1 << 20
 """So much of an output is in memory at a time."""
 
 
+@refusing(ControlError)
 def print_logs(run: str, who: str | None, *, follow: bool) -> int:
     """Prints outputs of a run, each after a line that names it; returns the exit status.
 
@@ -39,9 +40,6 @@ def print_logs(run: str, who: str | None, *, follow: bool) -> int:
         if follow:
             printer.print_new()  # what came after the last look
         printer.print_rest()
-    except ControlError as error:
-        print(error, file=sys.stderr)
-        return 2
     except (KeyboardInterrupt, BrokenPipeError):
         return 0
     return 0

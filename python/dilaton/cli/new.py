@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from dilaton.cli.errors import BadInputError
+from dilaton.cli.errors import BadInputError, writing
 from dilaton.lab.syntax import parse_lab_name
 
 TEMPLATE = Path(__file__).with_suffix(".yaml")
@@ -22,13 +22,13 @@ def write_lab(path: Path) -> None:
     file = path if is_file else path / "lab.yaml"
     try:
         name = parse_lab_name(path.resolve().stem if is_file else path.resolve().name)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x") as new:
-            new.write(TEMPLATE.read_text().replace("NAME", name, 1))
-    except FileExistsError as error:
-        raise BadInputError(f"{error.filename}: exists already, and is left as it is") from error
-    except OSError as error:
-        raise BadInputError(f"{error.filename}: cannot be written: {error.strerror}") from error
     except ValueError as error:
         raise BadInputError(f"{path}: the lab would have its name: {error}") from error
+    with writing(file):
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x") as new:
+                new.write(TEMPLATE.read_text().replace("NAME", name, 1))
+        except FileExistsError as error:
+            raise BadInputError(f"{error.filename}: exists already, and is left as it is") from error
     print(f"{file}: written; next: dilaton run {shlex.quote(str(path))}")

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from dilaton.cli.attach import signalled
 from dilaton.cli.control import steer
+from dilaton.cli.errors import BadInputError, refusing
 from dilaton.cli.link import steer_link
 from dilaton.cli.network import Network
 from dilaton.cli.shell import run_here
@@ -46,14 +47,11 @@ def converse(run: LiveRun) -> int:
                 print()
 
 
+@refusing(ControlError)
 def attach_prompt(run: str) -> int:
     """The prompt of a run that goes on, and will; returns the exit status."""
-    try:
-        with attach(run) as found:
-            return converse(found)
-    except ControlError as error:
-        print(error, file=sys.stderr)
-        return 2
+    with attach(run) as found:
+        return converse(found)
 
 
 def _script() -> TextIO:
@@ -97,7 +95,7 @@ class Prompt(cmd.Cmd):
             # As of a shell: what ends it has the status of what was before.
             self.status = before if is_last else self.status
             return is_last
-        except (ControlError, ValueError) as error:
+        except (BadInputError, ControlError, ValueError) as error:
             print(error, file=sys.stderr)
             self.status = 2
             return False

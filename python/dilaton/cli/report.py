@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from dilaton.cli.errors import writing
+from dilaton.cli.errors import BadInputError, refusing, writing
 from dilaton.run.record import RecordError
 
 
-def report(path: Path, formats: list[str], out: Path | None) -> int:
-    """Writes the report of a run, or its figures and tables as files; returns the exit status."""
+@refusing(RecordError)
+def report(path: Path, formats: list[str], out: Path | None) -> None:
+    """Writes the report of a run, or its figures and tables as files."""
     from dilaton.report.export import FIGURE_FORMATS, TABLE_FORMATS, export
     from dilaton.report.page import write_report
     from dilaton.run.loading import load
@@ -18,19 +18,13 @@ def report(path: Path, formats: list[str], out: Path | None) -> int:
     known = (*FIGURE_FORMATS, *TABLE_FORMATS)
     wanted = [each for text in formats for each in text.split(",")]
     if unknown := [each for each in wanted if each not in known]:
-        print(f"--format: {unknown[0]}: not a format; write some of {', '.join(known)}", file=sys.stderr)
-        return 2
-    try:
-        run = load(path)
-        if wanted:
-            directory = out or path / "report"
-            with writing(directory):
-                files = export(run, wanted, directory)
-            print(f"{len(files)} files in {directory}")
-        else:
-            with writing(path):
-                print(write_report(run))
-    except RecordError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+        raise BadInputError(f"--format: {unknown[0]}: not a format; write some of {', '.join(known)}")
+    run = load(path)
+    if wanted:
+        directory = out or path / "report"
+        with writing(directory):
+            files = export(run, wanted, directory)
+        print(f"{len(files)} files in {directory}")
+    else:
+        with writing(path):
+            print(write_report(run))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dilaton.cli.check import Overrides, lab_file, read_lab
 from dilaton.cli.display import Display
-from dilaton.cli.errors import BadInputError
+from dilaton.cli.errors import BadInputError, refusing
 from dilaton.cli.result import print_result
 from dilaton.host.doctor import require
 from dilaton.lab import units
@@ -43,17 +43,14 @@ def run_lab(
         HostLacksError: when this machine cannot run guests.
     """
     with contextlib.ExitStack() as stack:
-        try:
-            lab, plan = read_lab(path, overrides)
-            plan = _staying(plan) if stays else plan
-            require(jailed=options.jailed)
-            directory = out or default(lab.name)
-            if metrics is not None:
-                _answer_prometheus(stack, directory, metrics)
+        lab, plan = read_lab(path, overrides)
+        plan = _staying(plan) if stays else plan
+        require(jailed=options.jailed)
+        directory = out or default(lab.name)
+        if metrics is not None:
+            _answer_prometheus(stack, directory, metrics)
+        with refusing(RunDirError):
             run_dir = RunDir(directory)
-        except (BadInputError, RunDirError) as error:
-            print(error, file=sys.stderr)
-            return 2
         source = Source(lab, lab_file(path).read_text())
         record = asyncio.run(execute_shown(plan, source, run_dir, options))
     print_result(plan, record, run_dir.path)

@@ -18,7 +18,7 @@ from rich.table import Table
 from ruamel.yaml import YAML
 
 from dilaton.cli.check import Overrides, lab_file, read_lab
-from dilaton.cli.errors import BadInputError
+from dilaton.cli.errors import BadInputError, refusing
 from dilaton.host.doctor import require
 from dilaton.lab import units
 from dilaton.lab.errors import LabError
@@ -68,7 +68,7 @@ def scale_lab(request: Request) -> int:
     Raises:
         HostLacksError: this machine cannot run guests.
     """
-    try:
+    with refusing(RecordError, OSError):
         lab, proposal = _propose(request)
         duration_ns = _duration(request.duration, "--duration") or lab.stop_after_ns
         pilot_ns = _duration(request.pilot, "--pilot")
@@ -80,9 +80,6 @@ def scale_lab(request: Request) -> int:
         if pilot_ns != 0 and (pilot_ns or duration_ns):
             require(jailed=True)
             pilot = run_pilot(target, pilot_ns or (duration_ns or 0) // PILOT_SHARE)
-    except (BadInputError, RecordError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
     show(lab, proposal, request.onto, duration_ns, pilot)
     print(f"ready to run: {target}")
     return 0

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dilaton.cli.check import Overrides, lab_file, read_lab
-from dilaton.cli.errors import BadInputError, writing
+from dilaton.cli.errors import BadInputError, refusing, writing
 from dilaton.host.doctor import require
 from dilaton.lab.settings import parse_setting
 from dilaton.run import record as records
@@ -36,11 +36,12 @@ def sweep_lab(path: Path, settings: list[str], repeat: int, jobs: int, out: Path
     """Runs a sweep; returns the exit status: 1 when a run did not finish or a check failed, 130 when interrupted.
 
     Raises:
+        BadInputError: the lab has mistakes, the directory is another sweep's, or cannot be written.
         HostLacksError: this machine cannot run guests.
     """
     from dilaton.report.sweeps import points
 
-    try:
+    with refusing(ValueError):
         values = _values(settings)
         work = points(values, repeat)
         labs = [read_lab(path, _overrides(point))[0] for point in work]
@@ -48,10 +49,10 @@ def sweep_lab(path: Path, settings: list[str], repeat: int, jobs: int, out: Path
         with writing(directory):
             _take(directory, lab_file(path).read_text(), values)
         require(jailed=True)
-    except (BadInputError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 2
     waiting = [point for point in work if not _is_done(directory / point.directory)]
+    for link in (directory / point.directory for point in waiting):
+        if link.is_symlink():
+            raise BadInputError(f"{link}: a symbolic link, which no run replaces; remove it")
     print(f"{len(work)} runs in {directory}, {len(work) - len(waiting)} of them done already")
     seeds = {point: lab.seed for point, lab in zip(work, labs, strict=True)}
     if asyncio.run(_run_all(path, waiting, seeds, directory, jobs)):
@@ -129,12 +130,11 @@ async def _run_all(path: Path, waiting: list[Point], seeds: dict[Point, int], di
 
 
 async def _run(path: Path, point: Point, seed: int, run_dir: Path, stop: asyncio.Event) -> int:
-    if run_dir.is_symlink():
-        raise OSError(f"{run_dir}: a symbolic link")
-    if run_dir.exists():
-        # What is left of a run that was interrupted or failed.
-        shutil.rmtree(run_dir)
-    run_dir.parent.mkdir(parents=True, exist_ok=True)
+    with writing(run_dir):
+        if run_dir.exists():
+            # What is left of a run that was interrupted or failed.
+            shutil.rmtree(run_dir)
+        run_dir.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-I", "-m", "dilaton", "run", str(path), "--out", str(run_dir), "--set", f"seed={seed}"]
     for name, value in point.settings:
         command += ["--set", f"{name}={value}"]

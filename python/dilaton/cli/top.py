@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from dilaton.cli.errors import refusing
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.recent import Row
@@ -24,6 +24,7 @@ LINES_BESIDE = 10
 """Of a screen: what is not a row of a table."""
 
 
+@refusing(ControlError)
 def show_top(run: str, *, once: bool) -> int:
     """Shows a run until it ends or Ctrl-C comes; or once, as without a terminal. Returns the exit status."""
     console = Output(highlight=False)
@@ -35,9 +36,6 @@ def show_top(run: str, *, once: bool) -> int:
                 console.print(_page(run_dir, status, 0.0, None))
                 return 0
             _follow(console, client, run_dir, status)
-    except ControlError as error:
-        print(error, file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         pass
     return 0

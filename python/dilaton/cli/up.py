@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from dilaton.cli.check import lab_file
 from dilaton.cli.control import stop_run
+from dilaton.cli.errors import refusing
 from dilaton.lab.errors import LabError
 from dilaton.lab.loader import load
 from dilaton.run.control import ControlError
@@ -36,16 +36,13 @@ def bring_up(lab: Path, options: Options, *, detached: bool) -> int:
     """Starts a lab that stays, and gives its prompt; the lab ends with it. Detached: it goes on. Returns the status."""
     from dilaton.cli.prompt import converse
 
-    try:
+    with refusing(LabError, ControlError, ValueError):
         run = _started(lab, options, detached)
         if detached:
             print(f"{run.path} is up; dilaton cli {run.path} for its prompt, dilaton down {run.path} to end it")
             return 0
         with run:
             status = converse(run)
-    except (LabError, ControlError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 2
     print(f"outputs and record: {run.path}")
     return status
 
@@ -73,9 +70,6 @@ def take_down(run: str) -> int:
     """Ends a run, named as for `find` or by its lab's file; returns the exit status."""
     path = Path(run)
     if path.is_file() or ((path / "lab.yaml").is_file() and not (path / "run.json").is_file()):
-        try:
+        with refusing(LabError):
             run = load(lab_file(path)).name
-        except LabError as error:
-            print(error, file=sys.stderr)
-            return 2
     return stop_run(run)

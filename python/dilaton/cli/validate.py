@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from dilaton.cli.errors import refusing
 from dilaton.cli.run import execute_shown, exit_status
 from dilaton.host.doctor import require
 from dilaton.lab import LabError, loads
@@ -81,14 +82,11 @@ def validate_link(rate: str | None, delay: str, tdf: str, drive: str, out: Path 
     Raises:
         HostLacksError: when this machine cannot run guests.
     """
-    try:
+    with refusing(LabError, UnitError, RunDirError):
         text = lab_text(rate, delay, tdf, drive)
         lab = loads(text, NAME)
         require(jailed=True)
         run_dir = RunDir(out or default(lab.name))
-    except (LabError, UnitError, RunDirError) as error:
-        print(error, file=sys.stderr)
-        return 2
     record = asyncio.run(execute_shown(compile_plan(lab), Source(lab, text), run_dir, Options()))
     if exit_status(record):
         print(f"not measured: {record.reason or 'a probe failed'}; see {run_dir.path}", file=sys.stderr)

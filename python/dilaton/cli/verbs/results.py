@@ -34,7 +34,7 @@ def report(
         return
     from dilaton.cli.report import report as write
 
-    raise typer.Exit(write(run_dir, formats or [], out))
+    write(run_dir, formats or [], out)
 
 
 @app.command()
