@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dilaton.host.errors import GuestError
+
 REQUEST_BYTES_MAX = 1 << 16
 REPLY_BYTES_MAX = 1 << 24
 
@@ -44,7 +46,7 @@ class Takeover:
 
 
 Handler = Callable[[Request], Awaitable[Result | Takeover]]
-"""Answers a request; a `ControlError` becomes the reply's `error`."""
+"""Answers a request; a `ControlError` becomes the reply's `error`, and so does a fault of a guest or of the host."""
 
 
 class ControlError(Exception):
@@ -110,7 +112,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ha
             answer = await _handle(line, handlers)
             takeover = answer if isinstance(answer, Takeover) else None
             reply: dict[str, Any] = {"result": answer.result if isinstance(answer, Takeover) else answer}
-        except ControlError as error:
+        except (ControlError, GuestError, OSError) as error:
             reply = {"error": str(error)}
         writer.write(json.dumps(reply).encode() + b"\n")
         await writer.drain()
@@ -122,7 +124,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ha
 async def _handle(line: bytes, handlers: Mapping[str, Handler]) -> Result | Takeover:
     try:
         request = json.loads(line)
-        verb = request.pop("verb")
+        verb = str(request.pop("verb"))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ControlError("a request is a line of JSON: an object with a verb") from error
     if verb not in handlers:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dilaton.host.errors import GuestError
 from dilaton.run.control import Client, ControlError, Handler, Request, Result, find, running, serve, socket_name
 
 
@@ -23,7 +24,11 @@ async def refuse(request: Request) -> Result:
     raise ControlError(f"not {request['what']}")
 
 
-HANDLERS: dict[str, Handler] = {"echo": echo, "refuse": refuse}
+async def lose_guest(_: Request) -> Result:
+    raise GuestError("guest a has ended")
+
+
+HANDLERS: dict[str, Handler] = {"echo": echo, "refuse": refuse, "lose-guest": lose_guest}
 
 
 @contextmanager
@@ -39,7 +44,8 @@ def serving(run_dir: Path, handlers: dict[str, Handler] = HANDLERS) -> Iterator[
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve_until_stopped()))
     thread.start()
-    assert up.wait(10)
+    while not up.wait(0.1):
+        assert thread.is_alive()
     try:
         yield
     finally:
@@ -72,16 +78,23 @@ def test_a_refusal_is_an_error_with_its_words_and_the_connection_goes_on(tmp_pat
         assert client.request("echo", a=1) == {"a": 1}
 
 
+def test_a_fault_of_a_guest_is_told_to_who_has_met_it(tmp_path: Path) -> None:
+    with serving(tmp_path), Client(tmp_path) as client:
+        with pytest.raises(ControlError, match=r"^guest a has ended$"):
+            client.request("lose-guest")
+        assert client.request("echo", a=1) == {"a": 1}
+
+
 def test_an_unknown_verb_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
     with (
         serving(tmp_path),
         Client(tmp_path) as client,
-        pytest.raises(ControlError, match=r"^dance: .* echo, refuse$"),
+        pytest.raises(ControlError, match=r"^dance: .* echo, lose-guest, refuse$"),
     ):
         client.request("dance")
 
 
-@pytest.mark.parametrize("line", [b"{}\n", b"[1]\n", b"nonsense\n", b"\xff\n", b"3\n"])
+@pytest.mark.parametrize("line", [b"{}\n", b"[1]\n", b"nonsense\n", b"\xff\n", b"3\n", b'{"verb": []}\n'])
 def test_what_is_no_request_is_an_error(tmp_path: Path, line: bytes) -> None:
     with serving(tmp_path), Client(tmp_path) as client:
         client._socket.sendall(line)
