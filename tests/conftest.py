@@ -28,7 +28,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = Path(sys.executable).resolve()
 """For programs in nodes: not the environment's own, which nodes do not see when it is below /tmp."""
-PATIENCE_HOST_S = 60.0
+PATIENCE_HOST_S = 300.0
 """How long a test waits for what is to come at once, on a machine that does much else."""
 
 

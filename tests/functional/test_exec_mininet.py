@@ -7,10 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.conftest import dilaton, environment
-
-PATIENCE_HOST_S = 300.0
-"""For a program to end, on a machine that does much else."""
+from tests.conftest import PATIENCE_HOST_S, dilaton, environment
 
 NETWORK = "mn --topo linear,3 --link tc,bw=100,delay=5ms --test pingall+pingpair+iperf"
 

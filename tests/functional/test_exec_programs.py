@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PYTHON, dilaton
-
-PATIENCE_HOST_S = 300.0
-"""For a program to end, on a machine that does much else."""
+from tests.conftest import PATIENCE_HOST_S, PYTHON, dilaton
 
 SOURCES = Path(__file__).parent / "programs"
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dilaton.run.control import Client
-from tests.conftest import Outcome, RunLab, held_run
+from tests.conftest import PATIENCE_HOST_S, Outcome, RunLab, held_run
 from tests.host.processes import descendants, name_of
 
 CHAIN = """
@@ -178,7 +178,7 @@ def test_a_guest_that_is_lost_ends_the_run_and_is_named(
     process, out = going
     assert set(kernels(process)) == {"a", "b", "c"}
     os.kill(kernels(process)["b"], how)
-    assert process.wait(timeout=30) == 1
+    assert process.wait(PATIENCE_HOST_S) == 1
     outcome = Outcome(1, "", out)
     assert outcome.record["state"] == "failed"
     assert "guest b" in outcome.record["reason"]
