@@ -31,7 +31,8 @@ from time import process_time
 from typing import Any
 
 import dilaton
-from dilaton.host.clock_page import WORD, ClockPage, layout
+from dilaton.host.clock_page import ClockPage, layout
+from dilaton.host.layout import WORD
 from dilaton.lab import loads
 from dilaton.plan.bounds import network_of
 from dilaton.plan.compile import compile as compile_plan
@@ -166,7 +167,7 @@ def step_ms(guests: int, epochs: int = 300) -> float:
             for guest in watched:
                 # What the clock of a busy guest would have written.
                 for field, value in (("virtual_now_ns", epoch * 10**8), ("lateness_ns_log2", epoch * 1000)):
-                    WORD.pack_into(guest.page._memory, layout().offsets[field] * WORD.size, value)
+                    WORD.pack_into(guest.page._memory, layout().sections[""].offsets[field] * WORD.size, value)
             begin_s = process_time()
             seen = meter.take(Fraction(2))
             assert seen

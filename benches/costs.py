@@ -36,8 +36,9 @@ from typing import Any
 from yardstick import beside
 
 import dilaton
-from dilaton.host.clock_page import DRIVES, WORD, ClockPage, Orders, layout
+from dilaton.host.clock_page import DRIVES, ClockPage, Orders, layout
 from dilaton.host.files import CLOCK_LIBRARY
+from dilaton.host.layout import WORD
 
 PYTHON = str(Path(sys.executable).resolve())
 
@@ -120,7 +121,9 @@ def figure(values: Numbers, unit: str, digits: int = 2) -> str:
 
 def reading(repeat: int) -> None:
     """Prints what a reading costs on each drive, and one that takes over a new TDF."""
-    offsets = [str(layout().offsets[field] * WORD.size) for field in ("command_sequence", "command_tdf_numerator")]
+    offsets = [
+        str(layout().sections[""].offsets[field] * WORD.size) for field in ("command_sequence", "command_tdf_numerator")
+    ]
     for drive in DRIVES:
         found: list[Numbers] = []
         for _ in range(repeat):

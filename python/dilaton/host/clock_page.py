@@ -8,7 +8,6 @@ from __future__ import annotations
 import mmap
 import os
 import socket
-import struct
 import time
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,9 +16,8 @@ from typing import Literal, get_args
 
 from dilaton.host.errors import GuestError
 from dilaton.host.files import CLOCK_PAGE_DEFINITION
+from dilaton.host.layout import MAGIC, WORD, Layout, parse_layout
 
-MAGIC = int.from_bytes(b"DILATON\0", "little")
-WORD = struct.Struct("=Q")
 SEQUENCE_TRIES = 1000
 SEQUENCE_PAUSE_HOST_S = 0.001
 """Between tries to read what a guest is about to write: it may have lost its core while it wrote."""
@@ -35,30 +33,6 @@ FACTOR_MIN, FACTOR_MAX = Fraction(1, 10**9), Fraction(10**6)
 Drive = Literal["wall", "work", "event"]
 DRIVES: tuple[Drive, ...] = get_args(Drive)
 """By their numbers in the page."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Offsets of the page's fields, in words of 64 bits."""
-
-    version: int
-    offsets: dict[str, int]
-    words: int
-
-
-def parse_layout(definition: str) -> Layout:
-    """Reads the text of `clock-page.def`."""
-    version, offsets, words = 0, dict[str, int](), 0
-    for line in map(str.strip, definition.splitlines()):
-        if not line or line.startswith("#"):
-            continue
-        if line.startswith("version "):
-            version = int(line.removeprefix("version "))
-            continue
-        name, _, count = line.removesuffix("]").partition("[")
-        offsets[name] = words
-        words += int(count) if count else 1
-    return Layout(version, offsets, words)
 
 
 @cache
@@ -144,8 +118,8 @@ class ClockPage:
             seed: of all that the kernel asks the host for in random numbers; None: the host's own.
             clock_rate: seconds that the guest's kernel reads per virtual second.
         """
-        self._layout = layout()
-        size = self._layout.words * WORD.size
+        self._fields = layout().sections[""]
+        size = self._fields.words * WORD.size
         self.fd = os.memfd_create("dilaton-clock")
         os.ftruncate(self.fd, size)
         self._memory = mmap.mmap(self.fd, size)
@@ -153,7 +127,7 @@ class ClockPage:
         self._wake.setblocking(False)
         self.wake_fd = guest_end.detach()
         self.life_fd, self._life = os.pipe()
-        self._write("page_version", self._layout.version)
+        self._write("page_version", layout().version)
         self._write("realtime_base_ns", realtime_base_ns)
         self._write("face_own", clock_rate.numerator)
         self._write("face_run", clock_rate.denominator)
@@ -262,8 +236,8 @@ class ClockPage:
 
     def read(self, field: str, index: int = 0) -> int:
         """A field of the page, as `clock-page.def` names it."""
-        value: int = WORD.unpack_from(self._memory, (self._layout.offsets[field] + index) * WORD.size)[0]
+        value: int = WORD.unpack_from(self._memory, (self._fields.offsets[field] + index) * WORD.size)[0]
         return value
 
     def _write(self, field: str, value: int, index: int = 0) -> None:
-        WORD.pack_into(self._memory, (self._layout.offsets[field] + index) * WORD.size, value)
+        WORD.pack_into(self._memory, (self._fields.offsets[field] + index) * WORD.size, value)

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from dilaton.host.clock_page import MAGIC, NEVER_NS, WORD
+from dilaton.host.clock_page import NEVER_NS
 from dilaton.host.files import WIRE_DEFINITION
+from dilaton.host.layout import MAGIC, WORD, Layout, parse_layout
 
 CACHE_LINE_BYTES = 64
 VARIABLE = "DILATON_WIRE"
@@ -38,42 +39,6 @@ TRAFFIC_COUNTERS = (
     "frames_disordered",
 )
 """In the order of `Traffic`, which has the bytes under way behind them."""
-
-
-@dataclass(frozen=True)
-class Section:
-    """Offsets of the fields of one section, in words of 64 bits, and how many words it has."""
-
-    offsets: dict[str, int]
-    words: int
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The sections of the definition, by name."""
-
-    version: int
-    sections: dict[str, Section]
-
-
-def parse_layout(definition: str) -> Layout:
-    """Reads the text of `wire.def`."""
-    version, words = 0, dict[str, int]()
-    offsets = dict[str, dict[str, int]]()
-    section = ""
-    for line in map(str.strip, definition.splitlines()):
-        if not line or line.startswith("#"):
-            continue
-        if line.startswith("version "):
-            version = int(line.removeprefix("version "))
-        elif line.startswith("section "):
-            section = line.removeprefix("section ")
-            offsets[section], words[section] = {}, 0
-        else:
-            name, _, count = line.removesuffix("]").partition("[")
-            offsets[section][name] = words[section]
-            words[section] += int(count) if count else 1
-    return Layout(version, {name: Section(offsets[name], words[name]) for name in offsets})
 
 
 @cache

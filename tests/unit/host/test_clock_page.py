@@ -9,17 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.host.clock_page import NEVER_NS, ClockPage, Orders, Timeline, parse_layout
+from dilaton.host.clock_page import NEVER_NS, ClockPage, Orders, Timeline
 from dilaton.host.errors import GuestError
 
 YEAR_NS = 365 * 24 * 3600 * 10**9
-
-
-def test_a_field_lies_behind_those_before_it() -> None:
-    layout = parse_layout("# words\nversion 7\nfirst\nmany[64]\n\nlast\n")
-    assert layout.version == 7
-    assert layout.offsets == {"first": 0, "many": 1, "last": 65}
-    assert layout.words == 66
 
 
 def test_a_command_is_complete_when_its_sequence_is_even() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dilaton.host.clock_page import NEVER_NS
-from dilaton.host.wire import RING_BYTES_MIN, Traffic, Way, Wire, distances_ns, layout, parse_layout
+from dilaton.host.wire import RING_BYTES_MIN, Traffic, Way, Wire, distances_ns, layout
 
 
 def way(sender: int, receiver: int, delay_ns: int) -> Way:
@@ -23,14 +23,6 @@ def wire() -> Iterator[Wire]:
     made = Wire(2, [way(0, 1, 5), way(1, 0, 7)], spin_ns=3)
     yield made
     made.close()
-
-
-def test_a_section_begins_its_own_count_of_words() -> None:
-    made = parse_layout("version 3\nsection first\na\nb[4]\nc\n# words\nsection second\nd\n")
-    assert made.version == 3
-    assert made.sections["first"].offsets == {"a": 0, "b": 1, "c": 5}
-    assert made.sections["first"].words == 6
-    assert made.sections["second"].offsets == {"d": 0}
 
 
 def test_what_different_guests_write_lies_in_different_cache_lines() -> None:

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from dilaton.host.clock_page import WORD, ClockPage, layout
+from dilaton.host.clock_page import ClockPage, layout
+from dilaton.host.layout import WORD
 from dilaton.plan.bounds import network_of
 from dilaton.plan.model import Plan
 from dilaton.run.adaptive.epoch import COLUMNS, TIMERS_MIN, Epoch
@@ -46,7 +47,7 @@ def page() -> Iterator[ClockPage]:
 
 def count(page: ClockPage, field: str, value: int, index: int = 0) -> None:
     """What the clock would have written."""
-    WORD.pack_into(page._memory, (layout().offsets[field] + index) * WORD.size, value)
+    WORD.pack_into(page._memory, (layout().sections[""].offsets[field] + index) * WORD.size, value)
 
 
 def test_an_epoch_is_over_when_its_virtual_time_has_passed_and_it_has_timers(page: ClockPage) -> None:
