@@ -16,8 +16,8 @@ from dilaton.host.kernels import Identity
 from dilaton.plan.machine import Machine
 from dilaton.run.model import Dilaton, Host
 
-GIT_HOST_S_MAX = 5.0
-"""Host seconds after which git counts as unable to tell the commit."""
+GIT_HOST_S_MAX = 60.0
+"""Host seconds after which git counts as unable to tell the commit: it hangs, however busy the host is."""
 
 
 @functools.cache
