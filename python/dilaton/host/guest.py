@@ -20,6 +20,7 @@ from dilaton.host.disks import Disks
 from dilaton.host.errors import GuestError
 from dilaton.host.kernel import Kernel, Placement, allow_open_files
 from dilaton.host.patience import Patience
+from dilaton.host.processes import descent, is_stopped
 from dilaton.host.streams import Streams
 
 BOOT_TDF = Fraction(1, 50)
@@ -307,7 +308,7 @@ class Guest:
 
     def is_stopped(self) -> bool:
         """Whether somebody has stopped the kernel's process, as by SIGSTOP."""
-        return any(_state(pid) == "T" for pid in _descent(self.process.pid, jail.DEPTH if self._jailed else 0))
+        return any(map(is_stopped, descent(self.process.pid, jail.DEPTH if self._jailed else 0)))
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         patience = Patience(ANSWER_LOOKS_MAX)
@@ -374,20 +375,3 @@ def _lines(log: IO[bytes]) -> list[str]:
     # Opened anew: the position of `log` is the kernel's.
     text = Path(f"/proc/self/fd/{log.fileno()}").read_text(errors="replace")
     return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def _descent(pid: int, depth: int) -> list[int]:
-    """A process, its first child, that one's first child and so on, as far as they live."""
-    found = [pid]
-    with contextlib.suppress(OSError, IndexError):
-        for _ in range(depth):
-            found.append(int(Path(f"/proc/{found[-1]}/task/{found[-1]}/children").read_text().split()[0]))
-    return found
-
-
-def _state(pid: int) -> str:
-    """The letter of a process's state, as in proc(5); empty when it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""

@@ -26,12 +26,13 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.host.errors import GuestError
+from dilaton.host.processes import is_stopped
 
 REQUEST_BYTES_MAX = 1 << 16
 REPLY_BYTES_MAX = 1 << 24
 
 PEER = struct.Struct("=iII")
-"""What SO_PEERCRED tells: process, user and group."""
+"""What SO_PEERCRED tells."""
 
 Request = dict[str, Any]
 Result = dict[str, Any]
@@ -97,8 +98,7 @@ async def serve(run_dir: Path, handlers: Mapping[str, Handler]) -> AsyncIterator
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handlers: Mapping[str, Handler]) -> None:
-    peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
-    if PEER.unpack(peer)[1] not in (0, os.getuid()):
+    if _peer(writer.get_extra_info("socket"))[1] not in (0, os.getuid()):
         return
     while True:
         try:
@@ -119,6 +119,12 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ha
         if takeover:
             await takeover.converse(reader, writer)
             return
+
+
+def _peer(connection: socket.socket) -> tuple[int, int, int]:
+    """Who is at the other end: process, user and group."""
+    process, user, group = PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size))
+    return process, user, group
 
 
 async def _handle(line: bytes, handlers: Mapping[str, Handler]) -> Result | Takeover:
@@ -231,12 +237,15 @@ def _connect(run_dir: Path) -> socket.socket:
 
 
 def running() -> list[Result]:
-    """What `show` answers for each run of this user that goes on, in the order of their directories."""
+    """What `show` answers for each run of this user that goes on, in the order of their directories.
+
+    A run whose process is stopped, as by Ctrl-Z, is left out: it answers nobody before it goes on.
+    """
     with open("/proc/net/unix", encoding="utf-8", errors="replace") as table:
         names = set(re.findall(rf"@({re.escape(_prefix())}[0-9a-f]{{16}})$", table.read(), re.MULTILINE))
     found = []
     for name in names:
-        # One that has ended meanwhile is none.
+        # One that has ended meanwhile, or is stopped, is none.
         with contextlib.suppress(ControlError, ValueError):
             found.append(_ask(name))
     return sorted(found, key=lambda run: str(run["run_dir"]))
@@ -246,6 +255,8 @@ def _ask(name: str) -> Result:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, connection.makefile("rb") as lines:
         try:
             connection.connect("\0" + name)
+            if is_stopped(_peer(connection)[0]):
+                raise ControlError(f"{name}: is stopped, and would not answer")
             connection.sendall(b'{"verb": "show"}\n')
             line = lines.readline(REPLY_BYTES_MAX)
         except OSError as error:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -153,3 +156,22 @@ def test_names_are_short_and_differ_between_directories() -> None:
     assert len(socket_name(Path("/a" * 200))) < 100
     assert socket_name(Path("/a")) != socket_name(Path("/b"))
     assert socket_name(Path("/a")) == socket_name(Path("/a/../a"))
+
+
+STOPPED = """
+import os, signal, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("\\0" + sys.argv[1])
+listener.listen()
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_run_that_is_stopped_keeps_nobody_waiting(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", STOPPED, socket_name(tmp_path)])
+    try:
+        os.waitpid(process.pid, os.WUNTRACED)
+        running()
+    finally:
+        process.kill()
+        process.wait()
