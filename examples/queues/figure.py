@@ -27,7 +27,7 @@ def main(run_dir: str, target: str) -> None:
         for name, colour in zip(DISCIPLINES, COLOURS, strict=False):
             samples = run.interfaces.query(f"node == 'a' and interface == '{towards[name]}'")
             wait_s = samples.queue_bytes * 8 / RATE_BIT_PER_S
-            steady = wait_s[samples.t_s.between(BEGIN_S, 30.0)]
+            steady = wait_s[samples.t_s.between(BEGIN_S, 20.0)]
             series.semilogy(samples.t_s, wait_s.clip(lower=1e-4) * 1e3, color=colour, linewidth=0.6)
             draw_ecdf(shares, steady * 1e3, label=name, color=colour)
             middle, high, highest = (steady.quantile(share) * 1e3 for share in (0.5, 0.9, 0.99))
