@@ -22,9 +22,9 @@ def test_two_virtual_seconds_of_sleep_take_two_times_tdf_host_seconds(run_lab: R
     outcome = run_lab(SLEEP.format(tdf=tdf))
     process = outcome.process("sleep")
     virtual_s = process["end_s"] - process["start_s"]
-    # The exec and exit of the program itself cost host time, which a TDF below 1 magnifies: milliseconds, more while the
-    # host does much else.
-    assert 2.0 <= virtual_s <= 2.0 + 0.25 / factor
+    # The exec and exit of the program itself cost host time, which a TDF below 1 magnifies: milliseconds, more where the
+    # host does much else, or stands still for a moment.
+    assert 2.0 <= virtual_s <= 2.0 + 1.5 / factor
     # Both clocks were read at the same two instants, so their ratio is the TDF whatever the host was doing.
     times = outcome.record["time"]
     assert times["host_s"] / times["virtual_s"] == pytest.approx(factor, rel=0.02)
@@ -42,30 +42,29 @@ run: [{{on: a, name: ping, exec: ping -i {interval_s} -c {count} b}}]
 """
 
 
-@pytest.mark.parametrize(
-    ("tdf", "interval_s", "count", "late_s"), [(1, 0.1, 21, 0.5e-3), (10, 0.02, 21, 0.05e-3), (100, 0.01, 5, 0.05e-3)]
-)
+@pytest.mark.parametrize(("tdf", "interval_s", "count"), [(1, 0.1, 21), (10, 0.02, 21), (100, 0.01, 5)])
 def test_a_round_trip_takes_twice_the_delay_at_every_tdf(
-    run_lab: RunLab, tdf: int, interval_s: float, count: int, late_s: float
+    run_lab: RunLab, tdf: int, interval_s: float, count: int
 ) -> None:
     outcome = run_lab(PING.format(tdf=tdf, interval_s=interval_s, count=count))
     assert outcome.status == 0
     result = outcome.process("ping")["result"]
     assert result["received"] == count
     # Never early. Late by what waking and processing cost the host: 0.12 to 0.28 ms of its time on a quiet one, divided by
-    # the TDF. Whatever else it does now and then makes a round trip later, so the median has more room; the average would
-    # be that of the few that met it.
-    assert RTT_S <= result["rtt"]["min"] <= RTT_S + late_s
-    assert statistics.median(result["samples"]) <= RTT_S + 4 * late_s
+    # the TDF, and five times as much on a slow one. Whatever else it does now and then makes a round trip later, so the
+    # median has more room; the average would be that of the few that met it.
+    assert RTT_S <= result["rtt"]["min"] <= RTT_S + 1.5e-3 / tdf
+    assert statistics.median(result["samples"]) <= RTT_S + 6e-3 / tdf
 
 
-RATE_BIT_PER_S = 50e6
+RATE_BIT_PER_S = 10e6
+"""So little that a slow host forwards it at TDF 1 too."""
 
 BULK = """
 name: bulk
 time: {{drive: wall, tdf: {tdf}}}
 nodes: {{a: {{}}, b: {{}}}}
-links: [{{endpoints: a -- b, rate: 50Mbit, delay: 2ms, queue: {{limit: 50}}}}]
+links: [{{endpoints: a -- b, rate: 10Mbit, delay: 2ms, queue: {{limit: 50}}}}]
 run:
   - {{on: b, name: server, exec: iperf3 -s, background: true, ready: {{tcp: 5201}}}}
   - {{on: a, name: bulk, exec: iperf3 -c b -t 1 -l 8K -J, after: server}}

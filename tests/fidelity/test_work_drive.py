@@ -24,7 +24,7 @@ run: [{on: a, name: sleep, exec: sleep 3600}]
 """
     )
     process = outcome.process("sleep")
-    assert process["end_s"] - process["start_s"] == pytest.approx(3600, abs=0.1)
+    assert process["end_s"] - process["start_s"] == pytest.approx(3600, abs=1)
     times = outcome.record["time"]
     # Waiting for it would give a ratio of 1: jumping gives one in the thousands on any machine.
     assert times["virtual_s"] / times["host_s"] > 100
@@ -50,11 +50,18 @@ def test_the_same_computation_takes_a_tenth_of_the_virtual_time_at_tdf_10(run_la
     assert 3.2 < took[0] / took[1] < 31
 
 
+RATE_BIT_PER_S = 5e6
+"""So little that the guest's CPU idles for most of the time at TDF 1, also where it is a slow one."""
+RTT_S = 0.04 + 2 * 98 * 8 / RATE_BIT_PER_S
+"""Twice the delay, and two packets of 98 bytes."""
+PING_STEP_S = 0.1e-3
+"""ping writes samples that long with three digits."""
+
 LINK = """
 name: link
 time: {{drive: work, tdf: {tdf}}}
 nodes: {{a: {{}}, b: {{}}}}
-links: [{{endpoints: [a, b], rate: 50Mbit, delay: 20ms}}]
+links: [{{endpoints: [a, b], rate: 5Mbit, delay: 20ms, queue: {{limit: 50}}}}]
 run:
   - {{on: a, name: ping, exec: ping -c 50 -i 0.1 b}}
   - {{on: b, name: server, exec: iperf3 -s, background: true, ready: {{tcp: 5201}}}}
@@ -87,15 +94,15 @@ def measure(run_lab: RunLab, tdf: int) -> tuple[float, float, float]:
 @pytest.mark.parametrize("tdf", [1, 10])
 def test_a_link_is_as_configured(run_lab: RunLab, tdf: int) -> None:
     least, median, throughput = measure(run_lab, tdf)
-    # 31 us of the RTT are the serialisation of two packets, the rest is the hosts' own work.
-    assert 0.040031 <= least <= 0.0402
-    assert median <= 0.0402
-    assert 0.94 * 50e6 <= throughput <= 50e6
+    # What is more than the delay and the serialisation of two packets is the hosts' own work: some 30 us of this machine's at TDF 1.
+    assert RTT_S <= least <= RTT_S + 0.5e-3 / tdf
+    assert median <= RTT_S + 1e-3 / tdf + PING_STEP_S
+    assert 0.92 * RATE_BIT_PER_S <= throughput <= RATE_BIT_PER_S
 
 
 def test_load_on_the_host_does_not_change_the_results(run_lab: RunLab) -> None:
-    *rtts, throughput = measure(run_lab, 1)
+    *rtts, throughput = measure(run_lab, 4)
     with busy_host():
-        *loaded_rtts, loaded_throughput = measure(run_lab, 1)
+        *loaded_rtts, loaded_throughput = measure(run_lab, 4)
     assert loaded_rtts == pytest.approx(rtts, rel=0.005)
     assert loaded_throughput == pytest.approx(throughput, rel=0.01)
