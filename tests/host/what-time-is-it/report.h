@@ -6,8 +6,8 @@
 typedef int64_t ns_t;
 
 // Much of what a kernel knows of the time is from its latest tick, a hundredth of a second ago at most, and whatever that
-// tick was late: some milliseconds of the host, of which a TDF of a third makes three times as many.
-enum { TICK_NS = 10000000, COARSE_NS = 5 * TICK_NS, SECOND_NS = 1000000000, WHOLE_NS = SECOND_NS + COARSE_NS };
+// tick was late: as long as the host may take a core away, of which a TDF of a third makes three times as much.
+enum { TICK_NS = 10000000, COARSE_NS = 20 * TICK_NS, SECOND_NS = 1000000000, WHOLE_NS = SECOND_NS + COARSE_NS };
 
 // What a value is compared with: the raw system call of one of two clocks, read before and after it.
 typedef enum { MONOTONIC, REALTIME } reference_t;

@@ -25,6 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
+// Waits that end with a tick, or are measured in ticks.
+enum { TICKS_NS = 5 * TICK_NS };
+
 static struct timespec spec(ns_t ns) { return (struct timespec){ns / SECOND_NS, ns % SECOND_NS}; }
 static struct timeval val(ns_t ns) { return (struct timeval){ns / SECOND_NS, ns % SECOND_NS / 1000}; }
 static struct timespec instant(clockid_t clock, ns_t after) {
@@ -244,10 +247,10 @@ static const struct {
     {"futex, until REALTIME", by_futex_realtime, 0},
     {"sem_timedwait", by_semaphore, 0},
     {"pthread_cond_timedwait", by_condition, 0},
-    {"semtimedop", by_semop, COARSE_NS},
+    {"semtimedop", by_semop, TICKS_NS},
     {"mq_timedreceive", by_mqueue, 0},
     {"sigtimedwait", by_sigtimedwait, 0},
-    {"SO_RCVTIMEO", by_receive_timeout, COARSE_NS},
+    {"SO_RCVTIMEO", by_receive_timeout, TICKS_NS},
     {"io_getevents", by_aio, 0},
     {"io_uring", by_io_uring, 0},
     {"timer MONOTONIC", timer_MONOTONIC, 0},
@@ -262,19 +265,31 @@ static const struct {
     {"timerfd REALTIME_ALARM", timerfd_REALTIME_ALARM, 0},
     {"timerfd BOOTTIME_ALARM", timerfd_BOOTTIME_ALARM, 0},
     {"setitimer REAL", itimer_real, 0},
-    {"setitimer VIRTUAL", itimer_virtual, COARSE_NS},
-    {"setitimer PROF", itimer_prof, COARSE_NS},
-    {"timer PROCESS_CPUTIME_ID", timer_PROCESS, COARSE_NS},
-    {"timer THREAD_CPUTIME_ID", timer_THREAD, COARSE_NS},
+    {"setitimer VIRTUAL", itimer_virtual, TICKS_NS},
+    {"setitimer PROF", itimer_prof, TICKS_NS},
+    {"timer PROCESS_CPUTIME_ID", timer_PROCESS, TICKS_NS},
+    {"timer THREAD_CPUTIME_ID", timer_THREAD, TICKS_NS},
 };
+
+// How long a wait took; of one that took noticeably longer than asked, the least of some: a host that takes its core away
+// makes one late, a clock that is not virtual all of them. ABSENT where there is no such source.
+static ns_t took(bool (*wait)(ns_t), ns_t asked) {
+    ns_t least = ABSENT;
+    for (int tries = 0; tries < 4 && (least == ABSENT || least > asked + asked / 4); tries++) {
+        ns_t begin = reference(MONOTONIC);
+        errno = 0;
+        if (!wait(asked))
+            return ABSENT;
+        ns_t value = reference(MONOTONIC) - begin;
+        least = least == ABSENT || value < least ? value : least;
+    }
+    return least;
+}
 
 void waits(ns_t asked) {
     for (unsigned i = 0; i < sizeof SOURCES / sizeof *SOURCES; i++) {
-        reading_t reading = {.before = asked};
-        ns_t begin = reference(MONOTONIC);
-        errno = 0;
-        if (SOURCES[i].wait(asked)) {
-            reading.value = reference(MONOTONIC) - begin;
+        reading_t reading = {.before = asked, .value = took(SOURCES[i].wait, asked)};
+        if (reading.value != ABSENT) {
             report(SOURCES[i].source, "wait", SOURCES[i].granularity, &reading, 1);
         } else {
             absent(SOURCES[i].source);
