@@ -25,7 +25,7 @@ time: {drive: wall, tdf: 2, clocks: apart}
 nodes: {busy: {guest: x}}
 guests: {x: {tdf: 4}}
 measure: {nodes: 200ms}
-run: [{on: busy, exec: "sh -c 'while :; do :; done'", name: spin, stop: 1s}]
+run: [{on: busy, exec: "sh -c 'while :; do :; done'", name: spin, stop: 2s}]
 """
 
 
@@ -49,5 +49,6 @@ def test_a_guest_of_twice_the_tdf_sees_half_the_time_pass_and_frames_keep_their_
 
 def test_a_node_that_takes_all_of_a_cpu_has_a_share_of_1_by_whatever_clock(run_lab: RunLab) -> None:
     shares = dilaton.load(run_lab(BUSY).path).nodes.cpu_share
-    # By the guest's own clock it would be a half; the kernel counts in ticks, of which such a share has ten.
-    assert 0.8 <= shares.max() <= 1.2
+    # By the guest's own clock it would be a half; the kernel counts in ticks, of which such a share has ten. The median: a
+    # sample that the host delays has more than its period, and the next one less.
+    assert 0.8 <= shares.median() <= 1.2

@@ -30,6 +30,13 @@ def held(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         yield held
 
 
+@pytest.fixture(scope="module")
+def resting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of a run that holds itself at 5 s and stays so."""
+    with held_run(tmp_path_factory.mktemp("resting"), LAB, "5s") as (_, out):
+        yield out
+
+
 def outcome_of(held: tuple[subprocess.Popen[str], Path]) -> Outcome:
     process, out = held
     assert process.stderr
@@ -47,7 +54,7 @@ def test_a_run_holds_itself_where_it_was_told_and_goes_on_when_released(
         client.request("clock.release")
     outcome = outcome_of(held)
     assert outcome.status == 0
-    assert outcome.instant_s("exited", "sleep") == pytest.approx(30, abs=0.2)
+    assert 30 <= outcome.instant_s("exited", "sleep") < 31
     trace = outcome.record["fidelity"]["tdf_trace"]
     assert [(change["reason"], change["tdf"]) for change in trace] == [
         ("until 5 s", 1.0),
@@ -57,15 +64,12 @@ def test_a_run_holds_itself_where_it_was_told_and_goes_on_when_released(
     assert trace[1]["virtual_s"] == trace[2]["virtual_s"] == 5.0
 
 
-def test_the_log_of_the_clock_says_that_it_is_held_also_where_it_stopped_by_itself(
-    held: tuple[subprocess.Popen[str], Path],
-) -> None:
-    _, out = held
+def test_the_log_of_the_clock_says_that_it_is_held_also_where_it_stopped_by_itself(resting: Path) -> None:
     deadline, rows = time.monotonic() + PATIENCE_HOST_S, [""]
     while not rows[-1].startswith("5."):
         assert time.monotonic() < deadline, "the log does not come to the instant at which the run holds"
         time.sleep(0.02)
-        rows = [row.partition(",")[2] for row in (out / "clock.csv").read_text().splitlines()]
+        rows = [row.partition(",")[2] for row in (resting / "clock.csv").read_text().splitlines()]
     assert rows[-1] == "5.000000000,"
 
 
@@ -75,7 +79,7 @@ def test_until_stops_exactly_there_and_step_at_the_next_timer(held: tuple[subpro
         assert client.request("clock.until", at="7.25s")["virtual_s"] == 7.25
         stepped = client.request("clock.step")
         assert stepped["held"]
-        assert 7.25 < stepped["virtual_s"] < 8.1, "ping's next packet leaves at 8 s at the latest"
+        assert 7.25 < stepped["virtual_s"] < 8.4, "ping's next packet leaves a second later at the latest"
 
 
 def test_the_past_is_refused_and_the_run_goes_on(held: tuple[subprocess.Popen[str], Path]) -> None:
@@ -98,13 +102,12 @@ def test_the_past_is_refused_and_the_run_goes_on(held: tuple[subprocess.Popen[st
     ],
 )
 def test_a_wrong_command_is_refused_before_it_reaches_the_clock(
-    arguments: tuple[str, ...], said: str, held: tuple[subprocess.Popen[str], Path]
+    arguments: tuple[str, ...], said: str, resting: Path
 ) -> None:
-    _, out = held
-    done = dilaton("clock", out, *arguments)
+    done = dilaton("clock", resting, *arguments)
     assert done.returncode == 2
     assert said in done.stderr
-    with Client(out) as client:
+    with Client(resting) as client:
         assert client.request("clock.show")["virtual_s"] == 5.0
 
 
@@ -135,13 +138,12 @@ def test_a_held_run_ends_in_good_order(held: tuple[subprocess.Popen[str], Path])
     assert (done.returncode, done.stderr) == (2, f"{out}: no run is going on there\n")
 
 
-def test_logs_and_ps_show_a_run_that_goes_on(held: tuple[subprocess.Popen[str], Path]) -> None:
-    _, out = held
-    assert "icmp_seq=5" in dilaton("logs", out, "a/ping").stdout
-    assert "no such node; there are a, b" in dilaton("logs", out, "c").stderr
-    assert "no such process of a; there are ping" in dilaton("logs", out, "a/pong").stderr
+def test_logs_and_ps_show_a_run_that_goes_on(resting: Path) -> None:
+    assert "icmp_seq=5" in dilaton("logs", resting, "a/ping").stdout
+    assert "no such node; there are a, b" in dilaton("logs", resting, "c").stderr
+    assert "no such process of a; there are ping" in dilaton("logs", resting, "a/pong").stderr
     listed = dilaton("ps", env=environment() | {"COLUMNS": "300"}).stdout
-    assert any("steered" in line and "held" in line and str(out) in line for line in listed.splitlines())
+    assert any("steered" in line and "held" in line and str(resting) in line for line in listed.splitlines())
 
 
 def test_virtual_time_keeps_to_its_highest_speed(tmp_path: Path) -> None:

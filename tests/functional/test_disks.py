@@ -141,7 +141,9 @@ def test_limits_of_the_kernel_hold_in_virtual_time(run_lab: RunLab) -> None:
     limit = {"on": "a", "name": "limit", "exec": ["sh", "-ec", orders]}
     read = {"on": "a", "name": "read", "after": "limit", "exec": f"{FIO} --rw=randread --bs=4k --number_ios=100"}
     disk = {"model": "nvme", "size": "1GB", "mount": "none"}
-    outcome = run_lab(json.dumps({"name": "kernel", "nodes": {"a": {"disk": disk}}, "run": [limit, read]}))
+    outcome = run_lab(
+        json.dumps({"name": "kernel", "time": {"tdf": 10}, "nodes": {"a": {"disk": disk}}, "run": [limit, read]})
+    )
     assert outcome.status == 0
     assert 80 < fio(outcome.stdout("a", "read"))["read"]["iops"] < 125
 

@@ -197,7 +197,7 @@ def test_a_change_comes_at_its_instant_and_leaves_alone_what_it_does_not_name(ou
     assert missing(outcome, "after", 4) == [2, 4]
     events = [event for event in outcome.events if event["kind"] == "link-changed"]
     assert {event["link"] for event in events} == {"hub:eth1--fq-codel:eth0", "hub:eth18--changed:eth0"}
-    assert all(event["t_ns"] == pytest.approx(CHANGED_AT_S * 1e9, abs=100_000) for event in events)
+    assert all(event["t_ns"] == pytest.approx(CHANGED_AT_S * 1e9, abs=1_000_000) for event in events)
     shown = outcome.stdout("hub", "later")
     # tc prints what the kernel keeps, in steps of 64 ns.
     assert re.search("delay 30ms  (99.*|100)us", shown)

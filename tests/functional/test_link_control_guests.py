@@ -14,7 +14,7 @@ from tests.functional.test_link_control import assert_round_trips
 LAB = """
 name: steered-between-guests
 # What is steered from outside while it runs must not be over before; between two pings is what one takes of the CPU, too.
-time: {tdf: 10, max_speed: 5}
+time: {tdf: 10, max_speed: 2}
 nodes: {a: {guest: left}, c: {guest: left}, d: {guest: left}, b: {guest: right}}
 links:
   - {endpoints: [a, b], rate: 100Mbit, delay: 10ms, lookahead: 5ms}

@@ -50,7 +50,7 @@ LOSS = 0.1
 
 LAB = f"""
 name: links
-time: {{drive: work, tdf: 20}}  # a burst is sent before its first frame has left, on slow hosts too
+time: {{drive: work, tdf: 100}}  # a burst is sent before its first frame has left, on slow hosts too
 nodes: {{hub: {{}}, plain: {{}}, lossy: {{}}, queue: {{}}, far-queue: {{}}, bytes: {{}}, skewed: {{}}, jumbo: {{}}, bulky: {{}}}}
 links:
   - hub -- plain
@@ -183,7 +183,7 @@ LINE_DELAY_MS = 5
 
 LINE = f"""
 name: line
-time: {{drive: work, tdf: 2}}
+time: {{drive: work, tdf: 20}}
 nodes: {{n1: {{}}, n2: {{}}, n3: {{}}, n4: {{}}}}
 links:
   - {{endpoints: n1 -- n2, delay: {LINE_DELAY_MS}ms}}
@@ -216,7 +216,7 @@ def test_a_line_of_a_hundred_nodes_is_built_and_crossed_by_the_first_packet(run_
     links = "\n".join(f"  - {{endpoints: n{number} -- n{number + 1}, delay: 1ms}}" for number in range(NODES - 1))
     last = f"n{NODES - 1}"
     outcome = run_lab(
-        f"name: hundred\ntime: {{drive: work, tdf: 4}}\nnodes:\n{nodes}\nlinks:\n{links}\n"
+        f"name: hundred\ntime: {{drive: work, tdf: 40}}\nnodes:\n{nodes}\nlinks:\n{links}\n"
         f"run: [{{on: n0, name: ping, exec: ping -c 2 -i 0.5 {last}}}]\n"
     )
     assert outcome.status == 0

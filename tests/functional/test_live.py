@@ -16,6 +16,7 @@ from tests.conftest import ROOT, environment
 
 LAB = {
     "name": "live",
+    "time": {"tdf": 10},
     "nodes": {"a": {}, "b": {}},
     "links": [{"endpoints": "a -- b", "rate": "100Mbit", "delay": "10ms"}],
     "run": [{"on": "a", "exec": "ping -i 0.1 -c 100 b"}],
@@ -35,7 +36,7 @@ def test_a_run_is_held_led_and_changed_at_exact_instants(tmp_path: Path) -> None
         assert link.down() == pytest.approx(5.5)
         assert not link.show()["up"]
         link.up()
-        assert run.set_tdf(2).tdf == 2
+        assert run.set_tdf(20).tdf == 20
         assert len(run.result().output("ping").splitlines()) > 50, "what there is can be read meanwhile"
         with dilaton.attach(run.path) as same:
             assert same.release().held is False

@@ -45,7 +45,7 @@ PERIODS_NS = {"interfaces": 100_000_000, "tcp": 10_000_000, "nodes": 250_000_000
 
 LAB = f"""
 name: measure
-time: {{drive: work, tdf: 4}}
+time: {{drive: work, tdf: 20}}
 nodes: {{a: {{}}, b: {{}}, c: {{}}, d: {{}}}}
 links:
   - {{endpoints: "a:eth0 -- b:eth0", rate: 100Mbit, delay: 5ms, queue: {{limit: 1000}}}}

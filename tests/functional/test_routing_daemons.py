@@ -15,7 +15,7 @@ GRAPH = ROOT / "examples" / "abilene" / "abilene.gml"
 
 LAB = """
 name: daemons
-time: {{drive: work}}
+time: {{drive: work, tdf: 10}}
 topology: {{gml: {graph}, names: label}}
 routing: {routing}
 addressing: {{loopback: 192.168.0.0/16, ipv6: "fd00::/48"}}

@@ -147,7 +147,7 @@ def test_waiting_for_many_servers_leaves_the_cpu_to_them(run_lab: RunLab) -> Non
     """On a CPU so slow that one look at all of them takes longer than is between two looks elsewhere."""
     ports = range(9000, 9020)
     waiting = [
-        f"  - {{on: a, name: p{port}, exec: sleep 1000, background: true, ready: {{tcp: {port}, timeout: 300s}}}}"
+        f"  - {{on: a, name: p{port}, exec: sleep 1000, background: true, ready: {{tcp: {port}, timeout: 3000s}}}}"
         for port in ports
     ]
     listen = (
