@@ -11,6 +11,7 @@ from tests.conftest import dilaton
 SERVICE = """
 name: service
 # What this says is kept.
+time: {tdf: auto, auto: {max: 30}}
 topology: {generate: star, leaves: 6, rate: 1Gbit, delay: 1ms}
 defaults: {memory: 32MB}
 nodes: {n0: {kind: switch}, n3: {cpu: 0.5}}

@@ -130,6 +130,7 @@ def write_scaled(path: Path, lab: Lab, tdf: int, onto: int, target: Path) -> Non
     data: Any = yaml.load(path.read_text())
     data["guests"] = onto
     data["time"] = {**(data.get("time") or {}), "drive": "work", "tdf": tdf}
+    data["time"].pop("auto", None)
     nodes = data.setdefault("nodes", {})
     for name in machines(lab):
         if lab.nodes[name].cpu is None:

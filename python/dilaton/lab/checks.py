@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from dilaton.lab import syntax, units
 from dilaton.lab.checks_network import check_network
@@ -17,9 +17,16 @@ PARSED_PROGRAMS = frozenset().union(*(metric.programs for metric in METRICS.valu
 """Programs whose output becomes a result."""
 
 
-def check_lab(lab: Lab) -> Iterator[Finding]:
-    """Yields everything that is wrong with a lab whose fields are right one by one."""
+def check_lab(lab: Lab, replaced: Container[str] = ()) -> Iterator[Finding]:
+    """Yields everything that is wrong with a lab whose fields are right one by one.
+
+    Args:
+        lab: The whole of it.
+        replaced: Fields whose values are not what the lab's file says; what goes with those there may do nothing.
+    """
     yield from check_time(lab.time)
+    if "time.tdf" not in replaced:
+        yield from _check_auto(lab.time)
     yield from _check_nodes(lab)
     yield from _check_guests(lab)
     yield from check_links(lab)
@@ -50,6 +57,17 @@ def check_time(time: Time) -> Iterator[Finding]:
         yield Finding(("time", "tdf"), f"auto: {why}")
     if time.on_violation != "continue":
         yield Finding(("time", "on_violation"), f"{time.on_violation}: {why}")
+
+
+def _check_auto(time: Time) -> Iterator[Finding]:
+    in_vain = written = time.auto.model_fields_set
+    if time.on_violation != "continue":
+        # Then a TDF that stays is watched, too.
+        in_vain = written & {"min", "max", "start"}
+    if time.tdf != "auto" and in_vain:
+        what = "this" if in_vain == written else ", ".join(sorted(in_vain))
+        message = f"the tdf is {time.tdf} and does not follow the load; write tdf: auto, or remove {what}"
+        yield Finding(("time", "auto"), message, at_key=True)
 
 
 def _check_nodes(lab: Lab) -> Iterator[Finding]:

@@ -71,8 +71,9 @@ def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: floa
         details = [detail for detail in error.errors() if not _follows(detail, document)]
         problems += [_problem(detail, document) for detail in details]
         lab = _without_mistakes(document.data, details, context)
+    replaced = {path for path, _ in settings}
     reported = {_part(problem.field) for problem in problems}
-    found = [_found(finding, lab, document) for finding in check_lab(lab)] if lab else []
+    found = [_found(finding, lab, document) for finding in check_lab(lab, replaced)] if lab else []
     # What is left of a part with a mistake may look wrong for that reason only.
     problems += [problem for problem in found if _part(problem.field) not in reported]
     if problems or lab is None:

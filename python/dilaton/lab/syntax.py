@@ -160,7 +160,8 @@ def parse_seed(value: object) -> int:
 
 def parse_target(value: object) -> float:
     """Reads a busy fraction to aim at: more than 0 % and less than 100 %."""
-    target = float(units.parse_ratio(value, "a target"))
+    # Without a percent sign 0 is as wrong as with one.
+    target = 0.0 if value == "0" else float(units.parse_ratio(value, "a target"))
     if not 0 < target < 1:
         raise ValueError(f"{units.shown(value)}: a target is a busy fraction, more than 0% and less than 100%")
     return target

@@ -164,7 +164,8 @@ def parse_ratio(value: object, what: str = "a ratio") -> Fraction:
         text, magnitude, unit = _split(value, what, "1%")
         if not unit:
             percent = _decimal_text(magnitude * 100)
-            hint = f"write {text}%" if magnitude >= 1 else f"write {percent}% if a ratio was meant, or {text}%"
+            is_plain = magnitude >= 1 or magnitude == 0
+            hint = f"write {text}%" if is_plain else f"write {percent}% if a ratio was meant, or {text}%"
             raise UnitError(f"{text}: {what} needs a percent sign: {hint}")
         if unit != "%":
             raise UnitError(_unknown_unit(text, unit, what, ["%"]))

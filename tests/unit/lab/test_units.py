@@ -148,6 +148,7 @@ def test_any_tdf_is_either_read_or_refused(value: object) -> None:
             "256Kb: Kb is not a unit of a size: use B, KB, MB, GB, KiB, MiB, GiB; did you mean 256KB?",
         ),
         (units.parse_loss, "0.01", "0.01: a loss needs a percent sign: write 1% if a ratio was meant, or 0.01%"),
+        (units.parse_loss, "0", "0: a loss needs a percent sign: write 0%"),
         (units.parse_loss, "3", "3: a loss needs a percent sign: write 3%"),
         (units.parse_loss, "101%", "101%: a loss can be at most 100%"),
         (units.parse_tdf, "0", "0: the time dilation factor must be more than 0"),
