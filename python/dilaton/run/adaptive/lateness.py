@@ -25,6 +25,10 @@ what nodes have lost of their shares: they can take no more than these, so that 
 not make it rise again, and to half at most. Work per virtual second falls with the TDF, since packets that wait for the
 CPU are then handled together; so after a fall less is wanted than before, and it does not rise again unless the load
 does. A load that comes and goes within these epochs keeps the TDF that its peaks need.
+
+**Stalls.** Where the host takes the core away for some milliseconds, more than one timer in a hundred of an epoch can
+be late, by a hundred times what it may be. That is over when it is known, and a hundred times the TDF would then be
+kept for `CALM_EPOCHS`. So for lateness alone the TDF rises to twice as much at most, and again while it lasts.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ LATENESS_MARGIN = 1.25
 SATURATED = 0.95
 SATURATED_RISE_MIN = Fraction(5, 4)
 RISE_MIN = 1.1
+LATE_RISE_MAX = 2
 FALL_MIN = 0.8
 FALL_ROOM = 1.05
 CALM_EPOCHS = 10
@@ -110,7 +115,8 @@ class Lateness:
         wanted = rounded_up(max(for_lateness, for_work, 1e-6))
         if for_lateness > for_work:
             late = numbers.duration(seen.late_ns / 1e9)
-            return rested._follow(seen, wanted, f"1 % of timers later than {late}")
+            most = max(LATE_RISE_MAX * seen.tdf, rounded_up(max(for_work, 1e-6)))
+            return rested._follow(seen, wanted, f"1 % of timers later than {late}", most)
         lacking = f", nodes lacked {seen.share_lost:.0%} of their CPUs" if is_starving else ""
         return rested._follow(seen, wanted, f"busy {seen.busy:.0%}{lacking}")
 
@@ -135,12 +141,14 @@ class Lateness:
             return 2 * seen.tdf
         return max(SATURATED_RISE_MIN * seen.tdf, rounded_up(2 * seen.work - self.before.work))
 
-    def _follow(self, seen: Epoch, wanted: Fraction, why: str) -> tuple[Lateness, Decision]:
-        """Towards what is wanted: up at once, down when it has been less for a while."""
+    def _follow(
+        self, seen: Epoch, wanted: Fraction, why: str, most: Fraction | None = None
+    ) -> tuple[Lateness, Decision]:
+        """Towards what is wanted: up at once, to `most` if there is one; down when it has been less for a while."""
         recent = (*self.recent, wanted)[-CALM_EPOCHS:]
         goal = seen.tdf
         if wanted > RISE_MIN * seen.tdf:
-            goal = wanted
+            goal = wanted if most is None else min(wanted, most)
         elif len(recent) == CALM_EPOCHS and max(recent) < FALL_MIN * seen.tdf:
             goal = max(rounded_up(FALL_ROOM * float(max(recent))), seen.tdf / 2)
             why = f"{why}: less was needed for {CALM_EPOCHS} epochs"
