@@ -112,6 +112,24 @@ def test_what_spins_is_given_up_and_tried_again_ever_more_rarely() -> None:
     assert sum(tdfs(seen)) < 1.05 * 3 * len(seen)
 
 
+def test_a_rise_that_does_not_let_the_network_do_more_is_followed_by_a_quarter_only() -> None:
+    """Three flows begin, whose programs take the more the faster the CPU is; as seen of `examples/adaptive`."""
+    policy: Policy = Lateness(LIMITS)
+    tdf, seen = Fraction(12), []
+    for number, (busy, timers) in enumerate([(0.72, 22967), (0.98, 45919), (1.0, 58229), (0.96, 59656), (0.7, 66273)]):
+        seen.append(epoch(number, tdf, busy * float(tdf), timers=timers))
+        policy, decision = policy.decide(seen[-1])
+        tdf = decision.tdf
+    assert tdfs(seen) == [
+        12,
+        12,
+        pytest.approx(15, rel=0.03),
+        pytest.approx(30, rel=0.03),
+        pytest.approx(37.5, rel=0.03),
+    ]
+    assert tdf == seen[-1].tdf
+
+
 def test_lateness_is_answered_also_while_programs_spin() -> None:
     late = epoch(0, Fraction(3), 1e9, timers=1e4, late_ns=30_000)
     _, decision = Lateness(LIMITS, rest=REST_EPOCHS).decide(late)

@@ -14,11 +14,13 @@ met after log2 n of them, and one more. Nodes that lose their shares do not wait
 
 **Programs that spin** take all the CPU that they are given, and doubling would never end. But a network whose CPU was
 the bottleneck does more when it gets more: it serves more timers in a virtual second, one for every packet and hop. So
-two doublings in a row that do not bring 10 % more timers were in vain: the TDF goes back to where it was, and
-saturation alone is not answered for a while, ten epochs the first time, twice as long every further time. That while
-ends early when the network does a tenth more than it ever did when rises were in vain: that is a load which was not
-there then, such as flows whose programs took all of the CPU as they started. What is late is always answered, and so is
-what nodes have lost of their shares: they can take no more than these, so that a rise for them is not in vain.
+after a rise that does not bring 10 % more timers the next one is by a quarter only: what is still to be done may be
+left from before, and programs that look for packets take the more the faster they are. Two such rises in a row were in
+vain: the TDF goes back to where it was, and saturation alone is not answered for a while, ten epochs the first time,
+twice as long every further time. That while ends early when the network does a tenth more than it ever did when rises
+were in vain: that is a load which was not there then, such as flows whose programs took all of the CPU as they started.
+What is late is always answered, and so is what nodes have lost of their shares: they can take no more than these, so
+that a rise for them is not in vain.
 
 **No oscillation.** It rises as soon as a tenth more is wanted, and falls only when the most that any of the last
 `CALM_EPOCHS` epochs wanted is a fifth less: to a twentieth more than that, so that noise which they did not show does
@@ -132,7 +134,8 @@ class Lateness:
             most = max(self.vain_timers_per_s, seen.timers_per_s)
             given_up = Lateness(self.limits, rest=self.rest_next, rest_next=2 * self.rest_next, vain_timers_per_s=most)
             return given_up, Decision(push.base, push.base, "programs take all CPU that they are given")
-        return replace(self, push=push, rest=0)._follow(seen, self._risen(seen), f"busy {seen.busy:.0%}")
+        risen = SATURATED_RISE_MIN * seen.tdf if push.in_vain else self._risen(seen)
+        return replace(self, push=push, rest=0)._follow(seen, risen, f"busy {seen.busy:.0%}")
 
     def _risen(self, seen: Epoch) -> Fraction:
         """The TDF that a saturated CPU is given, or should be where it may not rise; see the head of this file."""
