@@ -46,8 +46,10 @@ def _served(result: Mapping[str, Any]) -> str:
     if result.get("throughput"):
         parts.append(numbers.rate(result["throughput"]))
     latency = result.get("latency") or {}
-    if "avg" in latency and "max" in latency:
+    if latency.get("avg") is not None and latency.get("max") is not None:
         parts.append(f"latency {numbers.duration(latency['avg'])} (to {numbers.duration(latency['max'])})")
-    if result.get("errors"):
-        parts.append(f"{result['errors']} errors")
+    if result.get("loss"):
+        parts.append(f"loss {numbers.ratio(result['loss'])}")
+    if errors := result.get("errors"):
+        parts.append(f"{errors} error{'s' if errors > 1 else ''}")
     return ", ".join(parts)

@@ -72,6 +72,18 @@ def test_wrk_tells_errors_and_an_early_end() -> None:
     }
 
 
+def test_wrk_without_an_answer_has_no_latency() -> None:
+    """wrk then prints zeros, which would meet every expectation."""
+    printed = (
+        "    Latency     0.00us    0.00us   0.00us    -nan%\n"
+        "  0 requests in 1.01s, 0.00B read\n"
+        "  Socket errors: connect 0, read 0, write 0, timeout 1\n"
+        "Requests/sec:      0.00\n"
+    )
+    result = parse(["wrk", "http://b/"], printed)
+    assert result == {"requests": 0, "requests_per_s": 0.0, "errors": 1, "throughput": 0.0, "latency": {}}
+
+
 def test_fio_gives_each_job_and_the_sum() -> None:
     result = result_of(["fio", "--output-format=json", "job"], "fio.json")
     job = result["jobs"]["t"]
@@ -95,6 +107,21 @@ def test_d_itg_gives_delay_jitter_loss_and_rate_of_each_flow() -> None:
     assert result["latency"] == {"min": 0.000018, "avg": 0.000034, "max": 0.000139, "stdev": 0.000014}
     assert result["jitter_s"] == 0.000007
     assert [(flow["from"], flow["to"]) for flow in result["flows"]] == [("127.0.0.1:53475", "127.0.0.1:8999")]
+
+
+def test_what_d_itg_has_no_number_for_is_none() -> None:
+    text = (FIXTURES / "itgdec.txt").read_text().replace("393.833925", "-nan").replace("96.150861", "inf")
+    result = parse(["ITGDec", "recv.log"], text)
+    assert result is not None
+    assert (result["received"], result["throughput"], result["packets_per_s"]) == (96, None, None)
+
+
+def test_an_access_log_may_name_the_virtual_host_first() -> None:
+    result = parse(
+        ["apache2"], 'www:80 10.0.0.0 - - [21/Nov/2026:08:35:13 +0000] "GET / HTTP/1.1" 200 612 "-" "curl"\n'
+    )
+    assert result is not None
+    assert (result["requests"], result["bytes"]) == (1, 612)
 
 
 def test_an_access_log_gives_statuses_and_requests_over_time() -> None:

@@ -1,4 +1,4 @@
-"""Access logs of web servers, in the common and the combined format of Apache and nginx.
+"""Access logs of web servers, in the common and the combined format of Apache and nginx, also behind a virtual host.
 
 A server that logs to its standard output (`access_log /dev/stdout`, `CustomLog /dev/stdout combined`) has its log in
 the results; a log file is read with `parse_log`.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-_LINE = re.compile(r'^\S+ \S+ \S+ \[([^\]]+)\] "(?:[^"\\]|\\.)*" (\d{3}) (\d+|-)', re.MULTILINE)
+_LINE = re.compile(r'^(?:\S+ ){3,4}\[([^\]]+)\] "(?:[^"\\]|\\.)*" (\d{3}) (\d+|-)', re.MULTILINE)
 _SERVER_ERROR_MIN = 500
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
 
 _FLOW = re.compile(r"^Flow number: (\d+)\s*\nFrom (\S+)\s*\nTo\s+(\S+)", re.MULTILINE)
-_LINE = re.compile(r"^([A-Z][A-Za-z -]*?)[ \t]*=[ \t]*([\d.]+)(?:[ \t]*([A-Za-z/]+))?", re.MULTILINE)
+_LINE = re.compile(r"^([A-Z][A-Za-z -]*?)[ \t]*=[ \t]*(-?(?:[\d.]+|nan|inf))(?:[ \t]*([A-Za-z/]+))?", re.MULTILINE)
 _RATES = {"bit/s": 1.0, "Kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 _TOTAL = "TOTAL RESULTS"
 
@@ -26,6 +27,8 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
         - `throughput`: in bit/s; `packets_per_s`; `duration_s`.
         - `latency`: one-way delay: `min`, `avg`, `max`, `stdev`, in seconds; `jitter_s`: its mean variation.
         - `flows`: the same of each, with `from` and `to`.
+
+        What a flow of a single packet has no number for, such as its rate, is None.
 
         `{"error": …}` when the totals are missing; None when it printed nothing.
     """
@@ -46,21 +49,26 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
 
 def _summary(text: str) -> dict[str, Any]:
     lines = {name.strip(): (float(value), unit) for name, value, unit in _LINE.findall(text)}
+
+    def number(name: str) -> float | None:
+        value = lines[name][0]
+        return value if math.isfinite(value) else None
+
     received, dropped = lines["Total packets"][0], lines["Packets dropped"][0]
-    rate, unit = lines["Average bitrate"]
+    rate, unit = number("Average bitrate"), lines["Average bitrate"][1]
     return {
-        "duration_s": lines["Total time"][0],
+        "duration_s": number("Total time"),
         "received": int(received),
         "bytes": int(lines["Bytes received"][0]),
         "dropped": int(dropped),
         "loss": dropped / (received + dropped) if received + dropped else None,
-        "throughput": rate * _RATES[unit],
-        "packets_per_s": lines["Average packet rate"][0],
+        "throughput": None if rate is None else rate * _RATES[unit],
+        "packets_per_s": number("Average packet rate"),
         "latency": {
-            "min": lines["Minimum delay"][0],
-            "avg": lines["Average delay"][0],
-            "max": lines["Maximum delay"][0],
-            "stdev": lines["Delay standard deviation"][0],
+            "min": number("Minimum delay"),
+            "avg": number("Average delay"),
+            "max": number("Maximum delay"),
+            "stdev": number("Delay standard deviation"),
         },
-        "jitter_s": lines["Average jitter"][0],
+        "jitter_s": number("Average jitter"),
     }

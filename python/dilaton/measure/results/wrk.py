@@ -29,7 +29,8 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
     Returns:
         - `requests`, `requests_per_s`; `errors`: answers with other statuses than 2xx and 3xx, and errors of sockets.
         - `throughput`: what was read, in bit/s.
-        - `latency`: `avg`, `stdev`, `max`, and with `--latency` `p50`, `p75`, `p90`, `p99`, in seconds.
+        - `latency`: `avg`, `stdev`, `max`, and with `--latency` `p50`, `p75`, `p90`, `p99`, in seconds; of wrk2
+          also `p99.9` and on. Empty without an answer, of which wrk prints zeros.
 
         `{"error": …}` when its end is missing; None when it printed nothing.
     """
@@ -37,20 +38,24 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
     if total is None or rate is None:
         return {"error": "wrk was ended before it printed its results"} if stdout.strip() else None
     seconds = _seconds(total[2], total[3])
+    requests = int(total[1])
+    statuses, sockets = _STATUSES.search(stdout), _SOCKETS.search(stdout)
+    errors = (int(statuses[1]) if statuses else 0) + sum(map(int, sockets.groups()) if sockets else ())
+    return {
+        "requests": requests,
+        "requests_per_s": float(rate[1]),
+        "errors": errors,
+        "throughput": 8 * float(total[4]) * _BYTES[total[5]] / seconds if seconds else None,
+        "latency": _latency(stdout) if requests else {},
+    }
+
+
+def _latency(stdout: str) -> dict[str, float]:
     latency = {}
     if match := _LATENCY.search(stdout):
         for number, name in enumerate(("avg", "stdev", "max")):
             latency[name] = _seconds(match[2 * number + 1], match[2 * number + 2])
-    latency |= {f"p{float(share):g}": _seconds(value, unit) for share, value, unit in _PERCENTILE.findall(stdout)}
-    statuses, sockets = _STATUSES.search(stdout), _SOCKETS.search(stdout)
-    errors = (int(statuses[1]) if statuses else 0) + sum(map(int, sockets.groups()) if sockets else ())
-    return {
-        "requests": int(total[1]),
-        "requests_per_s": float(rate[1]),
-        "errors": errors,
-        "throughput": 8 * float(total[4]) * _BYTES[total[5]] / seconds if seconds else None,
-        "latency": latency,
-    }
+    return latency | {f"p{float(share):g}": _seconds(value, unit) for share, value, unit in _PERCENTILE.findall(stdout)}
 
 
 def _seconds(value: str, unit: str) -> float:
