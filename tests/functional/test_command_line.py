@@ -147,6 +147,21 @@ def test_a_command_line_that_makes_no_sense_is_exit_status_2(arguments: list[str
     assert dilaton(*arguments).returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("link", "none", "a--b", "set", "loss"), "set loss: write FIELD=VALUE"),
+        (("report", "addressing"), "write dilaton report addressing LAB"),
+        (("validate", "link", "--rate", "10"), "--rate: 10: a rate needs a unit"),
+        (("validate", "link", "--delay", "x"), "--delay: x: a delay is a number with a unit"),
+    ],
+)
+def test_what_is_wrong_with_an_argument_is_told_of_it_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+    done = dilaton(*arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert said in done.stderr
+
+
 def test_check_takes_the_same_changes_as_run(outcome: Outcome) -> None:
     lab = outcome.path / "lab.yaml"
     assert dilaton("check", lab, "--set", "time.tdf=3", "--drive", "wall").returncode == 0

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.cli.errors import BAD_INPUT, BadInputError
+from dilaton.cli.errors import BAD_INPUT, BadInputError, refusing
 from dilaton.lab import syntax
 from dilaton.lab.checks import check_time
 from dilaton.lab.errors import LabError, field_name
@@ -41,7 +41,8 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
         BadInputError: with a line for every problem.
     """
     try:
-        lab = load(lab_file(path), [parse_setting(text) for text in overrides.settings], machine.core_ghz())
+        settings = [parse_setting(text) for text in overrides.settings]
+        lab = load(lab_file(path), settings, machine.core_ghz())
     except (LabError, ValueError) as error:
         raise BadInputError(str(error)) from error
     lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
@@ -50,7 +51,7 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
     try:
         return lab, compile_plan(lab, machine.for_plans())
     except LabError as error:
-        raise BadInputError(str(locate(error, lab_file(path)))) from error
+        raise BadInputError(str(locate(error, lab_file(path), settings))) from error
 
 
 def _times(overrides: Overrides) -> dict[str, object]:
@@ -59,10 +60,8 @@ def _times(overrides: Overrides) -> dict[str, object]:
     given = {name: getattr(overrides, name) for name in readers if getattr(overrides, name) is not None}
     fields: dict[str, object] = {}
     for name, text in given.items():
-        try:
+        with refusing(ValueError, option=f"--{name.replace('_', '-')}"):
             fields[name] = readers[name](text)
-        except ValueError as error:
-            raise BadInputError(f"--{name.replace('_', '-')}: {error}") from error
     return fields
 
 

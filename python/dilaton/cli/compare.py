@@ -30,8 +30,9 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None) -> int:
     from dilaton.report.style import applied
     from dilaton.run.loading import load
 
-    with refusing(RecordError, OSError, ValueError):
+    with refusing(ValueError, option="--tolerance"):
         share = float(units.parse_ratio(tolerance))
+    with refusing(RecordError, OSError, ValueError):
         names = run_names(paths)
         if figure and figure.suffix[1:] not in FIGURE_FORMATS:
             raise ValueError(f"--figure: {figure}: its name must end in one of .{', .'.join(FIGURE_FORMATS)}")

@@ -15,8 +15,10 @@ class BadInputError(Exception):
 
 
 @contextlib.contextmanager
-def refusing(*kinds: type[Exception]) -> Iterator[None]:
-    """Takes errors of these kinds for bad input, in words of their own; for a block or a function.
+def refusing(*kinds: type[Exception], option: str = "") -> Iterator[None]:
+    """Takes errors of these kinds for bad input, in words of their own, after the option's name if it is of one.
+
+    For a block or a function.
 
     Raises:
         BadInputError: there was one.
@@ -24,7 +26,7 @@ def refusing(*kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        raise BadInputError(str(error)) from error
+        raise BadInputError(f"{option}: {error}" if option else str(error)) from error
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.cli.attach import FORWARDED, NoTerminalError, Terminal, attend, signalled, wants_terminal
-from dilaton.cli.errors import BadInputError
+from dilaton.cli.errors import BadInputError, refusing
 from dilaton.host import jail
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.doctor import require
@@ -143,10 +143,8 @@ def _memory_bytes(text: str) -> int:
 
 
 def _parsed(option: str, parse: Callable[[object], Any], text: str) -> Any:
-    try:
+    with refusing(ValueError, option=option):
         return parse(text)
-    except ValueError as error:
-        raise BadInputError(f"{option}: {error}") from error
 
 
 def _binds(writable: Sequence[Path], out: Path | None) -> list[Bind]:

@@ -51,10 +51,7 @@ def _settings(action: str, fields: Sequence[str], at: str | None) -> list[tuple[
     if action not in ACTIONS:
         raise ControlError(f"{action}: not something to do with a link; use {', '.join(ACTIONS)}")
     if action == "set":
-        try:
-            found = [parse_setting(field) for field in fields]
-        except ValueError as error:
-            raise ControlError(str(error)) from error
+        found = [_setting(field) for field in fields]
         if not found:
             raise ControlError("set wants values, such as set loss=5% delay=50ms")
         return found
@@ -65,6 +62,13 @@ def _settings(action: str, fields: Sequence[str], at: str | None) -> list[tuple[
             raise ControlError(f"--at {at}: show is of now")
         return None
     return [("down", "true" if action == "down" else "false")]
+
+
+def _setting(text: str) -> tuple[str, str]:
+    try:
+        return parse_setting(text)
+    except ValueError as error:
+        raise ControlError(f"set {text}: write FIELD=VALUE, such as loss=5% or b_to_a.rate=1Mbit") from error
 
 
 def _print_link(console: Console, shown: dict[str, Any]) -> None:

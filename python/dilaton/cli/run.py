@@ -86,10 +86,8 @@ def hold_option(text: str | None) -> int | None:
     Raises:
         BadInputError: it is no duration.
     """
-    try:
+    with refusing(ValueError, option="--hold-at"):
         return None if text is None else units.parse_duration(text)
-    except ValueError as error:
-        raise BadInputError(f"--hold-at: {error}") from error
 
 
 def _report(path: Path) -> None:

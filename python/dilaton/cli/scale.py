@@ -109,10 +109,8 @@ def _propose(request: Request) -> tuple[Lab, Proposal]:
 
 
 def _duration(text: str | None, option: str) -> int | None:
-    try:
+    with refusing(ValueError, option=option):
         return None if text is None else units.parse_duration(text)
-    except ValueError as error:
-        raise BadInputError(f"{option}: {error}") from error
 
 
 def write_scaled(path: Path, lab: Lab, tdf: int, onto: int, target: Path) -> None:

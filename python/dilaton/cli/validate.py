@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from rich import box
@@ -14,9 +15,8 @@ from rich.table import Table
 from dilaton.cli.errors import refusing
 from dilaton.cli.run import execute_shown, exit_status
 from dilaton.host.doctor import require
-from dilaton.lab import LabError, loads
+from dilaton.lab import LabError, loads, syntax, units
 from dilaton.lab.model import Lab
-from dilaton.lab.units import UnitError, parse_link_rate
 from dilaton.measure.link_validation import Line, judge_delay, judge_rate, judge_tcp, lateness_ns
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run.directory import RunDir, RunDirError, default
@@ -70,7 +70,7 @@ def lab_text(rate: str | None, delay: str, tdf: str, drive: str) -> str:
 
 def _tcp_length(rate: str) -> str:
     """How long iperf3 sends: seconds, since TCP takes time to settle; on fast links so many bytes, which take less."""
-    bit_per_s = parse_link_rate(rate)
+    bit_per_s = units.parse_link_rate(rate)
     if bit_per_s < FAST_BIT_PER_S:
         return "-t 4 -O 2"
     return f"-n {max(FAST_PACKETS * PACKET_BYTES, int(bit_per_s * FAST_S / 8))}"
@@ -82,7 +82,8 @@ def validate_link(rate: str | None, delay: str, tdf: str, drive: str, out: Path 
     Raises:
         HostLacksError: when this machine cannot run guests.
     """
-    with refusing(LabError, UnitError, RunDirError):
+    _check(rate, delay, tdf, drive)
+    with refusing(LabError, RunDirError):
         text = lab_text(rate, delay, tdf, drive)
         lab = loads(text, NAME)
         require(jailed=True)
@@ -98,6 +99,24 @@ def validate_link(rate: str | None, delay: str, tdf: str, drive: str, out: Path 
     _print(lines)
     print(f"figure:             {_draw(late, run_dir.path)}")
     return 0 if all(line.holds for line in lines) else 1
+
+
+def _check(rate: str | None, delay: str, tdf: str, drive: str) -> None:
+    """Reads the options by themselves, so that a mistake is told of the option and not of a lab that nobody wrote.
+
+    Raises:
+        BadInputError: one cannot be read.
+    """
+    readers: dict[str, tuple[str | None, Callable[[str], object]]] = {
+        "--rate": (rate, units.parse_link_rate),
+        "--delay": (delay, lambda text: units.parse_duration(text, "a delay", units.DELAY_MAX)),
+        "--tdf": (tdf, units.parse_tdf),
+        "--drive": (drive, syntax.parse_drive),
+    }
+    for option, (text, read) in readers.items():
+        if text is not None:
+            with refusing(ValueError, option=option):
+                read(text)
 
 
 def _stamps(path: Path, node: str, process: str) -> dict[int, int]:

@@ -62,6 +62,7 @@ def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: floa
     """
     document = read_document(text, name)
     apply_settings(document.data, settings)
+    document.settings = _paths(settings)
     problems = list(document.problems)
     context = {"directory": os.path.dirname(name) or ".", "core_ghz": core_ghz}
     lab: Lab | None = None
@@ -81,11 +82,16 @@ def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: floa
     return lab
 
 
-def locate(error: LabError, path: str | os.PathLike[str]) -> LabError:
-    """What planning found wrong with a lab, at its place in the lab's file."""
+def locate(error: LabError, path: str | os.PathLike[str], settings: Sequence[Setting] = ()) -> LabError:
+    """What planning found wrong with a lab, at its place in the lab's file, or in the settings that replaced that."""
     file = os.fspath(path)
     document = read_document(FilePath(file).read_text(encoding="utf-8-sig"), file)
+    document.settings = _paths(settings)
     return LabError([document.problem(path_of(problem.field), problem.message) for problem in error.problems])
+
+
+def _paths(settings: Sequence[Setting]) -> tuple[Path, ...]:
+    return tuple(path_of(where) for where, _ in settings)
 
 
 def _follows(detail: ErrorDetails, document: Document) -> bool:

@@ -20,7 +20,7 @@ def parse_setting(text: str) -> Setting:
     """
     path, equals, value = text.partition("=")
     if not equals or not path.strip() or not value.strip():
-        raise ValueError(f"{text}: write PATH=VALUE, such as time.tdf=10 or links.0.rate=1Gbit")
+        raise ValueError(f"--set {text}: write PATH=VALUE, such as time.tdf=10 or links.0.rate=1Gbit")
     return path.strip(), value.strip()
 
 
@@ -45,7 +45,7 @@ def apply_settings(data: Any, settings: Iterable[Setting]) -> None:
         elif isinstance(place, dict):
             place[last] = new
         else:
-            raise _problem(path, f"{'.'.join(way)} is a value, which has no parts")
+            raise _without_parts(path, ".".join(way), place)
 
 
 def _step(place: Any, step: str, path: str, so_far: str) -> Any:
@@ -55,13 +55,19 @@ def _step(place: Any, step: str, path: str, so_far: str) -> Any:
         if place.get(step) is None:
             place[step] = {}
         return place[step]
-    raise _problem(path, f"{so_far} is a value, which has no parts")
+    raise _without_parts(path, so_far, place)
 
 
 def _index(items: list[Any], step: str, path: str, so_far: str) -> int:
     if not step.isascii() or not step.isdigit() or int(step) >= len(items):
         raise _problem(path, f"{so_far} is a list of {len(items)}: {step} is none of its items, 0 to {len(items) - 1}")
     return int(step)
+
+
+def _without_parts(path: str, so_far: str, value: Any) -> LabError:
+    return _problem(
+        path, f"{so_far} is {value}, which has no parts; set all of it, or write it as a mapping in the lab"
+    )
 
 
 def _problem(path: str, what: str) -> LabError:

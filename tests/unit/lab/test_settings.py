@@ -11,7 +11,7 @@ from dilaton.lab.settings import parse_setting
 LAB = """
 name: lab
 nodes: {a: , b: }
-links: [{endpoints: [a, b], rate: 1Gbit}]
+links: [{endpoints: [a, b], rate: 1Gbit}, a -- b]
 """
 
 
@@ -29,12 +29,16 @@ def test_fields_are_replaced_and_made() -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("links.1.rate=1Gbit", "--set links.1.rate: links is a list of 1: 1 is none of its items, 0 to 0"),
-        ("links.x.rate=1Gbit", "links is a list of 1: x is none of its items"),
-        ("name.first=x", "name is a value, which has no parts"),
+        ("links.2.rate=1Gbit", "--set links.2.rate: links is a list of 2: 2 is none of its items, 0 to 1"),
+        ("links.x.rate=1Gbit", "links is a list of 2: x is none of its items"),
+        ("name.first=x", "--set name.first: name is lab, which has no parts; set all of it"),
         ("links.0.rate=[", "--set links.0.rate:1:"),
-        ("links.0.rate=10", "links[0].rate: 10: "),
-        ("links.0.rat=10Mbit", "links[0].rat: unknown field"),
+        ("links.0.rate=10", "--set links.0.rate: 10: "),
+        ("links.0.rat=10Mbit", "--set links.0.rat: unknown field"),
+        ("links.0={endpoints: a -- b, rate: 10}", "--set links.0: links[0].rate: 10: "),
+        ("links.0.delay=10", "--set links.0.delay: 10: "),
+        ("links.1.delay.jitter=1ms", "links.1 is a -- b, which has no parts"),
+        ("time.tdf=x", "--set time.tdf: x: "),
     ],
 )
 def test_a_setting_that_cannot_be_is_told(setting: str, said: str) -> None:

@@ -73,7 +73,7 @@ def test_what_only_one_run_has_is_not_compared(tmp_path: Path) -> None:
         (["one"], "5%", "at least two runs"),
         (["one", "one"], "5%", "given twice"),
         (["one", "none"], "5%", "not a run directory"),
-        (["one", "two"], "5", "5"),
+        (["one", "two"], "5", "--tolerance: 5: "),
     ],
 )
 def test_bad_input_is_told(tmp_path: Path, names: list[str], tolerance: str, said: str) -> None:

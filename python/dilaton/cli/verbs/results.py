@@ -32,6 +32,8 @@ def report(
 
         print_addressing(lab)
         return
+    if str(run_dir) == "addressing" and not run_dir.exists():
+        raise BadInputError("addressing: of which lab? write dilaton report addressing LAB")
     from dilaton.cli.report import report as write
 
     write(run_dir, formats or [], out)
