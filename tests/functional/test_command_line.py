@@ -151,6 +151,7 @@ def test_a_command_line_that_makes_no_sense_is_exit_status_2(arguments: list[str
     ("arguments", "said"),
     [
         (("link", "none", "a--b", "set", "loss"), "set loss: write FIELD=VALUE"),
+        (("run", "office.clab.yml"), "a network, not a lab; write a lab with topology: {file: office.clab.yml}"),
         (("report", "addressing"), "write dilaton report addressing LAB"),
         (("validate", "link", "--rate", "10"), "--rate: 10: a rate needs a unit"),
         (("validate", "link", "--delay", "x"), "--delay: x: a delay is a number with a unit"),

@@ -13,9 +13,13 @@ from dilaton.lab.errors import LabError, field_name
 from dilaton.lab.loader import load, locate
 from dilaton.lab.model import Lab
 from dilaton.lab.settings import parse_setting
+from dilaton.lab.topology import ENDINGS
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
 from dilaton.run import machine
+
+NETWORKS = tuple(ending for ending in ENDINGS if ending != ".json")
+"""How names of files end that describe networks; JSON may be a lab too, as YAML knows it."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
     Raises:
         BadInputError: with a line for every problem.
     """
+    if path.name.endswith(NETWORKS):
+        raise BadInputError(f"{path}: a network, not a lab; write a lab with topology: {{file: {path.name}}}")
     try:
         settings = [parse_setting(text) for text in overrides.settings]
         lab = load(lab_file(path), settings, machine.core_ghz())

@@ -158,10 +158,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"containerlab": "office.clab.yml"},
         "nodes.a: image: a lab cannot honour this; nodes run this machine's programs",
     ),
+    ({"containerlab": "office.clab.yml"}, "or write ignore: [image, exec]"),
+    ({"containerlab": "office.clab.yml", "ignore": "image"}, "or write ignore: [image, exec]"),
     ({"containerlab": "office.clab.yml", "ignore": "image"}, "nodes.b: exec: a lab cannot honour this"),
     (
         {"kathara": "kathara/lab.conf"},
-        "kathara/lab.conf:8: image: a lab cannot honour this; remove it, or write ignore: [image]",
+        "kathara/lab.conf:8: image: a lab cannot honour this; remove it, or write ignore: [image, startup]",
     ),
     ({"kathara": "kathara/lab.conf", "ignore": "image"}, "pc1.startup: startup: a lab cannot honour this"),
     ({"mininet": "custom.py", "topo": "odd"}, "host h1: cpu: a lab cannot honour this"),

@@ -44,8 +44,8 @@ class AttributedGraph(Importer):
     distance: str | None = None
     """The attribute of edges that is their length in km; None: the first of `DISTANCES` that there is."""
 
-    def build(self, seed: int, directory: Path) -> Topology:
-        """See `Importer.build`."""
+    def read(self, directory: Path) -> Topology:
+        """See `Importer.read`."""
         graph = self.graph(directory)
         if graph.is_directed():
             raise ValueError("the graph is directed; a link goes both ways: make it undirected")

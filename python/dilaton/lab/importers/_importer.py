@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dilaton.lab import syntax, units
 from dilaton.lab.links import Direction, Link
@@ -26,25 +26,33 @@ class Importer(Direction):
     offload: Annotated[bool, BeforeValidator(syntax.parse_flag)] = False
     ignore: Annotated[list[str], BeforeValidator(syntax.parse_names)] = Field(default_factory=list)
     """What of the file is left out."""
+    _refused: dict[str, str] = PrivateAttr(default_factory=dict)
+    """What else would have to be, with what is said of the first of each."""
 
     def build(self, seed: int, directory: Path) -> Topology:
-        """The network of the file; nothing in it is drawn by chance.
+        """The network of the file; nothing in it is drawn by chance, so no `seed` counts.
 
         Raises:
-            ValueError: the file cannot be read, or says what a lab cannot honour.
+            ValueError: the file cannot be read, or says what a lab cannot honour; that names all such things.
+        """
+        topology = self.read(directory)
+        if self._refused:
+            first = next(iter(self._refused.values()))
+            raise ValueError(f"{first}, or write ignore: [{', '.join([*self.ignore, *self._refused])}]")
+        return topology
+
+    def read(self, directory: Path) -> Topology:
+        """The network of the file, without what is refused.
+
+        Raises:
+            ValueError: the file cannot be read.
         """
         raise NotImplementedError
 
     def refuse(self, what: str, place: str, fix: str = "") -> None:
-        """Refuses something that the file says at a place, unless it is to be ignored.
-
-        Raises:
-            ValueError: naming what, where, and what to do.
-        """
+        """Refuses something that the file says at a place, unless it is to be ignored."""
         if what not in self.ignore:
-            raise ValueError(
-                f"{place}: {what}: a lab cannot honour this; {fix or 'remove it'}, or write ignore: [{what}]"
-            )
+            self._refused.setdefault(what, f"{place}: {what}: a lab cannot honour this; {fix or 'remove it'}")
 
     def link_fields(self) -> Mapping[str, Any]:
         """What is written for all links."""

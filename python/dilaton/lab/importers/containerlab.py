@@ -32,8 +32,8 @@ class Source(Importer):
 
     containerlab: str
 
-    def build(self, seed: int, directory: Path) -> Topology:
-        """See `Importer.build`."""
+    def read(self, directory: Path) -> Topology:
+        """See `Importer.read`."""
         data = read_yaml(directory / self.containerlab)
         for key in data:
             if key not in LEFT_ALONE:

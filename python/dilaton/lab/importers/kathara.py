@@ -23,8 +23,8 @@ class Source(Importer):
 
     kathara: str
 
-    def build(self, seed: int, directory: Path) -> Topology:
-        """See `Importer.build`."""
+    def read(self, directory: Path) -> Topology:
+        """See `Importer.read`."""
         path = directory / self.kathara
         domains: dict[str, list[Endpoint]] = {}
         nodes: dict[str, Node] = {}

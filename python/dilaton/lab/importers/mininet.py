@@ -61,8 +61,8 @@ class Source(Importer):
     args: Annotated[list[str], BeforeValidator(syntax.parse_names)] = Field(default_factory=list)
     """The arguments of the topology, as in `--topo name,1,fanout=2`."""
 
-    def build(self, seed: int, directory: Path) -> Topology:
-        """See `Importer.build`."""
+    def read(self, directory: Path) -> Topology:
+        """See `Importer.read`."""
         found = self._describe(directory / self.mininet)
         nodes, addresses = {}, {}
         for name, is_switch, options in found["nodes"]:

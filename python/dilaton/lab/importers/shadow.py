@@ -29,8 +29,8 @@ class Source(Importer):
 
     shadow: str
 
-    def build(self, seed: int, directory: Path) -> Topology:
-        """See `Importer.build`."""
+    def read(self, directory: Path) -> Topology:
+        """See `Importer.read`."""
         path = directory / self.shadow
         data = read_yaml(path)
         for key in data:
