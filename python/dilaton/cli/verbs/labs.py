@@ -63,14 +63,14 @@ def run(
 
 
 @app.command()
-def demo(out: Out = None, no_jail: NoJail = False) -> None:
+def demo(out: Out = None, tdf: TdfOption = None, no_jail: NoJail = False) -> None:
     """Run examples/dumbbell: a 10 Gbit/s link, real ping and iperf3, about a minute."""
     from dilaton.cli.check import Overrides
     from dilaton.cli.run import run_lab
     from dilaton.host.files import ROOT
     from dilaton.run.execute import Options
 
-    raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, Overrides(), Options(jailed=not no_jail)))
+    raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, Overrides(tdf), Options(jailed=not no_jail)))
 
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
