@@ -23,6 +23,13 @@ def histogram(**share_of_bin: int) -> list[int]:
     return bins
 
 
+def late(**share_of_bin: int) -> Observation:
+    """Timers by bin, the latest as late as its bin has any."""
+    counts = histogram(**share_of_bin)
+    highest = max(number for number, count in enumerate(counts) if count)
+    return replace(QUIET, lateness_counts=counts, lateness_max_ns=2**highest - 1)
+
+
 def test_a_run_that_was_in_time_is_valid() -> None:
     assert judge(GIGABIT, QUIET).level == "valid"
     assert judge(GIGABIT, QUIET).reasons == ()
@@ -36,8 +43,7 @@ def test_a_second_that_is_too_much_for_the_cpu_spoils_a_run_that_idles_else() ->
 
 
 def test_a_lab_without_links_has_nothing_to_be_late_for() -> None:
-    late = replace(QUIET, lateness_counts=histogram(b20=100), lateness_max_ns=900_000)
-    assert judge(Network(), late).level == "valid"
+    assert judge(Network(), late(b20=100)).level == "valid"
 
 
 def test_the_bounds_are_read_from_the_plan() -> None:
@@ -62,23 +68,32 @@ def test_offload_on_a_link_that_does_something_is_suspect_and_on_others_nothing(
 
 def test_lateness_beyond_a_hundredth_of_the_delay_is_suspect_and_beyond_a_tenth_invalid() -> None:
     slow = replace(GIGABIT, frame_ns_min=None)
-    suspect = judge(slow, replace(QUIET, lateness_counts=histogram(b0=95, b15=5)))
+    suspect = judge(slow, late(b0=95, b15=5))
     assert [reason.level for reason in suspect.reasons] == ["suspect"]
     assert "of the delay of a:eth0" in suspect.reasons[0].what
     assert suspect.reasons[0].bound == 10.0
     assert suspect.reasons[0].advice == "raise tdf to 5, or use the work drive"
-    assert judge(slow, replace(QUIET, lateness_counts=histogram(b0=95, b18=5))).level == "invalid"
-    rare = judge(slow, replace(QUIET, lateness_counts=histogram(b0=9950, b18=50)))
+    assert judge(slow, late(b0=95, b18=5)).level == "invalid"
+    rare = judge(slow, late(b0=9950, b18=50))
     assert rare.level == "valid", "half a percent is less than one"
 
 
 def test_lateness_beyond_a_frame_is_suspect_and_of_most_beyond_ten_invalid() -> None:
     fast = Network(frame_ns_min=2422.0, frame_link="n0:eth0")
-    few = judge(fast, replace(QUIET, drive="work", lateness_counts=histogram(b0=90, b14=10)))
+    few = judge(fast, replace(late(b0=90, b14=10), drive="work"))
     assert few.level == "suspect"
     assert "2.42 us on n0:eth0" in few.reasons[0].what
     assert few.reasons[0].advice == "raise tdf to 10"
-    assert judge(fast, replace(QUIET, lateness_counts=histogram(b0=40, b16=60))).level == "invalid"
+    assert judge(fast, late(b0=40, b16=60)).level == "invalid"
+
+
+def test_of_few_timers_none_is_told_to_be_later_than_the_latest() -> None:
+    slow = replace(GIGABIT, frame_ns_min=None)
+    few = late(b0=40, b16=8)
+    (reason,) = judge(slow, replace(few, lateness_max_ns=54_000)).reasons
+    assert reason.value == 54.0
+    assert judge(replace(slow, delay_ns_min=6_000_000), replace(few, lateness_max_ns=54_000)).level == "valid"
+    assert judge(replace(slow, delay_ns_min=6_000_000), few).level == "suspect"
 
 
 def test_a_stall_is_told_when_it_is_longer_than_a_round_trip_and_a_tick() -> None:
@@ -141,7 +156,7 @@ def test_what_was_not_observed_or_not_repeatable_makes_a_run_suspect(seen: dict[
 
 
 def test_the_worst_reason_comes_first_and_gives_the_level() -> None:
-    verdict = judge(GIGABIT, replace(QUIET, lateness_counts=histogram(b20=100), busy=0.99))
+    verdict = judge(GIGABIT, replace(late(b20=100), busy=0.99))
     assert verdict.level == "invalid"
     assert [reason.level for reason in verdict.reasons] == ["invalid", "invalid", "suspect"]
 
