@@ -51,9 +51,25 @@ _REGEX_KNOWN = re.compile(
 """The tokens that mean the same to Python's regular expressions and to the agent's."""
 
 
+ELSEWHERE = {
+    "bandwidth": "rate",
+    "bw": "rate",
+    "datarate": "rate",
+    "latency": "delay",
+    "hosts": "nodes",
+    "switches": "nodes",
+    "processes": "run",
+    "command": "exec",
+    "cmd": "exec",
+}
+"""What Mininet, containerlab, ns-3 and Shadow call the fields of a lab."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message: `; did you mean X?` if something known is close to `name`, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    """The end of a message: `; did you mean X?` if something known is close to `name` or means it, else nothing."""
+    known = list(known)
+    other = ELSEWHERE.get(name.lower())
+    close = [other] if other in known else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -232,7 +248,8 @@ def split_endpoints(value: object) -> object:
     """Splits the short form of a link, `a -- b` or `a:eth0 -- b:eth1`, and requires two endpoints or more."""
     ends = _SHORT_LINK.split(value.strip()) if isinstance(value, str) else value
     if not isinstance(ends, list | tuple) or len(ends) < 2:
-        raise ValueError('a link has two endpoints or more: write ["a:eth0", "b:eth0"] or a -- b')
+        what = 'a link has two endpoints or more: write ["a:eth0", "b:eth0"] or a -- b'
+        raise ValueError(f"{value}: {what}" if isinstance(value, str) else what)
     return tuple(ends)
 
 

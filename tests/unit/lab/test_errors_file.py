@@ -46,6 +46,11 @@ FIELDS = [
     ("a missing name", "nodes: {a: {}}\n", "lab.yaml:1:1: name: missing; write for example name: dumbbell"),
     ("a missing list of nodes", "name: x\n", "lab.yaml:1:1: nodes: no nodes; write at least one, as in nodes: {a: {}}"),
     ("no nodes", "name: x\nnodes: {}\n", "lab.yaml:2:8: nodes: no nodes; write at least one, as in nodes: {a: {}}"),
+    (
+        "a name of another emulator",
+        HEAD + "links: [{endpoints: a -- b, bandwidth: 1Gbit}]\n",
+        "lab.yaml:3:29: links[0].bandwidth: unknown field; did you mean rate?",
+    ),
     ("a typo in a top-level field", HEAD + "sede: 3\n", "lab.yaml:3:1: sede: unknown field; did you mean seed?"),
     (
         "a typo in a field of a link",
