@@ -50,9 +50,15 @@ def test_what_is_done_is_not_done_again(swept: Path) -> None:
     records = sorted((swept / "out").glob("*/*/run.json"))
     before = [record.stat().st_mtime_ns for record in records]
     records[0].write_text(records[0].read_text().replace('"finished"', '"running"'))
+    doubted = json.loads(records[1].read_text())
+    doubted["verdict"]["level"] = "invalid"
+    records[1].write_text(json.dumps(doubted))
+    before[1] = records[1].stat().st_mtime_ns
     again = dilaton("sweep", swept, *SWEEP, "--out", swept / "out")
     assert again.returncode == 0
     assert "8 runs in" in again.stdout and "7 of them done already" in again.stdout
+    invalid = sum(pd.read_csv(swept / "out/sweep.csv").verdict == "invalid")
+    assert f"{invalid} invalid of 8 runs; sweep.csv says which" in again.stdout
     after = [record.stat().st_mtime_ns for record in records]
     assert [old != new for old, new in zip(before, after, strict=True)] == [True, *[False] * 7]
 

@@ -175,5 +175,9 @@ def _conclude(work: list[Point], values: dict[str, list[str]], directory: Path) 
             save(drawing, directory / f"{drawing.name}.svg") for drawing in draw_sweep(table, values, units_of(done))
         ]
     print(f"table: {directory / 'sweep.csv'}; {len(figures)} figures beside it")
+    if doubted := [f"{count} {level}" for level in ("suspect", "invalid") if (count := sum(table.verdict == level))]:
+        print(
+            f"not valid: {' and '.join(doubted)} of {len(table)} runs; sweep.csv says which, the log of each says why"
+        )
     well = len(done) == len(work) and bool((table.state == "finished").all() and table.passed.all())
     return 0 if well else 1
