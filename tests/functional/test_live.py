@@ -104,6 +104,6 @@ def test_the_example_shows_what_its_page_says(tmp_path: Path) -> None:
         [sys.executable, script, tmp_path / "run"], env=environment(), capture_output=True, text=True, check=True
     )
     held, before, after = done.stdout.splitlines()
-    assert held == "held at 5.0 s of virtual time, TDF 1"
+    assert held == "held at 5.0 s of virtual time, TDF 10"
     assert before.startswith("before: round trips of 20.0 to ")
     assert after.startswith("after: round trips of 60.0 to ")
