@@ -37,12 +37,12 @@ def test_a_guest_of_twice_the_tdf_sees_half_the_time_pass_and_frames_keep_their_
     for name, virtual_s in (("sleep-slow", 0.6), ("sleep-plain", 0.3)):
         process = outcome.process(name)
         # Programs start and end on a CPU of the host: milliseconds of its time, more beside other load.
-        assert virtual_s <= process["end_s"] - process["start_s"] <= 1.4 * virtual_s
+        assert virtual_s <= process["end_s"] - process["start_s"] <= 1.8 * virtual_s
     # Never early; and late by less than would hide the rate.
     for name, rtt_s in (("ping-slow", 0.02), ("ping-plain", 0.04)):
         found = outcome.process(name)["result"]
         assert found["received"] == 3
-        assert rtt_s <= found["rtt"]["min"] <= 1.4 * rtt_s
+        assert rtt_s <= found["rtt"]["min"] <= 1.8 * rtt_s
     # The run would have failed if a frame had come before or after its instant of virtual time.
     assert outcome.record["guests"][0]["waits"]["frames_sent"] >= 6
 

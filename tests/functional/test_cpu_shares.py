@@ -11,7 +11,7 @@ from dilaton.run.control import Client
 from tests.conftest import Outcome, RunLab, held_run
 
 COUNT = "for _ in range(3_000_000): pass"
-ENTER = "import os\nfor _ in range(50_000): os.getppid()"
+ENTER = "import os\nfor _ in range(20_000): os.getppid()"
 
 
 def lab(nodes: int, cpu: float, program: str, tdf: int) -> str:
@@ -45,7 +45,7 @@ def test_ten_nodes_that_compute_are_as_fast_as_their_cpus(run_lab: RunLab, tdf: 
 
 
 def test_programs_that_make_system_calls_lose_nothing_by_their_sleeps(run_lab: RunLab) -> None:
-    """Fifty thousand system calls, with a sleep before each of them: at TDF 1 a sleep is long beside the call."""
+    """Twenty thousand system calls, with a sleep before each of them: at TDF 1 a sleep is long beside the call."""
     outcome = run_lab(lab(2, 0.2, ENTER, 1))
     shares = outcome.record["fidelity"]["shares"]
     assert lives_s(outcome) == pytest.approx(shares["busy_s"], rel=0.06)

@@ -20,7 +20,7 @@ from tests.host.processes import descendants, name_of
 
 CHAIN = """
 name: chain
-time: {drive: DRIVE, tdf: 50}
+time: {drive: DRIVE, tdf: 100}
 guests: GUESTS
 nodes: {a: {}, r: {}, b: {}}
 links:
@@ -86,7 +86,7 @@ def test_what_waits_for_another_guest_starts_when_it_can_know(per_node: Outcome)
     known = per_node.instant_s("ready", "server") + CONTROL_DELAY_S
     assert per_node.instant_s("started", "bulk") > max(known, per_node.instant_s("exited", "ping"))
     late = per_node.instant_s("started", "last") - per_node.instant_s("exited", "bulk")
-    assert late == pytest.approx(CONTROL_DELAY_S, abs=0.002)
+    assert CONTROL_DELAY_S <= late < 1.8 * CONTROL_DELAY_S, "once, and what a start takes of the CPU"
 
 
 OFFLOADED = """
