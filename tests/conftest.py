@@ -142,6 +142,13 @@ def held_run(directory: Path, lab: str, at: str) -> Iterator[tuple[subprocess.Po
         yield process, out
 
 
+def outcome_of(process: subprocess.Popen[str], out: Path) -> Outcome:
+    """What a run that was started with a pipe for its standard error has left, once it has ended."""
+    assert process.stderr
+    terminal = process.stderr.read()
+    return Outcome(process.wait(), terminal, out)
+
+
 RunLab = Callable[..., Outcome]
 
 

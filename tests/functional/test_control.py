@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.run.control import Client, ControlError
-from tests.conftest import PATIENCE_HOST_S, Outcome, dilaton, environment, held_run, started
+from tests.conftest import PATIENCE_HOST_S, Outcome, dilaton, environment, held_run, outcome_of, started
 
 LAB = """
 name: steered
@@ -37,12 +37,6 @@ def resting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield out
 
 
-def outcome_of(held: tuple[subprocess.Popen[str], Path]) -> Outcome:
-    process, out = held
-    assert process.stderr
-    return Outcome(status=process.wait(), terminal=process.stderr.read(), path=out)
-
-
 def test_a_run_holds_itself_where_it_was_told_and_goes_on_when_released(
     held: tuple[subprocess.Popen[str], Path],
 ) -> None:
@@ -52,7 +46,7 @@ def test_a_run_holds_itself_where_it_was_told_and_goes_on_when_released(
         assert state["held"]
         assert state["virtual_s"] == 5.0
         client.request("clock.release")
-    outcome = outcome_of(held)
+    outcome = outcome_of(*held)
     assert outcome.status == 0
     assert 30 <= outcome.instant_s("exited", "sleep") < 31
     trace = outcome.record["fidelity"]["tdf_trace"]
@@ -87,7 +81,7 @@ def test_the_past_is_refused_and_the_run_goes_on(held: tuple[subprocess.Popen[st
     done = dilaton("clock", out, "until", "1s")
     assert (done.returncode, done.stderr) == (2, "1 s: virtual time is already at 5 s, and never goes back\n")
     assert dilaton("clock", out, "release").returncode == 0
-    assert outcome_of(held).status == 0
+    assert outcome_of(*held).status == 0
 
 
 @pytest.mark.parametrize(
@@ -130,7 +124,7 @@ def test_a_second_who_steers_is_told_and_hold_ends_the_first(tmp_path: Path) -> 
 def test_a_held_run_ends_in_good_order(held: tuple[subprocess.Popen[str], Path]) -> None:
     _, out = held
     assert dilaton("stop", out).returncode == 0
-    outcome = outcome_of(held)
+    outcome = outcome_of(*held)
     assert outcome.status == 130
     assert outcome.record["state"] == "aborted"
     assert outcome.process("sleep")["outcome"] == "signalled"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.run.control import Client
-from tests.conftest import Outcome, RunLab, held_run
+from tests.conftest import Outcome, RunLab, held_run, outcome_of
 
 COUNT = "for _ in range(3_000_000): pass"
 ENTER = "import os\nfor _ in range(20_000): os.getppid()"
@@ -58,8 +58,7 @@ def test_a_change_of_the_tdf_changes_nothing_for_nodes(tmp_path: Path) -> None:
         with Client(out) as client:
             client.request("clock.tdf", tdf="40")
             client.request("clock.release")
-        assert process.stderr
-        outcome = Outcome(status=process.wait(), terminal=process.stderr.read(), path=out)
+        outcome = outcome_of(process, out)
     assert outcome.status == 0
     shares = outcome.record["fidelity"]["shares"]
     assert {change["tdf"] for change in outcome.record["fidelity"]["tdf_trace"]} >= {1.0, 40.0}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.run.control import Client
-from tests.conftest import Outcome, dilaton, held_run
+from tests.conftest import Outcome, dilaton, held_run, outcome_of
 from tests.functional.test_link_control import assert_round_trips
 
 LAB = """
@@ -35,9 +35,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     directory = tmp_path_factory.mktemp("between")
     with held_run(directory, LAB, "2s") as (process, out):
         steer(out)
-        assert process.stderr
-        terminal = process.stderr.read()
-        return Outcome(process.wait(), terminal, out)
+        return outcome_of(process, out)
 
 
 def steer(out: Path) -> None:
