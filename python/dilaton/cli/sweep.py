@@ -8,7 +8,6 @@ its runs are told to end in good order by the kernel.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import shutil
 import signal
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from dilaton.cli.check import Overrides, lab_file, read_lab
 from dilaton.cli.errors import BadInputError, refusing, writing
 from dilaton.host.doctor import require
+from dilaton.host.processes import ending_with_us
 from dilaton.lab.settings import parse_setting
 from dilaton.run import record as records
 from dilaton.run.record import RecordError
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from dilaton.report.sweeps import Point
 
 FILE = "sweep.json"
-PR_SET_PDEATHSIG = 1
-
-_libc = ctypes.CDLL(None)
 
 
 def sweep_lab(path: Path, settings: list[str], repeat: int, jobs: int, out: Path | None) -> int:
@@ -141,7 +138,7 @@ async def _run(path: Path, point: Point, seed: int, run_dir: Path, stop: asyncio
     log = run_dir.with_suffix(".log")
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=_end_with_parent
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=ending_with_us()
         )
     asked, ended = asyncio.create_task(stop.wait()), asyncio.create_task(process.wait())
     await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -149,10 +146,6 @@ async def _run(path: Path, point: Point, seed: int, run_dir: Path, stop: asyncio
         process.send_signal(signal.SIGTERM)
     asked.cancel()
     return await ended
-
-
-def _end_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _conclude(work: list[Point], values: dict[str, list[str]], directory: Path) -> int:

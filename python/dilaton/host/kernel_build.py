@@ -15,12 +15,10 @@ count in milliseconds instead of hundredths. An idle guest has none.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from pathlib import Path
 from dilaton.host import kernels
 from dilaton.host.errors import HostLacksError
 from dilaton.host.kernels import Built, Kernel
+from dilaton.host.processes import ending_with_us
 
 SOURCE = Path("/usr/src/linux-source-6.12.tar.xz")
 """What Debian's package of that name installs."""
@@ -54,9 +53,6 @@ SAME_EVERYWHERE = {"KBUILD_BUILD_TIMESTAMP": "@0", "KBUILD_BUILD_USER": "dilaton
 """What would tell builds of one source apart otherwise (Documentation/kbuild/reproducible-builds.rst)."""
 
 OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=| is )(.*)")
-
-PR_SET_PDEATHSIG = 1
-"""prctl(2)"""
 
 Say = Callable[[str], None]
 """Told what is being done."""
@@ -241,16 +237,9 @@ def _run(argv: list[str], log: Path) -> str:
     Raises:
         BuildError: with its last words.
     """
-    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
-
-    def end_with_us() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(1)
-
     with log.open("w") as output:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, preexec_fn=end_with_us
+            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, preexec_fn=ending_with_us()
         )
     text = log.read_text(errors="replace")
     if done.returncode:

@@ -1,9 +1,31 @@
-"""What the host says of its processes, by their numbers."""
+"""Processes of the host: how they stand, and children that end with us."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+"""prctl(2)"""
+
+_LIBC = ctypes.CDLL(None)
+
+
+def ending_with_us() -> Callable[[], None]:
+    """What a child does between fork and exec, so that it gets a SIGTERM when the thread that has started it ends."""
+    parent = os.getpid()
+
+    def prepare() -> None:
+        _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        # Who has ended before that sends no signal any more.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
 
 
 def is_stopped(pid: int) -> bool:

@@ -8,10 +8,8 @@ and `dilaton link` show. A run that was started here ends with the thread that h
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
+from dilaton.host.processes import ending_with_us
 from dilaton.lab.loader import load as load_lab
 from dilaton.lab.settings import parse_setting
 from dilaton.run.control import Client, ControlError, Result, find
@@ -33,9 +32,6 @@ from dilaton.run.session_client import capture
 
 LOOK_HOST_S = 0.02
 """How often it is looked whether a run that was started listens already."""
-
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
 
 Instant = str | float
 """Virtual time since the run's virtual 0: `"5s"`, or a number of seconds."""
@@ -275,7 +271,7 @@ def _spawn(arguments: list[str], detached: bool) -> _Started:
         stderr=subprocess.STDOUT,
         # What a terminal sends, as at Ctrl-C, is for the program, which then stops its runs.
         start_new_session=True,
-        preexec_fn=None if detached else lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
+        preexec_fn=None if detached else ending_with_us(),
     )
     return _Started(process, said)
 
