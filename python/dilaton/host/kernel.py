@@ -117,39 +117,21 @@ class Kernel:
         if self.has_shares:
             self.page.let_nodes_sleep(sharing.sleep_address(chosen.program))
         agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
+        jailed = self.placement.jailed
         with contextlib.ExitStack() as stack:
             # Opened for a guest without a jail: a path in LD_PRELOAD ends at a space.
             clock_fd = stack.enter_context(clock.open("rb")).fileno()
-            own_clock = Path(f"/proc/self/fd/{clock_fd}")
             line_fds = [stack.enter_context(file).fileno() for file in self._copied_lines()]
-            inside_agent, inside_clock = (jail.AGENT, jail.CLOCK) if self.placement.jailed else (agent, own_clock)
+            inside_clock = jail.CLOCK if jailed else Path(f"/proc/self/fd/{clock_fd}")
             uml, modules = chosen.program, chosen.modules
-            if self.placement.jailed and modules is not None:
+            if jailed and modules is not None:
                 uml, modules = jail.KERNEL / uml.name, jail.KERNEL / modules.name
-            argv = [str(uml), "rootfstype=hostfs", "rw", f"mem={self.memory_bytes // 2**20}M", f'init="{inside_agent}"']
-            argv += [*(f"ssl{number}=fd:{fd}" for number, fd in enumerate(line_fds)), "ssl=null"]
-            argv += ["con0=null,fd:1", "con=null", "quiet", "panic=-1", f"thash_entries={CONNECTION_HASH_ENTRIES}"]
-            argv += [f"lpj={LOOPS_PER_JIFFY}", "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=1"]
-            argv += [f"initcall_blacklist={','.join(LEFT_OUT)}", "fb_tunnels=none"]
-            # What Linux does not know goes into the environment of its first process.
-            argv += [] if modules is None else [f"DILATON_MODULES={modules}"]
-            wire_fds = () if self.attachment is None else (self.attachment.fd,)
-            environment = {} if self.attachment is None else self.attachment.environment
-            argv += [*([] if self.attachment is None else self.attachment.arguments), *self.disks.arguments]
-            environment |= self.disks.environment | {
-                "LD_PRELOAD": str(inside_clock),
-                "DILATON_CLOCK": ",".join(map(str, (*self.page.guest_fds, *line_fds))),
-                # The clock registers a restartable sequence of its own, and a process has one.
-                "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
-                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-                # The kernel makes ~/.uml.
-                "HOME": "/tmp" if self.placement.jailed else f"{self.placement.run_dir}/guest",  # noqa: S108
-                "TMPDIR": "/dev/shm",  # noqa: S108 - the guest's memory
-            }
+            argv = [str(uml), *self._arguments(jail.AGENT if jailed else agent, modules, line_fds)]
             self._check_length(argv[1:])
+            environment = self._environment(inside_clock, line_fds)
             contents = self.placement.files.items()
             file_fds = {name: stack.enter_context(_memory_file(text)).fileno() for name, text in contents}
-            if self.placement.jailed:
+            if jailed:
                 bwrap = files.program("bwrap", "bubblewrap")
                 own = None if chosen.modules is None else chosen.program.parent
                 parts = jail.Parts(self.placement.run_dir, agent, clock, file_fds, self.placement.binds, own)
@@ -166,7 +148,7 @@ class Kernel:
                     *self.page.guest_fds,
                     clock_fd,
                     *line_fds,
-                    *wire_fds,
+                    *(() if self.attachment is None else (self.attachment.fd,)),
                     *self.disks.fds,
                     *file_fds.values(),
                 ),
@@ -174,6 +156,46 @@ class Kernel:
                 start_new_session=True,
                 preexec_fn=lambda: _settle(self.core_number),
             )
+
+    def _arguments(self, agent: Path, modules: Path | None, line_fds: Sequence[int]) -> list[str]:
+        """The kernel's command line; paths as they are where it runs."""
+        return [
+            "rootfstype=hostfs",
+            "rw",
+            f"mem={self.memory_bytes // 2**20}M",
+            f'init="{agent}"',
+            *(f"ssl{number}=fd:{fd}" for number, fd in enumerate(line_fds)),
+            "ssl=null",
+            "con0=null,fd:1",
+            "con=null",
+            "quiet",
+            "panic=-1",
+            f"thash_entries={CONNECTION_HASH_ENTRIES}",
+            f"lpj={LOOPS_PER_JIFFY}",
+            "rcupdate.rcu_cpu_stall_suppress=1",
+            "random.trust_cpu=1",
+            f"initcall_blacklist={','.join(LEFT_OUT)}",
+            "fb_tunnels=none",
+            # What Linux does not know goes into the environment of its first process.
+            *([] if modules is None else [f"DILATON_MODULES={modules}"]),
+            *([] if self.attachment is None else self.attachment.arguments),
+            *self.disks.arguments,
+        ]
+
+    def _environment(self, clock: Path, line_fds: Sequence[int]) -> dict[str, str]:
+        """What the kernel and the clock library in it read; the path as it is where it runs."""
+        return {
+            **({} if self.attachment is None else self.attachment.environment),
+            **self.disks.environment,
+            "LD_PRELOAD": str(clock),
+            "DILATON_CLOCK": ",".join(map(str, (*self.page.guest_fds, *line_fds))),
+            # The clock registers a restartable sequence of its own, and a process has one.
+            "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            # The kernel makes ~/.uml.
+            "HOME": "/tmp" if self.placement.jailed else f"{self.placement.run_dir}/guest",  # noqa: S108
+            "TMPDIR": "/dev/shm",  # noqa: S108 - the guest's memory
+        }
 
     def _check_length(self, arguments: Sequence[str]) -> None:
         """Refuses what the kernel would not take; there is an argument for each wire."""
