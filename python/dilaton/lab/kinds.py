@@ -16,6 +16,9 @@ KINDS: Final = (HOST, ROUTER, NAT, SWITCH, OVS, CONTROLLER)
 SWITCHES: Final = frozenset({SWITCH, OVS})
 """Kinds that pass frames on by their Ethernet addresses, and have no IP address."""
 
+TRANSIT_DEGREE_MIN: Final = 2
+"""Nodes of no kind with so many links are routers."""
+
 OPENFLOW_PORT: Final = 6653
 """Where controllers listen, unless a lab says otherwise (IANA)."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dilaton.lab.kinds import ROUTER, TRANSIT_DEGREE_MIN
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import Port, segments
 from dilaton.plan import addresses, kinds
@@ -17,9 +18,6 @@ from dilaton.plan.paths import Paths
 from dilaton.plan.placement import place
 from dilaton.plan.routes import Routes
 from dilaton.plan.wires import RING_BYTES_SPARE, beside_wire, lookahead_ns, wires
-
-TRANSIT_DEGREE_MIN = 2
-"""Nodes of no kind with so many links are routers."""
 
 HASH_POLICIES = {"l3": 0, "l4": 1}
 """net.ipv4.fib_multipath_hash_policy."""
@@ -62,7 +60,7 @@ class Network:
         degrees = {name: len(ports) for name, ports in self._ports.items()}
         addresses.check_counts(len(lab.nodes), max(degrees.values(), default=0))
         self._kinds = {
-            name: "router" if node.kind is None and degrees[name] >= TRANSIT_DEGREE_MIN else node.kind
+            name: ROUTER if node.kind is None and degrees[name] >= TRANSIT_DEGREE_MIN else node.kind
             for name, node in lab.nodes.items()
         }
         self._recipes = {name: kinds.recipe(kind) for name, kind in self._kinds.items()}

@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dilaton.lab.kinds import HOST, ROUTER, SWITCH
+from dilaton.lab.kinds import HOST, ROUTER, SWITCH, TRANSIT_DEGREE_MIN
 from dilaton.lab.links import Link
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
@@ -101,9 +101,11 @@ def _thickness(link: Link, size: float) -> float:
 
 
 def _kinds(lab: Lab) -> dict[str, str]:
-    """What each node is; of no kind, a router if it has two links or more."""
+    """What each node is; of no kind, a router or a host by its links."""
     links: dict[str, int] = dict.fromkeys(lab.nodes, 0)
     for link in lab.links:
         for end in link.endpoints:
             links[end.node] += 1
-    return {name: node.kind or (ROUTER if links[name] > 1 else HOST) for name, node in lab.nodes.items()}
+    return {
+        name: node.kind or (ROUTER if links[name] >= TRANSIT_DEGREE_MIN else HOST) for name, node in lab.nodes.items()
+    }
