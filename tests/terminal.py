@@ -34,12 +34,13 @@ class TypedAt:
         # A read may end in the middle of a character.
         self.decoder = codecs.getincrementaldecoder("utf-8")()
 
-    def expect(self, text: str) -> None:
-        """Waits until `text` is shown; forgets what was shown up to it."""
+    def expect(self, text: str) -> str:
+        """Waits until `text` is shown; returns, and forgets, what was shown up to it."""
         while text not in self.shown:
             assert select.select([self.master], [], [], PATIENCE_HOST_S)[0], f"shown, without {text!r}: {self.shown!r}"
             self.shown += self.decoder.decode(os.read(self.master, 4096))
-        self.shown = self.shown.split(text, 1)[1]
+        before, self.shown = self.shown.split(text, 1)
+        return before
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import RunLab
+from tests.terminal import TypedAt
 
 ONE_PROCESS = """
 name: fault
@@ -66,6 +67,15 @@ def test_a_guest_that_panics_fails_the_run_and_says_where_its_log_is(run_lab: Ru
     assert "Kernel panic - not syncing: sysrq triggered crash" in outcome.record["reason"]
     assert "panic" in (outcome.path / "guest" / "guest0.log").read_text()
     assert str(outcome.path / "guest") in outcome.terminal
+
+
+def test_a_run_that_fails_at_a_terminal_says_so_in_words_alone(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yaml"
+    path.write_text(ONE_PROCESS.format(fields="exec: [sh, -c, 'sleep 1; echo c > /proc/sysrq-trigger; sleep 10']"))
+    with TypedAt("run", path, "--out", tmp_path / "run") as run:
+        run.expect("started")
+        assert "Traceback" not in run.expect("kernel console")
+        assert run.wait() == 1
 
 
 @pytest.mark.parametrize(("key", "value"), [("net.ipv4.no_such_thing", "1"), ("net.ipv4.ip_forward", "perhaps")])

@@ -54,8 +54,6 @@ class Display:
         """See `Observer`."""
         self._state = state
         self._is_released &= state != "prepare"
-        if state in ("collecting", "finished", "failed", "aborted"):
-            self._clock = None
 
     def progress(self, done: int, total: int, what: str) -> None:
         """See `Observer`."""
@@ -64,6 +62,10 @@ class Display:
     def released(self, clock: Callable[[], RunClock]) -> None:
         """See `Observer`."""
         self._clock = clock
+
+    def stopped(self) -> None:
+        """See `Observer`."""
+        self._clock = None
 
     def event(self, event: dict[str, Any]) -> None:
         """See `Observer`."""
@@ -89,9 +91,11 @@ class Display:
 
     def _line(self) -> Text:
         line = Text(f"{self._plan.lab} ", style="bold")
-        if self._clock is None:
+        # Read once: this runs in a thread of its own.
+        read_clock = self._clock
+        if read_clock is None:
             return line.append(f"{self._state} {self._built}", style="not bold cyan")
-        clock = self._clock()
+        clock = read_clock()
         speed = clock.virtual_ns / clock.host_ns if clock.host_ns else 0.0
         parts = [
             f"virtual {clock.virtual_ns / 1e9:8.3f} s",

@@ -235,6 +235,7 @@ class _Run:
                     log_clock(self.run_dir.path / "clock.csv", clock),
                 )
         finally:
+            self.observer.stopped()
             steering.close()
             for verb in while_running:
                 del self.handlers[verb]

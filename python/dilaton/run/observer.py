@@ -34,6 +34,9 @@ class Observer(Protocol):
     def released(self, clock: Callable[[], RunClock]) -> None:
         """The clock is released; `clock` reads it from now on."""
 
+    def stopped(self) -> None:
+        """The clock is about to be gone, and is not to be read any more."""
+
     def event(self, event: dict[str, Any]) -> None:
         """Something happened, as in `events.jsonl`."""
 

@@ -1,0 +1,21 @@
+"""What is shown of a run while it goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dilaton.cli.display import Display
+from dilaton.plan.model import Plan
+from dilaton.run.observer import RunClock
+
+PLAN = Path(__file__).parents[1] / "plan" / "golden" / "plan.json"
+
+
+def test_a_clock_is_read_from_its_release_until_it_has_stopped(tmp_path: Path) -> None:
+    display = Display(Plan.model_validate_json(PLAN.read_text()), tmp_path)
+    display.state("ready")
+    assert "ready" in display._line().plain
+    display.released(lambda: RunClock(1_500_000_000, 3_000_000_000, None, 0))
+    assert "virtual    1.500 s  host    3.00 s  speed 0.5x" in display._line().plain
+    display.stopped()
+    assert "virtual" not in display._line().plain
