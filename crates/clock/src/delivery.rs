@@ -106,11 +106,12 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     if masks::keep(signal) {
         return;
     }
-    let in_user = IN_USER.load(Relaxed) != 0;
+    let stub = IN_USER.load(Relaxed);
+    let in_user = stub != 0;
     let mut aside_ns = None;
     if present::is_event() {
         // It has ended the kernel's sleep, if it slept.
-        if !spin::look(page, IN_USER.load(Relaxed)) {
+        if !spin::look(page, stub) {
             exclusively(keeper::arm_look);
             return;
         }
@@ -118,41 +119,16 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         keeper::idle(page);
     } else {
         keeper::heed_host(page);
-        if in_user && bound::is_bound() {
-            aside::begin();
-            aside_ns = Some(aside::own_work_ns());
-        }
-        let now = present::look(page);
-        let stands = in_user && !bound::tell(page);
-        if in_user && shares::has_ended_slice(now) {
-            // Its stub stops, and its program waits before the kernel lets it run on.
-            bound::stop_for_kernel();
-            sys::stop(IN_USER.load(Relaxed));
-        } else if stands {
-            bound::stop(IN_USER.load(Relaxed));
+        if in_user {
+            aside_ns = look_at_user(page, stub);
+        } else {
+            present::look(page);
         }
     }
     exclusively(|| {
-        let mut served = 0;
-        while served < SERVED_AT_ONCE_MAX {
-            // SAFETY: the addresses that the kernel installed with SA_SIGINFO.
-            let alarm_handler = unsafe { sys::handler(ALARM_HANDLER.load(Relaxed)) };
-            let at = standing::serve_at(present::look(page), keeper::next());
-            let tell_arrival = || {
-                fill_stack_below(0);
-                // SAFETY: as above.
-                let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
-                shares::interrupt(page, in_user, || standing::during(at, || input_handler(libc::SIGIO, info, context)));
-            };
-            if is_due(page, at) {
-                fill_stack_below(u64::from(in_user) * USER_WORD);
-                shares::interrupt(page, in_user, || standing::during(at, || alarm_handler(signal, info, context)));
-            } else if !has_arrived(page, at, tell_arrival) {
-                break;
-            }
-            served += 1;
-        }
-        if served == 0 {
+        // SAFETY: the addresses that the kernel installed with SA_SIGINFO.
+        let call = |signal, kernel: &AtomicUsize| unsafe { sys::handler(kernel.load(Relaxed))(signal, info, context) };
+        if serve_due(page, in_user, call) == 0 {
             count(&page.alarms_not_due);
         } else {
             aside_ns = None;
@@ -164,10 +140,8 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         }
         if present::is_event() {
             if input::take_kept() {
-                // SAFETY: as above.
-                let input_handler = unsafe { sys::handler(INPUT_HANDLER.load(Relaxed)) };
                 input::expect_host();
-                input_handler(libc::SIGIO, info, context);
+                call(libc::SIGIO, &INPUT_HANDLER);
             }
             keeper::arm_look();
             return;
@@ -177,6 +151,45 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
             aside::take_back_work(begin_ns);
         }
     });
+}
+
+/// Looks at the clock where an alarm has come while `stub` runs, and stops that where it is not to go on. Returns where the work
+/// of this began that is not the stub's, nanoseconds as of [`aside::own_work_ns`]; `None` where nothing bounds the clock.
+fn look_at_user(page: &ClockPage, stub: c_int) -> Option<u64> {
+    let aside_ns = bound::is_bound().then(|| {
+        aside::begin();
+        aside::own_work_ns()
+    });
+    let now = present::look(page);
+    let stands = !bound::tell(page);
+    if shares::has_ended_slice(now) {
+        // Its stub stops, and its program waits before the kernel lets it run on.
+        bound::stop_for_kernel();
+        sys::stop(stub);
+    } else if stands {
+        bound::stop(stub);
+    }
+    aside_ns
+}
+
+/// Serves what is due, alarms and arrivals, each by `call` of the kernel's handler of a signal; returns how many there were.
+/// In a critical section, in the handler of a signal.
+fn serve_due(page: &ClockPage, in_user: bool, call: impl Fn(c_int, &AtomicUsize)) -> u32 {
+    let mut served = 0;
+    while served < SERVED_AT_ONCE_MAX {
+        let at = standing::serve_at(present::look(page), keeper::next());
+        let interrupt = |user_word, signal, handler| {
+            fill_stack_below(user_word);
+            shares::interrupt(page, in_user, || standing::during(at, || call(signal, handler)));
+        };
+        if is_due(page, at) {
+            interrupt(u64::from(in_user) * USER_WORD, libc::SIGALRM, &ALARM_HANDLER);
+        } else if !has_arrived(page, at, || interrupt(0, libc::SIGIO, &INPUT_HANDLER)) {
+            break;
+        }
+        served += 1;
+    }
+    served
 }
 
 /// Takes a deadline that is served at `at` into account; false if there is none. Late is by how much the clock, as looked at
