@@ -1,6 +1,6 @@
 //! A run: carries out what the schedule decides, and tells it what happened and when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -341,7 +341,7 @@ impl<'a> Run<'a> {
 
     /// Keeps a probe for exactly those processes whose readiness is awaited.
     fn update_probes(&mut self) -> Result<()> {
-        let awaited: Vec<usize> = self.schedule.awaited().collect();
+        let awaited: BTreeSet<usize> = self.schedule.awaited().collect();
         self.probes.retain(|process, _| awaited.contains(process));
         for process in awaited {
             if self.probes.contains_key(&process) {
