@@ -17,6 +17,7 @@ from dilaton.cli.errors import BadInputError
 from dilaton.cli.report import report
 from dilaton.report.drawings import draw
 from dilaton.report.figures.bands import Band, draw_bands, lanes, processes_of, within
+from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.marks import marks_of
 from dilaton.report.figures.sequence import thin
 from dilaton.report.figures.series import draw_interfaces
@@ -192,3 +193,21 @@ def test_unknown_formats_and_foreign_directories_are_refused(
     (path / "report").symlink_to(tmp_path)
     with pytest.raises(BadInputError, match=r"run/report: cannot be written: it is a symbolic link"):
         report(path, ["csv"], None)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "labels"),
+    [((0.15, 6.0), ["0.2", "0.5", "1", "2", "5"]), ((0.003, 9000.0), ["0.01", "10", "10000"])],
+    ids=["narrow", "wide"],
+)
+def test_speeds_that_differ_widely_have_plain_numbers_beside_them(
+    speeds: tuple[float, float], labels: list[str]
+) -> None:
+    clock = pd.DataFrame({"host_s": [0.0, 1.0, 2.0], "virtual_s": [0.0, speeds[0], sum(speeds)], "tdf": 2.0})
+    with applied():
+        figure = draw_clocks(clock).figure
+        FigureCanvasAgg(figure).draw()
+    axis = figure.axes[1]
+    low, high = axis.get_ylim()
+    ticks = zip(axis.get_yticks(), axis.get_yticklabels(which="both"), strict=False)
+    assert [label.get_text() for place, label in ticks if low <= place <= high] == labels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from dilaton.report.style import BLUE, ORANGE, Drawing, axes, legend
 
@@ -15,8 +16,12 @@ def draw_clocks(clock: pd.DataFrame) -> Drawing:
     speed = clock.virtual_s.diff() / clock.host_s.diff()
     below.plot(clock.host_s, speed, color=BLUE, drawstyle="steps-pre", label="speed")
     below.plot(clock.host_s, 1 / clock.tdf, color=ORANGE, linestyle="--", label="1 / TDF")
-    if (speed[speed > 0].max() or 1) > 10 * (speed[speed > 0].min() or 1):
+    spread = (speed[speed > 0].max() or 1) / (speed[speed > 0].min() or 1)
+    if spread > 10:
         below.set_yscale("log")
+        below.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if spread < 100 else (1,)))
+        below.yaxis.set_major_formatter("{x:g}")
+        below.yaxis.set_minor_formatter(NullFormatter())
     else:
         below.set_ylim(0, 1.08 * max(speed.max(), 1 / clock.tdf.min()))
     below.set_ylabel("virtual s per host s")
