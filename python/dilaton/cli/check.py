@@ -14,6 +14,7 @@ from dilaton.lab.loader import load, locate
 from dilaton.lab.model import Lab
 from dilaton.lab.settings import parse_setting
 from dilaton.lab.topology import ENDINGS
+from dilaton.measure import numbers
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
 from dilaton.run import machine
@@ -81,8 +82,9 @@ def check_labs(paths: list[Path], overrides: Overrides) -> int:
             print(error, file=sys.stderr)
             bad = BAD_INPUT
         else:
-            counts = f"{len(plan.nodes)} nodes, {len(plan.links)} links, {len(plan.processes)} processes"
-            print(f"{lab_file(path)}: {lab.name}: {counts}: good")
+            counts = {"node": len(plan.nodes), "link": len(plan.links), "process": len(plan.processes)}
+            shown = ", ".join(numbers.counted(count, what) for what, count in counts.items())
+            print(f"{lab_file(path)}: {lab.name}: {shown}: good")
     return bad
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from dilaton.cli.check import Overrides, read_lab
 from dilaton.cli.errors import BadInputError, writing
 from dilaton.lab.model import Lab
+from dilaton.measure import numbers
 
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -54,4 +55,4 @@ def write_export(path: Path, out: Path, name: str | None) -> None:
 
 
 def _counts(lab: Lab) -> str:
-    return f"{len(lab.nodes)} nodes, {len(lab.links)} links"
+    return f"{numbers.counted(len(lab.nodes), 'node')}, {numbers.counted(len(lab.links), 'link')}"

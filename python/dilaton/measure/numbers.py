@@ -43,3 +43,8 @@ def tdf(value: Fraction | None) -> str:
     if value.denominator == 1:
         return str(value.numerator)
     return significant(float(value), 6) if float(value) == round(float(value), 6) else str(value)
+
+
+def counted(count: int, what: str) -> str:
+    """`1 link`, `2 links`, `2 processes`."""
+    return f"{count} {what}{'' if count == 1 else 'es' if what.endswith('s') else 's'}"

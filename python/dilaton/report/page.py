@@ -106,7 +106,8 @@ def _events(run: Run) -> list[tuple[float, str, str]]:
         whose = "/".join(str(known.pop(name)) for name in ("node", "process") if name in known)
         what = [str(known.pop("kind", ""))]
         rest = {name: known[name] for name in known if name not in ("t_ns", "t_s", "up") and known[name] is not False}
-        what += [f"{name} {_plain(value)}" for name, value in rest.items() if value is not None]
+        words = {name.replace("_", " "): value for name, value in rest.items() if value is not None}
+        what += [name if value is True else f"{name} {_plain(value)}" for name, value in words.items()]
         rows.append((float(row["t_s"]), whose, ", ".join(what)))
     return rows
 

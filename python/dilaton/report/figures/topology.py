@@ -18,6 +18,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from dilaton.measure import numbers
 from dilaton.plan.model import Plan
 from dilaton.report.style import BLACK, SKY, WIDTH_IN, Drawing
 
@@ -64,7 +65,7 @@ def draw_topology(plan: Plan, interfaces: pd.DataFrame | None) -> Drawing:
     for name, position in zip(names, where, strict=True) if len(names) <= LABELS_MAX else ():
         axes.annotate(name, position, xytext=(0, 8), textcoords="offset points", ha="center", fontsize=7)
     measured = "the larger mean share of a link's rate in its two directions" if used else "no rates were measured"
-    caption = f"{len(names)} nodes and {len(ends)} links; colours: {measured}."
+    caption = f"{numbers.counted(len(names), 'node')} and {numbers.counted(len(ends), 'link')}; colours: {measured}."
     return Drawing("topology", "Topology", caption, figure)
 
 
