@@ -80,7 +80,7 @@ def test_a_link_carries_the_same_at_tdf_1_and_10_or_the_verdict_says_that_it_did
         assert throughput <= RATE_BIT_PER_S
         # While the host does much else, the wall drive cannot be right.
         if outcome.record["verdict"]["level"] != "invalid":
-            assert throughput >= 0.94 * RATE_BIT_PER_S
+            assert throughput >= 0.92 * RATE_BIT_PER_S
             trusted.append(throughput)
     # For a hundredth of the time packets may wait in each of them before the verdict is `invalid`.
-    assert max(trusted, default=0.0) <= 1.02 * min(trusted, default=0.0)
+    assert max(trusted, default=0.0) <= 1.03 * min(trusted, default=0.0)

@@ -50,7 +50,7 @@ def test_mininet_measures_in_virtual_time_what_the_lab_of_its_shape_does(tmp_pat
 
 
 def test_an_adaptive_tdf_gives_five_flows_their_rate_and_real_time_does_so_or_is_not_valid(tmp_path: Path) -> None:
-    arguments = ["--hosts", "20", "--scale", "0.03", "--cases", "wall-1,work-lateness"]
+    arguments = ["--hosts", "10", "--scale", "0.03", "--cases", "wall-1,work-lateness"]
     fixed, adaptive = rows("pads15-adaptive", "--out", str(tmp_path), *arguments)
     (real, real_verdict), (ours, verdict) = ((float(row[5].split(" / ")[1]), row[7]) for row in (fixed, adaptive))
     # Beside the seconds in which the flows come, of which a slow host makes the verdict `suspect`.
