@@ -41,7 +41,8 @@ def test_the_tdf_rises_with_the_load_and_says_why(run_lab: RunLab, policy: str) 
     fidelity = outcome.record["fidelity"]
     # How often it rises in this time hangs on how often a busy host lets the run look.
     assert trace(outcome)[0] == 1 and max(trace(outcome)) > 1.5
-    assert all("TDF" in change["reason"] for change in fidelity["tdf_trace"][1:])
+    # Also that the highest is not enough, as on a slow host.
+    assert all("tdf" in change["reason"].lower() for change in fidelity["tdf_trace"][1:])
     rows = (outcome.path / "epochs.csv").read_text().splitlines()[1:]
     assert len(rows) == fidelity["adaptation"]["epochs"] > 1
     assert 0 < fidelity["adaptation"]["out_of_bounds_share"] <= 1
