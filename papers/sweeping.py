@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -31,18 +32,30 @@ def options(description: str, repeat: int, **lists: str) -> argparse.Namespace:
 
 
 def run(lab: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Runs a lab, unless that was done already, and returns its record; ends the program when the run fails."""
-    if not (out / "run.json").is_file():
+    """Runs a lab, unless that was done already, and returns its record; ends the program when the run fails.
+
+    A run that did not come to its end is run again. One of another lab is not taken for this one's.
+    """
+    path, text = out.with_suffix(".yaml"), json.dumps(lab, indent=1)
+    if not has_finished(out):
+        shutil.rmtree(out, ignore_errors=True)
         out.parent.mkdir(parents=True, exist_ok=True)
-        path = out.with_suffix(".yaml")
-        path.write_text(json.dumps(lab, indent=1))
+        path.write_text(text)
         command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out)]
         with out.with_suffix(".log").open("w") as log:
             subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
+    elif path.read_text() != text:
+        sys.exit(f"{out}: is a run of another lab, {path}; give another --out")
+    if not has_finished(out):
+        sys.exit(f"{out}: did not come to its end; see {out.with_suffix('.log')}")
     record: dict[str, Any] = json.loads((out / "run.json").read_text())
-    if record["state"] != "finished":
-        sys.exit(f"{out}: {record['state']}; see {out.with_suffix('.log')}")
     return record
+
+
+def has_finished(out: Path) -> bool:
+    """Whether there is a run in that directory which has come to its end."""
+    record = out / "run.json"
+    return record.is_file() and json.loads(record.read_text())["state"] == "finished"
 
 
 def sweep(lab: Path, out: Path, values: Sequence[str], repeat: int, jobs: int) -> None:

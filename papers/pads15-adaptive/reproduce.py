@@ -1,6 +1,6 @@
 """PADS'15, section 5: five TCP flows over parts of a row of switches, one, then all, then one again; figure 5, table 1.
 
-python papers/pads15-adaptive/reproduce.py --out DIR [--hosts 100] [--scale 1] [--guests 1] [--cpu 0.05] [--cases …]
+python papers/pads15-adaptive/reproduce.py --out DIR [--hosts 100] [--scale 1] [--guests 1] [--cpu 0.1] [--cases …]
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pads15 import MEGA
-from sweeping import run
+from sweeping import has_finished, run
 
 import dilaton
 
 FLOWS = 5
 PHASES_S = (0, 50, 150, 200)
 """The first flow is there from begin to end, the others between the second and the third."""
+
+TDF_MAX = {"work": "100", "wall": "20"}
+"""The paper's largest was 11. On the wall drive a TDF to which a stall of the host drives it up is all host time."""
 
 RATE_MBIT_PER_S = 100
 GOODPUT = 1448 / 1514
@@ -41,19 +44,16 @@ PUBLISHED = {
 """Table 1: running time, average TDF, and running time relative to that without virtual time."""
 
 
-def lab(
-    hosts: int, phases_s: Sequence[float], drive: str, how: str, guests: int = 1, cpu: str | None = None
-) -> dict[str, Any]:
+def lab(phases_s: Sequence[float], drive: str, how: str, chosen: argparse.Namespace) -> dict[str, Any]:
     """The lab: a row of switches with a host at each, two at the last one.
 
     Args:
-        hosts: A multiple of five.
         phases_s: The instants between which the phases are.
         drive: Of the clock.
         how: A TDF, or the policy by which it follows the load.
-        guests: Into how many the row is cut.
-        cpu: Of the hosts at the ends of flows; None: what the TDF makes of it.
+        chosen: The command line.
     """
+    hosts, cpu = chosen.hosts, chosen.cpu
     nodes = {f"h{number}": {"kind": "host"} for number in range(1, hosts + 1)}
     nodes |= {f"s{number}": {"kind": "switch"} for number in range(1, hosts)}
     pairs = [(f"h{number}", f"s{min(number, hosts - 1)}") for number in range(1, hosts + 1)]
@@ -73,8 +73,9 @@ def lab(
     time = {"drive": drive, "tdf": how}
     if not re.fullmatch(r"[\d.]+", how):
         # The paper's TDF does not fall below 1.
-        time = {"drive": drive, "tdf": "auto", "auto": {"min": "1", "start": "1", "policy": how}}
-    cut = {"guests": str(guests)} if guests > 1 else {}
+        auto = {"min": "1", "start": "1", "max": TDF_MAX[drive], "policy": how, "target": chosen.target}
+        time = {"drive": drive, "tdf": "auto", "auto": auto}
+    cut = {"guests": str(chosen.guests)} if chosen.guests > 1 else {}
     return {"name": "pads15-adaptive", "time": time, "nodes": nodes, "links": links, "run": processes} | cut
 
 
@@ -126,27 +127,48 @@ def row(case: str, record: dict[str, Any], out: Path, phases_s: Sequence[float])
     return f"| {' | '.join([*cells, PUBLISHED.get(case, '')])} |"
 
 
+def meant(case: str, out: Path) -> tuple[str, str]:
+    """The drive of a case, and its TDF or policy."""
+    drive, how = case.split("-")
+    if how != "peak":
+        return drive, how
+    adaptive = out / f"{drive}-lateness"
+    if not has_finished(adaptive):
+        sys.exit(f"{case}: takes its TDF from {adaptive.name}, which has not come to its end")
+    trace = json.loads((adaptive / "run.json").read_text())["fidelity"]["tdf_trace"]
+    return drive, f"{max(change['tdf'] or 0 for change in trace):g}"
+
+
 def main() -> None:
-    """Runs what is missing, and prints the table."""
+    """Runs what is missing, and prints the table; what fails is left out of it, and told."""
     parser = argparse.ArgumentParser(description=str(__doc__))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--hosts", type=int, default=100, help="a multiple of 5 (default %(default)s)")
     parser.add_argument("--scale", type=float, default=1.0, help="of the 200 virtual seconds (default %(default)s)")
     parser.add_argument("--guests", type=int, default=1, help="at most one for each core (default %(default)s)")
     parser.add_argument("--cpu", help="of the hosts at the ends of flows, in cores of this machine")
+    parser.add_argument("--target", default="80%", help="busy fraction that policies aim at (default %(default)s)")
     parser.add_argument("--cases", default=CASES)
     chosen = parser.parse_args()
     phases_s = [chosen.scale * instant for instant in PHASES_S]
     head = ["case", "host s", "mean TDF", "host s per virtual s", "core s per virtual s", "worst flow, Mbit/s"]
     head += ["out of bounds", "verdict", "paper"]
     print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
+    failed = False
     for case in chosen.cases.split(","):
-        drive, how = case.split("-")
-        if how == "peak":
-            trace = json.loads((chosen.out / f"{drive}-lateness" / "run.json").read_text())["fidelity"]["tdf_trace"]
-            how = f"{max(change['tdf'] or 0 for change in trace):g}"
-        record = run(lab(chosen.hosts, phases_s, drive, how, chosen.guests, chosen.cpu), chosen.out / case)
-        print(row(case, record, chosen.out / case, phases_s), flush=True)
+        out = chosen.out / case
+        try:
+            drive, how = meant(case, chosen.out)
+            if not has_finished(out):
+                what = f"{phases_s[-1]:g} virtual seconds on the {drive} drive, TDF: {how}"
+                print(f"{case}: {what}; dilaton top {out} shows how far it is", file=sys.stderr, flush=True)
+            record = run(lab(phases_s, drive, how, chosen), out)
+        except SystemExit as failure:
+            print(failure, file=sys.stderr, flush=True)
+            failed = True
+        else:
+            print(row(case, record, out, phases_s), flush=True)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":
