@@ -14,11 +14,15 @@ from rich.text import Text
 
 from dilaton.measure import numbers
 from dilaton.plan.model import Plan
+from dilaton.run import words
 from dilaton.run.model import ClockChange
 from dilaton.run.observer import RunClock
 from dilaton.run.record import State
 
 REFRESH_PER_S = 8
+
+GOOD = {"started", "ready", "session-began", "session-ended", "link-changed", "link-steered"}
+"""Kinds of events that are no trouble; what has exited has to have done so as expected."""
 
 
 class Display:
@@ -109,34 +113,6 @@ class Display:
 
 def _event_line(event: dict[str, Any]) -> Text:
     line = Text(f"{event['t_ns'] / 1e9:12.6f} s  ", style="dim")
-    line.append(f"{_subject(event)} ", style="bold")
-    kind, style = event["kind"], "green"
-    detail = event.get("reason", "")
-    if kind == "exited":
-        style = "green" if event["expected"] else "red"
-        ended = f"status {event['status']}" if event.get("status") is not None else f"signal {event.get('signal')}"
-        detail = ended + (" (stopped)" if event.get("stopped") else " (timed out)" if event.get("timed_out") else "")
-    elif kind == "session-ended":
-        detail = "" if event["status"] is None else f"status {event['status']}"
-    elif kind == "link-changed":
-        detail = event["what"]
-    elif kind == "link-steered":
-        detail = event["asked"]
-    elif kind == "memory-short":
-        detail, style = f"{event['memory']} {event['times']}", "red"
-    elif kind not in ("started", "ready", "session-began", "session-ended"):
-        style = "red"
-    return line.append(f"{kind} {detail}".rstrip(), style=style)
-
-
-def _subject(event: dict[str, Any]) -> str:
-    """What an event is about: a process, link, program or interface with its capture, a table of samples, a node."""
-    if "process" in event:
-        return f"{event['node']}/{event['process']}"
-    if "link" in event:
-        return str(event["link"])
-    if "program" in event:
-        return f"{event['node']}/{event['program']}"
-    if "table" in event:
-        return f"measure: {event['table']}"
-    return f"{event['node']}:{event['interface']}" if "interface" in event else str(event["node"])
+    line.append(f"{words.subject(event)} ", style="bold")
+    good = event["expected"] if event["kind"] == "exited" else event["kind"] in GOOD
+    return line.append(words.happened(event), style="green" if good else "red")

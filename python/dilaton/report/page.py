@@ -17,10 +17,10 @@ from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
 from dilaton.report.drawings import draw
 from dilaton.report.style import LEVELS, Drawing, applied
+from dilaton.run import words
 from dilaton.run.directory import replace_file
 from dilaton.run.loading import REPORT, Run
 from dilaton.run.record import RecordError
-from dilaton.run.words import outcome
 
 EVENTS_MAX = 500
 """More events are in `events.jsonl`."""
@@ -62,7 +62,7 @@ def render(run: Run, drawings: Sequence[Drawing], missing: Sequence[str]) -> str
         verdict_colour=LEVELS[record.verdict.level] if record.verdict else "#777777",
         speed=record.time.virtual_s / record.time.host_s if record.time.host_s else 0.0,
         checks=[(check, quantity(check.text, check.value)) for check in record.checks],
-        processes=[(process, outcome(process), _outputs(run, process)) for process in record.processes],
+        processes=[(process, words.outcome(process), _outputs(run, process)) for process in record.processes],
         events=_events(run),
         missing=missing,
         figures=[(drawing, svg(drawing)) for drawing in drawings],
@@ -102,15 +102,11 @@ def _events(run: Run) -> list[tuple[float, str, str]]:
         return []
     rows = []
     for row in table.head(EVENTS_MAX).to_dict("records"):
-        known = {name: value for name, value in row.items() if isinstance(value, str) or value == value}
-        whose = "/".join(str(known.pop(name)) for name in ("node", "process") if name in known)
-        what = [str(known.pop("kind", ""))]
-        rest = {name: known[name] for name in known if name not in ("t_ns", "t_s", "up") and known[name] is not False}
-        words = {name.replace("_", " "): value for name, value in rest.items() if value is not None}
-        what += [name if value is True else f"{name} {_plain(value)}" for name, value in words.items()]
-        rows.append((float(row["t_s"]), whose, ", ".join(what)))
+        event = {name: _plain(value) for name, value in row.items() if value is not None and value == value}
+        rows.append((float(row["t_s"]), words.subject(event), words.happened(event)))
     return rows
 
 
-def _plain(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+def _plain(value: Any) -> Any:
+    """A whole number as one, which a column with gaps has as a float."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,4 +1,4 @@
-"""What became of a process, in a few words, for the terminal and for reports."""
+"""What became of a process and what happened in a run, in a few words, for the terminal and for reports."""
 
 from __future__ import annotations
 
@@ -53,3 +53,33 @@ def _served(result: Mapping[str, Any]) -> str:
     if errors := result.get("errors"):
         parts.append(f"{errors} error{'s' if errors > 1 else ''}")
     return ", ".join(parts)
+
+
+def subject(event: Mapping[str, Any]) -> str:
+    """What an event is about: a process, link, program or interface with its capture, a table of samples, a node."""
+    if "link" in event:
+        return str(event["link"])
+    if "table" in event:
+        return f"measure: {event['table']}"
+    node = str(event.get("node", ""))
+    for part, between in (("process", "/"), ("program", "/"), ("interface", ":")):
+        if part in event:
+            return f"{node}{between}{event[part]}"
+    return node
+
+
+def happened(event: Mapping[str, Any]) -> str:
+    """What an event says of its subject."""
+    kind, detail = event.get("kind", ""), event.get("reason", "")
+    if kind == "exited":
+        ended = f"status {event['status']}" if event.get("status") is not None else f"signal {event.get('signal')}"
+        detail = ended + (" (stopped)" if event.get("stopped") else " (timed out)" if event.get("timed_out") else "")
+    elif kind == "session-ended":
+        detail = "" if event.get("status") is None else f"status {event['status']}"
+    elif kind == "link-changed":
+        detail = event.get("what", "")
+    elif kind == "link-steered":
+        detail = event.get("asked", "")
+    elif kind == "memory-short":
+        detail = f"{event.get('memory')} {event.get('times')}"
+    return f"{kind} {detail}".rstrip()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dilaton.run.model import ProcessRecord
-from dilaton.run.words import outcome
+from dilaton.run.words import happened, outcome, subject
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,30 @@ from dilaton.run.words import outcome
 )
 def test_only_what_was_measured_is_told(result: dict[str, Any], words: str) -> None:
     assert outcome(ProcessRecord(name="ask", node="a", argv=["ask"], result=result)) == words
+
+
+@pytest.mark.parametrize(
+    ("event", "about", "what"),
+    [
+        ({"kind": "started", "node": "a", "process": "ask", "pid": 2}, "a/ask", "started"),
+        (
+            {"kind": "exited", "node": "a", "process": "ask", "status": 1, "stopped": True},
+            "a/ask",
+            "exited status 1 (stopped)",
+        ),
+        (
+            {"kind": "exited", "node": "a", "process": "ask", "signal": 9, "timed_out": True},
+            "a/ask",
+            "exited signal 9 (timed out)",
+        ),
+        ({"kind": "session-ended", "node": "a", "program": "sh"}, "a/sh", "session-ended"),
+        ({"kind": "link-changed", "link": "a--b", "what": "rate 5Mbit", "up": True}, "a--b", "link-changed rate 5Mbit"),
+        (
+            {"kind": "capture-ended", "node": "a", "interface": "eth0", "reason": "disk full"},
+            "a:eth0",
+            "capture-ended disk full",
+        ),
+    ],
+)
+def test_events_are_told_alike_in_the_terminal_and_in_reports(event: dict[str, Any], about: str, what: str) -> None:
+    assert (subject(event), happened(event)) == (about, what)
