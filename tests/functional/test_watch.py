@@ -15,6 +15,7 @@ from tests.conftest import dilaton, environment, started
 
 LAB = """
 name: watched
+time: {tdf: 10}
 nodes: {a: {}, b: {}}
 links: [{endpoints: [a, b], rate: 10Mbit, delay: 10ms}]
 run:
