@@ -11,23 +11,7 @@ import pytest
 import dilaton
 from dilaton.run.control import Client
 from tests.conftest import Outcome, RunLab, started
-
-BUFFERS = "{net.ipv4.tcp_rmem: 4096 1048576 67108864, net.ipv4.tcp_wmem: 4096 1048576 67108864}"
-NODES = 8
-
-
-def chain(time: str, data: str) -> str:
-    """One TCP flow over seven links of 5 Gbit/s, which at TDF 1 is some twenty times too much."""
-    nodes = "".join(f"  n{number}: {{sysctls: {BUFFERS}}}\n" for number in range(NODES))
-    links = "".join(
-        f"  - {{endpoints: [n{number}, n{number + 1}], rate: 5Gbit, delay: 1ms}}\n" for number in range(NODES - 1)
-    )
-    last = f"n{NODES - 1}"
-    return (
-        f"name: chain\ntime: {time}\nnodes:\n{nodes}links:\n{links}run:\n"
-        f"  - {{on: {last}, name: server, exec: iperf3 -s, ready: {{tcp: 5201}}, background: true}}\n"
-        f"  - {{on: n0, name: bulk, exec: iperf3 -c {last} -n {data} -J, after: server}}\n"
-    )
+from tests.overloaded import chain
 
 
 def trace(outcome: Outcome) -> list[float]:
@@ -36,7 +20,7 @@ def trace(outcome: Outcome) -> list[float]:
 
 @pytest.mark.parametrize("policy", ["lateness", "pads15"])
 def test_the_tdf_rises_with_the_load_and_says_why(run_lab: RunLab, policy: str) -> None:
-    outcome = run_lab(chain(f"{{tdf: auto, auto: {{start: 1, max: 50, policy: {policy}, epoch: 20ms}}}}", "60M"))
+    outcome = run_lab(chain("60M", f"{{tdf: auto, auto: {{start: 1, max: 50, policy: {policy}, epoch: 20ms}}}}"))
     assert outcome.status == 0
     fidelity = outcome.record["fidelity"]
     # How often it rises in this time hangs on how often a busy host lets the run look.
@@ -50,7 +34,7 @@ def test_the_tdf_rises_with_the_load_and_says_why(run_lab: RunLab, policy: str) 
 
 
 def test_a_violation_ends_a_run_that_may_have_none(run_lab: RunLab) -> None:
-    outcome = run_lab(chain("{tdf: 1, on_violation: fail}", "30M"))
+    outcome = run_lab(chain("30M", "{tdf: 1, on_violation: fail}"))
     assert outcome.status == 1
     assert outcome.record["state"] == "failed"
     assert "out of bounds from" in outcome.record["reason"] and "it needs tdf" in outcome.record["reason"]
@@ -58,7 +42,7 @@ def test_a_violation_ends_a_run_that_may_have_none(run_lab: RunLab) -> None:
 
 def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) -> None:
     lab, out = tmp_path / "lab.yaml", tmp_path / "run"
-    lab.write_text(chain("{tdf: auto, auto: {max: 2}, on_violation: hold}", "30M"))
+    lab.write_text(chain("30M", "{tdf: auto, auto: {max: 2}, on_violation: hold}"))
     with started("run", lab, "--out", out, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         line = next(line for line in process.stderr if "out of bounds" in line)
@@ -76,7 +60,7 @@ def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) ->
 
 
 def test_a_run_begins_again_with_the_tdf_that_it_needed_until_it_is_valid(run_lab: RunLab) -> None:
-    outcome = run_lab(chain("{tdf: 1, on_violation: retry}", "10M"))
+    outcome = run_lab(chain("10M", "{tdf: 1, on_violation: retry}"))
     record = outcome.record
     assert outcome.status == 0
     assert (record["state"], record["verdict"]["level"]) == ("finished", "valid")
@@ -87,7 +71,7 @@ def test_a_run_begins_again_with_the_tdf_that_it_needed_until_it_is_valid(run_la
 
 
 def test_a_load_beyond_the_highest_tdf_is_told_with_what_would_be_needed(run_lab: RunLab) -> None:
-    outcome = run_lab(chain("{tdf: auto, auto: {max: 2}}", "30M"))
+    outcome = run_lab(chain("30M", "{tdf: auto, auto: {max: 2}}"))
     assert outcome.record["fidelity"]["adaptation"]["tdf_needed"] > 4
     assert "it needs tdf" in outcome.terminal
 
