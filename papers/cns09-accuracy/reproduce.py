@@ -142,7 +142,7 @@ def latency_table(late: dict[str, NDArray[np.float64]]) -> str:
     """Latencies of 10 ms."""
     low, high = PUBLISHED_100_HZ_MS
     lines = [
-        "| emulator | least, ms | median | 99.9 % | most |\n| --- | --- | --- | --- | --- |",
+        "| emulator | min, ms | median | 99.9 % | max |\n| --- | --- | --- | --- | --- |",
         f"| published: Linux 2.6.22, timer of 100 Hz | {low:g} | | | {high:g} |",
     ]
     for tdf, rows in late.items():

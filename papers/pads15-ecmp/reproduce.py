@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--seconds", default="10", help="length of the flows, in virtual time")
     parser.add_argument("--offload", action="store_true", help="keep segmentation offload, as Mininet does")
     chosen = parser.parse_args()
-    print("| rate | drive | TDF | stride | mean, Mbit/s | least | most | deviation | paper |")
+    print("| rate | drive | TDF | stride | mean, Mbit/s | min | max | deviation | paper |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     suffix = "-offload" if chosen.offload else ""
     for rate in chosen.rates.split(","):
