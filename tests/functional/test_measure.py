@@ -99,6 +99,15 @@ def test_samples_are_taken_at_every_multiple_of_the_period_or_counted_as_missed(
     assert all(0 <= int(row["late_ns"]) < period_ns for row in rows)
 
 
+def test_what_measuring_took_is_in_the_record(outcome: Outcome, run: Run) -> None:
+    fidelity = run.record.fidelity
+    assert fidelity is not None
+    assert fidelity.measuring_share is not None
+    assert fidelity.busy is not None
+    cost_s = sum(int(row["cpu_ns"]) for row in costs(outcome)) / 1e9
+    assert fidelity.measuring_share == pytest.approx(cost_s / (fidelity.busy * run.record.time.virtual_s))
+
+
 def test_every_table_has_as_many_rows_as_the_sampler_says(outcome: Outcome, run: Run) -> None:
     for name, table in {"interfaces": run.interfaces, "tcp": run.tcp, "nodes": run.nodes}.items():
         assert len(table) == sum(int(row["count"]) for row in costs(outcome) if row["kind"] == name)

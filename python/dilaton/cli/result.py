@@ -52,6 +52,8 @@ def _table(plan: Plan, record: Record) -> Table:
         table.add_row("watch", f"{seen.epochs} epochs{attempt}", _adaptation(seen))
     if record.fidelity and record.fidelity.timers:
         table.add_row("timers", f"{record.fidelity.timers}", _lateness(record.fidelity))
+    if record.fidelity and record.fidelity.measuring_share is not None:
+        table.add_row("measuring", "", f"{numbers.ratio(record.fidelity.measuring_share)} of the guests' work")
     if record.fidelity and record.fidelity.shares:
         table.add_row("CPU shares", "", _shares(record.fidelity.shares))
     if record.verdict:

@@ -196,6 +196,8 @@ class Fidelity(GuestFidelity):
     """Every change of the clock from its release on."""
     adaptation: Adaptation | None = None
     """None of a run that was not watched."""
+    measuring_share: float | None = None
+    """The part of the guests' work that samples and captures took, 0..1; None where nothing was measured."""
 
 
 class ReasonRecord(Part):

@@ -1,4 +1,4 @@
-"""What was seen of a run beside its clock, for its verdict: what was not observed, programs that spun, short memory."""
+"""What was seen of a run beside its clock: what was missed, what observing took, programs that spun, short memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ TAIL_BYTES = 4096
 
 @dataclass(frozen=True)
 class Seen:
-    """Fields as in `dilaton.measure.verdict.Observation`."""
+    """Fields as in `dilaton.measure.verdict.Observation`, and `measuring_ns`: what samplers took, in virtual time."""
 
     packets_dropped: tuple[tuple[str, int], ...]
     samples_lost: int
     captures_ended: tuple[tuple[str, str], ...]
     spinning: tuple[str, ...]
     shortages: tuple[tuple[str, Memory, int], ...]
+    measuring_ns: int = 0
 
 
 NOTHING_BESIDE = Seen((), 0, (), (), ())
@@ -40,7 +41,8 @@ def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
         (":".join(path.name.removesuffix(".pcapng").rsplit(".", 1)), _dropped(path))
         for path in sorted(run_dir.glob("captures/*.pcapng"))
     )
-    missed = sum(_missed(read_output(path)) for path in sorted(run_dir.glob("measure/*/sampler.csv")))
+    costs = [_costs(read_output(path)) for path in sorted(run_dir.glob("measure/*/sampler.csv"))]
+    measuring_ns, missed = sum(cost_ns for cost_ns, _ in costs), sum(missed for _, missed in costs)
     ended = tuple(
         (f"{event['node']}:{event['interface']}", str(event["reason"]))
         for event in events
@@ -50,7 +52,7 @@ def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
     shortages = tuple(
         (event["node"], event["memory"], event["times"]) for event in events if event["kind"] == "memory-short"
     )
-    return Seen(dropped, missed, ended, spinning, shortages)
+    return Seen(dropped, missed, ended, spinning, shortages, measuring_ns)
 
 
 def _dropped(path: Path) -> int:
@@ -59,6 +61,9 @@ def _dropped(path: Path) -> int:
     return dropped_in(read_tail(path, TAIL_BYTES)) or 0
 
 
-def _missed(text: str) -> int:
-    """Samples that the sampler says it has missed; what is no such table, as after a kill, says nothing."""
-    return sum(int(row["missed"]) for row in csv.DictReader(text.splitlines()) if (row.get("missed") or "").isdigit())
+def _costs(text: str) -> tuple[int, int]:
+    """Virtual nanoseconds that a sampler says it took, and samples that it missed; what is no such table, as after a
+    kill, says nothing."""
+    rows = [[row.get(name) or "" for name in ("cpu_ns", "missed")] for row in csv.DictReader(text.splitlines())]
+    whole = [(int(cost_ns), int(missed)) for cost_ns, missed in rows if cost_ns.isdecimal() and missed.isdecimal()]
+    return sum(cost_ns for cost_ns, _ in whole), sum(missed for _, missed in whole)

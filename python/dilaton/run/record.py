@@ -37,7 +37,7 @@ from dilaton.run.model import (
     VerdictRecord,
     WaitRecord,
 )
-from dilaton.run.observation import Seen, seen_of
+from dilaton.run.observation import NOTHING_BESIDE, Seen, seen_of
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 
@@ -115,6 +115,7 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
     processes = processes_from_events(plan, progress.events, reader)
     fidelities: Sequence[GuestFidelity | None] = progress.guests or [None] * len(plan.guests)
     waits_of: Sequence[WaitRecord | None] = progress.waits or [None] * len(plan.guests)
+    beside = seen_of(run_dir, progress.events) if progress.guests else NOTHING_BESIDE
     return Record(
         lab=plan.lab,
         state=progress.state,
@@ -130,8 +131,8 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
             host_s=progress.host_s,
             boot_host_s=progress.boot_host_s,
         ),
-        fidelity=progress.fidelity,
-        verdict=_verdict(plan, progress, run_dir),
+        fidelity=_fidelity(progress, beside),
+        verdict=_verdict(plan, progress, beside),
         guests=[
             GuestRecord(
                 name=guest.name,
@@ -148,11 +149,19 @@ def make(plan: Plan, progress: Progress, run_dir: Path) -> Record:
     )
 
 
-def _verdict(plan: Plan, progress: Progress, run_dir: Path) -> VerdictRecord | None:
+def _fidelity(progress: Progress, beside: Seen) -> Fidelity | None:
+    """That of the clocks, with what measuring took of the guests' work."""
+    work_s = progress.virtual_s * sum(guest.busy or 0.0 for guest in progress.guests)
+    if progress.fidelity is None or not beside.measuring_ns or not work_s:
+        return progress.fidelity
+    return progress.fidelity.model_copy(update={"measuring_share": min(1.0, beside.measuring_ns / 1e9 / work_s)})
+
+
+def _verdict(plan: Plan, progress: Progress, beside: Seen) -> VerdictRecord | None:
     if not progress.guests:
         return None
     adaptation = progress.fidelity.adaptation if progress.fidelity else None
-    return judge_fidelity(plan, progress.guests, progress.virtual_s, adaptation, seen_of(run_dir, progress.events))
+    return judge_fidelity(plan, progress.guests, progress.virtual_s, adaptation, beside)
 
 
 def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[CheckRecord]:

@@ -50,9 +50,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(dilaton.load(made.run_dir(tmp_path_factory.mktemp("whole"), fidelity=LATE)))
 
 
-def test_the_page_says_how_much_work_could_not_be_charged_to_nodes(tmp_path: Path) -> None:
+def test_the_page_says_what_measuring_took_and_how_much_work_could_not_be_charged_to_nodes(tmp_path: Path) -> None:
     shares = SharesRecord(charged_s=3.0, uncharged_s=1.0, busy_s=9.0, lost_s=1.0)
-    text = page_of(made.run_dir(tmp_path, fidelity=LATE.model_copy(update={"shares": shares}))).text
+    fidelity = LATE.model_copy(update={"shares": shares, "measuring_share": 0.004})
+    text = page_of(made.run_dir(tmp_path, fidelity=fidelity)).text
+    assert "Measuring took 0.4 % of the guests' work" in text
     assert "Of 4 s that guests worked" in text
     assert "25 % could not be charged to any" in text
     assert "Nodes missed 10 % of what their CPUs had to do" in text

@@ -229,9 +229,9 @@ def test_a_run_without_fidelity_has_no_verdict(tmp_path: Path) -> None:
     assert finished(tmp_path).verdict is None
 
 
-def test_what_was_not_observed_is_in_the_verdict(tmp_path: Path) -> None:
+def test_what_was_not_observed_is_in_the_verdict_and_what_observing_took_in_the_record(tmp_path: Path) -> None:
     late = LatenessRecord(p50=0, p99=1.0, p999=1.0, max=1.0)
-    fidelity = Fidelity(lateness_us=late, timers=100, reads=1, lateness_ns_counts=[100])
+    fidelity = Fidelity(lateness_us=late, timers=100, reads=1, lateness_ns_counts=[100], busy=0.5)
     for folder in ("captures", "measure/guest0"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "captures/a.eth0.pcapng").write_bytes(pcapng(transfer(9), dropped=4))
@@ -239,8 +239,11 @@ def test_what_was_not_observed_is_in_the_verdict(tmp_path: Path) -> None:
     (tmp_path / "captures/c.eth0.pcapng").write_bytes(pcapng(transfer(9), dropped=None))
     sampler = "t_ns,kind,cpu_ns,count,late_ns,missed\n0,tcp,10,1,5,0\n30,tcp,10,1,5,2\n40,tcp,1"
     (tmp_path / "measure/guest0/sampler.csv").write_text(sampler)
-    verdict = finished(tmp_path, fidelity=fidelity).verdict
+    record = finished(tmp_path, fidelity=fidelity)
+    verdict = record.verdict
     assert verdict is not None
+    assert record.fidelity is not None
+    assert record.fidelity.measuring_share == pytest.approx(20e-9 / (record.time.virtual_s * 0.5))
     assert [reason.what.split(":")[0] for reason in verdict.reasons] == [
         "the capture of a",
         "2 samples could not be taken",
