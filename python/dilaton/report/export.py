@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from dilaton.run.loading import Run
 
 FIGURE_FORMATS = ("svg", "pdf", "png")
 TABLE_FORMATS = ("csv", "parquet")
-TABLES = ("interfaces", "tcp", "nodes", "processes", "events", "checks", "flows")
+TABLES = ("interfaces", "tcp", "nodes", "processes", "events", "checks", "flows", "clock", "epochs")
+NESTED = ("argv", "result")
+"""Columns of `processes`."""
 PNG_DOTS_PER_INCH = 200
 
 
@@ -62,8 +65,9 @@ def _tables(run: Run, formats: Sequence[str], directory: Path) -> list[Path]:
     tables |= {f"packets-{name.replace(':', '-')}": run.packets(name) for name in run.captures}
     written = []
     for name, table in tables.items():
-        # What is nested, such as results of programs, is text in a file.
-        flat = table.assign(**{each: table[each].astype(str) for each in ("result", "argv") if each in table})
+        # What is nested is text in a file, as JSON.
+        nested = [each for each in NESTED if each in table]
+        flat = table.assign(**{each: table[each].map(json.dumps, na_action="ignore") for each in nested})
         for each in formats:
             path = directory / f"{name}.{each}"
             path.unlink(missing_ok=True)

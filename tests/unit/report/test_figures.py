@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,11 @@ def test_every_figure_and_table_is_written_in_every_format(tmp_path: Path) -> No
     interfaces = pd.read_parquet(files["interfaces.parquet"])
     pd.testing.assert_frame_equal(interfaces, dilaton.load(path).interfaces, check_dtype=False)
     assert len(pd.read_csv(files["packets-a-eth0.csv"])) == 605
+    assert {"clock.csv", "epochs.csv"} <= set(files)
+    processes = pd.read_csv(files["processes.csv"]).set_index("name")
+    assert json.loads(processes.argv["ping"]) == ["ping", "-c", "3", "b"]
+    assert json.loads(processes.result["ping"])["rtt"]["avg"] == pytest.approx(0.0202)
+    assert pd.isna(processes.result["server"])
 
 
 def test_unknown_formats_and_foreign_directories_are_refused(
