@@ -5,7 +5,7 @@
 Two runs are made in OUT, unless they are there: `examples/bufferbloat`, without captures, and one TCP flow over a
 link that only the guest's CPU limits, of which about so many million packets (10) are captured at one end: a minute
 or two, 1.3 GB. Where there is Chromium each report is opened at two widths; shown is how many lines its console says,
-and how wide the page is, which should be no wider than the window.
+how wide the page is, which should be no wider than the window, and how many figures are wider than the page.
 """
 
 from __future__ import annotations
@@ -50,20 +50,28 @@ def execute(*arguments: str | Path) -> tuple[float, float]:
     return time.monotonic() - begin_s, usage.ru_maxrss * 1024 / 1e9
 
 
-def look(page: Path, width: int) -> tuple[int, int]:
-    """Opens a page in a browser at that width; returns how many lines its console says, and how wide the page is."""
+def look(page: Path, width: int) -> tuple[int, int, int]:
+    """Opens a page in a browser at that width.
+
+    Returns:
+        How many lines its console says, how wide the page is, and how many of its figures are wider than that.
+    """
     with tempfile.TemporaryDirectory() as name:
         probe = Path(name) / "page.html"
         # In a frame, since Chromium's windows have a least width.
-        told = "document.title = this.contentDocument.documentElement.scrollWidth"
+        told = (
+            "let page = this.contentDocument.documentElement, wide = page.scrollWidth;"
+            "let cut = [...page.querySelectorAll('svg')].filter(each => each.getBoundingClientRect().right > wide);"
+            "document.title = wide + ' ' + cut.length"
+        )
         frame = f'<iframe width={width} height=1000 frameborder=0 onload="{told}" srcdoc="{escape(page.read_text())}">'
-        probe.write_text(f"<title></title>{frame}</iframe>")
+        probe.write_text(f"<meta charset=utf-8><title></title>{frame}</iframe>")
         command = ["chromium", "--headless", "--no-sandbox", "--hide-scrollbars", "--enable-logging=stderr"]
         command += [f"--user-data-dir={name}/profile", "--window-size=1400,1000", "--dump-dom", probe.as_uri()]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found = re.search(r"<title>(\d+)</title>", done.stdout)
+    found = re.search(r"<title>(\d+) (\d+)</title>", done.stdout)
     assert found, "the page has no title"
-    return done.stderr.count("CONSOLE"), int(found[1])
+    return done.stderr.count("CONSOLE"), int(found[1]), int(found[2])
 
 
 def main() -> None:
@@ -73,8 +81,8 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     lab = out / "transfer.yaml"
     lab.write_text(LAB.format(bytes=int(millions * 1e6 * BYTES_PER_PACKET)))
-    print("| run | packets captured | report, s | GB | console at 1280 and 400 | width there |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| run | packets captured | report, s | GB | console at 1280 and 400 | width there | figures cut off |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, source in (("bufferbloat", EXAMPLES / "bufferbloat"), ("transfer", lab)):
         run = out / name
         if not run.exists():
@@ -83,8 +91,8 @@ def main() -> None:
         loaded = dilaton.load(run)
         packets = sum(len(loaded.packets(capture)) for capture in loaded.captures)
         seen = [look(run / "report.html", width) for width in WIDTHS] if shutil.which("chromium") else []
-        lines, widths = (", ".join(str(each[place]) for each in seen) for place in (0, 1))
-        print(f"| {name} | {packets} | {seconds:.1f} | {gigabytes:.2f} | {lines} | {widths} |", flush=True)
+        columns = " | ".join(", ".join(str(each[place]) for each in seen) for place in (0, 1, 2))
+        print(f"| {name} | {packets} | {seconds:.1f} | {gigabytes:.2f} | {columns} |", flush=True)
 
 
 if __name__ == "__main__":

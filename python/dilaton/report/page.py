@@ -1,7 +1,8 @@
 """The report: one page that needs no network and no other file, for people who were not there.
 
-Figures are in the page as SVG with their text as text, so that it can be searched; outputs of processes are linked, as
-they may be large, relative to the run directory in which the page is.
+Figures are in the page as SVG with their text as text, so that it can be searched, each for wide and for narrow
+screens, of which a browser shows one. Outputs of processes are linked, as they may be large, relative to the run
+directory in which the page is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import jinja2
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
 from dilaton.report.drawings import draw
-from dilaton.report.style import LEVELS, Drawing, applied
+from dilaton.report.fitting import NARROW_IN, fit
+from dilaton.report.style import LEVELS, WIDTH_IN, Drawing, applied
 from dilaton.run import words
 from dilaton.run.directory import replace_file
 from dilaton.run.loading import REPORT, Run
@@ -65,18 +67,20 @@ def render(run: Run, drawings: Sequence[Drawing], missing: Sequence[str]) -> str
         processes=[(process, words.outcome(process), _outputs(run, process)) for process in record.processes],
         events=_events(run),
         missing=missing,
-        figures=[(drawing, svg(drawing)) for drawing in drawings],
+        figures=[(drawing, svg(drawing, WIDTH_IN), svg(drawing, NARROW_IN)) for drawing in drawings],
     )
 
 
-def svg(drawing: Drawing) -> str:
-    """A figure as an SVG element."""
+def svg(drawing: Drawing, width_in: float) -> str:
+    """A figure as an SVG element, laid out for that width in inches."""
+    fit(drawing.figure, width_in)
     file = io.StringIO()
     # Without a date, so that the same run gives the same page; ids are made from the salt, so that figures of one page
     # have different ones.
     import matplotlib
 
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": drawing.name, "svg.id": drawing.name}):
+    name = f"{drawing.name}-{width_in:g}in"
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "svg.id": name}):
         drawing.figure.savefig(file, format="svg", metadata={"Date": None, "Title": drawing.title})
     text = file.getvalue()
     return text[text.index("<svg") :]

@@ -1,11 +1,13 @@
 """How figures look: one place for colours, sizes and units.
 
 Colours are those of Okabe and Ito (2008), which all people can tell apart, in an order that also differs in lightness.
-Figures are as wide as a page's text, so that they go into papers as they are; text in them has 8 points.
+Figures are as wide as a page's text, so that they go into papers as they are; text in them has 8 points. For narrow
+screens the same figure is laid out anew (`dilaton.report.fitting`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ LEVELS = {"valid": "#00674b", "suspect": "#8f5600", "invalid": "#b33000"}
 
 WIDTH_IN, HEIGHT_IN = 7.2, 2.5
 
-LEGEND_CHARACTERS, LEGEND_SAMPLE_CHARACTERS = 130, 8
+LEGEND_CHARACTERS_PER_IN, LEGEND_SAMPLE_CHARACTERS = 18, 8
 """That fit beside each other below a figure, and the room of a line's sample."""
 
 RC: Any = {
@@ -101,9 +103,17 @@ def legend(where: Axes) -> None:
 def below(figure: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
     """A legend below all axes, in as many columns as fit."""
     if handles:
-        longest = max(map(len, labels))
-        columns = max(1, min(len(labels), LEGEND_CHARACTERS // (longest + LEGEND_SAMPLE_CHARACTERS)))
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+        figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels, figure.get_figwidth()))
+
+
+def legend_rows(labels: Sequence[str], width_in: float) -> int:
+    """How many rows a legend below a figure of that width has."""
+    return math.ceil(len(labels) / _columns(labels, width_in))
+
+
+def _columns(labels: Sequence[str], width_in: float) -> int:
+    each = max(map(len, labels)) + LEGEND_SAMPLE_CHARACTERS
+    return max(1, min(len(labels), int(LEGEND_CHARACTERS_PER_IN * width_in) // each))
 
 
 def from_zero(where: Axes) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import dilaton
 from dilaton.cli.errors import BadInputError
@@ -21,10 +23,11 @@ from dilaton.report.figures.bands import Band, draw_bands, lanes, processes_of, 
 from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.marks import marks_of
 from dilaton.report.figures.sequence import thin
-from dilaton.report.figures.series import draw_interfaces
+from dilaton.report.figures.series import draw_interfaces, draw_intervals
 from dilaton.report.figures.served import draw_percentiles, draw_requests, latencies
 from dilaton.report.figures.topology import place, utilisation
-from dilaton.report.style import COLOURS, Drawing, applied
+from dilaton.report.fitting import LEGEND_ROW_IN, NARROW_IN, fit
+from dilaton.report.style import COLOURS, HEIGHT_IN, WIDTH_IN, Drawing, applied
 from tests.unit.measure import made
 
 
@@ -41,6 +44,50 @@ def test_every_figure_has_a_title_a_caption_and_labelled_axes(tmp_path: Path) ->
                 assert axes.get_ylabel(), drawing.name
         if drawing.name != "topology":
             assert drawing.figure.axes[-1].get_xlabel(), drawing.name
+
+
+@pytest.mark.parametrize("width_in", [NARROW_IN, WIDTH_IN])
+def test_no_text_of_a_figure_is_over_another_or_cut_off(tmp_path: Path, width_in: float) -> None:
+    for drawing in drawings(made.run_dir(tmp_path)):
+        with applied():
+            fit(drawing.figure, width_in)
+            canvas = FigureCanvasAgg(drawing.figure)
+            canvas.draw()
+        shown = [text for axes in drawing.figure.axes for text in texts_of(axes)]
+        shown += [text for legend in drawing.figure.legends for text in legend.get_texts()]
+        boxes = {text: text.get_window_extent(canvas.get_renderer()) for text in shown}
+        for one, other in itertools.combinations(boxes, 2):
+            assert not boxes[one].overlaps(boxes[other]), f"{drawing.name}: {one} {other}"
+        paper = drawing.figure.bbox.padded(1)
+        for text, box in boxes.items():
+            assert paper.x0 <= box.x0 and box.x1 <= paper.x1, f"{drawing.name}: {text}"
+
+
+def texts_of(axes: Axes) -> list[Text]:
+    """All texts of axes that are seen; of ticks those within the view."""
+    found = [axes.xaxis.label, axes.yaxis.label, *axes.texts]
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        found += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    return [text for text in found if axes.axison and text.get_visible() and text.get_text()]
+
+
+def test_names_and_legend_of_a_figure_follow_its_width_and_come_back() -> None:
+    bands = [Band(f"change number {number} of a link", number, number) for number in range(10)]
+    intervals = {f"program {n}": [{"start_s": 0.0, "end_s": 10.0, "throughput": 1e6}] for n in range(6)}
+    figure = draw_intervals(intervals, dict.fromkeys(intervals, 0.0), bands).figure
+
+    def names() -> list[object]:
+        return [(text.get_text(), text.get_position()) for text in figure.axes[0].texts if text.get_visible()]
+
+    fit(figure, WIDTH_IN)
+    wide = names()
+    fit(figure, NARROW_IN)
+    assert len(names()) < len(wide)
+    assert figure.get_figheight() == pytest.approx(HEIGHT_IN + LEGEND_ROW_IN), "the legend has a row more"
+    fit(figure, WIDTH_IN)
+    assert names() == wide
+    assert figure.get_figheight() == pytest.approx(HEIGHT_IN)
 
 
 def test_all_colours_differ() -> None:
@@ -115,7 +162,7 @@ def test_a_name_is_put_where_it_touches_no_other() -> None:
     where.plot([0, 10], [0, 1])
     draw_bands(where, [Band(f"link{number}--router down", number / 4, number / 4) for number in range(40)])
     renderer = FigureCanvasAgg(figure).get_renderer()
-    boxes = [text.get_window_extent(renderer) for text in where.texts]
+    boxes = [text.get_window_extent(renderer) for text in where.texts if text.get_visible()]
     assert len(boxes) > 8
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
 

@@ -96,10 +96,10 @@ def test_the_page_needs_no_network_and_no_script(whole: Path) -> None:
     assert not re.search(r"url\((?!#)|@import", whole.read_text())
 
 
-def test_every_id_is_there_once_and_every_figure_is_whole(whole: Path) -> None:
+def test_every_id_is_there_once_and_every_figure_is_whole_on_wide_and_on_narrow_screens(whole: Path) -> None:
     text = whole.read_text()
     pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
-    assert len(pictures) == 8
+    assert len(pictures) == 2 * 8
     for picture in pictures:
         ET.fromstring(picture)
     clips = re.findall(r'<clipPath id="([^"]+)"', text)

@@ -12,6 +12,9 @@ from typing import Any, Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.text import Annotation
+from matplotlib.transforms import IdentityTransform
 
 from dilaton.report.style import BLACK, RED
 
@@ -32,9 +35,8 @@ CAPTIONS: dict[Kind, str] = {
 LANES, LANE_PT = 4, 7.5
 LABEL_PT, CHARACTER_PT, GAP_PT = 6, 3.6, 6
 """The size of names, the mean width of a character, and what is between two names."""
-LABEL_CHARACTERS_MAX = 56
-AXES_PT = 440
-"""How wide axes are at least."""
+BESIDE_AXES_PT = 78
+"""What is left and right of axes, at most."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,24 @@ class Band:
     def unnamed(self) -> Band:
         """For further panels of a figure."""
         return replace(self, name="")
+
+
+class Name(Annotation):
+    """The name of a band, above axes."""
+
+    def __init__(self, band: Band) -> None:
+        self.band = band
+        super().__init__(
+            band.name,
+            (band.begin_s, 1.0),
+            xytext=(0, 0),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            fontsize=LABEL_PT,
+            color="#555555" if band.kind == "process" else BLACK,
+            clip_on=False,
+            transform=IdentityTransform(),
+        )
 
 
 def processes_of(processes: pd.DataFrame, end_s: float) -> list[Band]:
@@ -84,25 +104,31 @@ def draw_bands(where: Axes, bands: Sequence[Band]) -> None:
             where.axvline(band.begin_s, color=BLACK, alpha=0.6, linewidth=0.6, linestyle=":", zorder=0.9)
         else:
             where.axvspan(band.begin_s, band.end_s, zorder=0.5, **LOOKS[band.kind])
+    for band in sorted((band for band in bands if band.name), key=lambda band: (band.kind == "process", band.begin_s)):
+        where.add_artist(Name(band))
+    lay_names(where)
+
+
+def lay_names(where: Axes) -> None:
+    """Puts the names of bands above axes, for the width that their figure has now; those without room do not show."""
     begin_s, end_s = where.get_xlim()
-    named = sorted((band for band in bands if band.name), key=lambda band: (band.kind == "process", band.begin_s))
-    names = [_short(band.name) for band in named]
-    scale = AXES_PT / ((end_s - begin_s) or 1.0)
-    spans = [_span((band.begin_s - begin_s) * scale, name) for band, name in zip(named, names, strict=True)]
-    for band, name, span, lane in zip(named, names, spans, lanes(spans), strict=True):
-        if lane is None:
-            continue
-        is_left = span[0] < (band.begin_s - begin_s) * scale
-        where.annotate(
-            name,
-            (band.begin_s, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(-1 if is_left else 1, 2 + LANE_PT * lane),
-            textcoords="offset points",
-            ha="right" if is_left else "left",
-            fontsize=LABEL_PT,
-            color="#555555" if band.kind == "process" else BLACK,
-        )
+    wide_pt = axes_pt(where.figure)
+    scale = wide_pt / ((end_s - begin_s) or 1.0)
+    texts = [text for text in where.texts if isinstance(text, Name)]
+    characters = int((wide_pt / 2 - GAP_PT) / CHARACTER_PT)
+    for text in texts:
+        text.set_text(_short(text.band.name, characters))
+    spans = [_span((text.band.begin_s - begin_s) * scale, text.get_text(), wide_pt) for text in texts]
+    for text, span, lane in zip(texts, spans, lanes(spans), strict=True):
+        is_left = span[0] < (text.band.begin_s - begin_s) * scale
+        text.set_visible(lane is not None)
+        text.set_horizontalalignment("right" if is_left else "left")
+        text.set_position((-1 if is_left else 1, 2 + LANE_PT * (lane or 0)))
+
+
+def axes_pt(figure: FigureBase) -> float:
+    """How wide the axes of a figure are at least, in points."""
+    return float(figure.get_figure(root=True).get_figwidth() * 72 - BESIDE_AXES_PT)
 
 
 def lanes(spans: Sequence[tuple[float, float]]) -> list[int | None]:
@@ -118,11 +144,11 @@ def lanes(spans: Sequence[tuple[float, float]]) -> list[int | None]:
     return found
 
 
-def _span(at_pt: float, name: str) -> tuple[float, float]:
+def _span(at_pt: float, name: str, wide_pt: float) -> tuple[float, float]:
     """Where a name goes: to the right of its instant, or to the left where that would lead out of the axes."""
     width = len(name) * CHARACTER_PT + GAP_PT
-    return (at_pt, at_pt + width) if at_pt + width <= AXES_PT else (at_pt - width, at_pt)
+    return (at_pt, at_pt + width) if at_pt + width <= wide_pt else (at_pt - width, at_pt)
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= LABEL_CHARACTERS_MAX else name[: LABEL_CHARACTERS_MAX - 1] + "…"
+def _short(name: str, characters: int) -> str:
+    return name if len(name) <= characters else name[: characters - 1] + "…"
