@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Console
 
 from dilaton.cli.errors import refusing
-from dilaton.cli.links import describe
 from dilaton.cli.tc import tc_lines
 from dilaton.lab.settings import parse_setting
 from dilaton.plan.queues import Egress
 from dilaton.run.control import Client, ControlError, find
+from dilaton.run.link_words import describe
 
 ACTIONS = ("show", "set", "down", "up")
 

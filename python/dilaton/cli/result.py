@@ -8,11 +8,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from dilaton.cli.links import describe
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
-from dilaton.plan.model import End, Interface, Link, Plan, Time
+from dilaton.plan.model import Plan, Time
+from dilaton.run.link_words import links_of
 from dilaton.run.model import Adaptation, Fidelity, ProcessRecord, SharesRecord, VerdictRecord
 from dilaton.run.record import Record
 from dilaton.run.words import outcome
@@ -58,9 +58,8 @@ def _table(plan: Plan, record: Record) -> Table:
         table.add_row("CPU shares", "", _shares(record.fidelity.shares))
     if record.verdict:
         table.add_row("verdict", "", _verdict(record.verdict))
-    interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
-    for link in plan.links[:LINKS_SHOWN]:
-        table.add_row(f"link {link.name}", _asked(link, interfaces), "")
+    for link, asked in links_of(plan)[:LINKS_SHOWN]:
+        table.add_row(f"link {link.name}", asked, "")
     if len(plan.links) > LINKS_SHOWN:
         table.add_row(f"{len(plan.links) - LINKS_SHOWN} more links", "see plan.json", "")
     for process in record.processes[:PROCESSES_SHOWN]:
@@ -110,17 +109,3 @@ def _verdict(verdict: VerdictRecord) -> Text:
     for reason in verdict.reasons:
         text.append(f"\n{reason.what}; {reason.advice}", style="not bold default")
     return text
-
-
-def _asked(link: Link, interfaces: dict[tuple[str, str], Interface]) -> str:
-    """What a link was asked to do to packets: once when both directions are alike."""
-    sending = [interfaces[_key(end)] for end in link.ends]
-    directions = [describe(one.egress, one.wire_delay_ns) for one in sending]
-    if directions[0] == directions[1]:
-        return directions[0]
-    first, second = (end.node for end in link.ends)
-    return f"{first} to {second}: {directions[0]}\n{second} to {first}: {directions[1]}"
-
-
-def _key(end: End) -> tuple[str, str]:
-    return end.node, end.interface

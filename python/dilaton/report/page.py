@@ -17,15 +17,20 @@ import jinja2
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
 from dilaton.report.drawings import draw
+from dilaton.report.figures.topology import utilisation
 from dilaton.report.fitting import NARROW_IN, fit
 from dilaton.report.style import LEVELS, WIDTH_IN, Drawing, applied
 from dilaton.run import words
 from dilaton.run.directory import replace_file
+from dilaton.run.link_words import links_of
 from dilaton.run.loading import REPORT, Run
 from dilaton.run.record import RecordError
 
 EVENTS_MAX = 500
 """More events are in `events.jsonl`."""
+
+LINKS_MAX, LINKS_OPEN_MAX = 200, 10
+"""More links are in `plan.json`; a table of many is shown when it is wanted."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -55,7 +60,7 @@ def render(run: Run, drawings: Sequence[Drawing], missing: Sequence[str]) -> str
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"duration": numbers.duration, "significant": numbers.significant}
+    environment.filters |= {name: getattr(numbers, name) for name in ("counted", "duration", "significant")}
     record = run.record
     return environment.get_template("report.html.j2").render(
         record=record,
@@ -67,6 +72,9 @@ def render(run: Run, drawings: Sequence[Drawing], missing: Sequence[str]) -> str
         processes=[(process, words.outcome(process), _outputs(run, process)) for process in record.processes],
         events=_events(run),
         missing=missing,
+        links=_links(run),
+        link_count=len(run.plan.links) if run.plan else 0,
+        links_open_max=LINKS_OPEN_MAX,
         figures=[(drawing, svg(drawing, WIDTH_IN), svg(drawing, NARROW_IN)) for drawing in drawings],
     )
 
@@ -84,6 +92,18 @@ def svg(drawing: Drawing, width_in: float) -> str:
         drawing.figure.savefig(file, format="svg", metadata={"Date": None, "Title": drawing.title})
     text = file.getvalue()
     return text[text.index("<svg") :]
+
+
+def _links(run: Run) -> list[tuple[str, str, float | None]]:
+    """The first links: their names, what they were asked to do, and the mean share of their rate that they carried."""
+    if run.plan is None:
+        return []
+    try:
+        used = utilisation(run.plan, run.interfaces)
+    except RecordError:
+        # Told among what is missing, since figures need the samples too.
+        used = {}
+    return [(link.name, asked, used.get(link.name)) for link, asked in links_of(run.plan)[:LINKS_MAX]]
 
 
 def _outputs(run: Run, process: Any) -> list[tuple[str, str]]:

@@ -75,6 +75,8 @@ def test_the_page_has_summary_checks_verdict_figures_processes_and_events(whole:
     ]
     for expected in ("ping.rtt.avg within 1% of 20ms", "20.2ms", "Suspect:", "raise tdf to", "3 of them sent again"):
         assert expected in page.text
+    for expected in ("1 link as at the start", "100 Mbit/s, 10 ms one way", "10 % of its rate"):
+        assert expected in page.text
     links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
     assert "nodes/a/ping.stdout" in links
     assert all((whole.parent / str(link)).is_file() for link in links)

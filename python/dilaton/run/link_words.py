@@ -1,8 +1,9 @@
-"""What a direction of a link does to packets, in a few words."""
+"""What links do to packets, in a few words, for the terminal and for reports."""
 
 from __future__ import annotations
 
 from dilaton.measure import numbers
+from dilaton.plan.model import Link, Plan
 from dilaton.plan.queues import (
     DropEvery,
     DropGilbertElliott,
@@ -17,6 +18,21 @@ from dilaton.plan.queues import (
 
 NOT_WORTH_SAYING = ("netem", "hfsc", "pfifo", "bfifo")
 """Disciplines by which a plain queue is made."""
+
+
+def links_of(plan: Plan) -> list[tuple[Link, str]]:
+    """The links of a plan, with what they are asked to do at the start: in a line, or in one for each direction."""
+    sending = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
+
+    def asked(link: Link) -> str:
+        ends = [sending[end.node, end.interface] for end in link.ends]
+        forth, back = (describe(end.egress, end.wire_delay_ns) for end in ends)
+        if forth == back:
+            return forth
+        first, second = (end.node for end in link.ends)
+        return f"{first} to {second}: {forth}\n{second} to {first}: {back}"
+
+    return [(link, asked(link)) for link in plan.links]
 
 
 def describe(egress: Egress, wire_delay_ns: int = 0) -> str:
