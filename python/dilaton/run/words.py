@@ -38,20 +38,22 @@ def outcome(process: ProcessRecord) -> str:
 
 def _served(result: Mapping[str, Any]) -> str:
     """What a program that asks or serves measured."""
-    parts = [
+    parts = [numbers.counted(result["requests"], "request")] if result.get("requests") is not None else []
+    parts += [
         f"{numbers.significant(result[name])} {word}"
-        for name, word in (("requests", "requests"), ("requests_per_s", "requests/s"), ("iops", "IOPS"))
+        for name, word in (("requests_per_s", "requests/s"), ("iops", "IOPS"))
         if result.get(name) is not None
     ]
     if result.get("throughput"):
         parts.append(numbers.rate(result["throughput"]))
     latency = result.get("latency") or {}
     if latency.get("avg") is not None and latency.get("max") is not None:
-        parts.append(f"latency {numbers.duration(latency['avg'])} (to {numbers.duration(latency['max'])})")
+        most = f" (to {numbers.duration(latency['max'])})" if latency["max"] > latency["avg"] else ""
+        parts.append(f"latency {numbers.duration(latency['avg'])}{most}")
     if result.get("loss"):
         parts.append(f"loss {numbers.ratio(result['loss'])}")
     if errors := result.get("errors"):
-        parts.append(f"{errors} error{'s' if errors > 1 else ''}")
+        parts.append(numbers.counted(errors, "error"))
     return ", ".join(parts)
 
 

@@ -14,6 +14,7 @@ from dilaton.run.words import happened, outcome, subject
     ("result", "words"),
     [
         ({"requests": 3, "errors": 1}, "3 requests, 1 error"),
+        ({"requests": 1, "latency": {"avg": 0.5, "max": 0.5}}, "1 request, latency 500 ms"),
         ({"requests": 0, "requests_per_s": 0.0, "errors": 2, "latency": {}}, "0 requests, 0 requests/s, 2 errors"),
         (
             {"packets_per_s": None, "throughput": None, "latency": {"avg": 0.02, "max": 0.03}, "loss": 0.5},
