@@ -58,7 +58,7 @@ def draw_topology(plan: Plan, interfaces: pd.DataFrame | None) -> Drawing:
         axes.add_collection(lines)
         if used:
             scale = ScalarMappable(Normalize(0, 1), "cividis_r")
-            figure.colorbar(scale, ax=axes, label="share of rate", shrink=0.9, aspect=15, format="%.1f")
+            figure.colorbar(scale, ax=axes, label="share of rate", shrink=0.9, aspect=15, format="%g")
     axes.plot(
         where[:, 0], where[:, 1], "o", color=SKY, markeredgecolor=BLACK, markeredgewidth=0.6, markersize=9, zorder=2
     )
