@@ -14,7 +14,7 @@ from dilaton.report.figures.distributions import draw_lateness, ecdfs
 from dilaton.report.figures.marks import marks_of
 from dilaton.report.figures.sequence import draw_flow
 from dilaton.report.figures.series import draw_interfaces, draw_intervals, draw_nodes, draw_tcp
-from dilaton.report.figures.served import draw_percentiles, draw_requests, latencies
+from dilaton.report.figures.served import draw_flows, draw_percentiles, draw_requests, latencies
 from dilaton.report.figures.topology import draw_topology
 from dilaton.report.style import Drawing
 from dilaton.run.loading import Run
@@ -122,13 +122,23 @@ def _processes(run: Run) -> Iterator[Drawing]:
         ("latency", "Latency", "latency", "Latencies"),
     )
     for key, title, label, words in kinds:
-        samples = {name: each["samples"] for name, each in results.items() if each.get("samples") and key in each}
+        # A single value is no distribution; the table of processes has it.
+        known = {name: each.get("samples") or [] for name, each in results.items() if key in each}
+        samples = {name: values for name, values in known.items() if len(values) > 1}
         if samples:
             yield ecdfs(
                 f"programs-{key}", f"{title}, by program", f"{words} that programs printed.", samples, label, "s"
             )
-    if known := list(latencies(results)):
-        yield draw_percentiles(known)
+    if percentiles := list(latencies(results)):
+        yield draw_percentiles(percentiles)
+    flows = [
+        (f"{name} {flow['from']} > {flow['to']}", flow)
+        for name, each in results.items()
+        for flow in each.get("flows", ())
+        if None not in flow["latency"].values()
+    ]
+    if flows:
+        yield draw_flows(flows)
     if logs := {name: each["per_second"] for name, each in results.items() if each.get("per_second")}:
         yield draw_requests(logs)
     intervals = {name: each["intervals"] for name, each in results.items() if each.get("intervals")}

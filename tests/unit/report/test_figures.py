@@ -24,7 +24,7 @@ from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.marks import marks_of
 from dilaton.report.figures.sequence import thin
 from dilaton.report.figures.series import draw_interfaces, draw_intervals
-from dilaton.report.figures.served import draw_percentiles, draw_requests, latencies
+from dilaton.report.figures.served import draw_flows, draw_percentiles, draw_requests, latencies
 from dilaton.report.figures.topology import place, utilisation
 from dilaton.report.fitting import LEGEND_ROW_IN, NARROW_IN, fit
 from dilaton.report.style import COLOURS, HEIGHT_IN, WIDTH_IN, Drawing, applied
@@ -194,6 +194,14 @@ def test_percentiles_of_programs_become_points_in_their_order() -> None:
     (where,) = draw_percentiles(known).figure.axes
     assert where.get_xscale() == "log", "50 times between the least and the largest"
     assert [line.get_label() for line in where.get_lines()] == ["wrk", "fio random read"]
+
+
+def test_flows_are_drawn_from_their_least_to_their_largest_delay() -> None:
+    latency = {"min": 0.010, "avg": 0.012, "max": 0.030, "stdev": 0.001}
+    drawing = draw_flows([(f"dec {number}", {"latency": latency}) for number in range(10)])
+    whole, mean = drawing.figure.axes[0].get_lines()[:2]
+    assert (list(whole.get_xdata()), list(mean.get_xdata())) == ([0.010, 0.030], [0.012])
+    assert "the first 8 of 10" in drawing.caption
 
 
 def test_requests_of_a_log_are_drawn_by_the_second() -> None:

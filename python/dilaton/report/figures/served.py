@@ -1,4 +1,4 @@
-"""What programs that ask and serve measured of themselves: percentiles of latency, requests in each second."""
+"""What programs that ask and serve measured of themselves: percentiles of latency, requests in each second, flows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dilaton.report.figures.distributions import SPREAD_LINEAR_MAX
-from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, unit
+from dilaton.report.style import COLOURS, LINES_MAX, Drawing, axes, from_zero, legend, unit
 
 _PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 
@@ -54,6 +54,25 @@ def draw_percentiles(series: Sequence[tuple[str, list[tuple[float, float]]]]) ->
     legend(where)
     caption = "Percentiles of latency that programs printed; straight lines join what is known."
     return Drawing("programs-percentiles", "Percentiles of latency, by program", caption, figure)
+
+
+def draw_flows(flows: Sequence[tuple[str, Mapping[str, Any]]]) -> Drawing:
+    """One-way delays of flows, as D-ITG prints them, a row each: from the least to the largest, a dot at the mean."""
+    shown = flows[:LINES_MAX]
+    figure, (where,) = axes(height_in=1.0 + 0.15 * len(shown))
+    for number, (name, flow) in enumerate(shown):
+        latency, colour = flow["latency"], COLOURS[number]
+        where.plot([latency["min"], latency["max"]], [-number, -number], marker="|", color=colour, label=name)
+        where.plot([latency["avg"]], [-number], marker="o", markersize=4, color=colour)
+    where.set_xlabel("one-way delay")
+    unit(where.xaxis, "s")
+    where.set_ylabel("flows")
+    where.set_yticks([])
+    where.margins(y=0.5 / len(shown) + 0.1)
+    legend(where)
+    more = f"; the first {LINES_MAX} of {len(flows)}" if len(flows) > LINES_MAX else ""
+    caption = f"One-way delays of flows that ITGDec printed: the least, the mean (dots) and the largest{more}."
+    return Drawing("programs-flows", "Flows, by program", caption, figure)
 
 
 def draw_requests(series: Mapping[str, Sequence[int]]) -> Drawing:
