@@ -79,7 +79,7 @@ def test_until_stops_exactly_there_and_step_at_the_next_timer(held: tuple[subpro
 def test_the_past_is_refused_and_the_run_goes_on(held: tuple[subprocess.Popen[str], Path]) -> None:
     _, out = held
     done = dilaton("clock", out, "until", "1s")
-    assert (done.returncode, done.stderr) == (2, "1 s: virtual time is already at 5 s, and never goes back\n")
+    assert (done.returncode, done.stderr) == (2, "dilaton: 1 s: virtual time is already at 5 s, and never goes back\n")
     assert dilaton("clock", out, "release").returncode == 0
     assert outcome_of(*held).status == 0
 
@@ -129,7 +129,7 @@ def test_a_held_run_ends_in_good_order(held: tuple[subprocess.Popen[str], Path])
     assert outcome.record["state"] == "aborted"
     assert outcome.process("sleep")["outcome"] == "signalled"
     done = dilaton("clock", out, "show")
-    assert (done.returncode, done.stderr) == (2, f"{out}: no run is going on there\n")
+    assert (done.returncode, done.stderr) == (2, f"dilaton: {out}: no run is going on there\n")
 
 
 def test_logs_and_ps_show_a_run_that_goes_on(resting: Path) -> None:

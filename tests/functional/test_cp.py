@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dilaton.cli.cp import copy
+from dilaton.cli.errors import BadInputError, FailedError
 from tests.conftest import dilaton, held_run
 
 LAB = "name: copies\nnodes: {a: {}}\nrun: [{on: a, exec: sleep 1000}]\n"
@@ -44,27 +46,27 @@ def test_a_tree_goes_to_a_node_and_comes_back_as_it_was(held: str, tmp_path: Pat
 def test_names_are_those_that_docker_gives(held: str, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("1")
     (tmp_path / "into").mkdir()
-    assert copy(held, str(tmp_path / "one"), "a:/tmp") == 0
-    assert copy(held, "a:/tmp/one", str(tmp_path / "into")) == 0
+    copy(held, str(tmp_path / "one"), "a:/tmp")
+    copy(held, "a:/tmp/one", str(tmp_path / "into"))
     assert (tmp_path / "into" / "one").read_text() == "1"
-    assert copy(held, "a:/tmp/one", str(tmp_path / "renamed")) == 0
+    copy(held, "a:/tmp/one", str(tmp_path / "renamed"))
     assert (tmp_path / "renamed").read_text() == "1"
-    assert copy(held, str(tmp_path / "into" / "."), "a:/tmp/contents") == 0
-    assert copy(held, "a:/tmp/contents/one", str(tmp_path / "again")) == 0
+    copy(held, str(tmp_path / "into" / "."), "a:/tmp/contents")
+    copy(held, "a:/tmp/contents/one", str(tmp_path / "again"))
     assert (tmp_path / "again").read_text() == "1"
 
 
-def test_what_cannot_be_copied_is_said(held: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_copied_is_said(held: str, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("1")
     mistakes = {
-        ("a:/no/such", str(tmp_path / "x")): (1, "a:/no/such: No such file or directory"),
-        (str(tmp_path / "none"), "a:/tmp"): (1, f"{tmp_path / 'none'}: No such file or directory"),
-        (str(tmp_path / "one"), "a:/no/such/directory"): (1, "a: tar: /no/such: Cannot open"),
-        (str(tmp_path / "one"), "a:/tmp/none/"): (1, "none/: no such directory"),
-        ("a:/tmp", "a:/var"): (2, "one of them is NODE:PATH"),
-        (str(tmp_path / "one"), "b:/tmp"): (2, "b: no such node; there are a"),
+        ("a:/no/such", str(tmp_path / "x")): (FailedError, "a:/no/such: No such file or directory"),
+        (str(tmp_path / "none"), "a:/tmp"): (FailedError, f"{tmp_path / 'none'}: No such file or directory"),
+        (str(tmp_path / "one"), "a:/no/such/directory"): (FailedError, "a: tar: /no/such: Cannot open"),
+        (str(tmp_path / "one"), "a:/tmp/none/"): (FailedError, "none/: no such directory"),
+        ("a:/tmp", "a:/var"): (BadInputError, "one of them is NODE:PATH"),
+        (str(tmp_path / "one"), "b:/tmp"): (BadInputError, "b: no such node; there are a"),
     }
-    for arguments, (status, message) in mistakes.items():
-        assert copy(held, *arguments) == status
-        assert message in capfd.readouterr().err
+    for arguments, (kind, message) in mistakes.items():
+        with pytest.raises(kind, match=re.escape(message)):
+            copy(held, *arguments)
     assert not (tmp_path / "x").exists()

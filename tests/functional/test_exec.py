@@ -48,12 +48,12 @@ def test_large_input_arrives_whole(drive: str) -> None:
 def test_a_command_that_does_not_exist_has_status_127() -> None:
     done = execute("--", "no-such-program")
     assert done.returncode == 127
-    assert done.stderr == "dilaton exec: exec no-such-program: No such file or directory\n"
+    assert done.stderr == "dilaton: exec no-such-program: No such file or directory\n"
 
 
 def test_a_file_that_cannot_be_executed_has_status_126() -> None:
     done = execute("--", "/etc/passwd")
-    assert (done.returncode, done.stderr) == (126, "dilaton exec: exec /etc/passwd: Permission denied\n")
+    assert (done.returncode, done.stderr) == (126, "dilaton: exec /etc/passwd: Permission denied\n")
 
 
 def test_a_command_that_a_signal_kills_has_the_status_that_shells_give_it() -> None:
@@ -106,10 +106,10 @@ raise SystemExit(1)
     done = execute("--", str(PYTHON), "-c", asks)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "dilaton exec: 8,192 GiB of address space were asked for at once; a program in a guest has 512 GiB",
-        "dilaton exec: /dev/kvm was asked for; a guest cannot have guests",
-        "dilaton exec: another CPU than CPU 0 was asked for; a guest has one",
-        "dilaton exec: AMX was asked for; a guest does not have it",
+        "dilaton: 8,192 GiB of address space were asked for at once; a program in a guest has 512 GiB",
+        "dilaton: /dev/kvm was asked for; a guest cannot have guests",
+        "dilaton: another CPU than CPU 0 was asked for; a guest has one",
+        "dilaton: AMX was asked for; a guest does not have it",
     ]
 
 
@@ -222,4 +222,4 @@ def test_what_cannot_be_given_is_said_in_words(tmp_path: Path) -> None:
     for arguments, message in mistakes.items():
         done = execute(*arguments, "--", "true")
         assert done.returncode == 2
-        assert done.stderr.startswith(f"dilaton exec: {message}")
+        assert done.stderr.startswith(f"dilaton: {message}")

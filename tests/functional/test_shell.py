@@ -74,12 +74,12 @@ def test_what_cannot_be_is_said_in_words(held: Path) -> None:
         ("c", "true"): (2, "c: no such node; there are a, b"),
         ("a", "no-such-program"): (127, "exec no-such-program: No such file or directory"),
         ("a", "/etc/passwd"): (126, "exec /etc/passwd: Permission denied"),
-        ("-t", "a"): (2, "-t: standard input and output are no terminal"),
+        ("-t", "a"): (2, "-t: standard input and output are no terminal; leave it out"),
     }
     for arguments, (status, message) in mistakes.items():
         order = [*arguments[:-2], held, *arguments[-2:]] if arguments[0] != "-t" else ["-t", held, "a"]
         done = dilaton("shell", *order, stdin=subprocess.DEVNULL)
-        assert (done.returncode, done.stderr) == (status, f"dilaton shell: {message}\n")
+        assert (done.returncode, done.stderr) == (status, f"dilaton: {message}\n")
     done = dilaton("shell", "no-such-run", "a")
     assert done.returncode == 2
     assert "not a run directory" in done.stderr

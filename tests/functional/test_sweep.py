@@ -80,7 +80,7 @@ def test_a_run_is_not_put_where_a_link_leads(tmp_path: Path) -> None:
     (tmp_path / "out/seed=1/0").symlink_to(tmp_path)
     refused = dilaton("sweep", tmp_path, "--set", "seed=1", "--out", tmp_path / "out")
     assert refused.returncode == 2
-    assert refused.stderr == f"{tmp_path}/out/seed=1/0: a symbolic link, which no run replaces; remove it\n"
+    assert refused.stderr == f"dilaton: {tmp_path}/out/seed=1/0: a symbolic link, which no run replaces; remove it\n"
 
 
 def test_an_interrupted_sweep_ends_its_runs_in_good_order(tmp_path: Path) -> None:

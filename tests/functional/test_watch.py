@@ -94,4 +94,4 @@ def test_a_port_that_is_taken_is_said_before_anything_runs(watched: tuple[Path, 
 
 def test_top_of_no_run_is_refused(tmp_path: Path) -> None:
     done = dilaton("top", tmp_path)
-    assert (done.returncode, done.stderr) == (2, f"{tmp_path}: no run is going on there\n")
+    assert (done.returncode, done.stderr) == (2, f"dilaton: {tmp_path}: no run is going on there\n")

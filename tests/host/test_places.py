@@ -61,7 +61,7 @@ def test_places_that_the_jail_covers_with_its_own_can_hold_a_run(lab: Path, plac
 def test_a_directory_that_cannot_be_written_is_bad_input(lab: Path) -> None:
     done = dilaton("run", lab, "--out", "/proc/dilaton")
     assert done.returncode == 2
-    assert done.stderr.startswith("/proc/dilaton: the run directory cannot be made: ")
+    assert done.stderr.startswith("dilaton: /proc/dilaton: the run directory cannot be made: ")
 
 
 def test_a_run_without_a_jail_works_and_leaves_its_files_in_the_run_directory(lab: Path, tmp_path: Path) -> None:

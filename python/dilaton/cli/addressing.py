@@ -16,11 +16,7 @@ LOOPBACK = "lo"
 
 
 def print_addressing(path: Path) -> None:
-    """Prints a row for each interface of a lab.
-
-    Raises:
-        BadInputError: with a line for every problem.
-    """
+    """Prints a row for each interface of a lab."""
     _, plan = read_lab(path, Overrides())
     table = Table(box=SIMPLE_HEAD)
     for column in ("node", "interface", "IPv4", "IPv6", "Ethernet", "link to"):

@@ -15,6 +15,7 @@ import tty
 from types import TracebackType
 from typing import Any
 
+from dilaton.cli.errors import BadInputError
 from dilaton.host.frames import Ending
 from dilaton.host.session import Session
 
@@ -25,23 +26,21 @@ FINAL = (signal.SIGHUP, signal.SIGTERM)
 """Of these, what asks for an end, which comes in any case after `PATIENCE_HOST_S`."""
 
 PATIENCE_HOST_S = 10.0
+"""Of the host, however slow the guest is: who sends such a signal waits in its seconds, as init systems and container
+engines do, and kills after about as long."""
 
 STREAMS = (0, 1, 2)
-
-
-class NoTerminalError(Exception):
-    """A terminal was asked for, and there is none; the message says so."""
 
 
 def wants_terminal(asked: bool | None) -> bool:
     """Whether a program is given a terminal: as asked, or if we have one.
 
     Raises:
-        NoTerminalError: one was asked for, and we have none.
+        BadInputError: one was asked for, and we have none.
     """
     has_terminal = os.isatty(0) and os.isatty(1)
     if asked and not has_terminal:
-        raise NoTerminalError("-t: standard input and output are no terminal")
+        raise BadInputError("-t: standard input and output are no terminal; leave it out")
     return has_terminal if asked is None else asked
 
 

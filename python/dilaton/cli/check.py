@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.cli.errors import BAD_INPUT, BadInputError, refusing
+from dilaton.cli.errors import BAD_INPUT, BadInputError, complain, refusing
 from dilaton.lab import syntax
 from dilaton.lab.checks import check_time
 from dilaton.lab.errors import LabError, field_name
@@ -43,26 +42,29 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
     """Reads and plans the lab at `path`, with what the command line says instead.
 
     Raises:
-        BadInputError: with a line for every problem.
+        LabError: with a line for every mistake in the lab.
+        BadInputError: the command line has one.
     """
     if path.name.endswith(NETWORKS):
         raise BadInputError(f"{path}: a network, not a lab; write a lab with topology: {{file: {path.name}}}")
-    try:
+    with refusing(ValueError):
         settings = [parse_setting(text) for text in overrides.settings]
-        lab = load(lab_file(path), settings, machine.core_ghz())
-    except (LabError, ValueError) as error:
-        raise BadInputError(str(error)) from error
-    lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
+    lab = load(lab_file(path), settings, machine.core_ghz())
+    lab = lab.model_copy(update={"time": lab.time.model_copy(update=parsed_times(overrides))})
     if found := [f"{field_name(finding.path)}: {finding.message}" for finding in check_time(lab.time)]:
         raise BadInputError("\n".join(found))
     try:
         return lab, compile_plan(lab, machine.for_plans())
     except LabError as error:
-        raise BadInputError(str(locate(error, lab_file(path), settings))) from error
+        raise locate(error, lab_file(path), settings) from error
 
 
-def _times(overrides: Overrides) -> dict[str, object]:
-    """The fields of a lab's `time` that the command line gives."""
+def parsed_times(overrides: Overrides) -> dict[str, object]:
+    """The fields of a lab's `time` that the command line gives.
+
+    Raises:
+        BadInputError: one cannot be read.
+    """
     readers = {"tdf": syntax.parse_tdf, "drive": syntax.parse_drive, "max_speed": syntax.parse_max_speed}
     given = {name: getattr(overrides, name) for name in readers if getattr(overrides, name) is not None}
     fields: dict[str, object] = {}
@@ -78,8 +80,8 @@ def check_labs(paths: list[Path], overrides: Overrides) -> int:
     for path in paths:
         try:
             lab, plan = read_lab(path, overrides)
-        except BadInputError as error:
-            print(error, file=sys.stderr)
+        except (LabError, BadInputError) as error:
+            complain(error)
             bad = BAD_INPUT
         else:
             counts = {"node": len(plan.nodes), "link": len(plan.links), "process": len(plan.processes)}
@@ -89,10 +91,6 @@ def check_labs(paths: list[Path], overrides: Overrides) -> int:
 
 
 def print_plan(path: Path, overrides: Overrides) -> None:
-    """Prints the plan of a lab.
-
-    Raises:
-        BadInputError: with a line for every problem.
-    """
+    """Prints the plan of a lab."""
     _, plan = read_lab(path, overrides)
     print(plan.model_dump_json(indent=1))

@@ -11,37 +11,34 @@ import os
 import posixpath
 import re
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
+from dilaton.cli.errors import BadInputError, FailedError, failing, refusing
 from dilaton.run.control import ControlError, find
 from dilaton.run.session_client import attend, capture
 
 
-class CopyError(Exception):
-    """Something cannot be copied; the message says what and why."""
+@refusing(ControlError)
+@failing(OSError)
+def copy(run: str, source: str, target: str) -> None:
+    """Copies a file or directory; one of the two is NODE:PATH.
 
-
-def copy(run: str, source: str, target: str) -> int:
-    """Copies a file or directory; one of the two is NODE:PATH. Returns the exit status."""
-    try:
-        run_dir = find(run)
-        match _place(source), _place(target):
-            case (None, from_here), (str(node), path):
-                _send(run_dir, from_here, node, path)
-            case (str(node), path), (None, to_here):
-                _fetch(run_dir, node, path, to_here)
-            case _:
-                raise ControlError(f"{source} {target}: one of them is NODE:PATH, the other a path of this machine")
-    except ControlError as error:
-        print(f"dilaton cp: {error}", file=sys.stderr)
-        return 2
-    except (CopyError, OSError) as error:
-        print(f"dilaton cp: {error}", file=sys.stderr)
-        return 1
-    return 0
+    Raises:
+        BadInputError: they are not, or there is no such run or node.
+        FailedError: it cannot be copied.
+    """
+    if "-" in (source, target):
+        raise BadInputError("-: not a file; write ./- for one, or dilaton shell RUN NODE cat PATH to read it here")
+    run_dir = find(run)
+    match _place(source), _place(target):
+        case (None, from_here), (str(node), path):
+            _send(run_dir, from_here, node, path)
+        case (str(node), path), (None, to_here):
+            _fetch(run_dir, node, path, to_here)
+        case _:
+            raise BadInputError(f"{source} {target}: one of them is NODE:PATH, the other a path of this machine")
 
 
 def _place(text: str) -> tuple[str | None, str]:
@@ -52,11 +49,11 @@ def _place(text: str) -> tuple[str | None, str]:
 
 def _send(run_dir: Path, source: str, node: str, target: str) -> None:
     if not os.path.lexists(source):
-        raise CopyError(f"{source}: No such file or directory")
+        raise FailedError(f"{source}: No such file or directory")
     is_directory = capture(run_dir, node, ["test", "-d", target]).returncode == 0
     into, name = destination(source, target, is_directory)
     if name == "." and (made := capture(run_dir, node, ["mkdir", "-p", "--", into])).returncode:
-        raise CopyError(f"{node}: {made.stderr.strip()}")
+        raise FailedError(f"{node}: {made.stderr.strip()}")
     with (
         tempfile.TemporaryFile() as errors,
         open(os.devnull, "wb") as nothing,
@@ -73,7 +70,7 @@ def _fetch(run_dir: Path, node: str, source: str, target: str) -> None:
     into, name = destination(source, target, os.path.isdir(target))
     # Before anything is made here.
     if capture(run_dir, node, ["test", "-e", source]).returncode:
-        raise CopyError(f"{node}:{source}: No such file or directory")
+        raise FailedError(f"{node}:{source}: No such file or directory")
     if name == ".":
         os.makedirs(into, exist_ok=True)
     with tempfile.TemporaryFile() as errors, subprocess.Popen(_unpacking(into), stdin=subprocess.PIPE) as unpacker:
@@ -94,14 +91,14 @@ def destination(source: str, target: str, into_directory: bool) -> tuple[str, st
         into_directory: Whether that is a directory that is there.
 
     Raises:
-        CopyError: the target says that it is a directory, and it is not there.
+        FailedError: the target says that it is a directory, and it is not there.
     """
     if posixpath.basename(source) in (".", "..") or not source.strip("/"):
         return target, "."
     if into_directory:
         return target, posixpath.basename(source.rstrip("/"))
     if target.endswith("/"):
-        raise CopyError(f"{target}: no such directory")
+        raise FailedError(f"{target}: no such directory")
     parent, name = posixpath.split(target)
     return parent or ".", name
 
@@ -126,6 +123,6 @@ def _check(where: str, status: int, errors: BinaryIO | None) -> None:
     if not status:
         return
     if errors is None:
-        raise CopyError(f"{where}: tar ended with status {status}")
+        raise FailedError(f"{where}: tar ended with status {status}")
     errors.seek(0)
-    raise CopyError(f"{where}: {errors.read().decode(errors='replace').strip() or f'tar ended with status {status}'}")
+    raise FailedError(f"{where}: {errors.read().decode(errors='replace').strip() or f'tar ended with status {status}'}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -12,7 +10,6 @@ from rich.table import Table
 from dilaton.cli.errors import HOST_LACKS
 from dilaton.host import calibration
 from dilaton.host.doctor import Finding, diagnose
-from dilaton.host.errors import HostLacksError
 from dilaton.host.facts import gather
 
 MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "missing": "[red]missing[/]"}
@@ -40,13 +37,9 @@ def calibrate() -> None:
     """Measures how fast a core of this machine is, and keeps it for this user.
 
     Raises:
-        typer.Exit: with status 3 when it cannot be measured.
+        HostLacksError: when it cannot be measured.
     """
-    try:
-        found = calibration.calibrate(gather().cpu_model)
-    except HostLacksError as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(HOST_LACKS) from error
+    found = calibration.calibrate(gather().cpu_model)
     print(f"A core of this machine has {found.ghz:.2f} GHz-equivalents: {calibration.store(found)}")
 
 

@@ -1,17 +1,55 @@
-"""What is wrong with a command line, and the exit status that says so."""
+"""What is wrong with a command line, how that is said, and the exit status.
+
+As the GNU coding standards have it: a mistake in a file begins with its name, line and column, where editors look for
+them; any other with the program's name. Then come the thing, what is wrong with it, and what would be right.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from typer.exceptions import TyperException
+
+from dilaton.lab.errors import LabError
+
+FAILED = 1
 BAD_INPUT = 2
 HOST_LACKS = 3
+
+PROGRAM = "dilaton: "
 
 
 class BadInputError(Exception):
     """What the user gave cannot be used; the text says why, a line per problem."""
+
+
+class FailedError(Exception):
+    """What was asked for makes sense, and could not be done; the text says why, a line per problem."""
+
+
+def complain(error: object) -> None:
+    """Prints what is wrong, a line per problem."""
+    if isinstance(error, LabError):
+        lines = [("" if problem.line else PROGRAM) + str(problem) for problem in error.problems]
+    else:
+        lines = [PROGRAM + line for line in str(error).splitlines()]
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+def usage(error: TyperException) -> str:
+    """What the parser found wrong with the command line, in one line, and which help says what would be right."""
+    message = re.sub("^Invalid value for '(.+?)'", r"\1", error.format_message())
+    if not message:
+        return ""  # it has shown the help
+    sentences = message.removesuffix(".").split(". ")
+    context = getattr(error, "ctx", None)
+    verb = context.command_path if context else "dilaton"
+    return "; ".join(f"{text[:1].lower()}{text[1:]}" for text in (*sentences, f"see {verb} --help"))
 
 
 @contextlib.contextmanager
@@ -27,6 +65,19 @@ def refusing(*kinds: type[Exception], option: str = "") -> Iterator[None]:
         yield
     except kinds as error:
         raise BadInputError(f"{option}: {error}" if option else str(error)) from error
+
+
+@contextlib.contextmanager
+def failing(*kinds: type[Exception]) -> Iterator[None]:
+    """Takes errors of these kinds for a failure of what was asked for, in words of their own.
+
+    Raises:
+        FailedError: there was one.
+    """
+    try:
+        yield
+    except kinds as error:
+        raise FailedError(str(error)) from error
 
 
 @contextlib.contextmanager

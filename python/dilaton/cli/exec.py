@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dilaton.cli.attach import FORWARDED, NoTerminalError, Terminal, attend, signalled, wants_terminal
-from dilaton.cli.errors import BadInputError, refusing
+from dilaton.cli.attach import FORWARDED, Terminal, attend, signalled, wants_terminal
+from dilaton.cli.errors import BadInputError, complain, failing, refusing
 from dilaton.host import jail
 from dilaton.host.clock_page import ClockPage
 from dilaton.host.doctor import require
@@ -62,14 +61,12 @@ def execute(argv: Sequence[str], options: Options) -> int:
     """Runs a command; returns its exit status, as a shell has it.
 
     Raises:
+        BadInputError: An option is wrong.
         HostLacksError: This machine cannot run guests.
+        FailedError: The guest did not start, or ended by itself.
     """
-    try:
-        has_terminal = wants_terminal(options.terminal)
-        alone = _alone(options, has_terminal)
-    except (BadInputError, NoTerminalError) as error:
-        print(f"dilaton exec: {error}", file=sys.stderr)
-        return 2
+    has_terminal = wants_terminal(options.terminal)
+    alone = _alone(options, has_terminal)
     require(jailed=True)
     with Terminal() if has_terminal else contextlib.nullcontext() as terminal:
         return _run(alone, argv, terminal)
@@ -78,12 +75,10 @@ def execute(argv: Sequence[str], options: Options) -> int:
 def _run(alone: Alone, argv: Sequence[str], terminal: Terminal | None) -> int:
     interruptions: list[int] = []
     try:
-        return asyncio.run(_execute(alone, argv, terminal, interruptions))
+        with failing(GuestError):
+            return asyncio.run(_execute(alone, argv, terminal, interruptions))
     except asyncio.CancelledError:
         return signalled(interruptions[0])
-    except GuestError as error:
-        print(f"dilaton exec: {error}", file=sys.stderr)
-        return 1
 
 
 async def _execute(alone: Alone, argv: Sequence[str], terminal: Terminal | None, interruptions: list[int]) -> int:
@@ -95,11 +90,11 @@ async def _execute(alone: Alone, argv: Sequence[str], terminal: Terminal | None,
             ending = await attend(guest.streams.begin(request), terminal)
             lacks = _lacks(guest.page)
     if ending.reason:
-        print(f"dilaton exec: {ending.reason}", file=sys.stderr)
+        complain(ending.reason)
     elif ending.status:
         # It may also have done without, and failed for another reason: so this says what was, not why it failed.
         for lack in lacks:
-            print(f"dilaton exec: {lack}", file=sys.stderr)
+            complain(lack)
     return ending.status
 
 

@@ -16,7 +16,7 @@ def write_graph(path: Path, out: Path | None) -> None:
     """Draws the network of a lab.
 
     Raises:
-        BadInputError: the lab has mistakes, or there can be no picture of that name.
+        BadInputError: there can be no picture of that name.
     """
     lab, _ = read_lab(path, Overrides())
     out = out or Path(f"{lab.name}.svg")
@@ -36,7 +36,7 @@ def write_export(path: Path, out: Path, name: str | None) -> None:
     """Writes the network of a lab in another format, and says what that leaves out.
 
     Raises:
-        BadInputError: the lab has mistakes, there is no such format, or the file cannot be written.
+        BadInputError: there is no such format, or the file cannot be written.
     """
     from dilaton.lab.exporters import FORMATS
 

@@ -22,6 +22,7 @@ def list_kernels() -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from dilaton.cli.errors import FailedError
     from dilaton.cli.terminal import Output
     from dilaton.host import kernels
 
@@ -35,8 +36,7 @@ def list_kernels() -> None:
         rows.add_row("*" if name == chosen else "", name, escape(source))
     Output().print(rows)
     if chosen not in sources:
-        print(f"dilaton kernel: guests are to run {chosen}, which is not there", file=sys.stderr)
-        raise typer.Exit(1)
+        raise FailedError(f"{chosen}: guests are to run this kernel, which is not there; choose one of the list")
 
 
 @app.command()
@@ -49,14 +49,12 @@ def build(
     ] = None,
 ) -> None:
     """Build a kernel for guests, fifteen minutes of CPU, once for a source; then `dilaton kernel use` it."""
+    from dilaton.cli.errors import failing
     from dilaton.host.kernel_build import BuildError
     from dilaton.host.kernel_build import build as make
 
-    try:
+    with failing(BuildError):
         kernel = make(source, lambda what: print(what, file=sys.stderr))
-    except BuildError as error:
-        print(f"dilaton kernel: {error}", file=sys.stderr)
-        raise typer.Exit(1) from error
     print(kernel.name)
 
 

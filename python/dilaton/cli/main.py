@@ -6,10 +6,12 @@ import sys
 from typing import Annotated
 
 import typer
+from typer.exceptions import TyperException
 
 from dilaton import __version__
-from dilaton.cli.errors import BAD_INPUT, HOST_LACKS, BadInputError
+from dilaton.cli.errors import BAD_INPUT, FAILED, HOST_LACKS, BadInputError, FailedError, complain, usage
 from dilaton.cli.verbs import labs, machine, results, runs
+from dilaton.lab.errors import LabError
 
 app = typer.Typer(
     name="dilaton",
@@ -22,7 +24,7 @@ app = typer.Typer(
 
 for panel, verbs in {
     "Labs": labs.app,
-    "Runs that go on": runs.app,
+    "Runs in progress": runs.app,
     "Results": results.app,
     "This machine": machine.app,
 }.items():
@@ -54,10 +56,16 @@ def main() -> None:
     from dilaton.host.errors import HostLacksError
 
     try:
-        app(prog_name="dilaton")
-    except BadInputError as error:
-        print(error, file=sys.stderr)
+        sys.exit(app(prog_name="dilaton", standalone_mode=False))
+    except TyperException as error:
+        complain(usage(error))
         sys.exit(BAD_INPUT)
+    except (LabError, BadInputError) as error:
+        complain(error)
+        sys.exit(BAD_INPUT)
+    except FailedError as error:
+        complain(error)
+        sys.exit(FAILED)
     except HostLacksError as error:
-        print(f"dilaton: {error.what}\n  to fix it: {error.fix}", file=sys.stderr)
+        complain(error)
         sys.exit(HOST_LACKS)

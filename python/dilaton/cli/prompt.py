@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from dilaton.cli.attach import signalled
 from dilaton.cli.control import steer
-from dilaton.cli.errors import BadInputError, refusing
+from dilaton.cli.errors import BAD_INPUT, FAILED, BadInputError, FailedError, complain, refusing
 from dilaton.cli.link import steer_link
 from dilaton.cli.network import Network
 from dilaton.cli.shell import run_here
@@ -96,8 +96,12 @@ class Prompt(cmd.Cmd):
             self.status = before if is_last else self.status
             return is_last
         except (BadInputError, ControlError, ValueError) as error:
-            print(error, file=sys.stderr)
-            self.status = 2
+            complain(error)
+            self.status = BAD_INPUT
+            return False
+        except FailedError as error:
+            complain(error)
+            self.status = FAILED
             return False
 
     def emptyline(self) -> bool:

@@ -98,15 +98,15 @@ def _check_count(lab: Lab, wanted: int | None) -> None:
 def _propose(request: Request) -> tuple[Lab, Proposal]:
     """The lab, which need not be able to run as it is, and how it is scaled."""
     path = lab_file(request.path)
-    try:
-        lab = load(path, [("guests", "1")], machine.core_ghz())
-    except LabError as error:
-        raise BadInputError(str(error)) from error
+    lab = load(path, [("guests", "1")], machine.core_ghz())
     _check_count(lab, request.machines)
     try:
         return lab, propose(lab, request.onto, machine.for_plans())
     except LabError as error:
-        raise BadInputError(str(locate(error, path))) from error
+        if too_many := [problem.message for problem in error.problems if problem.field == "guests"]:
+            # Of which the command line says how many there are, not the lab.
+            raise BadInputError(f"--onto: {too_many[0]}") from error
+        raise locate(error, path) from error
 
 
 def _duration(text: str | None, option: str) -> int | None:

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dilaton.cli.attach import NoTerminalError, Terminal, attend, wants_terminal
+from dilaton.cli.attach import Terminal, attend, wants_terminal
+from dilaton.cli.errors import FailedError, complain, refusing
 from dilaton.host.errors import GuestError
 from dilaton.host.frames import Ending
 from dilaton.run.control import Client, ControlError, find
@@ -23,6 +24,7 @@ TERMINAL_VARIABLES = ("TERM", "COLORTERM")
 """Of our environment: what a program has to know of our terminal."""
 
 
+@refusing(ControlError)
 def open_shell(run: str, node: str, argv: Sequence[str], terminal: bool | None) -> int:
     """Runs a program in a node; returns its exit status, as a shell has it.
 
@@ -32,15 +34,11 @@ def open_shell(run: str, node: str, argv: Sequence[str], terminal: bool | None) 
         argv: Program and arguments; none: a shell.
         terminal: Whether it gets a terminal; None: if we have one.
     """
-    try:
-        has_terminal = wants_terminal(terminal)
-        run_dir = find(run)
-        if has_terminal:
-            _say_whether_held(run_dir)
-        return run_here(run_dir, node, argv or SHELL, has_terminal)
-    except (NoTerminalError, ControlError) as error:
-        print(f"dilaton shell: {error}", file=sys.stderr)
-        return 2
+    has_terminal = wants_terminal(terminal)
+    run_dir = find(run)
+    if has_terminal:
+        _say_whether_held(run_dir)
+    return run_here(run_dir, node, argv or SHELL, has_terminal)
 
 
 def run_here(run_dir: Path, node: str, argv: Sequence[str], has_terminal: bool, heard: list[int] | None = None) -> int:
@@ -55,15 +53,15 @@ def run_here(run_dir: Path, node: str, argv: Sequence[str], has_terminal: bool, 
 
     Raises:
         ControlError: no run goes on there, or it refuses.
+        FailedError: it ended while the program ran.
     """
     with Terminal() if has_terminal else contextlib.nullcontext() as terminal:
         try:
             ending = asyncio.run(_attended(run_dir, node, argv, terminal, heard))
-        except GuestError:
-            print(f"dilaton shell: {run_dir}: the run has ended", file=sys.stderr)
-            return 1
+        except GuestError as error:
+            raise FailedError(f"{run_dir}: the run has ended") from error
     if ending.reason:
-        print(f"dilaton shell: {ending.reason}", file=sys.stderr)
+        complain(ending.reason)
     return ending.status
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dilaton.cli.check import Overrides, lab_file, read_lab
-from dilaton.cli.errors import BadInputError, refusing, writing
+from dilaton.cli.errors import BadInputError, complain, refusing, writing
 from dilaton.host.doctor import require
 from dilaton.host.processes import ending_with_us
 from dilaton.lab.settings import parse_setting
@@ -33,7 +33,7 @@ def sweep_lab(path: Path, settings: list[str], repeat: int, jobs: int, out: Path
     """Runs a sweep; returns the exit status: 1 when a run did not finish or a check failed, 130 when interrupted.
 
     Raises:
-        BadInputError: the lab has mistakes, the directory is another sweep's, or cannot be written.
+        BadInputError: a setting has mistakes, the directory is another sweep's, or cannot be written.
         HostLacksError: this machine cannot run guests.
     """
     from dilaton.report.sweeps import points
@@ -159,7 +159,7 @@ def _conclude(work: list[Point], values: dict[str, list[str]], directory: Path) 
         try:
             done.append((point, Path(point.directory), records.load(directory / point.directory)))
         except RecordError as error:
-            print(error, file=sys.stderr)
+            complain(error)
     table = table_of(done)
     table.to_csv(directory / "sweep.csv", index=False)
     table.to_parquet(directory / "sweep.parquet", index=False)

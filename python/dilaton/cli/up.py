@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.cli.check import lab_file
+from dilaton.cli.check import Overrides, lab_file, parsed_times
 from dilaton.cli.control import stop_run
 from dilaton.cli.errors import refusing
-from dilaton.lab.errors import LabError
+from dilaton.cli.run import hold_option
 from dilaton.lab.loader import load
 from dilaton.run.control import ControlError
 from dilaton.run.live import LiveRun, start
@@ -36,7 +36,10 @@ def bring_up(lab: Path, options: Options, *, detached: bool) -> int:
     """Starts a lab that stays, and gives its prompt; the lab ends with it. Detached: it goes on. Returns the status."""
     from dilaton.cli.prompt import converse
 
-    with refusing(LabError, ControlError, ValueError):
+    # Which the run would refuse too, in a process of its own.
+    parsed_times(Overrides(options.tdf, options.drive, options.max_speed))
+    hold_option(options.hold_at)
+    with refusing(ControlError, ValueError):
         run = _started(lab, options, detached)
         if detached:
             print(f"{run.path} is up; dilaton cli {run.path} for its prompt, dilaton down {run.path} to end it")
@@ -70,6 +73,5 @@ def take_down(run: str) -> int:
     """Ends a run, named as for `find` or by its lab's file; returns the exit status."""
     path = Path(run)
     if path.is_file() or ((path / "lab.yaml").is_file() and not (path / "run.json").is_file()):
-        with refusing(LabError):
-            run = load(lab_file(path)).name
+        run = load(lab_file(path)).name
     return stop_run(run)

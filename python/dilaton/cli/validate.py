@@ -15,7 +15,7 @@ from rich.table import Table
 from dilaton.cli.errors import refusing
 from dilaton.cli.run import execute_shown, exit_status
 from dilaton.host.doctor import require
-from dilaton.lab import LabError, loads, syntax, units
+from dilaton.lab import loads, syntax, units
 from dilaton.lab.model import Lab
 from dilaton.measure.link_validation import Line, judge_delay, judge_rate, judge_tcp, lateness_ns
 from dilaton.plan.compile import compile as compile_plan
@@ -83,7 +83,7 @@ def validate_link(rate: str | None, delay: str, tdf: str, drive: str, out: Path 
         HostLacksError: when this machine cannot run guests.
     """
     _check(rate, delay, tdf, drive)
-    with refusing(LabError, RunDirError):
+    with refusing(RunDirError):
         text = lab_text(rate, delay, tdf, drive)
         lab = loads(text, NAME)
         require(jailed=True)

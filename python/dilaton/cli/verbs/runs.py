@@ -137,7 +137,7 @@ def copy(
     """Copy files and directories to a node of a run that goes on, or from there."""
     from dilaton.cli.cp import copy as copy_files
 
-    raise typer.Exit(copy_files(run, source, target))
+    copy_files(run, source, target)
 
 
 @app.command()

@@ -1,0 +1,53 @@
+"""Mistakes on the command line: one line each, of one shape, and the exit status 2."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from dilaton.cli.main import main
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("dance", "no such command 'dance'; see dilaton --help"),
+        ("rnu", "no such command 'rnu'; did you mean 'run'?; see dilaton --help"),
+        ("run", "missing argument 'LAB'; see dilaton run --help"),
+        ("check", "missing argument 'LAB'; see dilaton check --help"),
+        ("run --tdf", "option '--tdf' requires an argument; see"),
+        ("run x --fast", "no such option: --fast"),
+        ("scale x --onto 0", "--onto: Input should be greater than or equal to 1; see dilaton scale --help"),
+        ("check x --set tdf", "--set tdf: write PATH=VALUE"),
+        ("run none.yaml", "none.yaml: cannot be read: No such file or directory"),
+        ("run office.clab.yml", "office.clab.yml: a network, not a lab; write a lab with topology: {file: office.clab"),
+        ("scale examples/dumbbell --onto 9", "--onto: 9: the lab falls into only 2 parts"),
+        ("up x --tdf fast", "--tdf: fast: the time dilation factor must be a number"),
+        ("cp none a:/etc/hosts -", "-: not a file; write ./- for one, or dilaton shell RUN NODE cat PATH"),
+        ("link none a--b set loss", "set loss: write FIELD=VALUE"),
+        ("report addressing", "addressing: of which lab? write dilaton report addressing LAB"),
+        ("validate link --rate 10", "--rate: 10: a rate needs a unit"),
+        ("validate link --delay x", "--delay: x: a delay is a number with a unit"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    line: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", ["dilaton", *line.split()])
+    with pytest.raises(SystemExit) as left:
+        main()
+    printed = capsys.readouterr()
+    assert (left.value.code, printed.out, printed.err.count("\n")) == (2, "", 1)
+    assert printed.err.startswith(f"dilaton: {said}")
+
+
+def test_no_arguments_are_a_call_for_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["dilaton"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    printed = capsys.readouterr()
+    assert (left.value.code, printed.err) == (2, "")
+    assert "Usage" in printed.out
