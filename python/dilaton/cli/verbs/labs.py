@@ -24,7 +24,9 @@ app = typer.Typer()
 
 @app.command()
 def new(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A YAML file, or a directory for a lab.yaml.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="The file to write, a .yaml, or a directory for a lab.yaml.")
+    ],
 ) -> None:
     """Write a lab to begin with, which runs as it is: two hosts, a router, ping and iperf3."""
     from dilaton.cli.new import write_lab
@@ -43,7 +45,7 @@ def run(
     metrics: Annotated[
         int | None,
         typer.Option(
-            "--metrics", metavar="PORT", min=0, max=65535, help="Answer Prometheus there; 0: at any free port."
+            "--metrics", metavar="PORT", min=0, max=65535, help="Answer Prometheus at this port; 0: any free one."
         ),
     ] = None,
     stay: Annotated[
@@ -76,7 +78,7 @@ def demo(out: Out = None, tdf: TdfOption = None, no_jail: NoJail = False) -> Non
 @app.command("exec", context_settings={"allow_interspersed_args": False})
 def execute(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="A program of this machine, and arguments.")],
-    tdf: Annotated[str, typer.Option("--tdf", metavar="N", help="Time dilation factor.")] = "1",
+    tdf: Annotated[str, typer.Option("--tdf", metavar="N", help="Time dilation factor, such as 10 or 1/2.")] = "1",
     drive: Annotated[
         str, typer.Option("--drive", metavar="wall|work|event", help="What drives virtual time.")
     ] = "work",
@@ -84,8 +86,8 @@ def execute(
         str | None,
         typer.Option("--max-speed", metavar="N", help="Virtual seconds per host second at most (with a terminal: 1)."),
     ] = None,
-    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Of the guest.")] = "1G",
-    seed: Annotated[str, typer.Option("--seed", metavar="N", help="Of random numbers, on the event drive.")] = "1",
+    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory, such as 512M or 2G.")] = "1G",
+    seed: Annotated[str, typer.Option("--seed", metavar="N", help="Seed of random numbers, on the event drive.")] = "1",
     writable: Annotated[
         list[Path] | None,
         typer.Option("--rw", metavar="DIR", help="A directory that the command may write. Repeatable."),
@@ -144,7 +146,8 @@ def export(
         Path, typer.Option("--out", "-o", metavar="FILE", help=".clab.yml, .graphml, .dot or .py (Mininet).")
     ],
     to: Annotated[
-        str | None, typer.Option("--to", metavar="FORMAT", help="The format, if FILE does not say it.")
+        str | None,
+        typer.Option("--to", metavar="FORMAT", help="containerlab, graphml, dot or mininet (default: as FILE ends)."),
     ] = None,
 ) -> None:
     """Write the network of a lab for containerlab, Mininet, Graphviz or a graph library, and say what is left out."""
@@ -158,7 +161,10 @@ def scale(
     lab: LabFile,
     onto: Annotated[int, typer.Option("--onto", metavar="GUESTS", min=1, help="How many guests hold the machines.")],
     machines: Annotated[
-        int | None, typer.Option("--machines", metavar="N", min=1, help="How many hosts the lab has to have.")
+        int | None,
+        typer.Option(
+            "--machines", metavar="N", min=1, help="How many hosts the lab must have; it is refused otherwise."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -166,11 +172,15 @@ def scale(
     ] = None,
     duration: Annotated[
         str | None,
-        typer.Option("--duration", metavar="TIME", help="Of a run, in virtual time; else stop_after of the lab."),
+        typer.Option(
+            "--duration", metavar="TIME", help="How long a run is, in virtual time (default: the lab's stop_after)."
+        ),
     ] = None,
     pilot: Annotated[
         str | None,
-        typer.Option("--pilot", metavar="TIME", help="How much is run to predict host time, else a tenth."),
+        typer.Option(
+            "--pilot", metavar="TIME", help="How much to run to predict host time (default: a tenth; 0s: nothing)."
+        ),
     ] = None,
 ) -> None:
     """Put the machines of a lab onto few guests: TDF, CPU shares, memory, host time, and a lab ready to run."""
@@ -184,10 +194,14 @@ def sweep(
     lab: LabFile,
     settings: Annotated[
         list[str],
-        typer.Option("--set", metavar="PATH=A,B,C", help="A field and its values, such as time.tdf=1,10,100."),
+        typer.Option(
+            "--set", metavar="PATH=A,B,C", help="A field and its values, such as time.tdf=1,10,100. Repeatable."
+        ),
     ],
-    repeat: Annotated[int, typer.Option(min=1, help="Runs of each point, each with a seed of its own.")] = 1,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Runs side by side.")] = 1,
+    repeat: Annotated[
+        int, typer.Option("--repeat", metavar="N", min=1, help="Runs of each combination, each with its own seed.")
+    ] = 1,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Runs side by side.")] = 1,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: sweeps/<lab>).")] = None,
 ) -> None:
     """Run a lab at every combination of values; go on where an earlier sweep was interrupted."""

@@ -35,9 +35,11 @@ def _validate() -> None:
 
 @validate.command()
 def link(
-    rate: Annotated[str | None, typer.Option("--rate", metavar="RATE", help="Of the link; none: delays only.")] = None,
-    delay: Annotated[str, typer.Option("--delay", metavar="TIME", help="One way.")] = "10ms",
-    tdf: Annotated[str, typer.Option("--tdf", metavar="N", help="Time dilation factor.")] = "1",
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="RATE", help="Rate, such as 100Mbit (default: only delays).")
+    ] = None,
+    delay: Annotated[str, typer.Option("--delay", metavar="TIME", help="One way, such as 10ms.")] = "10ms",
+    tdf: Annotated[str, typer.Option("--tdf", metavar="N", help="Time dilation factor, such as 10 or 1/2.")] = "1",
     drive: Annotated[str, typer.Option("--drive", metavar="wall|work", help="What drives virtual time.")] = "work",
     out: Out = None,
 ) -> None:

@@ -9,13 +9,14 @@ import typer
 
 LabFile = Annotated[Path, typer.Argument(metavar="LAB", help="The lab: a YAML file, or a directory with a lab.yaml.")]
 RunName = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run that goes on: its directory, or the name of its lab.")
+    str, typer.Argument(metavar="RUN", help="A run in progress: its directory, or the name of its lab.")
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Run directory (default: runs/<lab>-<UTC>-<n>).")
 ]
 TdfOption = Annotated[
-    str | None, typer.Option("--tdf", metavar="N", help="Time dilation factor, instead of the lab's.")
+    str | None,
+    typer.Option("--tdf", metavar="N|auto", help="Time dilation factor, such as 10 or 1/2, instead of the lab's."),
 ]
 DriveOption = Annotated[
     str | None,
@@ -24,7 +25,7 @@ DriveOption = Annotated[
 MaxSpeedOption = Annotated[
     str | None,
     typer.Option(
-        "--max-speed", metavar="N", help="Virtual seconds per host second not to exceed, instead of the lab's."
+        "--max-speed", metavar="N", help="At most so many virtual seconds per host second, instead of the lab's."
     ),
 ]
 HoldAtOption = Annotated[
@@ -32,7 +33,9 @@ HoldAtOption = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Any field instead of the lab's: links.0.rate=1Gbit. Repeatable."),
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Any field, such as links.0.rate=1Gbit, instead of the lab's. Repeatable."
+    ),
 ]
 TerminalOption = Annotated[
     bool | None,

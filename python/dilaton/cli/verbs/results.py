@@ -20,7 +20,9 @@ def report(
     ] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar="svg|pdf|png|csv|parquet", help="Write figures and tables as files instead."),
+        typer.Option(
+            "--format", metavar="svg|pdf|png|csv|parquet", help="Write figures or tables as files instead. Repeatable."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: RUN/report).")] = None,
 ) -> None:

@@ -43,7 +43,9 @@ def up(
 
 @app.command()
 def down(
-    run: Annotated[str, typer.Argument(metavar="RUN|LAB", help="A run that goes on, or the lab of the only one.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN|LAB", help="A run in progress, or its lab if that runs only once.")
+    ],
 ) -> None:
     """End a lab that was brought up, in good order, and wait for its end; its run directory stays."""
     from dilaton.cli.up import take_down
@@ -53,7 +55,7 @@ def down(
 
 @app.command("cli")
 def prompt(run: RunName) -> None:
-    """Work in a run that goes on, at a prompt with the words of Mininet's; the run goes on afterwards."""
+    """Work in a run in progress, at a prompt with the words of Mininet's; it goes on afterwards."""
     from dilaton.cli.prompt import attach_prompt
 
     raise typer.Exit(attach_prompt(run))
@@ -61,7 +63,7 @@ def prompt(run: RunName) -> None:
 
 @app.command()
 def ps() -> None:
-    """List the runs that go on."""
+    """List the runs in progress."""
     from dilaton.cli.control import list_runs
 
     raise typer.Exit(list_runs())
@@ -72,7 +74,7 @@ def top(
     run: RunName,
     once: Annotated[bool, typer.Option("--once", help="Print it once, as without a terminal.")] = False,
 ) -> None:
-    """Watch a run that goes on: its clock, links, nodes and programs."""
+    """Watch a run in progress: its clock, links, nodes and programs."""
     from dilaton.cli.top import show_top
 
     raise typer.Exit(show_top(run, once=once))
@@ -88,7 +90,7 @@ def clock(
         str | None, typer.Argument(metavar="T|N", help="until: a virtual instant, such as 5s; tdf: a factor.")
     ] = None,
 ) -> None:
-    """Show or steer the clock of a run that goes on."""
+    """Show or steer the clock of a run in progress."""
     from dilaton.cli.control import steer
 
     raise typer.Exit(steer(run, action, value))
@@ -97,15 +99,19 @@ def clock(
 @app.command(name="link")
 def steer_link(
     run: RunName,
-    which: Annotated[str | None, typer.Argument(metavar="LINK", help="As a--b or a:eth0--b:eth1.")] = None,
+    which: Annotated[
+        str | None, typer.Argument(metavar="LINK", help="By its ends: a--b or a:eth0--b:eth1 (default: show all).")
+    ] = None,
     action: Annotated[str, typer.Argument(metavar="show|set|down|up", help="What to do with it.")] = "show",
     fields: Annotated[
         list[str] | None,
         typer.Argument(metavar="FIELD=VALUE", help="set: as in the lab: loss=5% delay.jitter=2ms b_to_a.rate=1Mbit"),
     ] = None,
-    at: Annotated[str | None, typer.Option("--at", metavar="T", help="At this virtual instant, not now.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="T", help="At this virtual instant, such as 5s (default: now).")
+    ] = None,
 ) -> None:
-    """Show or change the links of a run that goes on."""
+    """Show or change the links of a run in progress."""
     from dilaton.cli.link import steer_link as steer
 
     raise typer.Exit(steer(run, which, action, fields or [], at))
@@ -114,13 +120,13 @@ def steer_link(
 @app.command(context_settings={"allow_interspersed_args": False})
 def shell(
     run: RunName,
-    node: Annotated[str, typer.Argument(metavar="NODE", help="Where.")],
+    node: Annotated[str, typer.Argument(metavar="NODE", help="The name of the node.")],
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="A program and arguments (default: a shell).")
     ] = None,
     terminal: TerminalOption = None,
 ) -> None:
-    """Run a program in a node of a run that goes on, with these streams or in this terminal."""
+    """Run a program in a node of a run in progress, in this terminal or with these streams."""
     from dilaton.cli.shell import open_shell
 
     words = command or []
@@ -131,10 +137,12 @@ def shell(
 @app.command("cp")
 def copy(
     run: RunName,
-    source: Annotated[str, typer.Argument(metavar="[NODE:]PATH", help="What is copied.")],
-    target: Annotated[str, typer.Argument(metavar="[NODE:]PATH", help="Where; one of both is in a node.")],
+    source: Annotated[str, typer.Argument(metavar="[NODE:]PATH", help="From where.")],
+    target: Annotated[
+        str, typer.Argument(metavar="[NODE:]PATH", help="To where; one of the two is in a node, such as h1:/tmp.")
+    ],
 ) -> None:
-    """Copy files and directories to a node of a run that goes on, or from there."""
+    """Copy files and directories to a node of a run in progress, or from there."""
     from dilaton.cli.cp import copy as copy_files
 
     copy_files(run, source, target)
@@ -142,7 +150,7 @@ def copy(
 
 @app.command()
 def logs(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of a lab that runs.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of a lab that is running.")],
     who: Annotated[
         str | None, typer.Argument(metavar="NODE[/PROCESS]", help="Whose outputs (default: everyone's).")
     ] = None,
