@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ import pytest
 
 from dilaton.run.control import Client, ControlError
 from tests.conftest import PATIENCE_HOST_S, Outcome, dilaton, environment, held_run, outcome_of, started
+from tests.host.processes import descendants, name_of
 
 LAB = """
 name: steered
@@ -130,6 +133,19 @@ def test_a_held_run_ends_in_good_order(held: tuple[subprocess.Popen[str], Path])
     assert outcome.process("sleep")["outcome"] == "signalled"
     done = dilaton("clock", out, "show")
     assert (done.returncode, done.stderr) == (2, f"dilaton: {out}: no run is going on there\n")
+
+
+def test_a_guest_that_somebody_has_stopped_is_told_and_does_not_keep_its_run_from_ending(
+    held: tuple[subprocess.Popen[str], Path],
+) -> None:
+    process, out = held
+    kernels = [pid for pid in descendants(process.pid) if name_of(pid) == "linux.uml"]
+    os.kill(kernels[0], signal.SIGSTOP)
+    with Client(out) as client:
+        with pytest.raises(ControlError, match="guest guest0 was stopped by a signal"):
+            client.request("clock.release")
+        client.request("stop")
+    assert outcome_of(process, out).record["reason"] == "interrupted"
 
 
 def test_logs_and_ps_show_a_run_that_goes_on(resting: Path) -> None:

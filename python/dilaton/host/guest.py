@@ -185,6 +185,7 @@ class Guest:
             while not received.done() and not ended.done():
                 if patience.ends(self._place()):
                     raise GuestError(f"guest {self.name} is stuck: it booted, and never said anything")
+                self._check_going(patience)
                 await asyncio.wait({received, ended}, timeout=BOOT_LOOK_HOST_S, return_when=asyncio.FIRST_COMPLETED)
             return received.result() if received.done() else None
         finally:
@@ -310,6 +311,15 @@ class Guest:
         """Whether somebody has stopped the kernel's process, as by SIGSTOP."""
         return any(map(is_stopped, descent(self.process.pid, jail.DEPTH if self._jailed else 0)))
 
+    def _check_going(self, patience: Patience) -> None:
+        """Does not wait any longer for a guest that cannot go on.
+
+        Raises:
+            GuestError: Somebody has stopped it.
+        """
+        if patience.wears_thin() and self.is_stopped():
+            raise GuestError(f"guest {self.name} was stopped by a signal, as by kill -STOP, and cannot answer")
+
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         patience = Patience(ANSWER_LOOKS_MAX)
         while not condition():
@@ -317,6 +327,7 @@ class Guest:
                 raise GuestError(f"guest {self.name} has ended")
             if patience.ends(self._place()):
                 raise GuestError(f"guest {self.name} does not answer: it did not {what}")
+            self._check_going(patience)
             await asyncio.sleep(LOOK_HOST_S)
 
     def _place(self) -> int:

@@ -8,6 +8,10 @@ is waited for, and whoever looks is held up by what holds up the guest.
 from __future__ import annotations
 
 
+THIN_SHARE = 40
+"""Patience wears thin when one look in so many of those that it has are gone: half a second of twenty."""
+
+
 class Patience:
     """Ends when a guest has stood still for a number of looks, or has gone far beyond what it had to do."""
 
@@ -28,3 +32,7 @@ class Patience:
         self._looks = self._looks + 1 if place == self._place else 0
         self._place = place
         return self._looks >= self._looks_max or (self._farthest is not None and place > self._farthest)
+
+    def wears_thin(self) -> bool:
+        """Whether the guest has stood still for so many looks already that it is worth a look why."""
+        return self._looks * THIN_SHARE >= self._looks_max

@@ -29,6 +29,7 @@ from dilaton.host.guest import REPEATABLE_DATE_NS
 from dilaton.host.guests import Guests
 from dilaton.host.kernel import Placement
 from dilaton.host.kernels import Identity
+from dilaton.host.patience import Patience
 from dilaton.host.tasks import beside, unless
 from dilaton.lab.model import Lab
 from dilaton.plan.bounds import network_of
@@ -57,8 +58,12 @@ from dilaton.run.wires import check_traffic, waits_of
 SPINNING_LOOK_HOST_S = 0.25
 """Host seconds between looks whether a program spins, on the event drive."""
 
-STOP_HOST_S_MAX = 15.0
-"""Host seconds that an interrupted run has to stop its processes before its guests are ended as they are."""
+STOP_LOOK_HOST_S = 0.1
+"""How often an interrupted run is looked at."""
+
+STOP_LOOKS_MAX = 150
+"""Looks in a row that may find no more of its processes ended, before its guests are ended as they are: 15 s. Not
+virtual time, which may pass as slowly as the TDF says, and who interrupts a run wants its end."""
 
 
 @dataclass(frozen=True)
@@ -309,14 +314,16 @@ class _Run:
             await asyncio.sleep(SPINNING_LOOK_HOST_S)
 
     async def stop_when_asked(self, guests: Guests) -> None:
-        """Ends the run in good order when asked, and at once when that takes too long."""
+        """Ends the run in good order when asked, and at once when it gets no further with that."""
         await self.stop.wait()
         if self.steering:
             # Processes need virtual time to end in good order. A guest that spins does not hear it.
             with contextlib.suppress(GuestError):
                 await self.steering.release("stopping")
         await guests.send({"type": "stop", "reason": "interrupted"})
-        await asyncio.sleep(STOP_HOST_S_MAX)
+        patience = Patience(STOP_LOOKS_MAX)
+        while not patience.ends(len(self.so_far.events)) and not any(guest.is_stopped() for guest in guests.all):
+            await asyncio.sleep(STOP_LOOK_HOST_S)
         guests.kill()
 
     def judge(self, finished: list[dict[str, Any]]) -> None:
