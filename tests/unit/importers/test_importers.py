@@ -122,6 +122,13 @@ def test_a_mininet_file_can_write_nothing(tmp_path: Path) -> None:
     assert not target.exists()
 
 
+def test_a_mininet_file_that_computes_for_ever_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dilaton.lab.importers.mininet.CPU_S_MAX", 1)
+    file = tmp_path / "topo.py"
+    file.write_text("while True: pass\n")
+    assert "topo.py: did not describe its network within 1 s of CPU" in refusal(mininet=str(file))
+
+
 def test_shadow_has_its_graph_as_routers_and_its_hosts_on_them() -> None:
     topology = read(shadow="shadow.yaml", ignore="processes")
     assert {name: node.kind for name, node in topology.nodes.items()} == {

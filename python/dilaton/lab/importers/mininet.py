@@ -10,7 +10,9 @@ TCLink's `bw`, `delay`, `loss` and `max_queue_size`, in both directions.
 from __future__ import annotations
 
 import json
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 from ipaddress import ip_interface
@@ -27,8 +29,11 @@ from dilaton.lab.links import Endpoint, Link
 from dilaton.lab.nodes import Node
 from dilaton.lab.topology import Topology
 
-RUN_S_MAX = 30
-"""Host seconds that a file may take to describe its network."""
+CPU_S_MAX = 30
+"""Seconds of CPU that a file may take to describe its network: as many beside other load as alone."""
+
+WAIT_HOST_S_MAX = 300
+"""Host seconds after which a file that takes no CPU is taken to wait for what never comes."""
 
 MEGA = 10**6
 DESCRIBE = Path(__file__).parent / "_mininet" / "describe.py"
@@ -91,9 +96,19 @@ class Source(Importer):
             raise ValueError(f"{path}: there is no such file")
         command = [jail, *JAIL, sys.executable, "-B", str(DESCRIBE), str(path.resolve()), self.topo or "", *self.args]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=WAIT_HOST_S_MAX,
+                check=False,
+                preexec_fn=_limit_cpu,
+            )
         except subprocess.TimeoutExpired as error:
-            raise ValueError(f"{path}: did not describe its network within {RUN_S_MAX} s") from error
+            raise ValueError(f"{path}: did not describe its network within {WAIT_HOST_S_MAX} s") from error
+        if done.returncode == 128 + signal.SIGXCPU:
+            raise ValueError(f"{path}: did not describe its network within {CPU_S_MAX} s of CPU")
         try:
             found: dict[str, Any] = json.loads(done.stdout)
         except json.JSONDecodeError as error:
@@ -136,6 +151,13 @@ def _interface(info: dict[str, Any], side: int) -> str:
     node = info[f"node{side}"]
     name = str(info.get(f"intfName{side}") or f"eth{info[f'port{side}']}")
     return syntax.parse_interface(name.removeprefix(f"{node}-"))
+
+
+def _limit_cpu() -> None:
+    """Limits the CPU time of this process, as the child does before it becomes the jail."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = CPU_S_MAX if hard == resource.RLIM_INFINITY else min(CPU_S_MAX, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def _seen(used: set[str], name: str, info: dict[str, Any]) -> bool:
