@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from dilaton.cli.attach import signalled
+from dilaton.cli.control import ACTIONS as CLOCK_ACTIONS
 from dilaton.cli.control import steer
 from dilaton.cli.errors import BAD_INPUT, FAILED, BadInputError, FailedError, complain, refusing
+from dilaton.cli.link import ACTIONS as LINK_ACTIONS
 from dilaton.cli.link import steer_link
 from dilaton.cli.network import Network
 from dilaton.cli.shell import run_here
@@ -122,6 +124,14 @@ class Prompt(cmd.Cmd):
     def completedefault(self, *ignored: Any) -> list[str]:
         """Nodes that begin with what was typed last."""
         return self._nodes(str(ignored[0]))
+
+    def complete_clock(self, text: str, *_: Any) -> list[str]:
+        """What can be done with a clock."""
+        return [action for action in CLOCK_ACTIONS if action.startswith(text)]
+
+    def complete_link(self, text: str, *_: Any) -> list[str]:
+        """Nodes, and what can be done with the links between them."""
+        return [*self._nodes(text), *(action for action in LINK_ACTIONS if action.startswith(text))]
 
     def _nodes(self, text: str) -> list[str]:
         return [name for name in self._network.nodes if name.startswith(text)]

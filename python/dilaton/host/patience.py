@@ -7,7 +7,6 @@ is waited for, and whoever looks is held up by what holds up the guest.
 
 from __future__ import annotations
 
-
 THIN_SHARE = 40
 """Patience wears thin when one look in so many of those that it has are gone: half a second of twenty."""
 
