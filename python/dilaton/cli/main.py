@@ -16,6 +16,8 @@ from dilaton.lab.errors import LabError
 app = typer.Typer(
     name="dilaton",
     help="Real Linux kernels and programs on networks that you do not have, in virtual time.",
+    epilog="To begin: dilaton new first, then dilaton run first. Exit status: 0 all well, 1 a check or process failed, "
+    "2 bad input, 3 this machine lacks something, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
