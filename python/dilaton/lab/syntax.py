@@ -61,15 +61,34 @@ ELSEWHERE = {
     "processes": "run",
     "command": "exec",
     "cmd": "exec",
+    "environment": "env",
+    "at": "start",
+    "start_time": "start",
+    "duration": "stop_after",
+    "stop_time": "stop_after",
+    "source": "endpoints",
+    "target": "endpoints",
+    "qdisc": "discipline",
+    "type": "discipline",
+    "ram": "memory",
+    "tdf": "time.tdf",
+    "drive": "time.drive",
+    "max_speed": "time.max_speed",
+    "jitter": "delay.jitter",
+    "limit": "queue.limit",
+    "max_queue_size": "queue.limit",
+    "discipline": "queue.discipline",
+    "capture": "measure.capture",
 }
-"""What Mininet, containerlab, ns-3 and Shadow call the fields of a lab."""
+"""What Mininet, containerlab, ns-3 and Shadow call the fields of a lab; and the place of those often put elsewhere."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message: `; did you mean X?` if something known is close to `name` or means it, else nothing."""
     known = list(known)
     other = ELSEWHERE.get(name.lower())
-    close = [other] if other in known else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    has_other = other is not None and other.partition(".")[0] in known
+    close = [other] if has_other else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else ""
 
 

@@ -51,6 +51,16 @@ FIELDS = [
         HEAD + "links: [{endpoints: a -- b, bandwidth: 1Gbit}]\n",
         "lab.yaml:3:29: links[0].bandwidth: unknown field; did you mean rate?",
     ),
+    (
+        "a field that belongs into another",
+        HEAD + "links: [{endpoints: a -- b, delay: 5ms, jitter: 1ms}]\n",
+        "lab.yaml:3:41: links[0].jitter: unknown field; did you mean delay.jitter?",
+    ),
+    (
+        "a TDF that is not below time",
+        HEAD + "tdf: 10\n",
+        "lab.yaml:3:1: tdf: unknown field; did you mean time.tdf?",
+    ),
     ("a typo in a top-level field", HEAD + "sede: 3\n", "lab.yaml:3:1: sede: unknown field; did you mean seed?"),
     (
         "a typo in a field of a link",
