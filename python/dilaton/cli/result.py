@@ -63,13 +63,19 @@ def _table(plan: Plan, record: Record) -> Table:
     if len(plan.links) > LINKS_SHOWN:
         table.add_row(f"{len(plan.links) - LINKS_SHOWN} more links", "see plan.json", "")
     for process in record.processes[:PROCESSES_SHOWN]:
-        table.add_row(f"{process.node}/{process.name}", Text(" ".join(process.argv)), _ended(process))
+        table.add_row(f"{process.node}/{process.name}", Text(_command(process)), _ended(process))
     if len(record.processes) > PROCESSES_SHOWN:
         table.add_row(f"{len(record.processes) - PROCESSES_SHOWN} more processes", "", "see run.json")
     for check in record.checks:
         mark = Text("passed  ", style="green") if check.passed else Text("failed  ", style="bold red")
         table.add_row("check", Text(check.text), mark.append(quantity(check.text, check.value), style="default"))
     return table
+
+
+def _command(process: ProcessRecord) -> str:
+    """A command in one line: of a script, the first of its lines."""
+    first, *rest = " ".join(process.argv).splitlines() or [""]
+    return f"{first} …" if rest else first
 
 
 def _ended(process: ProcessRecord) -> Text:
