@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PYTHON, Outcome, RunLab
+from tests.datagrams import SINK
 
 LINKS = {
     "codel": "rate: 10Mbit, delay: 1ms, queue: {discipline: codel, ecn: true, target: 2ms, interval: 50ms, limit: 77}",
@@ -91,30 +92,12 @@ TRACED_PACKETS = 300
 SIZE_BYTES = 700
 
 SEND = f"""
-import socket
+import socket, struct
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sender.connect(("traced", 9))
-packets = [number.to_bytes(4, "big").ljust({SIZE_BYTES - 28}) for number in range({TRACED_PACKETS})]
+packets = [struct.pack("=QQ", number, 0).ljust({SIZE_BYTES - 28}) for number in range({TRACED_PACKETS})]
 for packet in packets:
     sender.send(packet)
-"""
-
-SINK = """
-import json, socket, struct, time
-sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-sink.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE
-sink.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS: when the kernel received it
-sink.bind(("", 9))
-print("[]", flush=True)
-got = []
-try:
-    while True:
-        data, (stamp, *_), *_ = sink.recvmsg(65536, 64)
-        seconds, ns = struct.unpack("=qq", stamp[2])
-        got.append((int.from_bytes(data[:4], "big"), seconds * 10**9 + ns))
-        sink.settimeout(1)
-except TimeoutError:
-    print(json.dumps(got))
 """
 
 
@@ -211,7 +194,7 @@ def arrivals_ms(outcome: Outcome, node: str, process: str) -> dict[int, float]:
     """When each packet arrived, in ms of virtual time."""
     got = json.loads(outcome.stdout(node, process).splitlines()[-1])
     # Instants of the guest's date, which begins the run at some date: the first opportunity of a cycle aligns them.
-    return {number: instant / 1e6 for number, instant in got}
+    return {number: instant / 1e6 for number, _, instant in got}
 
 
 @pytest.mark.parametrize(("node", "process"), [("traced", "sink"), ("near", "sink-near")])

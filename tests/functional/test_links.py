@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import PYTHON, Outcome, RunLab
+from tests.datagrams import SINK
 
 BURST = """
 import socket, struct, sys, time
@@ -20,24 +21,6 @@ for number in range(count):
     sender.sendto(struct.pack("=QQ", number, time.monotonic_ns()).ljust(size), (host, 9))
 """
 """Sends datagrams as fast as it can: host, count, bytes. Each has its number and when it was sent."""
-
-SINK = """
-import json, socket, struct
-sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-sink.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE
-sink.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS: when the kernel received it
-sink.bind(("", 9))
-print("[]", flush=True)
-got = []
-try:
-    while True:
-        data, (stamp, *_), *_ = sink.recvmsg(65536, 64)
-        got.append((*struct.unpack_from("=QQ", data), *struct.unpack("=qq", stamp[2])))
-        sink.settimeout(1)
-except TimeoutError:
-    print(json.dumps([[number, sent, s * 10**9 + ns] for number, sent, s, ns in got]))
-"""
-"""Prints `[number, sent, received]` of each, in ns of two different clocks, a second after the last."""
 
 QUEUE_PACKETS = 20
 FRAME_BYTES = 1000 + 28 + 14
