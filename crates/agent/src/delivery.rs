@@ -35,8 +35,7 @@ const POSITION: i16 = 0;
 const ACCEPTED: i16 = 8;
 /// The clock at virtual 0; 0: the run has not begun.
 const ZERO: i16 = 16;
-const DELAY: i16 = 24;
-const STATE_WORDS: u32 = 4;
+const STATE_WORDS: u32 = 3;
 
 // What the program keeps on its stack.
 const CONTEXT: i16 = -16;
@@ -46,23 +45,34 @@ const SLOT: i16 = -32;
 /// A trace that is being played on an interface.
 pub struct Player {
     state: Map,
-    delay_ns: u64,
+    departures: Map,
+    limit_packets: u32,
 }
 
 impl Player {
     /// Loads the program for a trace: ascending milliseconds, the last one its period, each so long on the guest's clock.
+    /// In place of the one of `before` it goes on where that is; a limit that differs counts what comes from then on.
     ///
     /// # Errors
     /// The kernel refuses it.
-    pub fn load(trace_ms: &[u64], millisecond_ns: u64, delay_ns: u64, limit_packets: u32) -> Result<(Self, OwnedFd)> {
-        let state = Map::array(STATE_WORDS, 1)?;
-        let departures = Map::array(1, limit_packets)?;
+    pub fn load(
+        trace_ms: &[u64],
+        millisecond_ns: u64,
+        delay_ns: u64,
+        limit_packets: u32,
+        before: Option<Self>,
+    ) -> Result<(Self, OwnedFd)> {
+        let (state, departures) = match before {
+            None => (Map::array(STATE_WORDS, 1)?, None),
+            Some(before) => (before.state, Some(before.departures).filter(|_| before.limit_packets == limit_packets)),
+        };
+        let departures = departures.map_or_else(|| Map::array(1, limit_packets), Ok)?;
         let times = Map::numbers(trace_ms)?;
         let first = Map::numbers(&first_after(trace_ms))?;
         let period_ms = trace_ms[trace_ms.len() - 1] as i32;
         let constants = [period_ms, trace_ms.len() as i32, limit_packets as i32, millisecond_ns as i32];
-        let code = code(&state, &departures, &times, &first, constants);
-        Ok((Self { state, delay_ns }, code.load_program("delivery")?))
+        let program = code(&state, &departures, &times, &first, constants, delay_ns).load_program("delivery")?;
+        Ok((Self { state, departures, limit_packets }, program))
     }
 
     /// Starts the trace at `zero_ns` of the guest's clock; until then packets pass without delay.
@@ -70,7 +80,7 @@ impl Player {
     /// # Errors
     /// The kernel refuses it.
     pub fn start(&self, zero_ns: i64) -> Result<()> {
-        self.state.set_element(0, &[0, 0, zero_ns as u64, self.delay_ns])
+        self.state.set_element(0, &[0, 0, zero_ns as u64])
     }
 }
 
@@ -88,13 +98,13 @@ fn first_after(trace_ms: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-fn code(state: &Map, departures: &Map, times: &Map, first: &Map, constants: [i32; 4]) -> Code {
+fn code(state: &Map, departures: &Map, times: &Map, first: &Map, constants: [i32; 4], delay_ns: u64) -> Code {
     let [period_ms, count, limit, millisecond_ns] = constants;
     let mut code = Code::default();
     code.store(R::R10, CONTEXT, R::R1).call(KTIME_GET_NS).by(Op::Mov, R::R6, R::R0);
     code.with(Op::Mov, R::R7, 0).element(state, R::R7, "pass").by(Op::Mov, R::R9, R::R0);
     // R6: nanoseconds from virtual 0 to the arrival at the queue.
-    code.load(R::R7, R::R9, DELAY).by(Op::Add, R::R6, R::R7);
+    code.constant(R::R7, delay_ns).by(Op::Add, R::R6, R::R7);
     code.load(R::R7, R::R9, ZERO).jump(When::Equal, R::R7, 0, "pass").jump_by(When::Less, R::R6, R::R7, "pass");
     code.by(Op::Sub, R::R6, R::R7);
 

@@ -89,7 +89,7 @@ impl Interfaces {
             let program = match &egress.delivery {
                 None => None,
                 Some(delivery) => {
-                    let (player, program) = play(&self.traces, delivery, self.face)?;
+                    let (player, program) = play(&self.traces, delivery, self.face, state.player.take())?;
                     state.player = Some(player);
                     Some(program)
                 }
@@ -140,10 +140,15 @@ impl Interfaces {
     }
 }
 
-fn play(traces: &BTreeMap<String, Vec<u64>>, delivery: &Delivery, face: Face) -> Result<(Player, OwnedFd)> {
+fn play(
+    traces: &BTreeMap<String, Vec<u64>>,
+    delivery: &Delivery,
+    face: Face,
+    before: Option<Player>,
+) -> Result<(Player, OwnedFd)> {
     let trace = traces.get(&delivery.trace).filter(|trace| trace.last().is_some_and(|last| *last > 0));
     let trace = trace.ok_or_else(|| Error::new(format!("plan.json: no trace {}", delivery.trace)))?;
-    Player::load(trace, face.own_ns(MILLISECOND_NS), delivery.delay_ns, delivery.limit_packets)
+    Player::load(trace, face.own_ns(MILLISECOND_NS), delivery.delay_ns, delivery.limit_packets, before)
 }
 
 /// The requests that make `program` look at every packet of an interface, or no program any more.
