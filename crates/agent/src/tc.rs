@@ -26,7 +26,7 @@ pub type Tables = BTreeMap<String, Vec<i16>>;
 /// The requests that turn the chain `old` of interface number `index` into `new`, each with what it is about.
 ///
 /// # Errors
-/// A table that the plan does not have.
+/// A table that the plan does not have, or a rate that the kernel cannot reckon with.
 pub fn requests(index: u32, old: &[Qdisc], new: &[Qdisc], tables: &Tables) -> Result<Vec<(Request, String)>> {
     let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let anew = old.iter().zip(new).take_while(|(old, new)| old == new || can_become(old, new)).count();
@@ -38,14 +38,14 @@ pub fn requests(index: u32, old: &[Qdisc], new: &[Qdisc], tables: &Tables) -> Re
     }
     for (position, qdisc) in new.iter().enumerate().skip(same.min(anew)) {
         let flags = if position < anew { 0 } else { libc::NLM_F_CREATE | libc::NLM_F_EXCL };
-        let is_shaper = disciplines::class(qdisc).is_some();
+        let class = disciplines::class(qdisc)?;
         // A shaper with one class has its parameters there.
-        if flags != 0 || !is_shaper {
+        if flags != 0 || class.is_none() {
             let header = header(index, handle(position), parent(position));
             let request = Request::new(libc::RTM_NEWQDISC, flags).structure(&header).text(libc::TCA_KIND, qdisc.kind());
             found.push((options(request, qdisc, tables, flags != 0)?, qdisc.kind().to_owned()));
         }
-        if let Some(class) = disciplines::class(qdisc) {
+        if let Some(class) = class {
             let header = header(index, handle(position) | 1, handle(position));
             let request = Request::new(libc::RTM_NEWTCLASS, flags).structure(&header);
             let request = request.text(libc::TCA_KIND, qdisc.kind()).nested(libc::TCA_OPTIONS, |it| it.append(&class));
@@ -169,6 +169,14 @@ mod tests {
         assert_eq!(about(&[SHAPER], &[SHAPER, QUEUE]), ["pfifo"]);
         assert_eq!(about(&[SHAPER, QUEUE], &[]), ["removal of hfsc"]);
         assert_eq!(about(&[SHAPER, QUEUE], &[SHAPER]), ["removal of hfsc", "hfsc", "class of hfsc"]);
+    }
+
+    #[test]
+    fn a_rate_beyond_what_hfsc_reckons_with_is_refused_and_not_cut_off() {
+        let shaper = |rate_bit_per_s| [Qdisc::Hfsc { rate_bit_per_s }];
+        let most = 8 * u64::from(u32::MAX);
+        assert!(requests(2, &[], &shaper(most), &Tables::new()).is_ok());
+        assert!(requests(2, &[], &shaper(most + 1), &Tables::new()).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The parameters of the disciplines other than netem and red.
 
 use super::{bytes_per_s, small, words, TICK_NS};
+use crate::error::{Error, Result};
 use crate::netlink::Request;
 use crate::queues::Qdisc;
 
@@ -65,12 +66,19 @@ pub fn options(request: Request, qdisc: &Qdisc, anew: bool) -> Request {
 }
 
 /// The options of the only class of a shaper that has classes.
-pub fn class(qdisc: &Qdisc) -> Option<Request> {
-    match *qdisc {
+///
+/// # Errors
+/// The kernel cannot reckon with its rate, as where the guest's clock runs much slower than the lab's.
+pub fn class(qdisc: &Qdisc) -> Result<Option<Request>> {
+    Ok(match *qdisc {
         Qdisc::Hfsc { rate_bit_per_s } => {
+            let rate = u32::try_from(bytes_per_s(rate_bit_per_s)).map_err(|_| {
+                Error::new(format!(
+                    "hfsc: {rate_bit_per_s} bit/s on the guest's own clock is more than the kernel takes"
+                ))
+            })?;
             // The real-time curve: first slope, its duration, second slope.
-            let curve = words([0, 0, small(bytes_per_s(rate_bit_per_s))]);
-            Some(attributes(&[]).attribute(1, &curve))
+            Some(attributes(&[]).attribute(1, &words([0, 0, rate])))
         }
         Qdisc::Htb { rate_bit_per_s, burst_bytes } => {
             let rate = bytes_per_s(rate_bit_per_s);
@@ -83,7 +91,7 @@ pub fn class(qdisc: &Qdisc) -> Option<Request> {
             Some(request.attribute(6, &rate.to_ne_bytes()).attribute(7, &rate.to_ne_bytes()))
         }
         _ => None,
-    }
+    })
 }
 
 /// `struct tc_ratespec`.
