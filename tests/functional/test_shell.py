@@ -71,6 +71,7 @@ def test_input_and_output_arrive_whole(held: Path) -> None:
 
 def test_what_cannot_be_is_said_in_words(held: Path) -> None:
     mistakes = {
+        ("a", "x" * 5000): (126, f"exec {'x' * 295}…{'x' * 280}: File name too long"),
         ("c", "true"): (2, "c: no such node; there are a, b"),
         ("a", "no-such-program"): (127, "exec no-such-program: No such file or directory"),
         ("a", "/etc/passwd"): (126, "exec /etc/passwd: Permission denied"),
@@ -152,6 +153,15 @@ def test_a_terminal_is_itself_again_after_whatever_ends_us(held: Path) -> None:
             typed.wait()
             while not typed.is_restored():
                 os.sched_yield()
+
+
+def test_a_node_without_terminals_gives_none_and_the_run_goes_on(held: Path) -> None:
+    assert shell(held, "b", "umount", "-l", "/dev/pts").returncode == 0
+    with TypedAt("shell", held, "b", "sh") as typed:
+        typed.expect("open a session on node b: No such file or directory")
+        assert typed.wait() == 126
+    again = ("mount", "-t", "devpts", "-o", "newinstance,ptmxmode=666", "devpts", "/dev/pts")
+    assert shell(held, "b", *again).returncode == 0
 
 
 def test_the_end_of_the_run_ends_its_shells(tmp_path: Path) -> None:

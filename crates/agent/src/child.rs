@@ -6,14 +6,14 @@ use nix::errno::Errno;
 use serde::Serialize;
 
 use crate::error::{Doing, Result};
-use crate::orders::send;
+use crate::orders::{send, shortened};
 
 /// Lives the life of a child: does `serve`, and tells the agent why it cannot go on; ends with the agent.
 pub fn live<R: Serialize + 'static>(agent: &OwnedFd, failed: fn(String) -> R, serve: impl FnOnce() -> Result<()>) -> ! {
     let result = report_panics(agent, failed).and_then(|()| {
         let served = serve();
         if let Err(error) = &served {
-            send(agent, &failed(error.to_string()), &[])?;
+            send(agent, &failed(shortened(&error.to_string())), &[])?;
         }
         served
     });
@@ -26,7 +26,7 @@ fn report_panics<R: Serialize + 'static>(agent: &OwnedFd, failed: fn(String) -> 
     let agent = agent.try_clone().doing(|| "copy a descriptor".to_owned())?;
     std::panic::set_hook(Box::new(move |panic| {
         // The process is about to abort; the agent notices that too.
-        let _ = send(&agent, &failed(panic.to_string()), &[]);
+        let _ = send(&agent, &failed(shortened(&panic.to_string())), &[]);
     }));
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::error::{Doing, Error, Result};
 use crate::guest;
 use crate::interior::Interior;
 use crate::node_tree;
-use crate::orders::{receive, send, Job, Order, Reply};
+use crate::orders::{receive, send, shortened, Job, Order, Reply};
 use crate::plan::Process;
 use crate::priority::{self, Priority};
 use crate::protocol::End;
@@ -139,7 +139,9 @@ impl<'a> Init<'a> {
                 self.running.insert(pid.as_raw(), job);
                 Reply::Started { job, pid: pid.as_raw(), at_ns: clock::now_ns() }
             }
-            Err(StartFailure { reason, status }) => Reply::StartFailed { job, status, reason, at_ns: clock::now_ns() },
+            Err(StartFailure { reason, status }) => {
+                Reply::StartFailed { job, status, reason: shortened(&reason), at_ns: clock::now_ns() }
+            }
         };
         self.tell(&reply)
     }

@@ -16,6 +16,9 @@ use crate::protocol::End;
 /// The longest packet in bytes.
 const PACKET_BYTES_MAX: usize = 4096;
 
+/// Characters of a reason, which may name what a user has written, however long: a packet has room for so many of any kind.
+const REASON_LENGTH_MAX: usize = 600;
+
 /// The most descriptors in one packet.
 const DESCRIPTORS_MAX: usize = 4;
 
@@ -97,6 +100,17 @@ pub enum Reply {
     },
 }
 
+/// A reason that fits into a packet: the middle is left out of one that is too long, as what failed comes first and why last.
+pub fn shortened(reason: &str) -> String {
+    let length = reason.chars().count();
+    if length <= REASON_LENGTH_MAX {
+        return reason.to_owned();
+    }
+    let kept = REASON_LENGTH_MAX / 2;
+    let begin = reason.chars().take(kept);
+    begin.chain(std::iter::once('…')).chain(reason.chars().skip(length - kept)).collect()
+}
+
 /// Sends one packet with descriptors.
 ///
 /// # Errors
@@ -134,4 +148,24 @@ pub fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> Result<Option<(T, Vec<O
     let message = serde_json::from_slice(&bytes[..length])
         .map_err(|cause| Error::new(format!("packet {}: {cause}", String::from_utf8_lossy(&bytes[..length]))))?;
     Ok(Some((message, descriptors)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_of_any_length_and_kind_fits_into_a_packet_and_keeps_its_begin_and_end() {
+        let name = "\u{1}".repeat(PACKET_BYTES_MAX);
+        let reason = shortened(&format!("exec {name}: File name too long"));
+        assert!(reason.starts_with("exec ") && reason.ends_with(": File name too long"));
+        let job = Job::Session(u32::MAX);
+        let reply = Reply::StartFailed { job, status: i32::MIN, reason, at_ns: i64::MIN };
+        assert!(serde_json::to_vec(&reply).unwrap().len() <= PACKET_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_short_reason_stays_as_it_is() {
+        assert_eq!(shortened("exec x: No such file or directory"), "exec x: No such file or directory");
+    }
 }

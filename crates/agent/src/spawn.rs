@@ -27,7 +27,7 @@ const OPEN_FILES: (u64, u64) = (1024, 524_288);
 /// Exit status of shells for a program that does not exist.
 const NOT_FOUND: i32 = 127;
 /// Exit status of shells for a program that cannot be executed.
-const NOT_EXECUTABLE: i32 = 126;
+pub const NOT_EXECUTABLE: i32 = 126;
 
 /// What is executed, and as whom.
 #[derive(Debug)]

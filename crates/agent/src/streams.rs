@@ -40,6 +40,7 @@ use crate::node::Handle;
 use crate::orders::{send, Job, Order};
 use crate::protocol::End;
 use crate::session::{Request, Session, OUTPUTS, STDIN};
+use crate::spawn::NOT_EXECUTABLE;
 
 /// The serial line that carries the frames.
 const TTY: &str = "/dev/ttyS1";
@@ -176,9 +177,13 @@ impl Streams {
     fn begin(&mut self, frame: &Frame, nodes: &HashMap<String, Handle>) -> Result<()> {
         let request = Request::parse(&frame.payload)?;
         let Some(node) = nodes.get(&request.node) else {
-            return self.on_failure(frame.session, 126, &format!("there is no node {}", request.node));
+            return self.on_failure(frame.session, NOT_EXECUTABLE, &format!("there is no node {}", request.node));
         };
-        let (session, order) = Session::begin(&request, node)?;
+        let (session, order) = match Session::begin(&request, node) {
+            Ok(begun) => begun,
+            // Programs of the node may have taken its terminals away; that is no reason to end the run.
+            Err(error) => return self.on_failure(frame.session, NOT_EXECUTABLE, &error.to_string()),
+        };
         let order_files: Vec<_> = order.iter().map(AsRawFd::as_raw_fd).collect();
         let open = Order::Open { session: frame.session, terminal: request.terminal.is_some() };
         send(&node.socket, &open, &order_files)?;
