@@ -161,7 +161,7 @@ def step_ms(guests: int, epochs: int = 300) -> float:
         watched = [Watched(pages.enter_context(closing(ClockPage(0))), 0) for _ in range(guests)]
         assert planned.time.watch
         meter = Meter(watched, planned.time.watch.epoch_ns, Fraction(2))
-        watch = Watch(watched, planned.time, network_of(planned.nodes))
+        watch = Watch(watched, planned.time, network_of(planned))
         took_s = 0.0
         for epoch in range(1, epochs + 1):
             for guest in watched:

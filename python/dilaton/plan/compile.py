@@ -5,6 +5,7 @@ from __future__ import annotations
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
 from dilaton.plan import guests, pace, schedule
+from dilaton.plan.bounds import promised
 from dilaton.plan.changes import directions_of, link_changes, tables_of, traces_of
 from dilaton.plan.common import GRACE_NS
 from dilaton.plan.devices import check_counts
@@ -36,7 +37,8 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
     wires = network.wires()
     check_counts(wires)
     nodes = network.nodes()
-    time = pace.time(lab.time, nodes)
+    changes = link_changes(network.lab, network.states)
+    time = pace.time(lab.time, promised(nodes, changes))
     directions = list(directions_of(lab))
     return Plan(
         lab=lab.name,
@@ -50,7 +52,7 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
         wires=wires,
         tables=tables_of(directions),
         traces=traces_of(directions),
-        changes=link_changes(network.lab, network.states),
+        changes=changes,
         hosts=network.hosts(),
         measure=measurement(lab.measure),
         processes=_processes(network.processes(), lab),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 
 from dilaton.lab import model as lab
-from dilaton.plan.bounds import network_of
-from dilaton.plan.model import Node, Speed, Tdf, Time, Watch
+from dilaton.plan.bounds import Network
+from dilaton.plan.model import Speed, Tdf, Time, Watch
 
 LATE_HOST_NS = 20_000
 """What one timer in a hundred is later than on an ordinary host, in host time, when its guest has much to do."""
@@ -17,9 +16,9 @@ LEAST = {"wall": Fraction(1, 10), "work": Fraction(1), "event": Fraction(1)}
 less would only be a slower CPU."""
 
 
-def time(written: lab.Time, nodes: Iterable[Node]) -> Time:
-    """The time of a lab with these nodes."""
-    tdf, watch = _watch(written, nodes)
+def time(written: lab.Time, network: Network) -> Time:
+    """The time of a lab with this network."""
+    tdf, watch = _watch(written, network)
     speed = None if written.max_speed is None else Speed.of(written.max_speed)
     return Time(drive=written.drive, tdf=Tdf.of(tdf), max_speed=speed, watch=watch)
 
@@ -29,12 +28,12 @@ def highest_tdf(written: lab.Time) -> Fraction:
     return written.auto.max if written.tdf == "auto" else written.tdf
 
 
-def _watch(written: lab.Time, nodes: Iterable[Node]) -> tuple[Fraction, Watch | None]:
+def _watch(written: lab.Time, network: Network) -> tuple[Fraction, Watch | None]:
     """The TDF at the start, and how it is watched."""
     auto = written.auto
     if written.tdf == "auto":
         least = min(LEAST[written.drive], auto.max) if auto.min is None else auto.min
-        start, most = auto.start or predicted(nodes), auto.max
+        start, most = auto.start or predicted(network), auto.max
         start = min(max(start, least), most)
     elif written.on_violation == "continue":
         return written.tdf, None
@@ -51,7 +50,7 @@ def _watch(written: lab.Time, nodes: Iterable[Node]) -> tuple[Fraction, Watch | 
     return start, watch
 
 
-def predicted(nodes: Iterable[Node]) -> Fraction:
-    """The TDF, whole, at which timers that are as late as on an ordinary host are in time for these nodes' links."""
-    bound_ns = network_of(nodes).late_ns_max
+def predicted(network: Network) -> Fraction:
+    """The TDF, whole, at which timers that are as late as on an ordinary host are in time for this network's links."""
+    bound_ns = network.late_ns_max
     return Fraction(-(-LATE_HOST_NS // max(1, int(bound_ns)))) if bound_ns else Fraction(1)

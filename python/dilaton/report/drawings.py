@@ -150,9 +150,9 @@ def _processes(run: Run) -> Iterator[Drawing]:
 def _clock(run: Run) -> Iterator[Drawing]:
     fidelity = run.record.fidelity
     if fidelity and sum(fidelity.lateness_ns_counts) and run.plan:
-        yield draw_lateness(fidelity.lateness_ns_counts, network_of(run.plan.nodes))
+        yield draw_lateness(fidelity.lateness_ns_counts, network_of(run.plan))
     if len(run.epochs) and run.plan:
-        bound_ns = network_of(run.plan.nodes).late_ns_max
+        bound_ns = network_of(run.plan).late_ns_max
         yield draw_adaptation(run.epochs, None if bound_ns is None else bound_ns / 1e3, _bands(run))
     if len(run.clock) > 1:
         yield draw_clocks(run.clock)

@@ -265,7 +265,7 @@ class _Run:
                 await guests.send({"type": "stop", "reason": explain(span)})
 
         following = watched(self.plan, guests.clocks)
-        self.watch = Watch(following, self.plan.time, network_of(self.plan.nodes))
+        self.watch = Watch(following, self.plan.time, network_of(self.plan))
         # A guest that has ended is told by whoever waits for its events.
         with contextlib.suppress(GuestError):
             await self.watch.follow(self.run_dir.path / "epochs.csv", steering, violated)

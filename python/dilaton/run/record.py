@@ -197,7 +197,7 @@ def judge_fidelity(
             own_tdf=_own_tdf(plan, guest),
         )
         where = f"guest {guest.name}: " if len(guests) > 1 else ""
-        found = judge(network_of(plan.nodes, guest.name), seen).reasons
+        found = judge(network_of(plan, guest.name), seen).reasons
         reasons += [replace(reason, what=where + reason.what) for reason in found]
     unseen = Observation(
         drive=plan.time.drive,

@@ -52,18 +52,31 @@ def test_the_bounds_are_read_from_the_plan() -> None:
             "name: x\nnodes: {a: , b: , c: }\nlinks:\n"
             "  - {endpoints: [a, b], rate: 1Gbit, delay: 5ms, b_to_a: {delay: 2ms}}\n"
             "  - {endpoints: [b, c], rate: 10Gbit, mtu: 9000}\n"
-        ).nodes
+        )
     )
     assert (network.delay_ns_min, network.delay_link) == (2_000_000, "b:eth0")
     assert (network.frame_ns_min, network.frame_link) == (9014 * 8 / 10, "b:eth1")
 
 
+def test_the_bounds_are_those_of_all_that_links_become() -> None:
+    network = network_of(
+        plan(
+            "name: x\nnodes: {a: , b: , c: }\nlinks:\n"
+            "  - {endpoints: [a, b], rate: 1Mbit, delay: 50ms}\n"
+            "  - {endpoints: [b, c], trace: {schedule: [[0s, 1Mbit], [5s, 1Gbit]]}}\n"
+            "changes: [{at: 1s, link: a -- b, delay: 3ms}, {at: 2s, link: a -- b, delay: 70ms}]\n"
+        )
+    )
+    assert (network.delay_ns_min, network.delay_link) == (3_000_000, "a:eth0")
+    assert (network.frame_ns_min, network.frame_link) == (1514 * 8, "b:eth1")
+
+
 def test_offload_on_a_link_that_does_something_is_suspect_and_on_others_nothing() -> None:
     head = "name: x\nnodes: {a: , b: }\nlinks: [{endpoints: [a, b], offload: true"
-    (reason,) = judge(network_of(plan(f"{head}, loss: 1%}}]\n").nodes), QUIET).reasons
+    (reason,) = judge(network_of(plan(f"{head}, loss: 1%}}]\n")), QUIET).reasons
     assert (reason.level, reason.value, reason.bound) == ("suspect", 65536, 1500)
     assert reason.what == "a:eth0 and 1 more takes up to 64 KiB for one packet, as its link has offload: true"
-    assert judge(network_of(plan(f"{head}}}]\n").nodes), QUIET).level == "valid"
+    assert judge(network_of(plan(f"{head}}}]\n")), QUIET).level == "valid"
 
 
 def test_lateness_beyond_a_hundredth_of_the_delay_is_suspect_and_beyond_a_tenth_invalid() -> None:

@@ -35,7 +35,7 @@ def epoch(number: int, tdf: int, *, busy: float = 0.5, late_ns: int = 0) -> Epoc
 
 def watch(time: str) -> Watch:
     made = planned(time)
-    return Watch([], made.time, network_of(made.nodes))
+    return Watch([], made.time, network_of(made))
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_guest_with_a_cpu_of_its_own_is_not_followed_unless_all_are(page: Cloc
 def test_nodes_that_lost_their_shares_make_an_epoch_out_of_bounds() -> None:
     made = planned("{tdf: auto}")
     starved = replace(epoch(0, 2), share_lost=0.2)
-    assert starved.judge(network_of(made.nodes), "work").level == "invalid"
+    assert starved.judge(network_of(made), "work").level == "invalid"
 
 
 def test_a_row_has_a_value_for_every_column() -> None:
