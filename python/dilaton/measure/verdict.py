@@ -88,6 +88,7 @@ class Observation:
         packets_dropped: By captures, by the name of the interface.
         samples_lost: Samples that should have been taken, and were not.
         captures_ended: Captures that ended before the run did, with the reason.
+        samplings_ended: Tables of samples that did, with the reason.
         spinning: Programs that spun on the event drive, with their nodes.
         is_adaptive: Whether the TDF followed the load.
         own_tdf: Of which guest and, where one is alone in it, which node the TDF is; none: it is the run's.
@@ -106,6 +107,7 @@ class Observation:
     packets_dropped: tuple[tuple[str, int], ...] = ()
     samples_lost: int = 0
     captures_ended: tuple[tuple[str, str], ...] = ()
+    samplings_ended: tuple[tuple[str, str], ...] = ()
     spinning: tuple[str, ...] = ()
     is_adaptive: bool = False
     own_tdf: tuple[str, ...] = ()
@@ -160,6 +162,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
         _offload(network),
         *(_dropped(name, count) for name, count in seen.packets_dropped if count),
         *(_ended(name, why) for name, why in seen.captures_ended),
+        *(_sampling_ended(name, why) for name, why in seen.samplings_ended),
         _samples(seen),
         *map(_spun, seen.spinning),
         _disks(seen),
@@ -279,6 +282,11 @@ def _dropped(name: str, count: int) -> Reason:
 def _ended(name: str, why: str) -> Reason:
     what = f"the capture of {name} ended before the run: {why}"
     return Reason("suspect", what, 1, 0, "captures", "make room on the disk, or capture less")
+
+
+def _sampling_ended(table: str, why: str) -> Reason:
+    what = f"the samples of {table} ended before the run: {why}"
+    return Reason("suspect", what, 1, 0, "tables", "make room on the disk, or sample less often")
 
 
 def _samples(seen: Observation) -> Reason | None:

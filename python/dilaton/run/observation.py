@@ -22,12 +22,13 @@ class Seen:
     packets_dropped: tuple[tuple[str, int], ...]
     samples_lost: int
     captures_ended: tuple[tuple[str, str], ...]
+    samplings_ended: tuple[tuple[str, str], ...]
     spinning: tuple[str, ...]
     shortages: tuple[tuple[str, Memory, int], ...]
     measuring_ns: int = 0
 
 
-NOTHING_BESIDE = Seen((), 0, (), (), ())
+NOTHING_BESIDE = Seen((), 0, (), (), (), ())
 
 
 def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
@@ -48,11 +49,12 @@ def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
         for event in events
         if event["kind"] == "capture-ended"
     )
+    tables = tuple((event["table"], str(event["reason"])) for event in events if event["kind"] == "sampling-ended")
     spinning = tuple(f"{event['node']}: {event['program']}" for event in events if event["kind"] == "spinning")
     shortages = tuple(
         (event["node"], event["memory"], event["times"]) for event in events if event["kind"] == "memory-short"
     )
-    return Seen(dropped, missed, ended, spinning, shortages, measuring_ns)
+    return Seen(dropped, missed, ended, tables, spinning, shortages, measuring_ns)
 
 
 def _dropped(path: Path) -> int:

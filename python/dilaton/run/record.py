@@ -205,6 +205,7 @@ def judge_fidelity(
         packets_dropped=beside.packets_dropped,
         samples_lost=beside.samples_lost,
         captures_ended=beside.captures_ended,
+        samplings_ended=beside.samplings_ended,
         spinning=beside.spinning,
         shortages=beside.shortages,
     )
