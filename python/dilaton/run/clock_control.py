@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from dilaton.host.clock_page import Orders
 from dilaton.host.errors import GuestError
+from dilaton.host.guest import LOOK_HOST_S
 from dilaton.host.guests import Guests
 from dilaton.lab import units
 from dilaton.measure import numbers
@@ -48,6 +49,8 @@ class ClockControl:
         self._people = 0
         self._told = told
         self._steered_by = ""
+        self._holds = 0
+        """How often somebody has held the clock."""
         self._first_hold: asyncio.Task[None] | None = None
         self._released_ns = time.monotonic_ns()
 
@@ -131,25 +134,31 @@ class ClockControl:
 
     async def hold(self, reason: str) -> None:
         """Stops virtual time where it is."""
+        self._holds += 1
         await self._guests.hold()
         self._log(reason)
 
     @contextlib.asynccontextmanager
     async def standing(self, reason: str) -> AsyncIterator[None]:
-        """Lets virtual time stand still meanwhile, at one instant in all guests; a clock that is held stays so.
+        """Lets virtual time stand still meanwhile, at one instant in all guests.
+
+        It then goes on, unless the clock was held before, or somebody has held it meanwhile.
 
         Raises:
             ControlError: another command is under way.
         """
-        if self._guests.is_held():
-            yield
-            return
         async with self._steering(reason):
-            await self.hold(reason)
+            if self._guests.is_held():
+                yield
+                return
+            holds = self._holds
+            await self._guests.hold()
+            self._log(reason)
             try:
                 yield
             finally:
-                await self.release(f"{reason}: done")
+                if self._holds == holds:
+                    await self.release(f"{reason}: done")
 
     @contextlib.asynccontextmanager
     async def paced(self) -> AsyncIterator[None]:
@@ -215,6 +224,9 @@ class ClockControl:
     @contextlib.asynccontextmanager
     async def _steering(self, what: str) -> AsyncIterator[None]:
         """Makes sure that nobody else changes the clock meanwhile."""
+        # A command by which the clock stands may not be over when somebody sees that it does.
+        while self._steered_by and self._guests.is_held():
+            await asyncio.sleep(LOOK_HOST_S)
         if self._steered_by:
             raise ControlError(f"another command steers the clock: {self._steered_by}; hold ends it")
         self._steered_by = what
