@@ -15,7 +15,7 @@ from dilaton.cli.result import print_result
 from dilaton.host.doctor import require
 from dilaton.lab import units
 from dilaton.plan.model import Plan, Speed
-from dilaton.run.directory import RunDir, RunDirError, default
+from dilaton.run.directory import RunDir, RunDirError, take_default
 from dilaton.run.execute import Options, Source, execute
 from dilaton.run.record import Record, RecordError
 
@@ -46,10 +46,10 @@ def run_lab(
         lab, plan = read_lab(path, overrides)
         plan = _staying(plan) if stays else plan
         require(jailed=options.jailed)
-        directory = out or default(lab.name)
-        if metrics is not None:
-            _answer_prometheus(stack, directory, metrics)
         with refusing(RunDirError):
+            directory = out or take_default(lab.name)
+            if metrics is not None:
+                _answer_prometheus(stack, directory, metrics)
             run_dir = RunDir(directory)
         source = Source(lab, lab_file(path).read_text())
         record = asyncio.run(execute_shown(plan, source, run_dir, options))

@@ -19,7 +19,7 @@ from dilaton.lab import loads, syntax, units
 from dilaton.lab.model import Lab
 from dilaton.measure.link_validation import Line, judge_delay, judge_rate, judge_tcp, lateness_ns
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.run.directory import RunDir, RunDirError, default
+from dilaton.run.directory import RunDir, RunDirError, take_default
 from dilaton.run.execute import Options, Source
 from dilaton.run.record import Record
 
@@ -87,7 +87,7 @@ def validate_link(rate: str | None, delay: str, tdf: str, drive: str, out: Path 
         text = lab_text(rate, delay, tdf, drive)
         lab = loads(text, NAME)
         require(jailed=True)
-        run_dir = RunDir(out or default(lab.name))
+        run_dir = RunDir(out or take_default(lab.name))
     record = asyncio.run(execute_shown(compile_plan(lab), Source(lab, text), run_dir, Options()))
     if exit_status(record):
         print(f"not measured: {record.reason or 'a probe failed'}; see {run_dir.path}", file=sys.stderr)

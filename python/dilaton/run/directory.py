@@ -12,6 +12,7 @@ attempt-<n>/                               all of that, of an attempt after whic
 
 from __future__ import annotations
 
+import contextlib
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,13 +28,24 @@ class RunDirError(Exception):
     """The run directory cannot be used; the message names it, what is wrong and what would be right."""
 
 
-def default(lab_name: str, now: datetime | None = None) -> Path:
-    """An unused `runs/<lab>-<UTC>-<n>` below the current directory."""
+def take_default(lab_name: str, now: datetime | None = None) -> Path:
+    """A new `runs/<lab>-<UTC>-<n>` below the current directory, empty, which no run that starts beside gets too.
+
+    Raises:
+        RunDirError: It cannot be made.
+    """
     stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
-    number = 1
-    while (path := Path("runs") / f"{lab_name}-{stamp}-{number}").exists():
-        number += 1
-    return path
+    runs, number = Path("runs"), 0
+    try:
+        runs.mkdir(exist_ok=True)
+        while True:
+            number += 1
+            path = runs / f"{lab_name}-{stamp}-{number}"
+            with contextlib.suppress(FileExistsError):
+                path.mkdir()
+                return path
+    except OSError as error:
+        raise RunDirError(f"{runs}: no run directory can be made there: {error.strerror}") from error
 
 
 class RunDir:

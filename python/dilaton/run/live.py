@@ -24,7 +24,7 @@ from dilaton.host.processes import ending_with_us
 from dilaton.lab.loader import load as load_lab
 from dilaton.lab.settings import parse_setting
 from dilaton.run.control import Client, ControlError, Result, find
-from dilaton.run.directory import default
+from dilaton.run.directory import RunDirError, take_default
 from dilaton.run.loading import Run, load
 from dilaton.run.model import FINAL_STATES
 from dilaton.run.record import RecordError
@@ -246,7 +246,10 @@ def start(
             path = Path(lab) / "lab.yaml" if Path(lab).is_dir() else Path(lab)
         chosen = [f"{field}={_yaml(value)}" for field, value in (settings or {}).items()]
         name = load_lab(path, [parse_setting(text) for text in chosen]).name
-        run_dir = Path(out) if out else default(name)
+        try:
+            run_dir = Path(out) if out else take_default(name)
+        except RunDirError as error:
+            raise ControlError(str(error)) from error
         options = {
             "--out": str(run_dir),
             "--hold-at": None if hold_at is None else _text(hold_at),
