@@ -33,8 +33,12 @@ def end() -> None:
 
 
 def _children() -> list[int]:
-    tasks = Path("/proc/self/task").glob("*/children")
-    return [int(pid) for task in tasks for pid in task.read_text().split()]
+    found: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        # Threads, as those of sessions, end meanwhile.
+        with contextlib.suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def _is_of_another_namespace(pid: int) -> bool:
