@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dilaton.host import facts
@@ -49,6 +51,15 @@ def test_the_version_of_bubblewrap_is_its_last_word() -> None:
 @pytest.mark.parametrize(("text", "value"), [("1\n", 1), ("0\n", 0), ("", None), ("\n", None)])
 def test_a_switch_that_this_kernel_lacks_is_none(text: str, value: int | None) -> None:
     assert facts.switch(text) == value
+
+
+def test_a_program_that_hangs_is_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "PROBE_HOST_S_MAX", 0.01)
+    hangs = tmp_path / "hangs"
+    hangs.write_text("#!/bin/sh\nexec sleep 1000000\n")
+    hangs.chmod(0o755)
+    assert facts._output(hangs) == ""
+    assert "timed out" in facts._jail_error(hangs)
 
 
 def test_this_machine_can_be_examined() -> None:
