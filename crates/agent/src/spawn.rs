@@ -1,13 +1,14 @@
 //! Executing one program: fork, put everything in order, exec; the reason comes back if that fails.
 
 use std::ffi::{CStr, CString};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::sys::resource::{setrlimit, Resource};
 use nix::sys::signal::{signal, SigHandler, SigSet, SigmaskHow, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
@@ -189,7 +190,7 @@ fn prepare(program: &Program, user: &User, stdin: &Stdin<'_>, stdout: RawFd, std
     let file;
     let stdin = match stdin {
         Stdin::Path(path) => {
-            file = File::open(path).doing(|| format!("stdin {path}"))?;
+            file = open_input(path)?;
             file.as_raw_fd()
         }
         Stdin::Open(descriptor) | Stdin::Terminal(descriptor) => descriptor.as_raw_fd(),
@@ -198,6 +199,19 @@ fn prepare(program: &Program, user: &User, stdin: &Stdin<'_>, stdout: RawFd, std
         .into_iter()
         .try_for_each(|(from, to)| dup2(from, to).map(drop))
         .doing(preparing)
+}
+
+/// Opens a file to read. A named pipe is refused: opening it waits for who writes, and the node's init would wait for that.
+fn open_input(path: &str) -> Result<File> {
+    let doing = || format!("stdin {path}");
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).doing(doing)?;
+    if file.metadata().doing(doing)?.file_type().is_fifo() {
+        return Err(Error::new(format!(
+            "stdin {path}: a named pipe, which a shell can wait for: sh -c 'PROGRAM < {path}'"
+        )));
+    }
+    fcntl(file.as_raw_fd(), FcntlArg::F_SETFL(OFlag::empty())).doing(doing)?;
+    Ok(file)
 }
 
 /// Nothing blocked and nothing ignored: what the init of the node changed for itself is undone.
@@ -247,6 +261,16 @@ mod tests {
         assert_eq!(program.argv, [c"echo".to_owned(), CString::new(b"a b\xff").unwrap()]);
         assert_eq!(program.env, [c"PATH=/bin".to_owned(), c"X=".to_owned()]);
         assert_eq!(program.variable("PATH"), Some(c"/bin"));
+    }
+
+    #[test]
+    fn a_named_pipe_is_refused_as_input_and_not_waited_for() {
+        let path = std::env::temp_dir().join(format!("dilaton-pipe-{}", std::process::id()));
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let refused = open_input(path.to_str().unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(refused.unwrap_err().to_string().contains("a named pipe"));
+        assert!(open_input("/dev/null").is_ok());
     }
 
     #[test]
