@@ -37,7 +37,8 @@ DELAY_MAX = 24 * DURATIONS["h"]
 DURATION_MAX = 100 * 365 * 24 * DURATIONS["h"]
 SIZE_MAX = 10**15
 TDF_MAX = 10**6
-TDF_DENOMINATOR_MAX = 10**9
+TDF_NUMERATOR_MAX, TDF_DENOMINATOR_MAX = 10**12, 10**9
+"""With which the clock reckons exactly (`crates/virtual-time/src/tdf.rs`)."""
 
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*([A-Za-zµμ%/]*)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?", re.ASCII)
@@ -198,7 +199,7 @@ def parse_tdf(value: object) -> Fraction:
     """Reads a time dilation factor: `10`, `0.1` (exactly one tenth) or `1/3`.
 
     Raises:
-        UnitError: not a number, not above 0, above `TDF_MAX`, or finer than `TDF_DENOMINATOR_MAX` allows.
+        UnitError: not a number, not above 0, above `TDF_MAX`, or of too many digits.
     """
     return parse_factor(value, "the time dilation factor")
 
@@ -221,8 +222,8 @@ def parse_factor(value: object, what: str) -> Fraction:
         raise UnitError(f"{text}: {what} must be more than 0")
     if number > TDF_MAX:
         raise UnitError(f"{text}: {what} can be at most {TDF_MAX}")
-    if number.denominator > TDF_DENOMINATOR_MAX:
-        raise UnitError(f"{text}: {what} has too many digits; write it as a ratio with at most 9 digits below the line")
+    if number.numerator > TDF_NUMERATOR_MAX or number.denominator > TDF_DENOMINATOR_MAX:
+        raise UnitError(f"{text}: {what} has too many digits; write at most 12, 9 of them behind the point, or a ratio")
     return number
 
 

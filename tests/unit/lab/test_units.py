@@ -119,6 +119,7 @@ def test_any_tdf_is_either_read_or_refused(value: object) -> None:
     except units.UnitError:
         return
     assert 0 < tdf <= units.TDF_MAX
+    assert max(tdf.as_integer_ratio()) <= 1 << 40, "what the clock takes (crates/virtual-time/src/tdf.rs)"
 
 
 @pytest.mark.parametrize(
@@ -154,6 +155,12 @@ def test_any_tdf_is_either_read_or_refused(value: object) -> None:
         (units.parse_tdf, "0", "0: the time dilation factor must be more than 0"),
         (units.parse_tdf, "fast", "fast: the time dilation factor must be a number, such as 10, 0.5 or 1/3"),
         (units.parse_tdf, "nan", "nan: the time dilation factor must be a number, such as 10, 0.5 or 1/3"),
+        (
+            units.parse_tdf,
+            "1234.567890123",
+            "1234.567890123: the time dilation factor has too many digits; write at most 12, 9 of them behind the point, or "
+            "a ratio",
+        ),
         (units.parse_tdf, "1e7", "1e7: the time dilation factor can be at most 1000000"),
     ],
 )
