@@ -158,8 +158,8 @@ def test_any_tdf_is_either_read_or_refused(value: object) -> None:
         (
             units.parse_tdf,
             "1234.567890123",
-            "1234.567890123: the time dilation factor has too many digits; write at most 12, 9 of them behind the point, or "
-            "a ratio",
+            "1234.567890123: the time dilation factor has too many digits; write at most 12, 9 of them behind the "
+            "point, or a ratio",
         ),
         (units.parse_tdf, "1e7", "1e7: the time dilation factor can be at most 1000000"),
     ],

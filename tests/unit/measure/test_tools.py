@@ -140,3 +140,24 @@ def test_an_access_log_gives_statuses_and_requests_over_time() -> None:
         "per_second": [2, 0, 1],
     }
     assert parse(["nginx"], "started\n") is None
+
+
+def test_an_access_log_over_years_is_not_told_second_by_second() -> None:
+    line = '10.0.0.0 - - [21/Nov/{}:08:35:13 +0000] "GET / HTTP/1.1" 200 612\n'
+    result = parse(["nginx"], line.format(1970) + line.format(2026))
+    assert result is not None
+    assert (result["requests"], result["per_second"]) == (2, [])
+    assert result["duration_s"] > 50 * 365 * 24 * 3600
+
+
+@pytest.mark.parametrize(
+    ("program", "output"),
+    [
+        ("wrk", "10 requests in 1.2.3s, 5.0KB read\nRequests/sec: 10.0\n"),
+        ("ITGDec", "TOTAL RESULTS\nTotal packets = nan\nPackets dropped = 0\nAverage bitrate = 1\nTotal time = 1\n"),
+    ],
+)
+def test_output_that_only_looks_like_a_programs_own_is_an_error_of_its_result(program: str, output: str) -> None:
+    result = parse([program], output)
+    assert result is not None
+    assert f"what {program} printed is not as expected" in result["error"]

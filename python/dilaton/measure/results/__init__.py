@@ -48,4 +48,8 @@ def parse(argv: Sequence[str], stdout: str) -> Result | None:
     """
     program, arguments = unwrap(argv)
     parser = PARSERS.get(program)
-    return parser(arguments, stdout) if parser else None
+    try:
+        return parser(arguments, stdout) if parser else None
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
+        # What calls itself so may print anything; the run's record is to be written all the same.
+        return {"error": f"what {program} printed is not as expected: {type(error).__name__}: {error}"}

@@ -14,6 +14,8 @@ from typing import Any
 
 _LINE = re.compile(r'^(?:\S+ ){3,4}\[([^\]]+)\] "(?:[^"\\]|\\.)*" (\d{3}) (\d+|-)', re.MULTILINE)
 _SERVER_ERROR_MIN = 500
+_SECONDS_MAX = 10**6
+"""Of a log that is told second by second; one that spans years is of a date that was set anew."""
 
 
 def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
@@ -27,7 +29,7 @@ def parse_log(text: str) -> dict[str, Any] | None:
     Returns:
         - `requests`; `errors`: answers from 500; `statuses`: answers by status.
         - `bytes`: of all bodies; `duration_s`: from the first to the last, which logs have in whole seconds.
-        - `per_second`: requests in each second, from the first on.
+        - `per_second`: requests in each second, from the first on; empty for a log of more than `_SECONDS_MAX` of them.
 
         None without a line that is one of an access log.
     """
@@ -37,14 +39,15 @@ def parse_log(text: str) -> dict[str, Any] | None:
     seconds = [second for instant, _, _ in lines if (second := _second(instant)) is not None]
     first = min(seconds, default=0)
     counts = Counter(second - first for second in seconds)
+    last = max(counts, default=-1)
     statuses = Counter(status for _, status, _ in lines)
     return {
         "requests": len(lines),
         "errors": sum(count for status, count in statuses.items() if int(status) >= _SERVER_ERROR_MIN),
         "statuses": dict(sorted(statuses.items())),
         "bytes": sum(int(size) for _, _, size in lines if size != "-"),
-        "duration_s": max(counts, default=0),
-        "per_second": [counts[number] for number in range(max(counts, default=-1) + 1)],
+        "duration_s": max(last, 0),
+        "per_second": [counts[number] for number in range(last + 1)] if last < _SECONDS_MAX else [],
     }
 
 

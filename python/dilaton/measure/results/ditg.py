@@ -36,7 +36,7 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
     if not found:
         return {"error": "ITGDec printed no totals"} if stdout.strip() else None
     starts = list(_FLOW.finditer(before))
-    ends = [match.start() for match in starts[1:]] + [len(before)]
+    ends = [*(match.start() for match in starts), len(before)][1:]
     try:
         flows = [
             {"from": match[2], "to": match[3]} | _summary(before[match.end() : end])
