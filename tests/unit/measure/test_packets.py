@@ -87,6 +87,9 @@ def test_a_capture_that_breaks_off_ends_at_its_last_whole_packet() -> None:
         (b"not a capture at all", "not a pcapng file"),
         (b"\x0a\x0d\x0d\x0a\x00\x00\x00\x1c\x1a\x2b\x3c\x4d" + bytes(16), "big-endian"),
         (made.pcapng([], dropped=None) + bytes(40), "damaged: a block of 0 bytes"),
+        (made.pcapng([], dropped=None) + made.block(1, b""), "damaged: a block of kind 1 has 0 bytes"),
+        (made.pcapng([], dropped=None) + made.block(5, bytes(8)), "damaged: a block of kind 5 has 8 bytes"),
+        (made.pcapng([]) + made.block(1, bytes(8) + made.option(9, b"\x7f")), "damaged: an interface with 1e.127 t"),
     ],
 )
 def test_what_is_no_capture_is_refused(data: bytes, said: str) -> None:

@@ -26,11 +26,16 @@ PIECE_BYTES = 8 << 20
 BLOCK_BYTES_MAX = 16 << 20
 """A block that says it is longer is damage: no frame is."""
 
+TICKS_MAX = 10**15
+"""A second: femtoseconds, finer than any capturer's."""
+
 PADDING_BYTES = 256
 """Zeros behind a piece, so that headers may be gathered from it without asking first whether they are whole."""
 
 _SECTION, _INTERFACE, _STATISTICS, _PACKET = 0x0A0D0D0A, 1, 5, 6
 _BYTE_ORDER = 0x1A2B3C4D
+_FIXED_BYTES = {_INTERFACE: 8, _STATISTICS: 12}
+"""What stands before the options of a block."""
 _IF_NAME, _IF_TSRESOL = 2, 9
 _ISB_IFRECV, _ISB_IFDROP, _ISB_OSDROP = 4, 5, 7
 
@@ -128,10 +133,14 @@ class Capture:
 
     def _note(self, kind: int, body: bytes) -> None:
         """Takes in a block that is no packet; kinds that are not known are skipped, as the format wants it."""
+        if len(body) < _FIXED_BYTES.get(kind, 0):
+            raise CaptureError(f"damaged: a block of kind {kind} has {len(body)} bytes")
         if kind == _INTERFACE:
             options = dict(_options(body[8:]))
-            resolution = options.get(_IF_TSRESOL, b"\x06")[0]
+            resolution = (options.get(_IF_TSRESOL) or b"\x06")[0]
             ticks = 2 ** (resolution & 0x7F) if resolution & 0x80 else 10**resolution
+            if ticks > TICKS_MAX:
+                raise CaptureError(f"damaged: an interface with {ticks:.0e} ticks a second")
             name = options.get(_IF_NAME, b"").rstrip(b"\0").decode(errors="replace")
             self.interfaces.append(CaptureInterface(name, struct.unpack_from("<H", body)[0], ticks))
         elif kind == _STATISTICS:
