@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 
 const SEGMENTS: usize = 16;
 
-/// Sectors in the buffer. While `grows_ns` says since when, the head reads on from `end`.
+/// Sectors in the buffer. Where `grows` says since when, the head reads on from `end`.
 #[derive(Clone, Copy)]
 struct Segment {
     first: u64,

@@ -91,8 +91,8 @@ impl GuestTimer {
 
     /// The host instant for which the host timer has to be armed now, or `None` if it is armed early enough, nothing is
     /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline, after `also`, or after the
-    /// clock's limit, whichever comes first. The drive never advances faster than the host's clock, so an alarm may come too early, but not
-    /// too late.
+    /// clock's limit, whichever comes first. The drive never advances faster than the host's clock, so an alarm may come
+    /// too early, but not too late.
     pub fn arm(&mut self, now: Now, clock: &Clock, also: VirtualInstant, slack_ns: u64) -> Option<HostInstant> {
         let deadline = self.deadline.unwrap_or(VirtualInstant::NEVER).min(also);
         let wanted = deadline.min(clock.limit());

@@ -67,7 +67,7 @@ impl Wire {
         }
         way.frames_sent.store(number + 1, Relaxed);
         add(&way.bytes_sent, length as u64);
-        // What the receiver does next is looked at after this (`Guest::announce`).
+        // What the receiver does next is looked at after this (`Guest::send`).
         way.head.store(head + needed, SeqCst);
         Ok(length)
     }
