@@ -94,6 +94,12 @@ def test_a_saturated_cpu_is_given_as_much_more_as_the_load_grew_and_then_twice_a
     assert decision.tdf == pytest.approx(20 * risen)
 
 
+def test_a_tdf_that_somebody_has_set_far_too_low_is_no_load_that_fell() -> None:
+    policy, _ = Lateness(LIMITS).decide(epoch(0, Fraction(50), 40.0))
+    _, decision = policy.decide(epoch(1, Fraction(2), 40.0))
+    assert decision.tdf == 2.5
+
+
 def test_a_burst_of_one_epoch_costs_calm_epochs_and_no_more() -> None:
     seen = follow(Lateness(LIMITS), lambda number: 8.0 if number == 20 else 1.0, 60)
     raised = sum(tdf > tdfs(seen)[19] for tdf in tdfs(seen))
@@ -225,6 +231,17 @@ def test_a_load_beyond_the_highest_tdf_is_told() -> None:
 def test_no_load_leads_beyond_the_limits(kind: type[Lateness | Pads15], loads: list[float], start: int) -> None:
     seen = follow(kind(LIMITS), lambda number: loads[number], len(loads), start=start)
     assert all(LIMITS.least <= one.tdf <= LIMITS.most for one in seen)
+
+
+@pytest.mark.parametrize("kind", [Lateness, Pads15])
+@given(epochs=st.lists(st.tuples(st.floats(0.1, 1000), st.floats(0, 1e4), st.floats(0, 1e9)), max_size=50))
+def test_whatever_tdf_somebody_gives_a_run_each_epoch_leads_within_the_limits_or_to_no_change(
+    kind: type[Lateness | Pads15], epochs: list[tuple[float, float, float]]
+) -> None:
+    policy: Policy = kind(LIMITS)
+    for number, (tdf, load, late_ns) in enumerate(epochs):
+        policy, decision = policy.decide(epoch(number, rounded_up(tdf), load, late_ns=late_ns))
+        assert LIMITS.least <= decision.tdf <= LIMITS.most or decision.tdf == rounded_up(tdf)
 
 
 @given(load=st.floats(0.5, 60), noise=st.lists(st.floats(-0.05, 0.05), min_size=100, max_size=100))

@@ -133,7 +133,8 @@ class Lateness:
         if push.in_vain >= VAIN_RISES:
             most = max(self.vain_timers_per_s, seen.timers_per_s)
             given_up = Lateness(self.limits, rest=self.rest_next, rest_next=2 * self.rest_next, vain_timers_per_s=most)
-            return given_up, Decision(push.base, push.base, "programs take all CPU that they are given")
+            back = self.limits.within(push.base)
+            return given_up, Decision(back, back, "programs take all CPU that they are given")
         risen = SATURATED_RISE_MIN * seen.tdf if push.in_vain else self._risen(seen)
         return replace(self, push=push, rest=0)._follow(seen, risen, f"busy {seen.busy:.0%}")
 
@@ -142,7 +143,8 @@ class Lateness:
         may_rise = self.limits.within(2 * seen.tdf) != seen.tdf
         if not may_rise or self.before is None or self.before.busy > SATURATED:
             return 2 * seen.tdf
-        return max(SATURATED_RISE_MIN * seen.tdf, rounded_up(2 * seen.work - self.before.work))
+        # The load may seem to have fallen: where somebody has given the run a TDF that is much too low.
+        return rounded_up(max(float(SATURATED_RISE_MIN * seen.tdf), 2 * seen.work - self.before.work))
 
     def _follow(
         self, seen: Epoch, wanted: Fraction, why: str, most: Fraction | None = None
