@@ -32,7 +32,7 @@ def _watch(written: lab.Time, network: Network) -> tuple[Fraction, Watch | None]
     """The TDF at the start, and how it is watched."""
     auto = written.auto
     if written.tdf == "auto":
-        least = min(LEAST[written.drive], auto.max) if auto.min is None else auto.min
+        least = auto.min or min(filter(None, (LEAST[written.drive], auto.max, auto.start)))
         start, most = auto.start or predicted(network), auto.max
         start = min(max(start, least), most)
     elif written.on_violation == "continue":

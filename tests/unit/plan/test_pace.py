@@ -41,6 +41,13 @@ def test_it_starts_where_an_ordinary_host_is_in_time_for_the_links(link: str, st
     assert time("{tdf: auto}", link).tdf.ratio == start
 
 
+@pytest.mark.parametrize("limit", ["start", "max"])
+def test_the_least_is_no_more_than_what_is_written_of_start_and_max(limit: str) -> None:
+    made = time(f"{{tdf: auto, auto: {{{limit}: 0.5}}}}")
+    assert made.watch is not None
+    assert (made.tdf.ratio, made.watch.least.ratio) == (Fraction(1, 2), Fraction(1, 2))
+
+
 def test_what_is_written_wins() -> None:
     made = time("{tdf: auto, auto: {min: 0.5, max: 7, start: 3, target: 60%, epoch: 1s, policy: pads15}}")
     assert made.watch is not None
