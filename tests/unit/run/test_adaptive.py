@@ -29,7 +29,7 @@ def epoch(number: int, tdf: Fraction, load: float, *, timers: float | None = Non
     counts = [0] * 64
     counts[0] = served - 3 * served // 100
     counts[int(late_ns).bit_length()] += 3 * served // 100
-    return Epoch(number * EPOCH_NS, (number + 1) * EPOCH_NS, tdf, min(1.0, load / float(tdf)), counts)
+    return Epoch(number * EPOCH_NS, (number + 1) * EPOCH_NS, tdf, min(1.0, load / float(tdf)), [counts])
 
 
 def follow(policy: Policy, load: Load, epochs: int, *, start: int = 1, spins: bool = False) -> list[Epoch]:

@@ -12,7 +12,7 @@ from dilaton.host.clock_page import ClockPage, layout
 from dilaton.host.layout import WORD
 from dilaton.plan.bounds import network_of
 from dilaton.plan.model import Plan
-from dilaton.run.adaptive.epoch import COLUMNS, TIMERS_MIN, Epoch
+from dilaton.run.adaptive.epoch import COLUMNS, GUEST_TIMERS_MIN, TIMERS_MIN, Epoch
 from dilaton.run.adaptive.ledger import Ledger, Span
 from dilaton.run.adaptive.meter import STRETCH_MAX, Meter, Watched, watched
 from dilaton.run.adaptive.retry import replanned
@@ -30,7 +30,7 @@ def planned(time: str) -> Plan:
 def epoch(number: int, tdf: int, *, busy: float = 0.5, late_ns: int = 0) -> Epoch:
     counts = [0] * 64
     counts[late_ns.bit_length()] = 1000
-    return Epoch(number * EPOCH_NS, (number + 1) * EPOCH_NS, Fraction(tdf), busy, counts)
+    return Epoch(number * EPOCH_NS, (number + 1) * EPOCH_NS, Fraction(tdf), busy, [counts])
 
 
 def watch(time: str) -> Watch:
@@ -89,6 +89,18 @@ def test_of_several_guests_the_busiest_counts_and_all_timers_do(page: ClockPage)
     seen = meter.take(Fraction(1))
     assert seen is not None and seen.busy == pytest.approx(0.8) and seen.timers == 2 * TIMERS_MIN
     other.close()
+
+
+@pytest.mark.parametrize(("timers", "late_us"), [(GUEST_TIMERS_MIN, 32.1), (GUEST_TIMERS_MIN - 1, 0.0)])
+def test_of_several_guests_the_latest_counts_if_it_has_served_enough(timers: int, late_us: float) -> None:
+    counts = [[0] * 64 for _ in range(2)]
+    counts[0][0] = 99 * GUEST_TIMERS_MIN
+    counts[1][15] = timers // 2
+    counts[1][0] = timers - timers // 2
+    seen = replace(epoch(0, 1), lateness_counts=counts)
+    assert seen.timers == 99 * GUEST_TIMERS_MIN + timers
+    assert seen.late_ns == pytest.approx(1e3 * late_us, rel=0.05)
+    assert (seen.judge(network_of(planned("{}").nodes), "work").level == "valid") == (late_us == 0)
 
 
 def test_what_nodes_lack_is_what_they_lost_but_no_more_than_their_shares(page: ClockPage) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Protocol
 
 from dilaton.measure.lateness import lateness_of_share
@@ -18,6 +19,9 @@ COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,share_lost,in_bounds"
 TIMERS_MIN = 100
 """Fewer timers say nothing about one in a hundred."""
 
+GUEST_TIMERS_MIN = 1000
+"""Of one guest among several: of fewer, a few late ones are one in a hundred, which of many guests happens to some."""
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -27,7 +31,7 @@ class Epoch:
         begin_ns, end_ns: Since the run's virtual 0.
         tdf: Host seconds per virtual second.
         busy: The share of the epoch in which the busiest guest worked, 0..1.
-        lateness_counts: Timers by lateness in virtual nanoseconds, of all guests: bin 0 on time, bin i those in
+        lateness_counts: Of each guest, timers by lateness in virtual nanoseconds: bin 0 on time, bin i those in
             [2^(i-1), 2^i).
         share_lost: The part of what nodes with a share of their guest's CPU should have had that they did not have,
             0..1, in the guest where it was most.
@@ -38,7 +42,7 @@ class Epoch:
     end_ns: int
     tdf: Fraction
     busy: float
-    lateness_counts: Sequence[int]
+    lateness_counts: Sequence[Sequence[int]]
     share_lost: float = 0.0
     lacked: float = 0.0
 
@@ -54,26 +58,36 @@ class Epoch:
 
     @property
     def timers(self) -> int:
-        """Served in the epoch."""
-        return sum(self.lateness_counts)
+        """Served in the epoch, by all guests."""
+        return sum(map(sum, self.lateness_counts))
 
     @property
     def timers_per_s(self) -> float:
         """Served per virtual second."""
         return self.timers * 1e9 / (self.end_ns - self.begin_ns)
 
+    @cached_property
+    def latest_counts(self) -> Sequence[int]:
+        """The timers, by lateness, of the guest that was latest, or of all together; none when there were too few."""
+        together = [sum(bins) for bins in zip(*self.lateness_counts, strict=True)]
+        said = [counts for counts in self.lateness_counts if sum(counts) >= GUEST_TIMERS_MIN]
+        said += [together] if sum(together) >= TIMERS_MIN else []
+        return max(said, key=_late_ns, default=())
+
     @property
     def late_ns(self) -> float:
         """What one timer in a hundred was later than, virtual nanoseconds; 0 when there were too few to say."""
-        return lateness_of_share(self.lateness_counts, LATE_SHARE_MAX) if self.timers >= TIMERS_MIN else 0.0
+        return _late_ns(self.latest_counts)
 
     def judge(self, network: Network, drive: str) -> Verdict:
         """The verdict on this epoch alone."""
-        counts = self.lateness_counts if self.timers >= TIMERS_MIN else ()
         # Of the latest timer only its bin is known; the lower edge wrongs nobody.
-        highest = max((number for number, count in enumerate(self.lateness_counts) if count), default=0)
+        highest = max(
+            (bin_ for bin_, of_guests in enumerate(zip(*self.lateness_counts, strict=True)) if any(of_guests)),
+            default=0,
+        )
         latest_ns = 1 << (highest - 1) if highest else 0
-        seen = Observation(drive, float(self.tdf), counts, latest_ns, self.busy, share_lost=self.share_lost)
+        seen = Observation(drive, float(self.tdf), self.latest_counts, latest_ns, self.busy, share_lost=self.share_lost)
         return judge(network, seen)
 
     def row(self, *, in_bounds: bool) -> str:
@@ -82,6 +96,10 @@ class Epoch:
             f"{self.begin_ns / 1e9:.9f},{self.end_ns / 1e9:.9f},{float(self.tdf):.9g},{self.busy:.4f},"
             f"{self.late_ns / 1e3:.3f},{self.timers},{self.share_lost:.4f},{int(in_bounds)}\n"
         )
+
+
+def _late_ns(counts: Sequence[int]) -> float:
+    return lateness_of_share(counts, LATE_SHARE_MAX)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 room; quick to rise, slow to fall.
 
 **What is wanted.** Three things can be told of the TDF from an epoch at TDF f. Timers are served by the host, so their
-lateness in *host* time is what it is, and virtual lateness goes as 1 / f: one in a hundred was later than L, and may be
-later than B, so f L / B is needed (a fourth more, as a bound is nothing to aim at). And the epoch's work, busy fraction
-times f host seconds for each virtual second, has to leave the CPU idle enough: work / target. And what nodes with a
-share of the CPU should have had and lost is work that was not done, which needs room as well. The largest is wanted.
+lateness in *host* time is what it is, and virtual lateness goes as 1 / f: one in a hundred was later than L, in the
+guest that was latest, and may be later than B, so f L / B is needed (a fourth more, as a bound is nothing to aim at).
+And the epoch's work, busy fraction times f host seconds for each virtual second, has to leave the CPU idle enough: work
+/ target. And what nodes with a share of the CPU should have had and lost is work that was not done, which needs room as
+well. The largest is wanted.
 
 **Saturation.** A CPU that is busy all the time shows how fast it is, not how much it is asked for. A load that grows
 slowly asks for a little more than a moment ago: so at first as much more is given as the epoch brought over the one

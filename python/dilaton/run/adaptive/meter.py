@@ -75,6 +75,9 @@ class _Counts:
         passed_ns = self.virtual_ns - before.virtual_ns
         return min(1.0, max(0.0, 1 - (self.idle_ns - before.idle_ns) / passed_ns)) if passed_ns else 0.0
 
+    def late_since(self, before: _Counts) -> list[int]:
+        return [count - earlier for count, earlier in zip(self.late, before.late, strict=True)]
+
     def share_lost_since(self, before: _Counts) -> float:
         lost_ns = self.shares_lost_ns - before.shares_lost_ns
         return lost_ns / (lost_ns + self.shares_busy_ns - before.shares_busy_ns) if lost_ns else 0.0
@@ -124,8 +127,8 @@ class Meter:
             return None
         now = list(map(_Counts.of, self._guests))
         both = list(zip(now, self._before, strict=True))
-        late = [sum(after.late[bin_] - before.late[bin_] for after, before in both) for bin_ in range(len(now[0].late))]
-        if sum(late) < TIMERS_MIN and passed_ns < STRETCH_MAX * self._epoch_ns and not is_last:
+        late = [after.late_since(before) for after, before in both]
+        if sum(map(sum, late)) < TIMERS_MIN and passed_ns < STRETCH_MAX * self._epoch_ns and not is_last:
             return None
         self._before = now
         busy = max(after.busy_since(before) for after, before in both)
