@@ -20,6 +20,10 @@ and the plan says which error matters:
 - **Capacity.** A guest has one CPU. What waits for it waits, as in every queue, in the mean rho / (1 - rho) times as
   long as its service takes: at a busy fraction of 0.9 nine times. Beyond, the CPU is the bottleneck, not the network; a
   second of that is enough to spoil what a program measures in it, however idle the rest of the run was.
+- **Epochs.** A run that is watched is judged epoch by epoch as well. Some of its epochs are out of bounds wherever the
+  TDF follows: a load that comes is known when an epoch is over, and programs that start make the CPU busy. But in at
+  most a fifth of virtual time may that be, or what was measured in all is not of the network. A second of it is not
+  minded, as a shorter overload is not minded elsewhere.
 - **Shares.** A node whose CPU is a share of its guest's may wake late and catch up; what it cannot catch up with is
   lost: its CPU was slower than the lab says by the lost part of its time.
 - **Repetition.** On the event drive a program that spins is preempted where the host happens to be: the same seed may
@@ -69,6 +73,10 @@ OFFLOAD_BYTES_MAX = 65536
 SHARE_LOST_MAX, SHARE_LOST_INVALID = 0.01, 0.1
 """Of the time that nodes' CPUs should have had."""
 
+OUT_SHARE_MAX = 0.2
+OUT_NS_MIN = 1_000_000_000
+"""Of virtual time, epoch by epoch, that may be out of bounds; the latter in any case."""
+
 BUSY_MAX = 0.9
 BUSY_WANTED = 0.5
 """What the advice aims at."""
@@ -96,6 +104,7 @@ class Observation:
         shortages: In which node which memory was short, and how often, or how many programs the kernel ended for it.
         share_lost: The part of their CPU time that nodes with a share of the guest's did not get, 0..1.
         virtual_ns: Virtual time in which these timers were served; 0 when it is not known.
+        out_share: The share of virtual time that was out of bounds, epoch by epoch, 0..1; of a run that was watched.
     """
 
     drive: str
@@ -115,6 +124,7 @@ class Observation:
     shortages: tuple[tuple[str, Memory, int], ...] = ()
     share_lost: float = 0.0
     virtual_ns: int = 0
+    out_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -158,6 +168,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
         _serialisation(network, seen),
         _stall(network, seen),
         _busy(seen),
+        _epochs(seen),
         _shares(seen),
         _offload(network),
         *(_dropped(name, count) for name, count in seen.packets_dropped if count),
@@ -263,6 +274,14 @@ def _busy(seen: Observation) -> Reason | None:
     what = f"the guest's CPU was busy {_percent(busy)} {when}: what it forwards and computes waits for it"
     advice = f"{_raised(seen, busy / BUSY_WANTED)}, or do less in the lab"
     return Reason("suspect", what, busy, BUSY_MAX, "ratio", advice)
+
+
+def _epochs(seen: Observation) -> Reason | None:
+    if seen.out_share <= OUT_SHARE_MAX or seen.out_share * seen.virtual_ns <= OUT_NS_MIN:
+        return None
+    what = f"fidelity was out of bounds for {_percent(seen.out_share)} of virtual time, judged epoch by epoch"
+    advice = "write on_violation: retry, or a higher min for auto" if seen.is_adaptive else "raise tdf"
+    return Reason("suspect", what, seen.out_share, OUT_SHARE_MAX, "ratio", advice)
 
 
 def _shares(seen: Observation) -> Reason | None:

@@ -199,9 +199,12 @@ def judge_fidelity(
         where = f"guest {guest.name}: " if len(guests) > 1 else ""
         found = judge(network_of(plan, guest.name), seen).reasons
         reasons += [replace(reason, what=where + reason.what) for reason in found]
-    unseen = Observation(
+    of_the_run = Observation(
         drive=plan.time.drive,
         tdf=tdf,
+        virtual_ns=round(virtual_s * 1e9),
+        out_share=adaptation.out_of_bounds_share if adaptation else 0.0,
+        is_adaptive=is_adaptive,
         packets_dropped=beside.packets_dropped,
         samples_lost=beside.samples_lost,
         captures_ended=beside.captures_ended,
@@ -209,7 +212,7 @@ def judge_fidelity(
         spinning=beside.spinning,
         shortages=beside.shortages,
     )
-    verdict = Verdict.of([*reasons, *judge(Network(), unseen).reasons])
+    verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons])
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
 
 

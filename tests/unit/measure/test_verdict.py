@@ -42,6 +42,23 @@ def test_a_second_that_is_too_much_for_the_cpu_spoils_a_run_that_idles_else() ->
     assert judge(GIGABIT, replace(QUIET, busy=0.5, busiest_second=0.9)).level == "valid"
 
 
+@pytest.mark.parametrize(
+    ("virtual_s", "share", "level"), [(6, 0.2, "valid"), (4, 0.21, "valid"), (6, 0.21, "suspect")]
+)
+def test_epochs_out_of_bounds_for_more_than_a_fifth_of_virtual_time_are_suspect_from_a_second_on(
+    virtual_s: int, share: float, level: str
+) -> None:
+    seen = replace(QUIET, out_share=share, virtual_ns=virtual_s * 10**9)
+    assert judge(GIGABIT, seen).level == level
+
+
+def test_the_advice_on_epochs_out_of_bounds_is_for_the_tdf_that_there_was() -> None:
+    seen = replace(QUIET, out_share=0.26, virtual_ns=10**10)
+    (fixed,), (adaptive,) = (judge(GIGABIT, each).reasons for each in (seen, replace(seen, is_adaptive=True)))
+    assert "out of bounds for 26 % of virtual time" in fixed.what
+    assert (fixed.advice, adaptive.advice) == ("raise tdf", "write on_violation: retry, or a higher min for auto")
+
+
 def test_a_lab_without_links_has_nothing_to_be_late_for() -> None:
     assert judge(Network(), late(b20=100)).level == "valid"
 

@@ -14,12 +14,12 @@ import pytest
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run import record as records
-from dilaton.run.model import Fidelity, GuestFidelity, LatenessRecord
+from dilaton.run.model import Adaptation, Fidelity, GuestFidelity, LatenessRecord
 from dilaton.run.observation import NOTHING_BESIDE
 from dilaton.run.outputs import read_output
 from dilaton.run.processes import processes_from_events
 from dilaton.run.schema import schema_text
-from tests.unit.measure.made import Progress, pcapng, transfer
+from tests.unit.measure.made import Progress, pcapng, plan, transfer
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -285,3 +285,13 @@ def test_the_advice_for_a_guest_names_the_line_that_its_tdf_comes_from(cpu: str,
     )
     verdict = records.judge_fidelity(planned, [busy, busy], 1.0, None, NOTHING_BESIDE)
     assert [reason.advice for reason in verdict.reasons] == [f"{line}, or do less in the lab" for line in advice]
+
+
+def test_a_run_that_was_out_of_bounds_for_long_says_so_in_its_verdict() -> None:
+    planned = plan("name: x\nnodes: {a: }\ntime: {tdf: auto}\n")
+    idle = GuestFidelity(lateness_us=LatenessRecord(p50=0, p99=0, p999=0, max=0), timers=0, reads=0, busy=0.5)
+    watched = Adaptation(
+        policy="pads15", epochs=100, tdf_mean=2, out_of_bounds_share=0.26, out_of_bounds=[], tdf_needed=None
+    )
+    (reason,) = records.judge_fidelity(planned, [idle], 10.0, watched, NOTHING_BESIDE).reasons
+    assert reason.what == "fidelity was out of bounds for 26 % of virtual time, judged epoch by epoch"
