@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 import dilaton
 from dilaton.report.page import write_report
-from dilaton.run.model import Fidelity, LatenessRecord, SharesRecord
+from dilaton.run.adaptive.epoch import COLUMNS, Epoch
+from dilaton.run.model import Adaptation, ClockChange, Fidelity, LatenessRecord, OutOfBounds, SharesRecord
 from tests.unit.measure import made
 
 LATE = Fidelity(
@@ -58,6 +60,31 @@ def test_the_page_says_what_measuring_took_and_how_much_work_could_not_be_charge
     assert "Of 4 s that guests worked" in text
     assert "25 % could not be charged to any" in text
     assert "Nodes missed 10 % of what their CPUs had to do" in text
+
+
+def test_the_page_says_how_the_tdf_followed_the_load_and_marks_in_every_series_what_was_out_of_bounds(
+    tmp_path: Path,
+) -> None:
+    adaptation = Adaptation(
+        policy="lateness",
+        epochs=2,
+        tdf_mean=3.0,
+        out_of_bounds_share=0.5,
+        out_of_bounds=[OutOfBounds(begin_s=0.0, end_s=1.0, what="the guest's CPU was busy 99 % of the time")],
+        tdf_needed=5.0,
+    )
+    trace = [ClockChange(virtual_s=1.0, host_s=2.0, tdf=4.0, reason="TDF 4: busy 99%")]
+    path = made.run_dir(tmp_path, fidelity=LATE.model_copy(update={"adaptation": adaptation, "tdf_trace": trace}))
+    epochs = [Epoch(n * 10**9, (n + 1) * 10**9, Fraction(2 * n + 2), 0.99 - 0.3 * n, [[500]]) for n in range(2)]
+    rows = [epoch.row(in_bounds=epoch.busy < 0.9) for epoch in epochs]
+    (path / "epochs.csv").write_text("".join([COLUMNS + "\n", *rows]))
+    html = write_report(dilaton.load(path)).read_text()
+    text = " ".join(Page(html).text.split())
+    assert "2 epochs, by the policy lateness, at a TDF of 3 in the mean; 50 % of virtual time was out of bounds" in text
+    assert "which needed a TDF of 5" in text and "TDF 4: busy 99%" in text and "busy 99 % of the time" in text
+    captions = dict(re.findall(r'<figure id="figure-([^"]+)">.*?<figcaption>(.*?)</figcaption>', html, re.DOTALL))
+    marked = {name for name, caption in captions.items() if "red: fidelity was out of bounds" in caption.lower()}
+    assert marked >= {"interfaces", "tcp", "nodes", "adaptation"}
 
 
 def test_the_page_has_summary_checks_verdict_figures_processes_and_events(whole: Path) -> None:
