@@ -186,6 +186,17 @@ def test_of_a_run_that_is_not_valid_as_a_whole_the_epoch_that_needed_most_is_tol
     assert (span := seen.last_due(is_valid=False)) is not None and span.tdf_needed == Fraction(3, 2)
 
 
+def test_a_stall_of_the_host_says_nothing_of_the_tdf_that_the_run_would_need() -> None:
+    seen = watch("{tdf: auto, on_violation: retry}")
+    for number, late_ns in enumerate([0, 50_000_000, 0, 40_000, 40_000, 0]):
+        seen.step(epoch(number, 4, late_ns=late_ns))
+        seen.due()
+    stall, violation = seen.ledger.spans
+    assert stall.tdf_needed > 100 > violation.tdf_needed
+    assert seen.summary().tdf_needed is None
+    assert seen.last_due(is_valid=False) == violation
+
+
 def test_a_tdf_that_cannot_rise_is_told_at_once_with_what_would_be_needed() -> None:
     seen = watch("{tdf: auto, auto: {max: 4}}")
     for number in range(2):

@@ -122,16 +122,18 @@ class Watch:
 
     def last_due(self, *, is_valid: bool) -> Span | None:
         """What is to be told when the run is over: a violation that has not ended; or, of a run that as a whole is not
-        valid, what needed most."""
+        valid, what needed most, of violations if there were any."""
         spans = self.ledger.spans
         if spans and spans[-1].is_violation and self._spans_told < len(spans):
             return spans[-1]
-        return None if is_valid else max(spans, key=lambda span: span.tdf_needed, default=None)
+        return None if is_valid else max(spans, key=lambda span: (span.is_violation, span.tdf_needed), default=None)
 
     def summary(self) -> Adaptation:
         """What came of it."""
         ledger = self.ledger
-        beyond = [float(span.tdf_needed) for span in ledger.spans if span.tdf_needed > self._most]
+        # A single epoch may be a stall of the host, which asks for far more than any load.
+        violations = [span for span in ledger.spans if span.is_violation]
+        beyond = [float(span.tdf_needed) for span in violations if span.tdf_needed > self._most]
         return Adaptation(
             policy=self._planned.policy,
             epochs=ledger.epochs,
