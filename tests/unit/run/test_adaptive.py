@@ -220,6 +220,14 @@ def test_few_timers_say_nothing_of_lateness() -> None:
     assert (decision.tdf, decision.reason) == (3, "")
 
 
+@pytest.mark.parametrize(("late_ns", "falls"), [(30_000, False), (1_000, True)])
+def test_few_timers_that_are_late_keep_the_tdf_from_falling(late_ns: float, falls: bool) -> None:
+    policy: Policy = Lateness(LIMITS)
+    for number in range(2 * CALM_EPOCHS):
+        policy, decision = policy.decide(epoch(number, Fraction(3), 0.1, timers=50, late_ns=late_ns))
+    assert (decision.tdf < 3) == falls
+
+
 def test_a_load_beyond_the_highest_tdf_is_told() -> None:
     _, decision = Lateness(LIMITS).decide(epoch(0, LIMITS.most, 300.0))
     assert decision.tdf == LIMITS.most

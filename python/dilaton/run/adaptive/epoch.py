@@ -67,11 +67,15 @@ class Epoch:
         return self.timers * 1e9 / (self.end_ns - self.begin_ns)
 
     @cached_property
+    def all_counts(self) -> Sequence[int]:
+        """The timers of all guests, by lateness."""
+        return [sum(bins) for bins in zip(*self.lateness_counts, strict=True)]
+
+    @cached_property
     def latest_counts(self) -> Sequence[int]:
         """The timers, by lateness, of the guest that was latest, or of all together; none when there were too few."""
-        together = [sum(bins) for bins in zip(*self.lateness_counts, strict=True)]
         said = [counts for counts in self.lateness_counts if sum(counts) >= GUEST_TIMERS_MIN]
-        said += [together] if sum(together) >= TIMERS_MIN else []
+        said += [self.all_counts] if self.timers >= TIMERS_MIN else []
         return max(said, key=_late_ns, default=())
 
     @property
@@ -79,13 +83,15 @@ class Epoch:
         """What one timer in a hundred was later than, virtual nanoseconds; 0 when there were too few to say."""
         return _late_ns(self.latest_counts)
 
+    @property
+    def few_late_ns(self) -> float:
+        """The same of all guests' timers, however few: of less than a hundred the latest counts."""
+        return _late_ns(self.all_counts)
+
     def judge(self, network: Network, drive: str) -> Verdict:
         """The verdict on this epoch alone."""
         # Of the latest timer only its bin is known; the lower edge wrongs nobody.
-        highest = max(
-            (bin_ for bin_, of_guests in enumerate(zip(*self.lateness_counts, strict=True)) if any(of_guests)),
-            default=0,
-        )
+        highest = max((bin_ for bin_, count in enumerate(self.all_counts) if count), default=0)
         latest_ns = 1 << (highest - 1) if highest else 0
         seen = Observation(drive, float(self.tdf), self.latest_counts, latest_ns, self.busy, share_lost=self.share_lost)
         return judge(network, seen)

@@ -27,7 +27,9 @@ that a rise for them is not in vain.
 `CALM_EPOCHS` epochs wanted is a fifth less: to a twentieth more than that, so that noise which they did not show does
 not make it rise again, and to half at most. Work per virtual second falls with the TDF, since packets that wait for the
 CPU are then handled together; so after a fall less is wanted than before, and it does not rise again unless the load
-does. A load that comes and goes within these epochs keeps the TDF that its peaks need.
+does. A load that comes and goes within these epochs keeps the TDF that its peaks need. Of an epoch with few timers it
+is not known what one in a hundred is later than, so it does not rise for it; but where the latest of them is too late,
+it does not fall either: an idle network on a loaded host is not in bounds for having little to be late for.
 
 **Stalls.** Where the host takes the core away for some milliseconds, more than one timer in a hundred of an epoch can
 be late, by a hundred times what it may be. That is over when it is known, and a hundred times the TDF would then be
@@ -115,7 +117,8 @@ class Lateness:
         for_work = seen.demand / self.limits.target
         if seen.busy > SATURATED:
             for_work = max(for_work, float(2 * seen.tdf if is_starving else self._risen(seen)))
-        wanted = rounded_up(max(for_lateness, for_work, 1e-6))
+        may_fall = not bound or seen.few_late_ns <= bound
+        wanted = rounded_up(max(for_lateness, for_work, 1e-6 if may_fall else float(seen.tdf)))
         if for_lateness > for_work:
             late = numbers.duration(seen.late_ns / 1e9)
             most = max(LATE_RISE_MAX * seen.tdf, rounded_up(max(for_work, 1e-6)))
