@@ -42,9 +42,7 @@ def test_a_second_that_is_too_much_for_the_cpu_spoils_a_run_that_idles_else() ->
     assert judge(GIGABIT, replace(QUIET, busy=0.5, busiest_second=0.9)).level == "valid"
 
 
-@pytest.mark.parametrize(
-    ("virtual_s", "share", "level"), [(6, 0.2, "valid"), (4, 0.21, "valid"), (6, 0.21, "suspect")]
-)
+@pytest.mark.parametrize(("virtual_s", "share", "level"), [(6, 0.2, "valid"), (4, 0.21, "valid"), (6, 0.21, "suspect")])
 def test_epochs_out_of_bounds_for_more_than_a_fifth_of_virtual_time_are_suspect_from_a_second_on(
     virtual_s: int, share: float, level: str
 ) -> None:

@@ -100,7 +100,7 @@ def test_of_several_guests_the_latest_counts_if_it_has_served_enough(timers: int
     seen = replace(epoch(0, 1), lateness_counts=counts)
     assert seen.timers == 99 * GUEST_TIMERS_MIN + timers
     assert seen.late_ns == pytest.approx(1e3 * late_us, rel=0.05)
-    assert (seen.judge(network_of(planned("{}").nodes), "work").level == "valid") == (late_us == 0)
+    assert (seen.judge(network_of(planned("{}")), "work").level == "valid") == (late_us == 0)
 
 
 def test_what_nodes_lack_is_what_they_lost_but_no_more_than_their_shares(page: ClockPage) -> None:
