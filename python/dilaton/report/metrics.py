@@ -71,9 +71,12 @@ def _of_samples(run: Run) -> Iterator[Metric]:
     for (node, interface), rows in run.interfaces.groupby(["node", "interface"]):
         for column, what, unit in (("tx_bit_per_s", "sent", "bit/s"), ("queue_packets", "queue", "packets")):
             yield _series(f"{node}:{interface} {what}", unit, rows, column)
-    for (node, port), rows in run.tcp.groupby(["node", "destination_port"]):
+    # The larger port is, as a rule, a client's, which the kernel chose and another run has not.
+    ports = run.tcp[["source_port", "destination_port"]]
+    tcp = run.tcp.assign(port=ports.min(axis=1), is_client=ports.destination_port < ports.source_port)
+    for (node, is_client, port), rows in tcp.groupby(["node", "is_client", "port"]):
         for column, what, unit, scale in (("cwnd_packets", "cwnd", "packets", 1.0), ("rtt_us", "srtt", "s", 1e-6)):
-            yield _series(f"{node} tcp to port {port} {what}", unit, rows, column, scale)
+            yield _series(f"{node} tcp {'to' if is_client else 'from'} port {port} {what}", unit, rows, column, scale)
 
 
 def _of_captures(run: Run) -> Iterator[Metric]:

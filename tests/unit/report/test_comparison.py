@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import dilaton
@@ -40,6 +41,15 @@ def test_the_metrics_are_those_of_processes_samples_and_captures(tmp_path: Path)
         "a:eth0 time between packets",
     }
     assert metrics["ping rtt"].values.tolist() == [0.0201, 0.0202, 0.0203]
+
+
+def test_connections_of_a_server_are_told_by_its_port_and_not_by_those_of_its_clients(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path)
+    samples = path / "measure/g0/tcp.csv"
+    swapped = {"source_port": "destination_port", "destination_port": "source_port"}
+    pd.read_csv(samples).rename(columns=swapped).to_csv(samples, index=False)
+    names = {name for name in metrics_of(dilaton.load(path)) if " tcp " in name}
+    assert names == {"a tcp from port 5201 cwnd", "a tcp from port 5201 srtt"}
 
 
 def test_the_same_run_twice_is_indistinguishable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
