@@ -14,6 +14,7 @@ import pytest
 from dilaton.host.clock_page import Drive, Orders
 from dilaton.host.errors import GuestError
 from dilaton.host.guest import Guest
+from dilaton.host.guests import Guests
 from dilaton.host.kernel import Placement
 from dilaton.lab.loader import loads
 from dilaton.plan.compile import compile as compile_plan
@@ -149,3 +150,36 @@ def test_the_past_and_a_guest_that_is_gone_are_errors(tmp_path: Path) -> None:
             await guest.hold()
 
     with_guest(SLEEPER, tmp_path, work)
+
+
+def test_clocks_of_guests_stay_one_on_the_wall_drive_whenever_each_sees_its_orders(tmp_path: Path) -> None:
+    lab = """
+name: apart
+time: {drive: wall, tdf: 4}
+guests: 2
+nodes: {a: {}, b: {}}
+links: [{endpoints: [a, b], delay: 1ms}]
+run: [{on: a, name: sleep, exec: sleep 1000}]
+"""
+
+    async def work() -> None:
+        plan = compile_plan(loads(lab, "lab.yaml"))
+        (tmp_path / "plan.json").write_text(plan.model_dump_json())
+        guests = await Guests.boot(plan, Placement(tmp_path, jailed=True), None, lambda *_: None)
+        try:
+            await guests.arm(time.time_ns())
+            for numerator, host_s in ((4, 0.01), (3, 0.003), (40, 0.01), (3, 0.0), (80, 0.001), (5, 0.01)) * 3:
+                await guests.order(Orders(Fraction(numerator, 2), "wall"))
+                await asyncio.sleep(host_s)
+                await guests.set_tdf(Fraction(numerator, 3))
+                await asyncio.sleep(host_s)
+                if numerator == 80:
+                    await guests.hold()
+                # The lines as the clocks tell them, an hour ahead of where they are.
+                then_ns = time.monotonic_ns() + 3600 * SECOND_NS
+                first, second = (page.timeline().virtual_at(then_ns) - zero_ns for page, zero_ns in guests.clocks)
+                assert abs(first - second) <= 1
+        finally:
+            await guests.close()
+
+    asyncio.run(work())

@@ -4,7 +4,7 @@ use core::ffi::{c_int, CStr};
 use core::ptr::null_mut;
 use core::sync::atomic::{fence, AtomicPtr, AtomicU64, Ordering};
 
-use virtual_time::{Clock, Drive, Orders, Pace, Tdf, VirtualInstant};
+use virtual_time::{Clock, Drive, HostInstant, Orders, Pace, Tdf, VirtualInstant};
 
 use crate::sys;
 
@@ -100,6 +100,7 @@ impl ClockPage {
         let ceiling = (&self.command_ceiling_numerator, &self.command_ceiling_denominator);
         let [tdf, ceiling] = [tdf, ceiling].map(|(n, d)| (n.load(Ordering::Relaxed), d.load(Ordering::Relaxed)));
         let end = VirtualInstant::from_ns(self.command_end_ns.load(Ordering::Relaxed));
+        let since_ns = self.command_since_ns.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         if sequence % 2 == 1 || self.command_sequence.load(Ordering::Relaxed) != sequence {
             return None;
@@ -114,6 +115,7 @@ impl ClockPage {
             pace: if running == 0 { Pace::Held } else { Pace::Running(factor(tdf)) },
             end: (end != VirtualInstant::NEVER).then_some(end),
             ceiling: (ceiling != (0, 0)).then(|| factor(ceiling)),
+            since: (since_ns != 0).then(|| HostInstant::from_ns(since_ns)),
         };
         Some(Command { sequence, orders })
     }

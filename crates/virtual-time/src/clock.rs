@@ -14,6 +14,13 @@
 //! where it is now, and goes on as it rises, so that virtual time does not run ahead of people at a terminal. The **bound** is
 //! an end that moves: the others' horizon (`horizon.rs`), at which the clock waits for them.
 //!
+//! **Clocks of several guests** run over the same clock of the host on the wall drive, so what is ordered has to have an effect
+//! at the same moment in all of them. If each began when it gets to see the order, a change of the TDF that one sees later by a
+//! millisecond would leave them apart for good, and once that is more than the delay of a link between them, the one ahead
+//! would stand at its bound for ever. So such orders say from when on they hold. A guest that sees them late has gone on
+//! at the old pace meanwhile: where that was slower it jumps, late by as much, and where it was faster it stands until its new
+//! line has come to where it is. What it has reached is therefore a **floor** under the line; so is what it jumps to.
+//!
 //! All instants are arguments. The library feeds it from the host and does what it says; the tests feed it numbers.
 
 use crate::{DriveInstant, HostInstant, Now, Pace, Tdf, Timeline, VirtualDuration, VirtualInstant};
@@ -40,6 +47,8 @@ pub struct Orders {
     pub end: Option<VirtualInstant>,
     /// The ceiling's slope, host seconds per virtual second; `None` for no ceiling.
     pub ceiling: Option<Tdf>,
+    /// From when on it moves so, on the wall drive; `None`: from when it obeys. See [`Clock::obey`].
+    pub since: Option<HostInstant>,
 }
 
 /// What an idle kernel has to do.
@@ -58,6 +67,8 @@ pub enum Sleep {
 pub struct Clock {
     drive: Drive,
     line: Timeline,
+    /// What it has reached, where the line is yet to come.
+    floor: VirtualInstant,
     /// The pace that the host ordered; the line is held all the same while the agent waits for the host.
     pace: Pace,
     waits: bool,
@@ -72,6 +83,7 @@ impl Clock {
     pub const HELD_AT_ZERO: Self = Self {
         drive: Drive::Wall,
         line: Timeline::new(DriveInstant::from_ns(0), VirtualInstant::from_ns(0), Pace::Held),
+        floor: VirtualInstant::from_ns(0),
         pace: Pace::Held,
         waits: false,
         end: VirtualInstant::NEVER,
@@ -118,19 +130,23 @@ impl Clock {
     /// The virtual instant when the drive is at `drive`, if the others allowed it.
     #[must_use]
     pub fn unbounded_at(&self, drive: DriveInstant) -> VirtualInstant {
-        self.line.virtual_at(drive).min(self.end)
+        self.line.virtual_at(drive).max(self.floor).min(self.end)
     }
 
-    /// The clock that goes on from `instant`, if that is later.
+    /// The clock that goes on from `instant`, if that is later. On the wall drive it then stands there until its line comes.
     #[must_use]
     pub fn jumped(&self, now: DriveInstant, instant: VirtualInstant) -> Self {
-        Self { line: self.line.jump(now, instant.min(self.limit())), ..*self }
+        let instant = instant.min(self.limit());
+        match self.drive {
+            Drive::Wall => Self { floor: self.floor.max(instant), ..*self },
+            Drive::Work | Drive::Event => Self { line: self.line.jump(now, instant), ..*self },
+        }
     }
 
     /// The virtual instant when the drive is at `drive`.
     #[must_use]
     pub fn virtual_at(&self, drive: DriveInstant) -> VirtualInstant {
-        self.line.virtual_at(drive).min(self.limit())
+        self.line.virtual_at(drive).max(self.floor).min(self.limit())
     }
 
     /// The first instant of the drive at which virtual time is at or past `instant`; `None` if it is never reached.
@@ -139,19 +155,29 @@ impl Clock {
         if instant > self.limit() {
             return None;
         }
-        self.line.drive_at(instant)
+        self.line.drive_at(if instant > self.floor { instant } else { VirtualInstant::from_ns(0) })
     }
 
     /// The clock that obeys `orders` from now on. `now` is by the present drive, `then` the same moment by the new one.
     /// Virtual time goes on from where it is, be it beyond the bound: others may have been told so. An end that lies behind
-    /// it stops it at once.
+    /// it stops it at once. A clock that `orders` let run `since` an earlier moment is from now on where it would be if it had
+    /// obeyed then, but never goes back: one that is further stands until it would have come there.
     #[must_use]
     pub fn obey(&self, now: Now, then: DriveInstant, orders: Orders) -> Self {
         let reached = self.unbounded_at(now.drive);
         let pace = if self.waits { Pace::Held } else { orders.pace };
+        let since = orders.since.filter(|_| orders.drive == Drive::Wall && pace != Pace::Held);
+        let line = match since.map(|since| DriveInstant::from_ns(since.min(now.host).as_ns())) {
+            Some(since) if self.drive == Drive::Wall => {
+                let reached = self.line.virtual_at(since).min(self.end);
+                self.continued(reached, since, (Drive::Wall, since), pace)
+            }
+            since => self.continued(reached, now.drive, (orders.drive, since.unwrap_or(then)), pace),
+        };
         Self {
             drive: orders.drive,
-            line: self.continued(reached, now.drive, (orders.drive, then), pace),
+            line,
+            floor: reached,
             pace: orders.pace,
             waits: self.waits,
             end: orders.end.unwrap_or(VirtualInstant::NEVER).max(reached),
@@ -177,10 +203,10 @@ impl Clock {
         (drive, then): (Drive, DriveInstant),
         pace: Pace,
     ) -> Timeline {
-        if drive == self.drive && reached < self.end {
+        if drive == self.drive && reached == self.line.virtual_at(now) {
             self.line.change(now, pace)
         } else {
-            // Another drive, or the line may have gone on beyond the end, where the clock stopped.
+            // Another drive, or the line is beyond the end, where the clock stopped, or below its floor.
             Timeline::new(then, reached, pace)
         }
     }
@@ -227,7 +253,7 @@ mod tests {
     }
 
     fn orders(drive: Drive) -> Orders {
-        Orders { drive, pace: Pace::Running(Tdf::ONE), end: None, ceiling: None }
+        Orders { drive, pace: Pace::Running(Tdf::ONE), end: None, ceiling: None, since: None }
     }
 
     fn begun(orders: Orders) -> Clock {
@@ -238,7 +264,7 @@ mod tests {
     enum Step {
         Run(u64),
         Idle(Option<u64>),
-        Obey(Drive, Pace, Option<u64>, Option<u64>),
+        Obey(Drive, Pace, Option<u64>, Option<u64>, Option<u64>),
         Wait(bool),
     }
 
@@ -251,8 +277,14 @@ mod tests {
         prop_oneof![
             (0_u64..1_000_000).prop_map(Step::Run),
             prop::option::of(0_u64..10_000_000).prop_map(Step::Idle),
-            (drive, pace, prop::option::of(0_u64..10_000_000), prop::option::of(1_u64..100))
-                .prop_map(|(drive, pace, end, ceiling)| Step::Obey(drive, pace, end, ceiling)),
+            (
+                drive,
+                pace,
+                prop::option::of(0_u64..10_000_000),
+                prop::option::of(1_u64..100),
+                prop::option::of(0_u64..10_000_000)
+            )
+                .prop_map(|(drive, pace, end, ceiling, since)| Step::Obey(drive, pace, end, ceiling, since)),
             any::<bool>().prop_map(Step::Wait),
         ]
     }
@@ -268,9 +300,9 @@ mod tests {
                 match step {
                     Step::Run(ns) => at += ns,
                     Step::Idle(deadline) => clock = clock.idle(now(at, at), deadline.map(instant)).0,
-                    Step::Obey(drive, pace, end, ceiling) => {
+                    Step::Obey(drive, pace, end, ceiling, since) => {
                         let ceiling = ceiling.map(|host| Tdf::new(host, 10).unwrap());
-                        let orders = Orders { drive, pace, end: end.map(instant), ceiling };
+                        let orders = Orders { drive, pace, end: end.map(instant), ceiling, since: since.map(HostInstant::from_ns) };
                         clock = clock.obey(now(at, at), DriveInstant::from_ns(at), orders);
                     }
                     Step::Wait(waits) => clock = clock.wait_for_host(DriveInstant::from_ns(at), waits),
@@ -300,6 +332,47 @@ mod tests {
                 }
             }
         }
+    }
+
+    proptest! {
+        /// Whatever the paces, and however late each guest gets to see them.
+        #[test]
+        fn clocks_that_are_ordered_to_run_since_one_moment_come_to_one_line(
+            steps in prop::collection::vec((1..10_000_000_u64, 0..1_000_000_u64, 1..100_u64, 1..100_u64), 1..20),
+        ) {
+            let [mut punctual, mut late] = [begun(orders(Drive::Wall)); 2];
+            let mut since = 0;
+            for (after, delay, host, guest) in steps {
+                since += after;
+                let pace = Pace::Running(Tdf::new(host, guest).unwrap());
+                let orders = Orders { pace, since: Some(HostInstant::from_ns(since)), ..orders(Drive::Wall) };
+                punctual = punctual.obey(now(since, since), DriveInstant::from_ns(since), orders);
+                let seen = since + delay.min(after - 1);
+                let before = late.virtual_at(DriveInstant::from_ns(seen));
+                late = late.obey(now(seen, seen), DriveInstant::from_ns(seen), orders);
+                prop_assert!(late.virtual_at(DriveInstant::from_ns(seen)) >= before, "it went back");
+                // A nanosecond that is begun is lost where a line begins anew.
+                let far = DriveInstant::from_ns(1 << 50);
+                let apart = punctual.virtual_at(far).as_ns().abs_diff(late.virtual_at(far).as_ns());
+                prop_assert!(apart <= 1, "apart by {apart} ns");
+                since = seen;
+            }
+        }
+    }
+
+    #[test]
+    fn who_sees_a_faster_pace_late_jumps_and_who_sees_a_slower_one_late_stands() {
+        let since =
+            |tdf| Orders { pace: Pace::Running(tdf), since: Some(HostInstant::from_ns(100)), ..orders(Drive::Wall) };
+        let at = DriveInstant::from_ns;
+        let clock = begun(orders(Drive::Wall));
+        let faster = clock.obey(now(110, 110), at(110), since(Tdf::new(1, 2).unwrap()));
+        assert_eq!((faster.virtual_at(at(110)), faster.virtual_at(at(111))), (instant(120), instant(122)));
+        let slower = clock.obey(now(110, 110), at(110), since(Tdf::new(2, 1).unwrap()));
+        assert_eq!([110, 119, 121, 122].map(|ns| slower.virtual_at(at(ns)).as_ns()), [110, 110, 110, 111]);
+        assert_eq!(slower.idle(now(110, 110), Some(instant(111))).1, Sleep::Until(HostInstant::from_ns(122)));
+        let held = clock.obey(now(110, 110), at(110), Orders { pace: Pace::Held, ..since(Tdf::ONE) });
+        assert_eq!(held.virtual_at(at(500)), instant(110), "to hold is to stop at once");
     }
 
     #[test]
@@ -382,6 +455,17 @@ mod tests {
         let on = clock.obey(now(130, 130), at, held).obey(now(999, 130), at, orders(Drive::Work));
         assert_eq!(on.virtual_at(at), instant(100));
         assert_eq!(on.bounded(instant(500)).virtual_at(at), instant(130));
+    }
+
+    #[test]
+    fn on_the_wall_drive_a_jump_leaves_the_line_which_is_that_of_other_guests_too() {
+        let at = DriveInstant::from_ns;
+        let clock = begun(orders(Drive::Wall)).jumped(at(100), instant(120));
+        assert_eq!([100, 119, 121].map(|ns| clock.virtual_at(at(ns)).as_ns()), [120, 120, 121]);
+        assert_eq!(clock.idle(now(100, 100), Some(instant(120))).1, Sleep::No, "what it has jumped to is due");
+        let held = clock.obey(now(100, 100), at(100), Orders { pace: Pace::Held, ..orders(Drive::Wall) });
+        let on = held.obey(now(500, 500), at(500), orders(Drive::Wall));
+        assert_eq!(on.virtual_at(at(501)), instant(121), "all stand at one instant while they are held");
     }
 
     #[test]

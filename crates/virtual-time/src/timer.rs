@@ -164,7 +164,11 @@ mod tests {
 
     /// The clock that goes on from `now` at this pace, to `end`.
     fn paced(clock: &Clock, now: Now, pace: Pace, end: Option<u64>) -> Clock {
-        clock.obey(now, now.drive, Orders { drive: Drive::Work, pace, end: end.map(instant), ceiling: None })
+        clock.obey(
+            now,
+            now.drive,
+            Orders { drive: Drive::Work, pace, end: end.map(instant), ceiling: None, since: None },
+        )
     }
 
     fn clock(tdf: u64) -> Clock {

@@ -75,6 +75,8 @@ class Orders:
         end_ns: the virtual instant at which it stops by itself, whatever runs; None for nowhere.
         max_speed: how fast virtual time may run at most, idle time included, in virtual seconds per host second; None
             for no bound. A pace that is faster is slowed down to it.
+        since_host_ns: since when it runs so, on the wall drive, by the host's monotonic clock; None for when it gets to
+            see this. Clocks that are to stay one virtual time need the same moment.
 
     Raises:
         ValueError: a TDF or a speed that is not above 0 and at most a million, or an end that is no instant.
@@ -84,6 +86,7 @@ class Orders:
     drive: Drive = "wall"
     end_ns: int | None = None
     max_speed: Fraction | None = None
+    since_host_ns: int | None = None
 
     def __post_init__(self) -> None:
         """Checks the values."""
@@ -172,6 +175,7 @@ class ClockPage:
         self._write("command_end_ns", NEVER_NS if orders.end_ns is None else orders.end_ns)
         self._write("command_ceiling_numerator", ceiling.numerator if ceiling else 0)
         self._write("command_ceiling_denominator", ceiling.denominator if ceiling else 0)
+        self._write("command_since_ns", orders.since_host_ns or 0)
         self._write("command_sequence", sequence + 2)
         try:
             self._wake.send(b"!")

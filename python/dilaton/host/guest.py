@@ -235,7 +235,7 @@ class Guest:
             GuestError: when the guest does not answer.
         """
         sequence = self.page.command(orders)
-        self._orders = orders
+        self._orders = replace(orders, since_host_ns=None)
         self._pace = orders.tdf or self._pace
         await self._until(lambda: self.page.applied(sequence), "take over a command")
 
@@ -247,16 +247,16 @@ class Guest:
         """Lets virtual time go on, with no end, on the present drive unless another is given."""
         await self.order(Orders(tdf, drive or self._orders.drive, None, max_speed))
 
-    async def set_tdf(self, tdf: Fraction) -> None:
+    async def set_tdf(self, tdf: Fraction, since_host_ns: int | None = None) -> None:
         """Changes the pace of a running clock; drive, end and highest speed stay. A held one stays held."""
         if self._orders.tdf is not None:
-            await self.order(replace(self._orders, tdf=tdf))
+            await self.order(replace(self._orders, tdf=tdf, since_host_ns=since_host_ns))
 
-    async def set_max_speed(self, speed: Fraction | None) -> None:
+    async def set_max_speed(self, speed: Fraction | None, since_host_ns: int | None = None) -> None:
         """Changes how fast virtual time may run at most; a held clock stays held, and an end stays."""
-        await self.order(replace(self._orders, max_speed=speed))
+        await self.order(replace(self._orders, max_speed=speed, since_host_ns=since_host_ns))
 
-    async def run_until(self, virtual_ns: int, tdf: Fraction | None = None) -> int:
+    async def run_until(self, virtual_ns: int, tdf: Fraction | None = None, since_host_ns: int | None = None) -> int:
         """Lets virtual time go on to exactly `virtual_ns`, where the clock stops by itself, and waits for that.
 
         What runs then goes on for as long as it computes, but at that instant; what sleeps stays asleep.
@@ -264,6 +264,7 @@ class Guest:
         Args:
             virtual_ns: nanoseconds since the guest's start, as in `virtual_ns()`.
             tdf: the pace; None for the one it has, or had when it was held.
+            since_host_ns: as in `Orders`.
 
         Returns:
             The instant at which the clock stands: `virtual_ns`, or an earlier one when somebody held it meanwhile, or
@@ -277,7 +278,7 @@ class Guest:
         if virtual_ns < now_ns:
             raise ValueError(f"{virtual_ns} ns: virtual time is already at {now_ns} ns and never goes back")
         pace = tdf or self._orders.tdf or self._pace
-        await self.order(replace(self._orders, tdf=pace, end_ns=virtual_ns))
+        await self.order(replace(self._orders, tdf=pace, end_ns=virtual_ns, since_host_ns=since_host_ns))
         while not self.page.is_held(time.monotonic_ns()):
             if self.process.returncode is not None:
                 raise GuestError(f"guest {self.name} has ended")

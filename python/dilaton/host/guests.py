@@ -3,7 +3,8 @@
 Each guest has a virtual clock of its own, which counts from the guest's start. The run's virtual 0 is some instant of
 each; from there on they are one virtual time, and all instants here are since then. Guests compute at the same time and
 each at its own pace, so at one moment of the host their clocks read differently: the run's *now* is that of the guest
-that is furthest behind. Whenever all stand still after a command, they stand at the same instant.
+that is furthest behind. Whenever all stand still after a command, they stand at the same instant; and on the wall
+drive, where the host's clock drives them all, what lets them run says since which moment of the host it does.
 """
 
 from __future__ import annotations
@@ -150,12 +151,17 @@ class Guests:
         """The largest lateness of a timer so far."""
         return max(guest.page.read("lateness_max_ns") for guest in self.all)
 
+    def _this_moment_ns(self) -> int | None:
+        """Since when clocks that are ordered now run as they should; a single one does since it sees its orders."""
+        return time.monotonic_ns() if len(self.all) > 1 else None
+
     async def order(self, orders: Orders) -> None:
         """Gives all clocks their orders, the TDF and the end being those of the run.
 
         Raises:
             GuestError: A guest does not answer.
         """
+        since_ns = self._this_moment_ns()
         await all_of(
             guest.order(
                 Orders(
@@ -163,6 +169,7 @@ class Guests:
                     orders.drive,
                     None if orders.end_ns is None else zero_ns + orders.end_ns,
                     orders.max_speed,
+                    since_ns,
                 )
             )
             for guest, own_tdf, zero_ns in zip(self.all, self._own_tdfs, self._zeros_ns, strict=True)
@@ -181,7 +188,9 @@ class Guests:
 
     async def set_tdf(self, tdf: Fraction) -> None:
         """Changes the TDF of the run, and that of each guest that has none of its own; held clocks stay held."""
-        await all_of(guest.set_tdf(own_tdf or tdf) for guest, own_tdf in zip(self.all, self._own_tdfs, strict=True))
+        since_ns = self._this_moment_ns()
+        tdfs = [own_tdf or tdf for own_tdf in self._own_tdfs]
+        await all_of(guest.set_tdf(own, since_ns) for guest, own in zip(self.all, tdfs, strict=True))
 
     async def set_max_speed(self, speed: Fraction | None) -> None:
         """Changes how fast virtual time may run at most; held clocks stay held.
@@ -189,7 +198,8 @@ class Guests:
         Raises:
             GuestError: A guest does not answer.
         """
-        await all_of(guest.set_max_speed(speed) for guest in self.all)
+        since_ns = self._this_moment_ns()
+        await all_of(guest.set_max_speed(speed, since_ns) for guest in self.all)
 
     async def run_until(self, at_ns: int, tdf: Fraction | None) -> None:
         """Lets virtual time go on to exactly `at_ns`, and waits for that; a guest that is past it stays where it is.
@@ -201,10 +211,11 @@ class Guests:
         Raises:
             GuestError: A guest ended, or was released to run on.
         """
+        since_ns = self._this_moment_ns()
 
         async def reach(guest: Guest, goal_ns: int, pace: Fraction | None) -> None:
             try:
-                await guest.run_until(goal_ns, pace)
+                await guest.run_until(goal_ns, pace, since_ns)
             except ValueError:
                 await guest.hold()
 

@@ -104,6 +104,10 @@ def test_end_and_highest_speed_are_in_the_page_and_no_longer_when_they_are_lifte
         assert [page.read(field) for field in fields] == [123, 2, 5]
         page.command(Orders(Fraction(1), "work"))
         assert [page.read(field) for field in fields] == [NEVER_NS, 0, 0]
+        page.command(Orders(Fraction(1), since_host_ns=7))
+        assert page.read("command_since_ns") == 7
+        page.command(Orders(Fraction(1)))
+        assert page.read("command_since_ns") == 0
     finally:
         page.close()
 
