@@ -142,10 +142,12 @@ class Prompt(cmd.Cmd):
             argv = ["sh", "-c", IN_BACKGROUND, "sh", command.removesuffix("&"), OUTPUT]
             has_terminal = False
         heard: list[int] = []
-        status = run_here(self._run.path, node, argv, has_terminal, heard)
-        if heard:
-            raise SystemExit(signalled(heard[0]))
-        return status
+        try:
+            return run_here(self._run.path, node, argv, has_terminal, heard)
+        finally:
+            # Also where the run has ended at the same moment.
+            if heard:
+                raise SystemExit(signalled(heard[0]))
 
     def do_nodes(self, _: str) -> None:
         """The names of all nodes."""

@@ -1,9 +1,16 @@
-"""What the prompt completes."""
+"""What the prompt completes, and that it ends when it is asked to."""
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from dilaton.cli import prompt as prompts
+from dilaton.cli.errors import FailedError
 from dilaton.cli.prompt import Prompt
 
 
@@ -13,3 +20,17 @@ def test_nodes_and_what_can_be_done_with_clocks_and_links_are_completed() -> Non
     assert prompt.complete_clock("re") == ["release"]
     assert prompt.complete_link("s") == ["s1", "show", "set"]
     assert prompt.completedefault("h") == ["h1", "h2"]
+
+
+def test_a_signal_that_asks_for_an_end_is_heard_also_where_the_run_ends_at_that_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ends(*arguments: Any) -> int:
+        arguments[-1].append(signal.SIGTERM)
+        raise FailedError("the run has ended")
+
+    monkeypatch.setattr(prompts, "run_here", ends)
+    prompt = object.__new__(Prompt)
+    prompt.__dict__ |= {"_run": SimpleNamespace(path=Path("run")), "_has_terminal": False}
+    with pytest.raises(SystemExit, match="143"):
+        prompt._execute("a", "true")
