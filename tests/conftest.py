@@ -116,7 +116,10 @@ def run_in(directory: Path, lab: str | Path, *arguments: str | Path, wrapper: Se
 
 @contextlib.contextmanager
 def started(*arguments: str | Path, **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """`dilaton` beside the test; where it goes on when the context ends, it is ended. Options are those of `Popen`."""
+    """`dilaton` beside the test; where it goes on when the context ends, it is ended, and has to heed that.
+
+    Options are those of `Popen`.
+    """
     with subprocess.Popen(command_line(*arguments), **({"env": environment()} | options)) as process:
         try:
             yield process
@@ -127,6 +130,7 @@ def started(*arguments: str | Path, **options: Any) -> Iterator[subprocess.Popen
                     process.wait(PATIENCE_HOST_S)
                 except subprocess.TimeoutExpired:
                     process.kill()
+                    raise
 
 
 @contextlib.contextmanager
