@@ -222,7 +222,8 @@ def _absence(network: Network, seen: Observation) -> Reason | None:
         return None
 
     def share_later_than(bound_ns: float) -> float:
-        return time_later(seen.lateness_counts, seen.lateness_max_ns, bound_ns) / seen.virtual_ns
+        # Timers that were late by the same stall count one by one.
+        return min(1.0, time_later(seen.lateness_counts, seen.lateness_max_ns, bound_ns) / seen.virtual_ns)
 
     bound_ns = network.delay_ns_min * DELAY_SHARE_MAX
     share = share_later_than(bound_ns)

@@ -142,6 +142,8 @@ def test_stalls_that_few_timers_see_are_told_by_the_time_that_they_take() -> Non
     assert 0.03 < reason.value < 0.04, "fourteen of 25 ms in the mean, as the largest is judged by itself"
     assert "packets that came due had to wait for more than 200 us, 1 % of the delay of a:eth0" in reason.what
     assert reason.advice == "raise tdf to 200, or use the work drive"
+    shared = judge(FAR, replace(stalled, lateness_counts=histogram(b0=150_000, b25=1000), virtual_ns=10_000_000_000))
+    assert shared.reasons[0].value == 1.0, "one stall that many timers saw takes no more than all of the time"
 
 
 @pytest.mark.parametrize(
