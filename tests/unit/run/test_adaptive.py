@@ -136,6 +136,20 @@ def test_a_rise_that_does_not_let_the_network_do_more_is_followed_by_a_quarter_o
     assert tdf == seen[-1].tdf
 
 
+@pytest.mark.parametrize(("timers", "goes_back"), [(5102, True), (6100, False)], ids=["less", "as much"])
+def test_rises_without_which_the_network_does_less_were_not_in_vain(timers: int, goes_back: bool) -> None:
+    """Two more flows begin on a slow host; as seen of the step in `benches/adaptive.py`."""
+    policy: Policy = Lateness(LIMITS)
+    tdf, seen = Fraction(99, 10), []
+    for number, (busy, count) in enumerate([(0.93, 3690), (1.0, 5802), (1.0, 6119), (1.0, 6284), (1.0, timers)]):
+        seen.append(epoch(number, tdf, busy * float(tdf), timers=count))
+        policy, decision = policy.decide(seen[-1])
+        tdf = decision.tdf
+    top, back = seen[-2].tdf, seen[-1].tdf
+    assert back < top, "two rises by a quarter that brought little are taken back"
+    assert tdf == (2 * top if goes_back else back)
+
+
 def test_lateness_is_answered_also_while_programs_spin() -> None:
     late = epoch(0, Fraction(3), 1e9, timers=1e4, late_ns=30_000)
     _, decision = Lateness(LIMITS, rest=REST_EPOCHS).decide(late)

@@ -18,10 +18,11 @@ the bottleneck does more when it gets more: it serves more timers in a virtual s
 after a rise that does not bring 10 % more timers the next one is by a quarter only: what is still to be done may be
 left from before, and programs that look for packets take the more the faster they are. Two such rises in a row were in
 vain: the TDF goes back to where it was, and saturation alone is not answered for a while, ten epochs the first time,
-twice as long every further time. That while ends early when the network does a tenth more than it ever did when rises
-were in vain: that is a load which was not there then, such as flows whose programs took all of the CPU as they started.
-What is late is always answered, and so is what nodes have lost of their shares: they can take no more than these, so
-that a rise for them is not in vain.
+twice as long every further time. To go back is also the proof: rises by a quarter bring little each, and if the network
+does a tenth less now than before, they were not in vain after all, and the TDF doubles from where they had led. The
+while ends early when the network does a tenth more than it ever did when rises were in vain: that is a load which was
+not there then, such as flows whose programs took all of the CPU as they started. What is late is always answered, and
+so is what nodes have lost of their shares: they can take no more than these, so that a rise for them is not in vain.
 
 **No oscillation.** It rises as soon as a tenth more is wanted, and falls only when the most that any of the last
 `CALM_EPOCHS` epochs wanted is a fifth less: to a twentieth more than that, so that noise which they did not show does
@@ -92,6 +93,7 @@ class Lateness:
         rest_next: For how many it will be when rises are in vain the next time.
         vain_timers_per_s: The most that the network did when rises were in vain.
         before: The last epoch.
+        peak: The epoch after rises in vain, until it is known whether the network does less without them.
     """
 
     limits: Limits
@@ -101,18 +103,19 @@ class Lateness:
     rest_next: int = REST_EPOCHS
     vain_timers_per_s: float = 0.0
     before: Epoch | None = None
+    peak: Epoch | None = None
 
     def decide(self, seen: Epoch) -> tuple[Lateness, Decision]:
         """See `Policy`."""
-        policy, decision = self._decide(seen)
+        policy, decision = replace(self, peak=None)._decide(seen, self.peak)
         return replace(policy, before=seen), decision
 
-    def _decide(self, seen: Epoch) -> tuple[Lateness, Decision]:
+    def _decide(self, seen: Epoch, peak: Epoch | None) -> tuple[Lateness, Decision]:
         bound = self.limits.late_ns_max
         for_lateness = float(seen.tdf) * LATENESS_MARGIN * seen.late_ns / bound if bound else 0.0
         is_starving = seen.share_lost > SHARE_LOST_MAX
         if seen.busy > SATURATED and for_lateness <= seen.tdf and not is_starving:
-            return self._saturated(seen)
+            return self._saturated(seen, peak)
         rested = replace(self, push=None, rest=max(0, self.rest - 1))
         for_work = seen.demand / self.limits.target
         if seen.busy > SATURATED:
@@ -126,8 +129,11 @@ class Lateness:
         lacking = f", nodes lacked {seen.share_lost:.0%} of their CPUs" if is_starving else ""
         return rested._follow(seen, wanted, f"busy {seen.busy:.0%}{lacking}")
 
-    def _saturated(self, seen: Epoch) -> tuple[Lateness, Decision]:
+    def _saturated(self, seen: Epoch, peak: Epoch | None) -> tuple[Lateness, Decision]:
         """In time, but without a pause."""
+        if peak and peak.timers_per_s > MORE_TIMERS * seen.timers_per_s:
+            retried = replace(self, push=Push(seen.tdf, seen.timers_per_s), rest=0)
+            return retried._follow(seen, 2 * peak.tdf, f"busy {seen.busy:.0%}, and less was done than before")
         if self.rest and seen.timers_per_s <= MORE_TIMERS * self.vain_timers_per_s:
             waiting = replace(self, rest=self.rest - 1, recent=())
             return waiting, Decision(seen.tdf, seen.tdf)
@@ -136,7 +142,9 @@ class Lateness:
         push = self.push.after(seen) if self.push else Push(seen.tdf, seen.timers_per_s)
         if push.in_vain >= VAIN_RISES:
             most = max(self.vain_timers_per_s, seen.timers_per_s)
-            given_up = Lateness(self.limits, rest=self.rest_next, rest_next=2 * self.rest_next, vain_timers_per_s=most)
+            given_up = Lateness(
+                self.limits, rest=self.rest_next, rest_next=2 * self.rest_next, vain_timers_per_s=most, peak=seen
+            )
             back = self.limits.within(push.base)
             return given_up, Decision(back, back, "programs take all CPU that they are given")
         risen = SATURATED_RISE_MIN * seen.tdf if push.in_vain else self._risen(seen)
