@@ -87,9 +87,10 @@ def test_nobody_else_can_connect(watched: tuple[Path, int]) -> None:
 def test_a_port_that_is_taken_is_said_before_anything_runs(watched: tuple[Path, int], tmp_path: Path) -> None:
     lab = tmp_path / "lab.yaml"
     lab.write_text(LAB)
-    done = dilaton("run", lab, "--out", tmp_path / "run", "--metrics", str(watched[1]))
+    done = dilaton("run", lab, "--metrics", str(watched[1]), cwd=tmp_path)
     assert done.returncode == 2
     assert f"--metrics {watched[1]}: cannot listen on 127.0.0.1" in done.stderr
+    assert not list(tmp_path.glob("runs/*")), "nothing is left of a run that never began"
 
 
 def test_top_of_no_run_is_refused(tmp_path: Path) -> None:

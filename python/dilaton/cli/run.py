@@ -48,6 +48,9 @@ def run_lab(
         require(jailed=options.jailed)
         with refusing(RunDirError):
             directory = out or take_default(lab.name)
+            if out is None:
+                # Nothing is left of a run that never began.
+                stack.callback(_remove_empty, directory)
             if metrics is not None:
                 _answer_prometheus(stack, directory, metrics)
             run_dir = RunDir(directory)
@@ -63,6 +66,11 @@ def _staying(plan: Plan) -> Plan:
     """The plan of a run that stays: its time passes at host speed at most, unless the lab says another."""
     time = plan.time.model_copy(update={"max_speed": plan.time.max_speed or Speed(numerator=1, denominator=1)})
     return plan.model_copy(update={"stays": True, "stop_after_ns": None, "time": time})
+
+
+def _remove_empty(directory: Path) -> None:
+    with contextlib.suppress(OSError):
+        directory.rmdir()
 
 
 def _answer_prometheus(stack: contextlib.ExitStack, run_dir: Path, port: int) -> None:
