@@ -192,7 +192,7 @@ class Prompt(cmd.Cmd):
     def do_iperf(self, line: str) -> None:
         """iperf [A B]: TCP from A to B for five seconds, by default from the first host to the last."""
         self._want_time()
-        hosts = line.split() or [self._network.hosts[0], self._network.hosts[-1]]
+        hosts = line.split() or [*self._network.hosts[:1], *self._network.hosts[-1:]]
         client, server = self._known(hosts)
         begun = self._run.execute(server, IPERF_SERVER)
         if begun.returncode:

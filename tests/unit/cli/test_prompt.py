@@ -1,4 +1,4 @@
-"""What the prompt completes, and that it ends when it is asked to."""
+"""What the prompt completes, what it refuses, and that it ends when it is asked to."""
 
 from __future__ import annotations
 
@@ -34,3 +34,11 @@ def test_a_signal_that_asks_for_an_end_is_heard_also_where_the_run_ends_at_that_
     prompt.__dict__ |= {"_run": SimpleNamespace(path=Path("run")), "_has_terminal": False}
     with pytest.raises(SystemExit, match="143"):
         prompt._execute("a", "true")
+
+
+def test_iperf_in_a_lab_without_hosts_says_what_it_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Prompt, "_want_time", lambda _: None)
+    prompt = object.__new__(Prompt)
+    prompt.__dict__["_network"] = SimpleNamespace(nodes=["s1"], hosts=[])
+    with pytest.raises(ValueError, match="two nodes are wanted, such as h1 h2"):
+        prompt.do_iperf("")
