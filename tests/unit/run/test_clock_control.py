@@ -55,6 +55,15 @@ def steering(clock: Clock) -> ClockControl:
     return ClockControl(cast(Guests, clock), Time(drive="work", tdf=Tdf.of(Fraction(1))), lambda _: None)
 
 
+async def at_an_end() -> tuple[Clock, ClockControl, asyncio.Task[None]]:
+    """A clock that stands at 5 ns, which who waits for that has yet to see."""
+    clock = Clock()
+    control = steering(clock)
+    reaching = asyncio.create_task(control.until(5, "until 5 ns"))
+    await clock.reached.wait()
+    return clock, control, reaching
+
+
 @pytest.mark.parametrize("is_held", [False, True])
 def test_a_clock_is_as_it_was_when_what_it_stood_for_is_over(is_held: bool) -> None:
     async def change() -> bool:
@@ -105,10 +114,7 @@ def test_a_clock_that_stands_for_something_is_not_released_before_that_is_over(i
 
 def test_who_sees_that_a_clock_has_come_to_stand_may_steer_it() -> None:
     async def steer() -> None:
-        clock = Clock()
-        control = steering(clock)
-        reaching = asyncio.create_task(control.until(5, "until 5 ns"))
-        await clock.reached.wait()
+        clock, control, reaching = await at_an_end()
         release = asyncio.create_task(called(control, "clock.release"))
         await asyncio.sleep(0.01)
         assert not release.done(), "the first one is not over"
@@ -121,10 +127,7 @@ def test_who_sees_that_a_clock_has_come_to_stand_may_steer_it() -> None:
 
 def test_a_command_that_is_under_way_keeps_others_from_steering() -> None:
     async def steer() -> None:
-        clock = Clock()
-        control = steering(clock)
-        reaching = asyncio.create_task(control.until(5, "until 5 ns"))
-        await clock.reached.wait()
+        clock, control, reaching = await at_an_end()
         clock.held = False
         with pytest.raises(ControlError, match="another command steers the clock: until 5 ns; hold ends it"):
             await called(control, "clock.release")
