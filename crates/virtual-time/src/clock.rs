@@ -302,7 +302,8 @@ mod tests {
                     Step::Idle(deadline) => clock = clock.idle(now(at, at), deadline.map(instant)).0,
                     Step::Obey(drive, pace, end, ceiling, since) => {
                         let ceiling = ceiling.map(|host| Tdf::new(host, 10).unwrap());
-                        let orders = Orders { drive, pace, end: end.map(instant), ceiling, since: since.map(HostInstant::from_ns) };
+                        let (end, since) = (end.map(instant), since.map(HostInstant::from_ns));
+                        let orders = Orders { drive, pace, end, ceiling, since };
                         clock = clock.obey(now(at, at), DriveInstant::from_ns(at), orders);
                     }
                     Step::Wait(waits) => clock = clock.wait_for_host(DriveInstant::from_ns(at), waits),
