@@ -114,12 +114,11 @@ def test_segments_go_from_guest_to_guest_as_packets_unless_offload_is_asked_for(
 
 COMPUTE = """
 import time
-least = 9
-for _ in range(20):
-    begin = time.monotonic()
-    sum(range(80_000))
-    least = min(least, time.monotonic() - begin)
-print(least)
+loops, end = 0, time.monotonic() + 0.4
+while time.monotonic() < end:
+    sum(range(8_000))
+    loops += 1
+print(loops)
 """
 
 NEAR_AND_FAR: dict[str, Any] = {
@@ -133,11 +132,12 @@ NEAR_AND_FAR: dict[str, Any] = {
 
 def test_a_cpu_is_as_fast_with_a_short_lookahead_as_with_a_long_one(run_lab: RunLab) -> None:
     outcome = run_lab(json.dumps(NEAR_AND_FAR))
-    took_s = {node: float(outcome.stdout(node, node)) for node in "abcd"}
+    loops = {node: int(outcome.stdout(node, node)) for node in "abcd"}
     near = next(guest for guest in outcome.record["guests"] if guest["name"] == "a")
-    assert near["waits"]["agreements"] > 1000, "it agrees with its neighbour every few microseconds"
-    # Charged to the guest, its agreements would take longer than what it computes. Cores that share one differ by half.
-    assert took_s["a"] + took_s["b"] < 2 * (took_s["c"] + took_s["d"])
+    assert near["waits"]["agreements"] > 10_000, "it agrees with its neighbour every few microseconds"
+    # Charged to the guest, its agreements would take longer than what it computes. All compute at the same time, as cores of
+    # the host are not always equally fast.
+    assert 2 * (loops["a"] + loops["b"]) > loops["c"] + loops["d"]
 
 
 ONE_CORE = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]

@@ -4,7 +4,8 @@
 //! half the distance to the nearest guest after it did so last, it tells the others where it is and learns its new
 //! horizon, so that guests which compute all the time compute side by side. Both is noticed where deadlines are: at a
 //! clock reading, and where the kernel is about to let user code run; user code that runs is interrupted for it by the
-//! host timer, and its stub stopped as for a tick of the kernel.
+//! host timer, and its stub stopped as for a tick of the kernel. That costs more than a short window is long, so there is
+//! some rest between two (`keeper.rs`), and such a guest comes that much beyond its bound before it stops.
 //!
 //! **Who never catches up.** On the wall drive the host's clock goes on while a guest waits, so it waits until it is below
 //! its bound again. Where guests share a core of the host, to let one another run takes longer than a short lookahead, and
@@ -79,6 +80,17 @@ pub fn begin() {
 /// The instant, of this clock, at which [`tell`] is due; never, where nobody else is there.
 pub fn tell_at_ns() -> u64 {
     TELL_NS.load(Relaxed)
+}
+
+/// Does what there is to do for others' sake alone, which is not the guest's work.
+pub fn aside(f: impl FnOnce()) {
+    if is_bound() {
+        let begin = aside::own_work_ns();
+        f();
+        aside::take_back_work(begin);
+    } else {
+        f();
+    }
 }
 
 /// Tells the others where this guest is, if that is due; false if it stands at its bound.

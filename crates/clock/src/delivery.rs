@@ -122,6 +122,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         if in_user {
             aside_ns = look_at_user(page, stub);
         } else {
+            aside_ns = bound::is_bound().then(aside::own_work_ns);
             present::look(page);
         }
     }

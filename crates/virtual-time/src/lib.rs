@@ -26,4 +26,4 @@ pub use instant::{DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 pub use node_cpu::NodeCpu;
 pub use tdf::{Tdf, TdfError};
 pub use timeline::{Pace, Timeline};
-pub use timer::{Alarm, GuestTimer, Now};
+pub use timer::{Alarm, GuestTimer, Now, Others};

@@ -21,6 +21,20 @@ pub struct Now {
     pub drive: DriveInstant,
 }
 
+/// What others wait for while a guest runs: to be told where it is, and that it stops at its clock's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Others {
+    /// When they are to be told.
+    pub tell: VirtualInstant,
+    /// How long, in host time, the guest runs on before it is interrupted for either.
+    pub rest_ns: u64,
+}
+
+impl Others {
+    /// There are none.
+    pub const NONE: Self = Self { tell: VirtualInstant::NEVER, rest_ns: 0 };
+}
+
 /// What an alarm of the host timer means for the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alarm {
@@ -90,18 +104,29 @@ impl GuestTimer {
     }
 
     /// The host instant for which the host timer has to be armed now, or `None` if it is armed early enough, nothing is
-    /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline, after `also`, or after the
-    /// clock's limit, whichever comes first. The drive never advances faster than the host's clock, so an alarm may come
-    /// too early, but not too late.
-    pub fn arm(&mut self, now: Now, clock: &Clock, also: VirtualInstant, slack_ns: u64) -> Option<HostInstant> {
-        let deadline = self.deadline.unwrap_or(VirtualInstant::NEVER).min(also);
-        let wanted = deadline.min(clock.limit());
-        let stopped = deadline > wanted && clock.virtual_at(now.drive) == wanted;
-        if stopped || wanted == VirtualInstant::NEVER {
+    /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline, after `also`, or after what
+    /// `others` wait for, whichever comes first. The drive never advances faster than the host's clock, so an alarm may
+    /// come too early, but not too late.
+    pub fn arm(
+        &mut self,
+        now: Now,
+        clock: &Clock,
+        also: VirtualInstant,
+        others: Others,
+        slack_ns: u64,
+    ) -> Option<HostInstant> {
+        let own = self.deadline.unwrap_or(VirtualInstant::NEVER).min(also);
+        let tell = others.tell.min(clock.limit());
+        let stopped = own.min(others.tell) > tell && clock.virtual_at(now.drive) == tell;
+        if stopped {
             return None;
         }
-        let left_ns = clock.drive_at(wanted)?.ns_since(now.drive);
-        let due = now.host.ns_later(left_ns.saturating_add(slack_ns));
+        let left_ns = |instant| {
+            let at = clock.drive_at(instant).filter(|_| instant != VirtualInstant::NEVER)?;
+            Some(at.ns_since(now.drive).saturating_add(slack_ns))
+        };
+        let for_others_ns = left_ns(tell).map(|ns| ns.max(others.rest_ns));
+        let due = now.host.ns_later(left_ns(own).into_iter().chain(for_others_ns).min()?);
         match self.host_alarm {
             Some(alarm) if alarm <= due && alarm > now.host => None,
             _ => {
@@ -208,27 +233,27 @@ mod tests {
     fn a_later_deadline_leaves_the_host_timer_alone() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(1000)));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), None);
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 0), None);
         assert_eq!(timer.alarm(clock.virtual_at(drive(1000))), Alarm::NotYet);
-        assert_eq!(timer.arm(now(1000), &clock, VirtualInstant::NEVER, 0), Some(host(2000)));
+        assert_eq!(timer.arm(now(1000), &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(2000)));
     }
 
     #[test]
     fn an_earlier_deadline_arms_the_host_timer_again() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(200), None);
-        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(2000)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(2000)));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(1000)));
     }
 
     #[test]
     fn an_alarm_one_nanosecond_early_is_not_yet_due_and_never_lost() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        timer.arm(now(0), &clock, VirtualInstant::NEVER, 0);
+        timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 0);
         assert_eq!(timer.alarm(clock.virtual_at(drive(999))), Alarm::NotYet);
         assert_eq!(timer.alarm(clock.virtual_at(drive(1000))), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
         assert_eq!(timer.alarm(clock.virtual_at(drive(1001))), Alarm::NotYet, "a one-shot timer is served once");
@@ -257,34 +282,34 @@ mod tests {
         let held = paced(&running, now(40), Pace::Held, None);
         let mut timer = GuestTimer::new();
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(50), &held, VirtualInstant::NEVER, 0), None);
+        assert_eq!(timer.arm(now(50), &held, VirtualInstant::NEVER, Others::NONE, 0), None);
         let released = paced(&held, now(1000), Pace::Running(Tdf::ONE), None);
-        assert_eq!(timer.arm(now(1000), &released, VirtualInstant::NEVER, 0), Some(host(1060)));
+        assert_eq!(timer.arm(now(1000), &released, VirtualInstant::NEVER, Others::NONE, 0), Some(host(1060)));
     }
 
     #[test]
     fn a_slower_pace_keeps_the_armed_host_timer_and_a_faster_one_arms_it_anew() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(1000)));
         let slower = paced(&clock, now(500), Pace::Running(Tdf::new(20, 1).unwrap()), None);
         assert_eq!(
-            timer.arm(now(500), &slower, VirtualInstant::NEVER, 0),
+            timer.arm(now(500), &slower, VirtualInstant::NEVER, Others::NONE, 0),
             None,
             "it fires early, and is then armed for the rest"
         );
         let faster = paced(&slower, now(500), Pace::Running(Tdf::ONE), None);
-        assert_eq!(timer.arm(now(500), &faster, VirtualInstant::NEVER, 0), Some(host(550)));
+        assert_eq!(timer.arm(now(500), &faster, VirtualInstant::NEVER, Others::NONE, 0), Some(host(550)));
     }
 
     #[test]
     fn slack_keeps_a_host_timer_that_is_late_by_no_more() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 50), Some(host(1050)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 50), Some(host(1050)));
         timer.set(instant(103), None);
-        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 20), None);
-        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), Some(host(1030)));
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 20), None);
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(1030)));
     }
 
     #[test]
@@ -292,24 +317,28 @@ mod tests {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
         let begin = Now { host: host(5000), drive: drive(200) };
-        assert_eq!(timer.arm(begin, &clock, VirtualInstant::NEVER, 0), Some(host(5800)));
+        assert_eq!(timer.arm(begin, &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(5800)));
         let disturbed = Now { host: host(5800), drive: drive(700) };
         assert_eq!(
             timer.alarm(clock.virtual_at(disturbed.drive)),
             Alarm::NotYet,
             "the guest was off the CPU meanwhile"
         );
-        assert_eq!(timer.arm(disturbed, &clock, VirtualInstant::NEVER, 0), Some(host(6100)));
+        assert_eq!(timer.arm(disturbed, &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(6100)));
     }
 
     #[test]
     fn the_end_of_the_clock_is_looked_for_once_and_no_timer_beyond_it() {
         let ends = paced(&Clock::HELD_AT_ZERO, now(0), Pace::Running(Tdf::ONE), Some(100));
         let mut timer = GuestTimer::new();
-        assert_eq!(timer.arm(now(0), &ends, VirtualInstant::NEVER, 0), Some(host(100)), "without a timer too");
+        assert_eq!(
+            timer.arm(now(0), &ends, VirtualInstant::NEVER, Others::NONE, 0),
+            Some(host(100)),
+            "without a timer too"
+        );
         timer.set(instant(150), None);
         assert_eq!(timer.alarm(ends.virtual_at(drive(100))), Alarm::NotYet);
-        assert_eq!(timer.arm(now(100), &ends, VirtualInstant::NEVER, 0), None);
+        assert_eq!(timer.arm(now(100), &ends, VirtualInstant::NEVER, Others::NONE, 0), None);
         assert_eq!(timer.alarm(ends.virtual_at(drive(900))), Alarm::NotYet);
         timer.set(instant(100), None);
         assert_eq!(timer.alarm(ends.virtual_at(drive(900))), Alarm::Due { lateness: VirtualDuration::from_ns(0) });
@@ -319,9 +348,26 @@ mod tests {
     fn the_host_timer_fires_for_what_else_comes_first() {
         let (mut timer, clock) = (GuestTimer::new(), clock(10));
         timer.set(instant(100), None);
-        assert_eq!(timer.arm(now(0), &clock, instant(70), 0), Some(host(700)));
+        assert_eq!(timer.arm(now(0), &clock, instant(70), Others::NONE, 0), Some(host(700)));
         assert_eq!(timer.alarm(clock.virtual_at(drive(700))), Alarm::NotYet);
-        assert_eq!(timer.arm(now(700), &clock, VirtualInstant::NEVER, 0), Some(host(1000)));
+        assert_eq!(timer.arm(now(700), &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(1000)));
+    }
+
+    #[test]
+    fn a_guest_rests_from_others_but_not_from_its_own_deadlines() {
+        let (mut timer, clock) = (GuestTimer::new(), clock(10).bounded(instant(50)));
+        let others = |tell| Others { tell: instant(tell), rest_ns: 300 };
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, others(40), 10), Some(host(410)));
+        assert_eq!(timer.arm(now(400), &clock, VirtualInstant::NEVER, others(45), 10), None, "armed sooner");
+        assert_eq!(timer.arm(now(410), &clock, VirtualInstant::NEVER, others(50), 10), Some(host(710)));
+        timer.set(instant(45), None);
+        assert_eq!(timer.arm(now(410), &clock, VirtualInstant::NEVER, others(50), 10), Some(host(460)));
+        timer.set(instant(60), None);
+        assert_eq!(
+            timer.arm(now(460), &clock, VirtualInstant::NEVER, others(50), 10),
+            Some(host(760)),
+            "beyond its bound"
+        );
     }
 
     #[test]
@@ -329,7 +375,7 @@ mod tests {
         let (mut timer, clock) = (GuestTimer::new(), clock(1));
         timer.set(instant(100), None);
         timer.clear();
-        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, 0), None);
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 0), None);
         assert_eq!(timer.alarm(clock.virtual_at(drive(200))), Alarm::NotYet);
     }
 }
