@@ -65,7 +65,7 @@ def test_a_step_of_load_is_met_in_as_many_epochs_as_doublings_and_left_after_a_c
     assert all(one.busy <= 0.9 for one in seen[met:])
     assert changes(seen[met:60]) <= 2
     assert min(tdfs(seen)[60 : 60 + CALM_EPOCHS]) == tdfs(seen)[59], "it waits"
-    assert tdfs(seen)[-1] <= 1.2 * tdfs(seen)[19]
+    assert tdfs(seen)[-1] <= 1.25 * tdfs(seen)[19], "a fifth less is not worth a fall"
 
 
 def test_the_policy_of_pads15_meets_the_same_step_later() -> None:
@@ -82,27 +82,49 @@ def test_a_ramp_is_followed_within_bounds() -> None:
     assert sum(tdfs(seen)) < 2 * sum(1 + number / 5 for number in range(200))
 
 
-@pytest.mark.parametrize(("before", "risen"), [(0.76, 1.25), (0.6, 1.4), (0.2, 1.8)])
-def test_a_saturated_cpu_is_given_as_much_more_as_the_load_grew_and_then_twice_as_much(
+@pytest.mark.parametrize(
+    ("before", "busy", "room_for"), [(0.7, 0.9, 1.1), (0.85, 0.9, 0.95), (0.95, 0.9, 0.9), (0.96, 0.9, 0.9)]
+)
+def test_where_the_tdf_rises_for_work_there_is_room_for_as_much_growth_again(
+    before: float, busy: float, room_for: float
+) -> None:
+    earlier = epoch(0, Fraction(10), 10 * before)
+    _, decision = Lateness(LIMITS, before=earlier).decide(epoch(1, Fraction(10), 10 * busy))
+    assert decision.tdf == pytest.approx(10 * room_for / LIMITS.target, rel=0.02)
+
+
+def test_growth_alone_is_no_reason_to_rise() -> None:
+    _, decision = Lateness(LIMITS, before=epoch(0, Fraction(10), 2.0)).decide(epoch(1, Fraction(10), 7.6))
+    assert decision.tdf == 10
+
+
+@pytest.mark.parametrize(("tdf", "load"), [(20, 30.0), (10, 8.0)], ids=["saturated", "lower TDF"])
+def test_what_is_done_because_more_can_be_done_is_no_growth(tdf: int, load: float) -> None:
+    _, decision = Lateness(LIMITS, before=epoch(0, Fraction(tdf), load)).decide(epoch(1, Fraction(20), 18.0))
+    assert decision.tdf == pytest.approx(18 / LIMITS.target, rel=0.02)
+
+
+@pytest.mark.parametrize(("before", "risen"), [(0.76, 1.24 / 0.7), (0.6, 1.4 / 0.7), (0.2, 1.8 / 0.7)])
+def test_a_saturated_cpu_is_given_room_for_as_much_growth_again_and_then_twice_as_much(
     before: float, risen: float
 ) -> None:
     policy, decision = Lateness(LIMITS).decide(epoch(0, Fraction(10), 10 * before))
     assert decision.tdf == 10
     policy, decision = policy.decide(epoch(1, Fraction(10), 100.0))
-    assert decision.tdf == pytest.approx(10 * risen)
+    assert decision.tdf == pytest.approx(10 * risen, rel=0.02)
     _, decision = policy.decide(epoch(2, decision.tdf, 100.0))
-    assert decision.tdf == pytest.approx(20 * risen)
+    assert decision.tdf == pytest.approx(20 * risen, rel=0.02)
 
 
 def test_a_tdf_that_somebody_has_set_far_too_low_is_no_load_that_fell() -> None:
     policy, _ = Lateness(LIMITS).decide(epoch(0, Fraction(50), 40.0))
     _, decision = policy.decide(epoch(1, Fraction(2), 40.0))
-    assert decision.tdf == 2.5
+    assert decision.tdf == rounded_up(2 / LIMITS.target)
 
 
 def test_a_burst_of_one_epoch_costs_calm_epochs_and_no_more() -> None:
     seen = follow(Lateness(LIMITS), lambda number: 8.0 if number == 20 else 1.0, 60)
-    raised = sum(tdf > tdfs(seen)[19] for tdf in tdfs(seen))
+    raised = sum(tdf > 1.25 * tdfs(seen)[19] for tdf in tdfs(seen))
     assert CALM_EPOCHS <= raised <= 2 * CALM_EPOCHS
 
 
@@ -129,9 +151,9 @@ def test_a_rise_that_does_not_let_the_network_do_more_is_followed_by_a_quarter_o
     assert tdfs(seen) == [
         12,
         12,
-        pytest.approx(15, rel=0.03),
-        pytest.approx(30, rel=0.03),
-        pytest.approx(37.5, rel=0.03),
+        pytest.approx(21.3, rel=0.03),
+        pytest.approx(42.6, rel=0.03),
+        pytest.approx(53.3, rel=0.03),
     ]
     assert tdf == seen[-1].tdf
 

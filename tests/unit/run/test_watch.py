@@ -183,7 +183,7 @@ def test_of_a_run_that_is_not_valid_as_a_whole_the_epoch_that_needed_most_is_tol
     for number, busy in enumerate([0.5, 1.0, 0.5]):
         seen.step(epoch(number, 1, busy=busy))
     assert seen.last_due(is_valid=True) is None
-    assert (span := seen.last_due(is_valid=False)) is not None and span.tdf_needed == Fraction(3, 2)
+    assert (span := seen.last_due(is_valid=False)) is not None and span.tdf_needed == Fraction(188, 100)
 
 
 def test_a_stall_of_the_host_says_nothing_of_the_tdf_that_the_run_would_need() -> None:

@@ -8,10 +8,14 @@ And the epoch's work, busy fraction times f host seconds for each virtual second
 / target. And what nodes with a share of the CPU should have had and lost is work that was not done, which needs room as
 well. The largest is wanted.
 
-**Saturation.** A CPU that is busy all the time shows how fast it is, not how much it is asked for. A load that grows
-slowly asks for a little more than a moment ago: so at first as much more is given as the epoch brought over the one
-before, a quarter at least. If that was not enough the TDF doubles with every epoch: a load of n times the capacity is
-met after log2 n of them, and one more. Nodes that lose their shares do not wait for that.
+**Growth.** A load that has grown brings more in the next epoch: one that grows steadily as much more again, and so does
+one that came at once, as an epoch in the middle of which it came shows half of it. So where the TDF rises for work, it
+leaves room for twice what the epoch brought over the one before. That is known only of two epochs with the same TDF,
+the first not saturated: else more is done because more can be, and what waited is made up for.
+
+**Saturation.** A CPU that is busy all the time shows how fast it is, not how much it is asked for. At first it is given
+room for such growth, a quarter more at least. If that was not enough the TDF doubles with every epoch: a load of n
+times the capacity is met after log2 n of them, and one more. Nodes that lose their shares do not wait for that.
 
 **Programs that spin** take all the CPU that they are given, and doubling would never end. But a network whose CPU was
 the bottleneck does more when it gets more: it serves more timers in a virtual second, one for every packet and hop. So
@@ -120,6 +124,8 @@ class Lateness:
         for_work = seen.demand / self.limits.target
         if seen.busy > SATURATED:
             for_work = max(for_work, float(2 * seen.tdf if is_starving else self._risen(seen)))
+        elif for_work > RISE_MIN * seen.tdf:
+            for_work += self._growth(seen) / self.limits.target
         may_fall = not bound or seen.few_late_ns <= bound
         wanted = rounded_up(max(for_lateness, for_work, 1e-6 if may_fall else float(seen.tdf)))
         if for_lateness > for_work:
@@ -155,8 +161,15 @@ class Lateness:
         may_rise = self.limits.within(2 * seen.tdf) != seen.tdf
         if not may_rise or self.before is None or self.before.busy > SATURATED:
             return 2 * seen.tdf
-        # The load may seem to have fallen: where somebody has given the run a TDF that is much too low.
-        return rounded_up(max(float(SATURATED_RISE_MIN * seen.tdf), 2 * seen.work - self.before.work))
+        room = (seen.work + self._growth(seen)) / self.limits.target
+        return rounded_up(max(float(SATURATED_RISE_MIN * seen.tdf), room))
+
+    def _growth(self, seen: Epoch) -> float:
+        """The work that the epoch brought over the one before, host seconds per virtual second; 0 if not known."""
+        before = self.before
+        if before is None or before.busy > SATURATED or before.tdf != seen.tdf:
+            return 0.0
+        return max(0.0, seen.work - before.work)
 
     def _follow(
         self, seen: Epoch, wanted: Fraction, why: str, most: Fraction | None = None
