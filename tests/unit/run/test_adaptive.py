@@ -174,7 +174,7 @@ def test_rises_without_which_the_network_does_less_were_not_in_vain(timers: int,
 
 def test_lateness_is_answered_also_while_programs_spin() -> None:
     late = epoch(0, Fraction(3), 1e9, timers=1e4, late_ns=30_000)
-    _, decision = Lateness(LIMITS, rest=REST_EPOCHS).decide(late)
+    _, decision = Lateness(LIMITS, rest=REST_EPOCHS, before=late).decide(late)
     # The third of a hundred is in the bin that ends at 32.8 us; a fourth more than 3 times that over 10 us.
     assert decision.wanted > 9
     assert decision.tdf == 6
@@ -201,11 +201,17 @@ def test_lateness_that_lasts_is_answered_by_doublings_until_it_is_in_bounds() ->
     tdf, seen = Fraction(2), []
     for number in range(20):
         # What a host ten times as slow as the ordinary one needs is 25, and 31 with the bins and the margin.
-        seen.append(epoch(number, tdf, 1.0, late_ns=10 * LATE_HOST_NS / float(tdf)))
+        seen.append(epoch(number, tdf, 1.0, late_ns=10 * LATE_HOST_NS / float(tdf) if number else 0.0))
         policy, decision = policy.decide(seen[-1])
         tdf = decision.tdf
-    assert tdfs(seen)[:5] == [2, 4, 8, 16, pytest.approx(28, rel=0.2)]
-    assert len(set(tdfs(seen)[6:])) == 1
+    assert tdfs(seen)[:6] == [2, 2, 4, 8, 16, pytest.approx(28, rel=0.2)]
+    assert len(set(tdfs(seen)[7:])) == 1
+
+
+@pytest.mark.parametrize(("slower", "tdf"), [(3, 7.5), (10, 16), (100, 16)])
+def test_the_first_epoch_corrects_what_was_reckoned_for_an_ordinary_host(slower: int, tdf: float) -> None:
+    _, decision = Lateness(LIMITS).decide(epoch(0, Fraction(2), 1.0, late_ns=slower * LATE_HOST_NS / 2))
+    assert decision.tdf == pytest.approx(tdf, rel=0.1), "eight times as much at most, of what may be a stall"
 
 
 def shared(number: int, tdf: Fraction, forwarding: float, shares: float, *, timers: float = 1e3) -> Epoch:

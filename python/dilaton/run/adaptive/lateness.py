@@ -38,7 +38,8 @@ it does not fall either: an idle network on a loaded host is not in bounds for h
 
 **Stalls.** Where the host takes the core away for some milliseconds, more than one timer in a hundred of an epoch can
 be late, by a hundred times what it may be. That is over when it is known, and a hundred times the TDF would then be
-kept for `CALM_EPOCHS`. So for lateness alone the TDF rises to twice as much at most, and again while it lasts.
+kept for `CALM_EPOCHS`. So for lateness alone the TDF rises to twice as much at most, and again while it lasts. Only the
+first epoch may ask for eight times as much: where the run starts was reckoned for an ordinary host, not for this one.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ SATURATED = 0.95
 SATURATED_RISE_MIN = Fraction(5, 4)
 RISE_MIN = 1.1
 LATE_RISE_MAX = 2
+LATE_RISE_MAX_FIRST = 8
 FALL_MIN = 0.8
 FALL_ROOM = 1.05
 CALM_EPOCHS = 10
@@ -130,7 +132,8 @@ class Lateness:
         wanted = rounded_up(max(for_lateness, for_work, 1e-6 if may_fall else float(seen.tdf)))
         if for_lateness > for_work:
             late = numbers.duration(seen.late_ns / 1e9)
-            most = max(LATE_RISE_MAX * seen.tdf, rounded_up(max(for_work, 1e-6)))
+            rise_max = LATE_RISE_MAX if self.before else LATE_RISE_MAX_FIRST
+            most = max(rise_max * seen.tdf, rounded_up(max(for_work, 1e-6)))
             return rested._follow(seen, wanted, f"1 % of timers later than {late}", most)
         lacking = f", nodes lacked {seen.share_lost:.0%} of their CPUs" if is_starving else ""
         return rested._follow(seen, wanted, f"busy {seen.busy:.0%}{lacking}")
