@@ -51,7 +51,7 @@ LOADS: dict[str, list[tuple[int, float, int]]] = {
 }
 """By lab: flows, their starts and durations in virtual seconds; the latter whole, since 0.5 is for ever to iperf3."""
 
-TDFS = ("1", "1.25", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8", "10", "12.5", "16", "20")
+TDFS = ("1", "1.25", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8", "10", "12.5", "16", "20", "25", "32", "40", "50")
 """Among which the best is searched for: ten of them are a decade."""
 
 
