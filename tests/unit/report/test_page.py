@@ -81,6 +81,7 @@ def test_the_page_says_how_the_tdf_followed_the_load_and_marks_in_every_series_w
     html = write_report(dilaton.load(path)).read_text()
     text = " ".join(Page(html).text.split())
     assert "2 epochs, by the policy lateness, at a TDF of 3 in the mean; 50 % of virtual time was out of bounds" in text
+    assert "<b>3</b><span>TDF in the mean, work drive" in html
     assert "which needed a TDF of 5" in text and "TDF 4: busy 99%" in text and "busy 99 % of the time" in text
     captions = dict(re.findall(r'<figure id="figure-([^"]+)">.*?<figcaption>(.*?)</figcaption>', html, re.DOTALL))
     marked = {name for name, caption in captions.items() if "red: fidelity was out of bounds" in caption.lower()}
