@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.run.control import Client, ControlError
-from tests.conftest import PATIENCE_HOST_S, Outcome, dilaton, environment, held_run, outcome_of, started
+from tests.conftest import PATIENCE_HOST_S, Outcome, dilaton, held_run, outcome_of, started
 from tests.host.processes import descendants, name_of
 
 LAB = """
@@ -152,7 +152,7 @@ def test_logs_and_ps_show_a_run_that_goes_on(resting: Path) -> None:
     assert "icmp_seq=5" in dilaton("logs", resting, "a/ping").stdout
     assert "no such node; there are a, b" in dilaton("logs", resting, "c").stderr
     assert "no such process of a; there are ping" in dilaton("logs", resting, "a/pong").stderr
-    listed = dilaton("ps", env=environment() | {"COLUMNS": "300"}).stdout
+    listed = dilaton("ps").stdout
     assert any("steered" in line and "held" in line and str(resting) in line for line in listed.splitlines())
 
 

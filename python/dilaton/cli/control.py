@@ -17,6 +17,9 @@ from dilaton.run.control import Client, ControlError, find, running
 ACTIONS = {"show": None, "hold": None, "release": None, "until": "at", "step": None, "tdf": "tdf"}
 """What can be done with a clock, and the argument that it takes."""
 
+PLAIN_COLUMNS = 1000
+"""Width of the table of runs where there is no terminal to ask: the reader may be a script, and wants whole paths."""
+
 
 @refusing(ControlError)
 def steer(run: str, action: str, value: str | None) -> int:
@@ -51,6 +54,8 @@ def list_runs() -> int:
     for run in running():
         table.add_row(run["lab"], _state(run), *_times(run), run.get("drive", ""), _short(Path(run["run_dir"])))
     console = Output(highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_COLUMNS
     console.print(table if table.rows else "nothing runs")
     return 0
 
