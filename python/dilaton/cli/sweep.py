@@ -119,11 +119,17 @@ async def _run_all(path: Path, waiting: list[Point], seeds: dict[Point, int], di
                 return
             what = " ".join(f"{name}={value}" for name, value in point.settings) + f" #{point.repeat}"
             status = await _run(path, point, seeds[point] + point.repeat, directory / point.directory, stop)
-            ending = "well" if status == 0 else "interrupted" if stop.is_set() else f"exit status {status}"
+            failed = f"exit status {status}, see {_log(directory / point.directory)}"
+            ending = "well" if status == 0 else "interrupted" if stop.is_set() else failed
             print(f"{number}/{len(waiting)} {what}: {ending}", flush=True)
 
     await asyncio.gather(*(run(number, point) for number, point in enumerate(waiting, 1)))
     return stop.is_set()
+
+
+def _log(run_dir: Path) -> Path:
+    """Where a run's terminal text goes."""
+    return run_dir.with_suffix(".log")
 
 
 async def _run(path: Path, point: Point, seed: int, run_dir: Path, stop: asyncio.Event) -> int:
@@ -135,8 +141,7 @@ async def _run(path: Path, point: Point, seed: int, run_dir: Path, stop: asyncio
     command = [sys.executable, "-I", "-m", "dilaton", "run", str(path), "--out", str(run_dir), "--set", f"seed={seed}"]
     for name, value in point.settings:
         command += ["--set", f"{name}={value}"]
-    log = run_dir.with_suffix(".log")
-    with log.open("wb") as output:
+    with _log(run_dir).open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=ending_with_us()
         )
