@@ -61,7 +61,7 @@ def test_a_good_run_is_exit_status_0_and_shows_what_was_asked_and_measured(outco
         "TDF 20",
         "passed",
         "ping.loss == 0%",
-        str(outcome.path),
+        str(outcome.path / "report.html"),
     ):
         assert text in outcome.terminal
 
@@ -69,7 +69,11 @@ def test_a_good_run_is_exit_status_0_and_shows_what_was_asked_and_measured(outco
 def test_the_run_directory_has_everything_in_its_place(outcome: Outcome) -> None:
     names = {str(path.relative_to(outcome.path)) for path in outcome.path.rglob("*") if path.is_file()}
     outputs = {f"nodes/{name}.{stream}" for name in ("a/ping", "b/server", "a/bulk") for stream in ("stdout", "stderr")}
-    assert names == {"lab.yaml", "plan.json", "run.json", "events.jsonl", "clock.csv", "guest/guest0.log"} | outputs
+    assert (
+        names
+        == {"lab.yaml", "plan.json", "run.json", "events.jsonl", "clock.csv", "report.html", "guest/guest0.log"}
+        | outputs
+    )
     assert (outcome.path / "lab.yaml").read_text() == GOOD
 
 

@@ -57,8 +57,7 @@ def run_lab(
         source = Source(lab, lab_file(path).read_text())
         record = asyncio.run(execute_shown(plan, source, run_dir, options))
     print_result(plan, record, run_dir.path)
-    if any(run_dir.path.glob("measure/*/*.csv")) or any(run_dir.path.glob("captures/*")):
-        _report(run_dir.path)
+    _report(run_dir.path)
     return exit_status(record)
 
 
@@ -99,16 +98,17 @@ def hold_option(text: str | None) -> int | None:
 
 
 def _report(path: Path) -> None:
-    """Writes the report of a run that measured something.
+    """Writes the report of a run.
 
-    Of others `dilaton report` makes one when it is wanted: to import what draws takes a second, as long as many runs,
-    and the table says what the page would.
+    It has figures if the run measured something. Of others `dilaton report` draws them when they are wanted: to import
+    what draws takes a second, as long as many runs.
     """
     from dilaton.report.page import write_report
     from dilaton.run.loading import load
 
+    measured = any(path.glob("measure/*/*.csv")) or any(path.glob("captures/*"))
     try:
-        print(f"report:             {write_report(load(path))}")
+        print(f"report:             {write_report(load(path), with_figures=measured)}")
     except (RecordError, OSError) as error:
         print(f"there is no report: {error}", file=sys.stderr)
 

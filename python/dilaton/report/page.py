@@ -1,30 +1,29 @@
 """The report: one page that needs no network and no other file, for people who were not there.
 
-Figures are in the page as SVG with their text as text, so that it can be searched, each for wide and for narrow
-screens, of which a browser shows one. Outputs of processes are linked, as they may be large, relative to the run
-directory in which the page is.
+Outputs of processes are linked, as they may be large, relative to the run directory in which the page is. What draws
+takes longer to import than many runs last, so there are pages without figures, which do without it.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
-from dilaton.report.drawings import draw
-from dilaton.report.figures.topology import utilisation
-from dilaton.report.fitting import NARROW_IN, fit
-from dilaton.report.style import LEVELS, WIDTH_IN, Drawing, applied
 from dilaton.run import words
 from dilaton.run.directory import replace_file
 from dilaton.run.link_words import links_of
 from dilaton.run.loading import REPORT, Run
 from dilaton.run.record import RecordError
+
+if TYPE_CHECKING:
+    from dilaton.report.pictures import Drawn
+
+LEVELS = {"valid": "#00674b", "suspect": "#8f5600", "invalid": "#b33000"}
+"""Colours of verdicts, dark enough for white text on them."""
 
 EVENTS_MAX = 500
 """More events are in `events.jsonl`."""
@@ -35,28 +34,36 @@ LINKS_MAX, LINKS_OPEN_MAX = 200, 10
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_report(run: Run) -> Path:
+def write_report(run: Run, *, with_figures: bool = True) -> Path:
     """Writes the report of a run into its directory; returns its path.
 
     Raises:
         OSError: it cannot be written.
     """
-    with applied():
-        drawings, missing = draw(run)
-        page = render(run, drawings, missing)
+    drawn = None
+    if with_figures:
+        from dilaton.report.pictures import draw_page
+
+        drawn = draw_page(run)
     path = run.path / REPORT
-    replace_file(path, page.encode())
+    replace_file(path, render(run, drawn).encode())
     return path
 
 
-def render(run: Run, drawings: Sequence[Drawing], missing: Sequence[str]) -> str:
+def render(run: Run, drawn: Drawn | None) -> str:
     """The page as HTML.
 
     Args:
         run: What it is about.
-        drawings: Its figures, in their order.
-        missing: What the run should have and does not have, a sentence each.
+        drawn: Its figures, and what else comes from samples; None for a page without.
     """
+    links = _links(run, drawn.used if drawn else {})
+    damaged = list(drawn.missing) if drawn else []
+    try:
+        events = _events(run)
+    except RecordError as error:
+        events = []
+        damaged.append(str(error))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
@@ -70,40 +77,19 @@ def render(run: Run, drawings: Sequence[Drawing], missing: Sequence[str]) -> str
         speed=record.time.virtual_s / record.time.host_s if record.time.host_s else 0.0,
         checks=[(check, quantity(check.text, check.value)) for check in record.checks],
         processes=[(process, words.outcome(process), _outputs(run, process)) for process in record.processes],
-        events=_events(run),
-        missing=missing,
-        links=_links(run),
+        events=events,
+        missing=list(dict.fromkeys([*run.missing, *damaged])),
+        links=links,
         link_count=len(run.plan.links) if run.plan else 0,
         links_open_max=LINKS_OPEN_MAX,
-        figures=[(drawing, svg(drawing, WIDTH_IN), svg(drawing, NARROW_IN)) for drawing in drawings],
+        drawn=drawn,
     )
 
 
-def svg(drawing: Drawing, width_in: float) -> str:
-    """A figure as an SVG element, laid out for that width in inches."""
-    fit(drawing.figure, width_in)
-    file = io.StringIO()
-    # Without a date, so that the same run gives the same page; ids are made from the salt, so that figures of one page
-    # have different ones.
-    import matplotlib
-
-    name = f"{drawing.name}-{width_in:g}in"
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "svg.id": name}):
-        drawing.figure.savefig(file, format="svg", metadata={"Date": None, "Title": drawing.title})
-    text = file.getvalue()
-    return text[text.index("<svg") :]
-
-
-def _links(run: Run) -> list[tuple[str, str, float | None]]:
+def _links(run: Run, used: dict[str, float]) -> list[tuple[str, str, float | None]]:
     """The first links: their names, what they were asked to do, and the mean share of their rate that they carried."""
-    if run.plan is None:
-        return []
-    try:
-        used = utilisation(run.plan, run.interfaces)
-    except RecordError:
-        # Told among what is missing, since figures need the samples too.
-        used = {}
-    return [(link.name, asked, used.get(link.name)) for link, asked in links_of(run.plan)[:LINKS_MAX]]
+    links = links_of(run.plan)[:LINKS_MAX] if run.plan else []
+    return [(link.name, asked, used.get(link.name)) for link, asked in links]
 
 
 def _outputs(run: Run, process: Any) -> list[tuple[str, str]]:
@@ -119,18 +105,4 @@ def _outputs(run: Run, process: Any) -> list[tuple[str, str]]:
 
 def _events(run: Run) -> list[tuple[float, str, str]]:
     """The first events: when, whose, what."""
-    try:
-        table = run.events
-    except RecordError:
-        # Told among what is missing, since the bands of figures need them too.
-        return []
-    rows = []
-    for row in table.head(EVENTS_MAX).to_dict("records"):
-        event = {name: _plain(value) for name, value in row.items() if value is not None and value == value}
-        rows.append((float(row["t_s"]), words.subject(event), words.happened(event)))
-    return rows
-
-
-def _plain(value: Any) -> Any:
-    """A whole number as one, which a column with gaps has as a float."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return [(event["t_ns"] / 1e9, words.subject(event), words.happened(event)) for event in run.event_rows[:EVENTS_MAX]]

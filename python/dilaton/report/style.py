@@ -25,9 +25,6 @@ COLOURS = [BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, "#999999"]
 LINES_MAX = len(COLOURS)
 """So many series are told apart in one figure; what shows more shows the largest, and says so."""
 
-LEVELS = {"valid": "#00674b", "suspect": "#8f5600", "invalid": "#b33000"}
-"""Colours of verdicts, dark enough for white text on them."""
-
 WIDTH_IN, HEIGHT_IN = 7.2, 2.5
 
 LEGEND_CHARACTERS_PER_IN, LEGEND_SAMPLE_CHARACTERS = 18, 8

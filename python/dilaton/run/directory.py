@@ -1,7 +1,7 @@
 """The run directory: what a run leaves on disk, and where in it.
 
 ```text
-lab.yaml  plan.json  run.json  events.jsonl  clock.csv
+lab.yaml  plan.json  run.json  events.jsonl  clock.csv  report.html
 link-updates/<n>.json                      what the agent was told of links while the run went on
 nodes/<node>/<process>.stdout|.stderr      written by the guest itself
 guest/<guest>.log                          the kernel's console

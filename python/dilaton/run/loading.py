@@ -16,7 +16,7 @@ import stat
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
@@ -148,6 +148,14 @@ class Run:
         """What happened, as in `events.jsonl`: `t_ns`, `t_s`, `kind`, `node`, `process`, what belongs to the kind."""
         import pandas as pd
 
+        rows = self.event_rows
+        table = pd.DataFrame(rows, columns=None if rows else ["t_ns", "kind", "node", "process"])
+        table.insert(1, "t_s", table["t_ns"] / 1e9)
+        return table
+
+    @cached_property
+    def event_rows(self) -> list[dict[str, Any]]:
+        """The rows of `events`, each with what belongs to its kind."""
         lines = read_output(self.path / "events.jsonl").splitlines(keepends=True)
         rows = []
         for number, line in enumerate(lines, 1):
@@ -158,9 +166,7 @@ class Run:
                 rows.append(json.loads(line))
             except ValueError as error:
                 raise RecordError(f"{self.path / 'events.jsonl'}:{number}: damaged: {error}") from error
-        table = pd.DataFrame(rows, columns=None if rows else ["t_ns", "kind", "node", "process"])
-        table.insert(1, "t_s", table["t_ns"] / 1e9)
-        return table
+        return rows
 
     @cached_property
     def clock(self) -> pd.DataFrame:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -148,6 +150,25 @@ def test_what_a_program_printed_is_text_and_no_markup(tmp_path: Path) -> None:
     page = page_of(made.run_dir(tmp_path, lab, state="failed", reason="<img src=x onerror=alert(1)>"))
     assert not [tag for tag, _ in page.tags if tag in {"script", "img"}]
     assert "<script>alert(1)</script>" in page.text
+
+
+def test_a_page_without_figures_has_all_else_and_imports_nothing_that_draws(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path)
+    code = f"import sys, dilaton; from dilaton.report.page import write_report as w; w(dilaton.load({str(path)!r}), with_figures=False)"
+    code += "; print({'pandas', 'numpy', 'matplotlib'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+    page = Page((path / "report.html").read_text())
+    assert "figure" not in [tag for tag, _ in page.tags]
+    for expected in (
+        "no figures, as nothing was measured",
+        "ping.rtt.avg within 1% of 20ms",
+        "100 Mbit/s, 10 ms one way",
+    ):
+        assert expected in page.text
+    (path / "events.jsonl").write_text("torn\n")
+    write_report(dilaton.load(path), with_figures=False)
+    assert "events.jsonl:1: damaged" in (path / "report.html").read_text()
 
 
 def test_a_run_that_failed_has_a_page_of_what_there_is(tmp_path: Path) -> None:
