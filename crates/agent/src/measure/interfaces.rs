@@ -30,6 +30,7 @@ const TC_MESSAGE_BYTES: usize = 20;
 const TCA_STATS2: u16 = 7;
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
+const STATS_PACKETS_64: u16 = 8;
 /// `TC_H_ROOT` and `TC_H_CLSACT`.
 const ROOT: u32 = 0xFFFF_FFFF;
 const CLSACT: u32 = 0xFFFF_FFF1;
@@ -172,12 +173,15 @@ fn discipline(message: &[u8]) -> Option<Discipline> {
                 found.is_wire = rate.map_or(true, |(_, rate)| small_number(rate, 0) == 0);
             }
             TCA_STATS2 => {
-                let of =
-                    |wanted| attributes(payload).find(|(kind, _)| *kind == wanted).map_or(&[][..], |(_, stats)| stats);
-                // struct gnet_stats_basic: bytes (64 bits), packets.
-                found.sent = small_number(of(STATS_BASIC), 8).into();
+                let of = |wanted| attributes(payload).find(|(kind, _)| *kind == wanted).map(|(_, stats)| stats);
+                // struct gnet_stats_basic: bytes (64 bits), packets. The kernel adds their whole number only where it
+                // needs more than 32 bits.
+                found.sent = of(STATS_PACKETS_64).map_or_else(
+                    || small_number(of(STATS_BASIC).unwrap_or_default(), 8).into(),
+                    |packets| number(packets, 0),
+                );
                 // struct gnet_stats_queue: packets, bytes, drops, requeues, overlimits.
-                let stats = of(STATS_QUEUE);
+                let stats = of(STATS_QUEUE).unwrap_or_default();
                 found.packets = small_number(stats, 0).into();
                 found.bytes = small_number(stats, 4).into();
                 found.drops = small_number(stats, 8).into();
@@ -280,6 +284,21 @@ mod tests {
         assert_eq!(queue(&[other, alone], 2, 100).drops, 5);
         assert_eq!(queue(&[other, alone], 2, 100).lost, 0);
         assert_eq!(queue(&[other, alone], 4, 100), Queue::default());
+    }
+
+    #[test]
+    fn packets_are_counted_beyond_32_bits() {
+        let sent = |packets: u64| {
+            let low = (packets as u32).to_ne_bytes();
+            let mut stats = Request::empty().attribute(STATS_BASIC, &[[0; 8].as_slice(), &low, &[0; 4]].concat());
+            if packets > u32::MAX.into() {
+                stats = stats.attribute(STATS_PACKETS_64, &packets.to_ne_bytes());
+            }
+            let message = Request::new(0, 0).structure(&[0; TC_MESSAGE_BYTES]);
+            let message = message.nested(TCA_STATS2, |request| request.append(&stats)).finish();
+            discipline(&message[16..]).unwrap().sent
+        };
+        assert_eq!([7, 5_000_000_000].map(sent), [7, 5_000_000_000]);
     }
 
     #[test]
