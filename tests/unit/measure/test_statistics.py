@@ -35,6 +35,13 @@ def test_the_wasserstein_distance_of_a_shift_is_the_shift() -> None:
     assert apart.p < 1e-9
 
 
+@pytest.mark.parametrize("count", [23, 45])
+def test_samples_that_differ_in_one_value_are_compared_without_a_warning(count: int) -> None:
+    values = np.arange(float(count))
+    apart = distance(values, np.concatenate([[0.5], values[1:]]))
+    assert (apart.ks, apart.p) == (pytest.approx(1 / count), 1.0)
+
+
 def test_samples_of_one_distribution_are_not_different() -> None:
     pairs = [distance(CHANCE.exponential(1, 400), CHANCE.exponential(1, 400)) for _ in range(40)]
     assert sum(are_different(pairs, 0.0)) == 0
