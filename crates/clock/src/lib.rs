@@ -29,6 +29,7 @@
 //! lacks.rs       what programs ask for that guests cannot give
 //! shares.rs      nodes that share the guest's CPU
 //! stops.rs       stops of user code without a signal, where none runs
+//! interruption.rs what an interruption costs on this host
 //! standing.rs    interrupts at their exact instants
 //! spin.rs        programs that spin on the event drive
 //! entropy.rs     random numbers from a seed
@@ -60,6 +61,7 @@ mod files;
 mod guest;
 mod input;
 mod interpose;
+mod interruption;
 mod io_thread;
 mod keeper;
 mod lacks;
