@@ -191,8 +191,8 @@ def kill_and_look(run: RunToKill, victim: str, chance: random.Random) -> None:
         time.sleep(0.2)
         if run.process.poll() is None:
             run.process.send_signal(signal.SIGINT)
-            # Where the run had just failed by itself, the signal finds it on its way out.
-            statuses.append(-signal.SIGINT)
+            # Where the run had just failed by itself, the signal finds it at its report, or on its way out.
+            statuses += [130, -signal.SIGINT]
     terminal = run.end()
     if victim == "command line":
         assert run.process.returncode == -signal.SIGKILL
