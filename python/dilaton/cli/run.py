@@ -56,8 +56,12 @@ def run_lab(
             run_dir = RunDir(directory)
         source = Source(lab, lab_file(path).read_text())
         record = asyncio.run(execute_shown(plan, source, run_dir, options))
-    print_result(plan, record, run_dir.path)
-    _report(run_dir.path)
+    try:
+        print_result(plan, record, run_dir.path)
+        _report(run_dir.path)
+    except KeyboardInterrupt:
+        # The run is over, and its status stands.
+        print("there is no report: interrupted", file=sys.stderr)
     return exit_status(record)
 
 
