@@ -244,6 +244,19 @@ def test_a_step_of_the_shares_that_are_used_is_met_in_two_epochs_with_at_most_tw
     assert tdfs(seen)[-1] <= 0.55 * tdfs(seen)[59], "and it falls when they are not used any more"
 
 
+def test_what_shares_lose_now_and_then_brings_them_room_until_it_is_half_of_what_passes() -> None:
+    policy: Policy = Lateness(LIMITS)
+    tdf, seen = Fraction(5), []
+    for number in range(400):
+        lost = 0.5 / float(tdf) if number % 6 == 5 else 0.0
+        seen.append(replace(epoch(number, tdf, 2.0), share_lost=lost))
+        policy, decision = policy.decide(seen[-1])
+        tdf = decision.tdf
+    assert set(tdfs(seen)[:7]) == {5}, "once is chance"
+    assert sum(one.share_lost for one in seen[-120:]) / 120 == pytest.approx(0.005, rel=0.2)
+    assert changes(seen) < 20
+
+
 def test_flows_whose_programs_took_all_of_the_cpu_as_they_started_are_not_taken_for_what_spins() -> None:
     policy: Policy = Lateness(LIMITS)
     tdf, seen = Fraction(3), []

@@ -17,6 +17,12 @@ the first not saturated: else more is done because more can be, and what waited 
 room for such growth, a quarter more at least. If that was not enough the TDF doubles with every epoch: a load of n
 times the capacity is met after log2 n of them, and one more. Nodes that lose their shares do not wait for that.
 
+**Shares.** Nodes with a share of the CPU also lose some of it where the CPU is far from busy, when packets keep a
+program from it for a moment too long. How much depends on chance from epoch to epoch, so its mean over some epochs
+counts, and each of them with a tenth at most, so that none makes the TDF rise alone. Whatever the guest does takes a
+part of virtual time that is proportional to 1 / f, and so is the loss: the TDF is to be one with which it is half of
+what the verdict lets pass.
+
 **Programs that spin** take all the CPU that they are given, and doubling would never end. But a network whose CPU was
 the bottleneck does more when it gets more: it serves more timers in a virtual second, one for every packet and hop. So
 after a rise that does not bring 10 % more timers the next one is by a quarter only: what is still to be done may be
@@ -57,6 +63,9 @@ SATURATED_RISE_MIN = Fraction(5, 4)
 RISE_MIN = 1.1
 LATE_RISE_MAX = 2
 LATE_RISE_MAX_FIRST = 8
+LOST_EPOCHS = 32
+LOST_MARGIN = 2
+LOST_MAX = 0.1
 FALL_MIN = 0.8
 FALL_ROOM = 1.05
 CALM_EPOCHS = 10
@@ -100,6 +109,8 @@ class Lateness:
         vain_timers_per_s: The most that the network did when rises were in vain.
         before: The last epoch.
         peak: The epoch after rises in vain, until it is known whether the network does less without them.
+        lost: The part of their CPUs that nodes with a share lost, times the TDF: a mean of which an epoch is one part
+            in `LOST_EPOCHS`.
     """
 
     limits: Limits
@@ -110,11 +121,14 @@ class Lateness:
     vain_timers_per_s: float = 0.0
     before: Epoch | None = None
     peak: Epoch | None = None
+    lost: float = 0.0
 
     def decide(self, seen: Epoch) -> tuple[Lateness, Decision]:
         """See `Policy`."""
-        policy, decision = replace(self, peak=None)._decide(seen, self.peak)
-        return replace(policy, before=seen), decision
+        lost = min(seen.share_lost, LOST_MAX) * float(seen.tdf)
+        lost = self.lost + (lost - self.lost) / LOST_EPOCHS
+        policy, decision = replace(self, peak=None, lost=lost)._decide(seen, self.peak)
+        return replace(policy, before=seen, lost=lost), decision
 
     def _decide(self, seen: Epoch, peak: Epoch | None) -> tuple[Lateness, Decision]:
         bound = self.limits.late_ns_max
@@ -128,6 +142,10 @@ class Lateness:
             for_work = max(for_work, float(2 * seen.tdf if is_starving else self._risen(seen)))
         elif for_work > RISE_MIN * seen.tdf:
             for_work += self._growth(seen) / self.limits.target
+        lost = seen.share_lost if is_starving else 0.0
+        for_shares = LOST_MARGIN * self.lost / SHARE_LOST_MAX
+        if for_shares > for_work:
+            for_work, lost = for_shares, self.lost / float(seen.tdf)
         may_fall = not bound or seen.few_late_ns <= bound
         wanted = rounded_up(max(for_lateness, for_work, 1e-6 if may_fall else float(seen.tdf)))
         if for_lateness > for_work:
@@ -135,7 +153,7 @@ class Lateness:
             rise_max = LATE_RISE_MAX if self.before else LATE_RISE_MAX_FIRST
             most = max(rise_max * seen.tdf, rounded_up(max(for_work, 1e-6)))
             return rested._follow(seen, wanted, f"1 % of timers later than {late}", most)
-        lacking = f", nodes lacked {seen.share_lost:.0%} of their CPUs" if is_starving else ""
+        lacking = f", nodes lacked {100 * lost:.2g}% of their CPUs" if lost else ""
         return rested._follow(seen, wanted, f"busy {seen.busy:.0%}{lacking}")
 
     def _saturated(self, seen: Epoch, peak: Epoch | None) -> tuple[Lateness, Decision]:
