@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 import dilaton
+from dilaton.host.processes import ending_with_us
 from dilaton.run.loading import Run
 
 
@@ -43,7 +44,7 @@ def run(lab: dict[str, Any], out: Path) -> dict[str, Any]:
         path.write_text(text)
         command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out)]
         with out.with_suffix(".log").open("w") as log:
-            subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
+            subprocess.run(command, stdout=log, stderr=log, check=False, preexec_fn=ending_with_us())
     elif path.read_text() != text:
         sys.exit(f"{out}: is a run of another lab, {path}; give another --out")
     if not has_finished(out):
@@ -64,7 +65,7 @@ def sweep(lab: Path, out: Path, values: Sequence[str], repeat: int, jobs: int) -
     command += ["--repeat", str(repeat), "--jobs", str(jobs)]
     for value in values:
         command += ["--set", value]
-    if status := subprocess.run(command, check=False).returncode:
+    if status := subprocess.run(command, check=False, preexec_fn=ending_with_us()).returncode:
         sys.exit(status)
 
 
