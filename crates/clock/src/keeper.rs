@@ -261,10 +261,10 @@ fn with_timer<T>(f: impl FnOnce(&mut GuestTimer) -> T) -> T {
     // SAFETY: callers are in a critical section, and none of them keeps the reference.
     let timer = unsafe { &mut *TIMER.get() };
     let result = f(timer);
-    let deadline_ns = timer.deadline().map_or(OFF, VirtualInstant::as_ns);
-    DEADLINE_NS.store(deadline_ns, Relaxed);
+    let as_ns = |instant: Option<VirtualInstant>| instant.map_or(OFF, VirtualInstant::as_ns);
+    DEADLINE_NS.store(as_ns(timer.deadline()), Relaxed);
     if let Some(page) = page::page() {
-        page.deadline_ns.store(deadline_ns, Relaxed);
+        page.deadline_ns.store(as_ns(timer.setting()), Relaxed);
     }
     result
 }

@@ -103,6 +103,15 @@ impl GuestTimer {
         self.deadline
     }
 
+    /// What the kernel has set it to last: while it serves an expiry, and is yet to say when the next one is, that expiry.
+    #[must_use]
+    pub const fn setting(&self) -> Option<VirtualInstant> {
+        match self.heed {
+            Heed::Awaited(expiry) => Some(expiry),
+            Heed::Done | Heed::Reminded => self.deadline,
+        }
+    }
+
     /// The host instant for which the host timer has to be armed now, or `None` if it is armed early enough, nothing is
     /// set, or virtual time is held. It may fire `slack_ns` of host time after the deadline, after `also`, or after what
     /// `others` wait for, whichever comes first. The drive never advances faster than the host's clock, so an alarm may
@@ -227,6 +236,22 @@ mod tests {
             timer.remind();
             assert_eq!(timer.deadline(), deadline);
         }
+    }
+
+    #[test]
+    fn a_timer_whose_expiry_the_kernel_serves_is_still_set_to_that() {
+        let mut timer = GuestTimer::new();
+        assert_eq!(timer.setting(), None);
+        timer.set(instant(100), None);
+        timer.alarm(instant(120));
+        assert_eq!((timer.deadline(), timer.setting()), (None, Some(instant(100))));
+        timer.set(instant(300), None);
+        assert_eq!(timer.setting(), Some(instant(300)));
+        timer.alarm(instant(300));
+        timer.remind();
+        assert_eq!(timer.setting(), Some(instant(300)));
+        timer.alarm(instant(300));
+        assert_eq!(timer.setting(), None, "it was reminded, and has set no other");
     }
 
     #[test]
