@@ -147,7 +147,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
             keeper::arm_look();
             return;
         }
-        keeper::arm(page, if in_user { keeper::user_slack_ns() } else { keeper::KERNEL_SLACK_NS });
+        keeper::arm(page, if in_user { page.user_slack_ns.load(Relaxed) } else { keeper::KERNEL_SLACK_NS });
         if let Some(begin_ns) = aside_ns {
             aside::take_back_work(begin_ns);
         }

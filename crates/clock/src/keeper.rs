@@ -9,7 +9,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering::Relaxed};
 
-use virtual_time::{Alarm, Drive, GuestTimer, Others, Sleep, VirtualInstant};
+use virtual_time::{user_slack_ns, Alarm, Drive, GuestTimer, Others, Sleep, VirtualInstant};
 
 use crate::masks::{exclusively, Exclusive};
 use crate::page::{count, ClockPage};
@@ -17,14 +17,6 @@ use crate::present::{change, face, is_event, look};
 use crate::{
     bound, delivery, disks, drive, entropy, input, interruption, page, present, rest, shares, spin, standing, sys,
 };
-
-/// How late, in host time, the host timer may preempt user code: as late as the preemption itself costs, and arming for the
-/// next one (`interruption.rs`). Most programs enter the kernel sooner, which then finds the deadline by itself.
-static USER_SLACK_NS: AtomicU64 = AtomicU64::new(USER_SLACK_MAX_NS);
-/// Whatever the host takes.
-const USER_SLACK_MAX_NS: u64 = 100_000;
-/// What the signal costs, and the switches between stub and kernel.
-const SIGNAL_NS: u64 = 10_000;
 
 /// How late, in host time, the host timer may interrupt kernel code: it is only the backstop behind the clock readings, of
 /// which a busy kernel makes one a microsecond, for code that waits for a tick without reading the clock.
@@ -55,7 +47,7 @@ pub fn start(page: &'static ClockPage, wake_fd: c_int) {
     // The default slack of 50 us would make every idle period that much too long.
     sys::prctl(libc::PR_SET_TIMERSLACK, 1);
     page.deadline_ns.store(OFF, Relaxed);
-    USER_SLACK_NS.store((SIGNAL_NS + 2 * interruption::measured_ns()).min(USER_SLACK_MAX_NS), Relaxed);
+    page.user_slack_ns.store(user_slack_ns(interruption::measured_ns()), Relaxed);
     drive::start();
     entropy::start(page.seed.load(Relaxed));
     present::start(page);
@@ -211,11 +203,6 @@ pub fn set_timer(page: &ClockPage, after_ns: u64, interval_ns: u64) {
     });
 }
 
-/// How late the host timer may preempt user code; nanoseconds of the host.
-pub fn user_slack_ns() -> u64 {
-    USER_SLACK_NS.load(Relaxed)
-}
-
 /// Asks the timer whether its deadline is reached at `now`; if so, it moves on to its next expiry. In a critical section.
 pub fn take_alarm(now: VirtualInstant) -> Alarm {
     with_timer(|timer| timer.alarm(now))
@@ -228,7 +215,7 @@ pub fn remind_of_alarm() {
 
 /// Makes sure that the host timer preempts user code soon after the deadline.
 pub fn arm_for_user(page: &ClockPage) {
-    let slack_ns = user_slack_ns().max(bound::turn_ns());
+    let slack_ns = page.user_slack_ns.load(Relaxed).max(bound::turn_ns());
     exclusively(|| arm(page, slack_ns));
 }
 
