@@ -150,6 +150,13 @@ def test_the_share_out_of_bounds_and_the_mean_tdf_are_of_virtual_time() -> None:
     assert summary.tdf_needed is None
 
 
+@pytest.mark.parametrize(("busy", "out_epochs"), [(0.002, 3), (0.05, 51), (0.9995, 1000)])
+def test_of_an_idle_stretch_no_more_is_out_of_bounds_than_its_work_and_an_epoch(busy: float, out_epochs: int) -> None:
+    seen = watch("{tdf: auto}")
+    seen.step(replace(epoch(0, 1, busy=busy, late_ns=40_000), end_ns=1000 * EPOCH_NS))
+    assert seen.summary().out_of_bounds_share == pytest.approx(out_epochs / 1000)
+
+
 @pytest.mark.parametrize("policy", ["hold", "fail"])
 def test_one_epoch_out_of_bounds_is_no_violation_and_two_are_told_once(policy: str) -> None:
     seen = watch(f"{{tdf: auto, on_violation: {policy}}}")
@@ -232,4 +239,4 @@ def test_a_run_is_not_begun_again_beyond_its_highest_tdf_nor_unasked(time: str) 
 
 
 def test_a_ledger_without_epochs_has_no_shares() -> None:
-    assert (Ledger().tdf_mean, Ledger().out_share) == (None, 0.0)
+    assert (Ledger(EPOCH_NS).tdf_mean, Ledger(EPOCH_NS).out_share) == (None, 0.0)

@@ -3,6 +3,9 @@
 An epoch is out of bounds when the verdict, on this epoch alone, would not be `valid`. One such epoch may be the start
 of programs, or a moment in which the host was busy elsewhere; two in a row are a load that rose faster than the TDF, or
 to more than it may rise to: a *violation*, which ends with the first epoch within bounds.
+
+Where nothing is due, virtual time jumps, and an epoch may be hours long. What was out of bounds in it was so while the
+guest worked: of an epoch no more time counts as out of bounds than it worked in, and an ordinary epoch's length.
 """
 
 from __future__ import annotations
@@ -42,7 +45,13 @@ class Span:
 class Ledger:
     """The sum of all epochs of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, epoch_ns: int) -> None:
+        """Begins with none.
+
+        Args:
+            epoch_ns: How long an epoch is at least, in virtual time.
+        """
+        self._epoch_ns = epoch_ns
         self.epochs = 0
         self.virtual_ns = 0
         self.spans: list[Span] = []
@@ -55,11 +64,12 @@ class Ledger:
     def add(self, seen: Epoch, decision: Decision, verdict: Verdict) -> None:
         """Enters an epoch, what was decided after it, and the verdict on it."""
         self.epochs += 1
-        self.virtual_ns += seen.end_ns - seen.begin_ns
-        self._host_ns += (seen.end_ns - seen.begin_ns) * float(seen.tdf)
+        passed_ns = seen.end_ns - seen.begin_ns
+        self.virtual_ns += passed_ns
+        self._host_ns += passed_ns * float(seen.tdf)
         was_out, self.is_out = self.is_out, verdict.level != "valid"
         if self.is_out:
-            self._out_ns += seen.end_ns - seen.begin_ns
+            self._out_ns += min(passed_ns, round(seen.busy * passed_ns) + self._epoch_ns)
             what, needed = verdict.reasons[0].what, max(decision.wanted, seen.tdf)
             if was_out:
                 last = self.spans[-1]

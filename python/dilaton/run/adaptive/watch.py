@@ -63,7 +63,7 @@ class Watch:
         self._policy = _policy(self._planned, network)
         self._last_tdf = planned.tdf.ratio
         self._spans_told = 0
-        self.ledger = Ledger()
+        self.ledger = Ledger(self._planned.epoch_ns)
 
     async def follow(self, log: Path, steering: Steering, violated: Violated) -> None:
         """Watches until it is cancelled.
