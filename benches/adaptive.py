@@ -6,8 +6,8 @@
 Of each lab the least fixed TDF that is valid is searched for, since less work is done at less; it is watched, as `auto`
 is, so that epochs out of bounds count. Work is the guest's own CPU time, since host time is also that of whatever else
 the host does. But the speed of a host that others share drifts by more than what is looked for, within minutes; so
-each fixed TDF runs side by side with `auto`, and the ratio of such pairs counts. Runs that are in DIR and finished are
-not run again.
+each fixed TDF runs side by side with `auto`, on a core each, and the ratio of such pairs counts. One core may be faster
+than the other, so every second pair has them the other way round. Runs that are in DIR and finished are not run again.
 
 With `--steps` it measures instead what a step of the controller costs, by the number of guests. SPECIFICATION.md quotes
 both.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -97,13 +98,14 @@ def has_finished(out: Path) -> bool:
     return record.is_file() and json.loads(record.read_text())["state"] == "finished"
 
 
-def measure(load: str, tdf: str, out: Path) -> Outcome:
+def measure(load: str, tdf: str, out: Path, core: int) -> Outcome:
     """Runs a lab once, unless that was done already.
 
     Args:
         load: Of `LOADS`.
         tdf: A number, or `auto`.
         out: Where the run directory is.
+        core: Of the host, on which it runs.
     """
     if not has_finished(out):
         shutil.rmtree(out, ignore_errors=True)
@@ -111,7 +113,7 @@ def measure(load: str, tdf: str, out: Path) -> Outcome:
         path = out.parent / f"{out.name}.yaml"
         # A fixed TDF is watched, too.
         path.write_text(json.dumps(lab(load, {} if tdf == "auto" else {"min": tdf, "max": tdf})))
-        command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out)]
+        command = ["taskset", "-c", str(core), sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out)]
         subprocess.run(command, check=True, capture_output=True)
     run = dilaton.load(out)
     epochs, record = run.epochs, run.record
@@ -148,8 +150,11 @@ def pair(load: str, tdf: str, out: Path, turn: int) -> list[Outcome]:
     if not all(map(has_finished, runs.values())):
         for run in runs.values():
             shutil.rmtree(run, ignore_errors=True)
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    if turn % 2:
+        cores.reverse()
     with ThreadPoolExecutor(2) as both:
-        return list(both.map(lambda each: measure(load, each, runs[each]), runs))
+        return list(both.map(lambda each, core: measure(load, each, runs[each], core), runs, cores))
 
 
 def step_ms(guests: int, epochs: int = 300) -> float:
