@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,9 @@ CLOCK_PAGE_DEFINITION = ROOT / "crates" / "clock" / "clock-page.def"
 WIRE_DEFINITION = ROOT / "crates" / "wire" / "wire.def"
 CLOCK_LIBRARY = ROOT / "target" / "release" / "libdilaton_clock.so"
 AGENT = ROOT / "target" / "x86_64-unknown-linux-gnu" / "release" / "dilaton-agent"
+
+SYSTEM_PATH = "/usr/sbin:/sbin"
+"""Directories of programs that Debian leaves out of an ordinary user's PATH."""
 
 
 def built(path: Path) -> Path:
@@ -25,13 +29,18 @@ def built(path: Path) -> Path:
     return path
 
 
+def find_program(name: str) -> str | None:
+    """The path of a program of this machine, or of its administrator's; None when it is not installed."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_PATH}")
+
+
 def program(name: str, package: str) -> Path:
     """The path of a program of this machine.
 
     Raises:
         HostLacksError: when it is not installed; `package` is the Debian package that has it.
     """
-    found = shutil.which(name)
+    found = find_program(name)
     if found is None:
         raise HostLacksError(f"the program {name} is not installed", f"sudo apt-get install {package}")
     return Path(found)

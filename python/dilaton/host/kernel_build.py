@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.host import kernels
+from dilaton.host import files, kernels
 from dilaton.host.errors import HostLacksError
 from dilaton.host.kernels import Built, Kernel
 from dilaton.host.processes import ending_with_us
@@ -107,14 +107,10 @@ def _source(path: Path | None) -> Source:
 
 
 def _require_tools() -> None:
-    lacks = {program: package for program, package in TOOLS.items() if not _has(program)}
+    lacks = {program: package for program, package in TOOLS.items() if not files.find_program(program)}
     if lacks:
         fix = f"sudo apt-get install {' '.join(lacks.values())}"
         raise HostLacksError(f"to build a kernel takes {', '.join(lacks)}", fix)
-
-
-def _has(program: str) -> bool:
-    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None
 
 
 @contextlib.contextmanager
@@ -209,9 +205,7 @@ def _index(modules: Path, workshop: Path) -> None:
     root = workshop / "root"
     (root / "lib").mkdir(parents=True)
     (root / "lib" / "modules").symlink_to(modules.parent)
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    depmod = shutil.which("depmod", path=path) or "depmod"
-    _run([depmod, "-b", str(root), modules.name], workshop / "depmod.log")
+    _run([str(files.program("depmod", TOOLS["depmod"])), "-b", str(root), modules.name], workshop / "depmod.log")
 
 
 def kconfig(top: str) -> str:
