@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
-from dilaton.host.processes import ending_with_us
+from dilaton.host.processes import ending_with_us, has_ended
 from dilaton.lab.loader import load as load_lab
 from dilaton.lab.settings import parse_setting
 from dilaton.run.control import Client, ControlError, Result, find
@@ -176,7 +176,7 @@ class LiveRun:
             pid = self._client.request("show")["pid"]
             self._client.wait_for_end()
             # It no longer listens, and writes its last record.
-            while Path(f"/proc/{pid}").exists() and load(self.path).record.state not in FINAL_STATES:
+            while not has_ended(pid) and load(self.path).record.state not in FINAL_STATES:
                 time.sleep(LOOK_HOST_S)
         self._disconnect()
         if self._started:
