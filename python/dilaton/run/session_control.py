@@ -113,20 +113,19 @@ class SessionControl:
         about = {"node": request.node, "program": program}
         self._told(guest, {"kind": "session-began", **about})
         relay = self._lines[guest].begin_for(lambda send: Relay(send, writer), request)
-        over = asyncio.create_task(relay.over.wait())
-        gone = asyncio.create_task(relay.forward(reader))
-        closed = asyncio.create_task(self._closed.wait())
+        ends = (relay.over.wait(), relay.forward(reader), self._closed.wait())
+        _, gone, closed = waiting = [asyncio.create_task(end) for end in ends]
         try:
-            await asyncio.wait({over, gone, closed}, return_when=asyncio.FIRST_COMPLETED)
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                relay.hang_up()
+                self._told(guest, {"kind": "session-ended", **about, "status": relay.status})
+            # Who hangs up first loses what is on its way to it; but a pager that rests does not keep the run.
+            await asyncio.wait({gone, closed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            relay.hang_up()
-            self._told(guest, {"kind": "session-ended", **about, "status": relay.status})
-            closed.cancel()
-            over.cancel()
-        if self._closed.is_set():
-            gone.cancel()
-        # Who hangs up first loses what is on its way to it.
-        await asyncio.wait({gone})
+            for task in waiting:
+                task.cancel()
 
 
 class Relay:

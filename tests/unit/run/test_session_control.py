@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
+from collections.abc import Callable
 
 import pytest
 
-from dilaton.host.frames import HEADER, Kind
-from dilaton.run.session_control import ONLY, Relay
+from dilaton.host.frames import HEADER, Kind, Request
+from dilaton.host.session import Send
+from dilaton.run.session_control import ONLY, Relay, SessionControl
+from tests.conftest import PATIENCE_HOST_S
 
 Frames = list[tuple[Kind, int, bytes]]
 
@@ -51,3 +55,31 @@ def test_bytes_grants_signals_and_sizes_reach_the_guest() -> None:
 )
 def test_what_a_guest_must_not_get_ends_the_session(garbled: bytes) -> None:
     assert forwarded(garbled, frame(Kind.DATA, 0, b"x")) == []
+
+
+class Line:
+    """A stream line whose programs end at once."""
+
+    def begin_for(self, make: Callable[[Send], Relay], _: Request) -> Relay:
+        relay = make(lambda *_: None)
+        relay.receive(Kind.EXITED, 0, struct.pack("<II", 0, 0))
+        return relay
+
+
+def test_who_does_not_hang_up_does_not_keep_a_run_that_is_over() -> None:
+    async def scenario() -> list[str]:
+        here, there = socket.socketpair()
+        reader, writer = await asyncio.open_unix_connection(sock=here)
+        told: list[str] = []
+        control = SessionControl({"a": 0}, [Line()], None, lambda _, event: told.append(event["kind"]))  # type: ignore[list-item,arg-type]
+        with there:
+            carried = asyncio.create_task(control._carry(Request("a", [b"true"]), "true", reader, writer))
+            while "session-ended" not in told:
+                await asyncio.sleep(0)
+            assert not carried.done(), "what was written is still on its way"
+            control._closed.set()
+            await asyncio.wait_for(carried, PATIENCE_HOST_S)
+        writer.close()
+        return told
+
+    assert asyncio.run(scenario()) == ["session-began", "session-ended"]
