@@ -8,6 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
+from dilaton.run.directory import create_file
+
 INTERVAL_HOST_S = 0.1
 
 
@@ -29,7 +31,7 @@ class Reading(Protocol):
 
 async def log_clock(path: Path, clock: Callable[[], Reading]) -> None:
     """Writes a row every `INTERVAL_HOST_S`, until it is cancelled; the last row is of that moment."""
-    with path.open("w", buffering=1) as log:
+    with open(create_file(path), "w", buffering=1) as log:
         log.write("host_s,virtual_s,tdf\n")
         try:
             while True:

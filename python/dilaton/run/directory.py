@@ -2,7 +2,7 @@
 
 ```text
 lab.yaml  plan.json  run.json  events.jsonl  clock.csv  report.html
-link-updates/<n>.json                      what the agent was told of links while the run went on
+link-update-<n>.json                       what the agent was told of links while the run went on
 nodes/<node>/<process>.stdout|.stderr      written by the guest itself
 guest/<guest>.log                          the kernel's console
 epochs.csv                                 of a run that is watched: what each epoch showed
@@ -96,8 +96,18 @@ class RunDir:
         self._reserve.unlink(missing_ok=True)
 
     def write(self, name: str, text: str) -> None:
-        """Writes a whole file below the directory."""
-        (self.path / name).write_text(text)
+        """Writes a whole file of the directory."""
+        with open(create_file(self.path / name), "w") as file:
+            file.write(text)
+
+
+def create_file(path: Path) -> int:
+    """A descriptor to write a new file of a run directory, in place of what is there.
+
+    Never through what is there: a link, put there by a guest, would have a file of this machine written.
+    """
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
 
 def replace_file(path: Path, contents: bytes) -> None:
@@ -107,11 +117,8 @@ def replace_file(path: Path, contents: bytes) -> None:
         OSError: it cannot be written, as on a full disk; the file before is then still there.
     """
     part = path.with_name(f".{path.name}.part")
-    # Never through what a guest may have put in its place.
-    part.unlink(missing_ok=True)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    with open(descriptor, "wb") as file:
+    with open(create_file(part), "wb") as file:
         file.write(contents)
         file.flush()
-        os.fsync(descriptor)
+        os.fsync(file.fileno())
     part.replace(path)

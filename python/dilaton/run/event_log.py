@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dilaton.run.directory import replace_file
+from dilaton.run.directory import create_file, replace_file
 
 Event = dict[str, Any]
 
@@ -30,7 +30,7 @@ class EventLog:
 
     def __enter__(self) -> EventLog:
         """This log, with its file."""
-        self._file = self._path.open("w", buffering=1)
+        self._file = open(create_file(self._path), "w", buffering=1)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -34,9 +34,6 @@ from dilaton.run.control import ControlError, Handler, Request, Result, argument
 from dilaton.run.directory import RunDir
 from dilaton.run.event_log import Event
 
-FOLDER = "link-updates"
-"""Of the run directory: what the agent was told of links, in the order in which it was."""
-
 
 @dataclass(frozen=True)
 class _Asked:
@@ -160,7 +157,6 @@ class LinkControl:
     async def _tell(self, number: int, after: SteeredLink, now_ns: int, at_ns: int, words: str) -> int:
         """Has the agents take a change over; returns the virtual instant at which they did."""
         before = self._link(number)
-        (self._run_dir.path / FOLDER).mkdir(exist_ok=True)
 
         def accepted() -> None:
             self._steered[number] = after
@@ -170,7 +166,7 @@ class LinkControl:
         # All guests have the same kernel and modules: what one takes over the other does not refuse.
         for guest in (*first, last):
             self._count += 1
-            file = f"{FOLDER}/{self._count}.json"
+            file = f"link-update-{self._count}.json"
             modules = self._plan.guests[guest].modules
             self._run_dir.write(file, link_update(before, after, now_ns, modules).model_dump_json(indent=1))
             answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()

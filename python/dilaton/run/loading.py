@@ -24,6 +24,7 @@ from dilaton.plan.common import FORMAT
 from dilaton.plan.model import Plan
 from dilaton.run import record as records
 from dilaton.run.adaptive.epoch import COLUMNS
+from dilaton.run.directory import replace_file
 from dilaton.run.model import FINAL_STATES, Record
 from dilaton.run.outputs import read_output
 from dilaton.run.record import RecordError
@@ -245,7 +246,7 @@ class Run:
         if not series:
             raise ValueError(f"{self.path}: has no TCP samples and no ping, of which Flent's file would be")
         document = flent_document(self.record.lab, self.record.time.virtual_s, series)
-        path.write_bytes(gzip.compress(json.dumps(document).encode(), mtime=0))
+        replace_file(path, gzip.compress(json.dumps(document).encode(), mtime=0))
         return path
 
     def output(self, process: str, stream: str = "stdout") -> str:

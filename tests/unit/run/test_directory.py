@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from dilaton.run.clock_log import log_clock
 from dilaton.run.directory import RunDir, RunDirError, take_default
+from dilaton.run.event_log import EventLog
+from dilaton.run.observer import RunClock
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -30,3 +34,24 @@ def test_runs_that_is_no_directory_is_refused(what: str, tmp_path: Path, monkeyp
         Path("runs").symlink_to("nowhere")
     with pytest.raises(RunDirError, match="runs: no run directory can be made there: File exists"):
         take_default("lab", NOW)
+
+
+def test_nothing_is_written_through_a_link_that_a_guest_left(tmp_path: Path) -> None:
+    victim, run_dir = tmp_path / "victim", RunDir(tmp_path / "run")
+    victim.write_text("mine")
+    names = ["events.jsonl", "clock.csv", "link-update-1.json"]
+    for name in names:
+        (run_dir.path / name).symlink_to(victim)
+
+    async def scenario() -> None:
+        logging = asyncio.create_task(log_clock(run_dir.path / "clock.csv", lambda: RunClock(0, 0, None, 0)))
+        await asyncio.sleep(0)
+        logging.cancel()
+        await asyncio.gather(logging, return_exceptions=True)
+
+    with EventLog(run_dir.path / "events.jsonl", [], lambda _: None) as log:
+        log.add(0, {"t_ns": 0, "kind": "ready"})
+    asyncio.run(scenario())
+    run_dir.write("link-update-1.json", "{}")
+    assert victim.read_text() == "mine"
+    assert all((run_dir.path / name).stat().st_size > 0 and not (run_dir.path / name).is_symlink() for name in names)
