@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 from dilaton.cli.check import Overrides, lab_file, read_lab
 from dilaton.cli.errors import BadInputError, refusing
 from dilaton.host.doctor import require
-from dilaton.host.processes import ending_with_us
+from dilaton.host.processes import OURSELVES, ending_with_us
 from dilaton.lab import units
 from dilaton.lab.errors import LabError
 from dilaton.lab.loader import load, locate
@@ -148,7 +148,7 @@ def run_pilot(path: Path, virtual_ns: int) -> Pilot:
     """
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory) / "pilot"
-        command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out)]
+        command = [*OURSELVES, "run", str(path), "--out", str(out)]
         command += ["--set", f"stop_after={units.format_duration(virtual_ns)}"]
         print(f"pilot: the first {units.format_duration(virtual_ns)} …", file=sys.stderr)
         done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=ending_with_us())

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dilaton.cli.check import Overrides, lab_file, read_lab
 from dilaton.cli.errors import BadInputError, complain, refusing, writing
 from dilaton.host.doctor import require
-from dilaton.host.processes import ending_with_us
+from dilaton.host.processes import OURSELVES, ending_with_us
 from dilaton.lab.settings import parse_setting
 from dilaton.run import record as records
 from dilaton.run.record import RecordError
@@ -138,7 +138,7 @@ async def _run(path: Path, point: Point, seed: int, run_dir: Path, stop: asyncio
             # What is left of a run that was interrupted or failed.
             shutil.rmtree(run_dir)
         run_dir.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-I", "-m", "dilaton", "run", str(path), "--out", str(run_dir), "--set", f"seed={seed}"]
+    command = [*OURSELVES, "run", str(path), "--out", str(run_dir), "--set", f"seed={seed}"]
     for name, value in point.settings:
         command += ["--set", f"{name}={value}"]
     with _log(run_dir).open("wb") as output:

@@ -6,11 +6,15 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 """prctl(2)"""
+
+OURSELVES = (sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "dilaton")
+"""The command that runs this program once more. What is in the present directory is not imported."""
 
 _LIBC = ctypes.CDLL(None)
 

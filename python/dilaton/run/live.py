@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
-from dilaton.host.processes import ending_with_us, has_ended
+from dilaton.host.processes import OURSELVES, ending_with_us, has_ended
 from dilaton.lab.loader import load as load_lab
 from dilaton.lab.settings import parse_setting
 from dilaton.run.control import Client, ControlError, Result, find
@@ -264,11 +263,12 @@ def start(
 
 
 def _spawn(arguments: list[str], detached: bool) -> _Started:
-    package = Path(__file__).resolve().parents[2]
+    places = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]
     said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the run
     process = subprocess.Popen(
-        [sys.executable, "-m", "dilaton", *arguments],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])},
+        [*OURSELVES, *arguments],
+        # An empty one would be the present directory.
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))},
         stdin=subprocess.DEVNULL,
         stdout=said,
         stderr=subprocess.STDOUT,
