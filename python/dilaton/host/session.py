@@ -42,7 +42,8 @@ class Session:
         self._input_over = False
         self._wake: socket.socket | None = None
         self._outputs: dict[int, queue.SimpleQueue[bytes | None]] = {}
-        self._writers: list[threading.Thread] = []
+        self._written: list[asyncio.Event] = []
+        """Set for each output once nothing of it is to be passed on any more."""
 
     def attach(self, stdin: int | None, stdout: int, stderr: int) -> None:
         """Connects the streams with open files of this process; None: the input is empty."""
@@ -53,9 +54,8 @@ class Session:
             threading.Thread(target=self._read_input, args=(stdin, woken), daemon=True).start()
         for stream, file in ((STDOUT, stdout), (STDERR, stderr)):
             self._outputs[stream] = queue.SimpleQueue()
-            writer = threading.Thread(target=self._write_output, args=(stream, file), daemon=True)
-            writer.start()
-            self._writers.append(writer)
+            self._written.append(written := asyncio.Event())
+            threading.Thread(target=self._write_output, args=(stream, file, written), daemon=True).start()
             self._send(Kind.GRANT, stream, struct.pack("<I", WINDOW_BYTES))
 
     async def wait(self) -> Ending:
@@ -65,9 +65,8 @@ class Session:
             GuestError: when its guest is gone.
         """
         ending = await self.ended
-        for writer in self._writers:
-            while writer.is_alive():
-                await asyncio.to_thread(writer.join)
+        for written in self._written:
+            await written.wait()
         return ending
 
     def signal(self, number: int) -> None:
@@ -102,8 +101,10 @@ class Session:
         self._end(None)
 
     def give_up(self, status: int) -> None:
-        """Waits no longer for the program: it counts as ended with `status`."""
+        """Waits no longer: the program counts as ended with `status`, unless it has, and its output as passed on."""
         self._end(Ending(status))
+        for written in self._written:
+            written.set()
 
     def _end(self, ending: Ending | None) -> None:
         self._end_input()
@@ -128,8 +129,11 @@ class Session:
         self._send_frame(kind, stream, payload)
 
     def _send_from_thread(self, kind: Kind, stream: int, payload: bytes = b"") -> None:
+        self._from_thread(self._send, kind, stream, payload)
+
+    def _from_thread(self, act: Callable[..., None], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has been closed
-            self._loop.call_soon_threadsafe(self._send, kind, stream, payload)
+            self._loop.call_soon_threadsafe(act, *arguments)
 
     def _read_input(self, file: int, woken: socket.socket) -> None:
         """Passes on what comes from `file` as far as it was granted; the body of a thread."""
@@ -155,7 +159,7 @@ class Session:
                     self._input_granted -= len(data)
                 self._send_from_thread(Kind.DATA, STDIN, data)
 
-    def _write_output(self, stream: int, file: int) -> None:
+    def _write_output(self, stream: int, file: int, written: asyncio.Event) -> None:
         """Passes on to `file` what the program writes, and grants as much again; the body of a thread."""
         output = self._outputs[stream]
         while (data := output.get()) is not None:
@@ -166,8 +170,9 @@ class Session:
             except OSError:
                 # Nobody reads it any more: the program is to learn that as it would here.
                 self._send_from_thread(Kind.CLOSE, stream)
-                return
+                break
             self._send_from_thread(Kind.GRANT, stream, struct.pack("<I", len(data)))
+        self._from_thread(written.set)
 
 
 def _write(file: int, data: memoryview) -> int:

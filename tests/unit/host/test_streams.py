@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import socket
 import struct
@@ -12,6 +13,7 @@ import pytest
 from dilaton.host.errors import GuestError
 from dilaton.host.frames import HEADER, LINE, Ending, Kind, Request
 from dilaton.host.streams import LINE_WINDOW_BYTES, Streams
+from tests.conftest import PATIENCE_HOST_S
 
 
 def frame(session: int, kind: Kind, stream: int = 0, payload: bytes = b"") -> bytes:
@@ -86,3 +88,25 @@ def test_a_guest_that_is_gone_ends_its_sessions_with_an_error() -> None:
 
     with pytest.raises(GuestError):
         asyncio.run(scenario())
+
+
+def test_who_gives_up_does_not_wait_for_a_reader_that_rests() -> None:
+    async def scenario() -> Ending:
+        streams, guest_fd = Streams.of_guest()
+        guest = socket.socket(fileno=guest_fd)
+        await streams.open()
+        session = streams.begin(Request("h1", [b"x"]))
+        read, write = os.pipe()
+        session.attach(None, write, write)
+        more = b"x" * (fcntl.fcntl(write, fcntl.F_GETPIPE_SZ) + 1)
+        guest.send(frame(1, Kind.DATA, 1, more) + frame(1, Kind.EXITED, 0, struct.pack("<II", 3, 0)))
+        waiting = asyncio.create_task(session.wait())
+        await session.ended
+        session.give_up(143)
+        ending = await asyncio.wait_for(waiting, PATIENCE_HOST_S)
+        os.close(read)  # which ends the writer
+        guest.close()
+        await streams.close()
+        return ending
+
+    assert asyncio.run(scenario()) == Ending(3)
