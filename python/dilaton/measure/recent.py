@@ -26,23 +26,25 @@ def latest(layout: Layout, header: str, tail: str) -> list[Row]:
     names = next(csv.reader([header]), [])
     last: dict[tuple[str, ...], Row] = {}
     before: dict[tuple[str, ...], Row] = {}
-    for row in _rows(names, tail):
-        key = tuple(str(row[name]) for name in layout.key)
+    for row in _rows(layout, names, tail):
+        key = tuple(row[name] for name in layout.key)
         if key in last:
             before[key] = last[key]
         last[key] = row
     return [_with_rates(layout, last[key], before.get(key)) for key in sorted(last)]
 
 
-def _rows(names: list[str], tail: str) -> Iterator[Row]:
+def _rows(layout: Layout, names: list[str], tail: str) -> Iterator[Row]:
     whole = tail[tail.find("\n") + 1 : tail.rfind("\n") + 1]
+    texts = {*layout.key, *layout.text}
     for values in csv.reader(whole.splitlines()):
         if len(values) == len(names):
-            yield {name: _value(value) for name, value in zip(names, values, strict=True)}
+            pairs = zip(names, values, strict=True)
+            yield {name: value if name in texts else _number(value) for name, value in pairs}
 
 
-def _value(text: str) -> str | int | None:
-    return int(text) if text.isdecimal() else text or None
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
 
 
 def _with_rates(layout: Layout, row: Row, before: Row | None) -> Row:

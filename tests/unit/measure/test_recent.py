@@ -19,3 +19,8 @@ def test_each_key_has_its_last_sample_with_rates_since_the_one_before() -> None:
 def test_a_table_of_which_nothing_is_written_yet_has_none() -> None:
     assert latest(NODES, "", "") == []
     assert latest(NODES, HEADER, f"{HEADER}\n") == []
+
+
+def test_a_node_whose_name_is_a_number_has_it_as_text() -> None:
+    rows = latest(NODES, HEADER, "\n0,1,1,1,1,0,0\n0,a,1,1,1,0,0\n")
+    assert [row["node"] for row in rows] == ["1", "a"]
