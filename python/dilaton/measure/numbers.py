@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 DECIMAL = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
@@ -9,11 +10,12 @@ SECONDS = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """`value` with so many significant digits, never in scientific notation, without trailing zeros."""
+    """`value` with so many digits, never in scientific notation, without trailing zeros; of less than 1 all behind the
+    point count, but the first that is not 0 is always there."""
     if value == 0:
         return "0"
-    exponent = len(str(int(abs(value)))) if abs(value) >= 1 else 1
-    text = f"{value:.{max(0, digits - exponent)}f}"
+    exponent = math.floor(math.log10(abs(value)))
+    text = f"{value:.{max(0, digits - 1 - max(exponent, 0), -exponent)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
