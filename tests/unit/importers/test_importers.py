@@ -203,6 +203,27 @@ def test_an_edge_of_a_graph_that_ends_at_no_node_of_it_is_refused(tmp_path: Path
     assert "an edge ends at 2, which is not among the nodes" in refusal(json=str(file))
 
 
+@pytest.mark.parametrize(
+    ("field", "text", "message"),
+    [
+        ("containerlab", "topology: {nodes: {a: {kind: [linux]}}}", "nodes.a.kind: ['linux']: a lab has no such nodes"),
+        ("containerlab", "topology: {links: 5}", "topology.links: must be a list, not 5"),
+        (
+            "containerlab",
+            "topology: {defaults: {kind: linux}, nodes: {a: {}, b: {}}, links: [{endpoints: ['a:e', 'b:e'], mtu: [1]}]}",
+            "links[0].mtu must be a whole number from 68 to 65535",
+        ),
+        ("json", '{"nodes": [1], "edges": []}', "not a node-link graph"),
+    ],
+)
+def test_what_stands_where_a_format_has_something_else_is_told(
+    tmp_path: Path, field: str, text: str, message: str
+) -> None:
+    file = tmp_path / "network"
+    file.write_text(text)
+    assert message in refusal(**{field: str(file)})
+
+
 def test_a_lab_finds_the_file_beside_itself_and_tells_its_mistakes_at_its_line(tmp_path: Path) -> None:
     (tmp_path / "net.gml").write_text((FIXTURES / "triangle.gml").read_text())
     lab = tmp_path / "lab.yaml"

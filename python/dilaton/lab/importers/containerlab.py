@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dilaton.lab import syntax
+from dilaton.lab import syntax, units
 from dilaton.lab.importers._importer import Importer, host_name, mapping, read_yaml
 from dilaton.lab.kinds import HOST, SWITCH
 from dilaton.lab.links import Endpoint, Link
@@ -46,7 +46,10 @@ class Source(Importer):
             host_name(name, f"nodes.{name}"): self._node(str(name), mapping(written, f"nodes.{name}"), topology)
             for name, written in mapping(topology.get("nodes"), "nodes").items()
         }
-        links = [self._link(number, entry, nodes) for number, entry in enumerate(topology.get("links") or [])]
+        entries = topology.get("links") or []
+        if not isinstance(entries, list):
+            raise ValueError(f"topology.links: must be a list, not {units.shown(entries)}")
+        links = [self._link(number, entry, nodes) for number, entry in enumerate(entries)]
         return Topology(nodes, links)
 
     def _node(self, name: str, written: dict[str, Any], topology: dict[str, Any]) -> Node:
@@ -56,7 +59,7 @@ class Source(Importer):
         kind = next((layer["kind"] for layer in (written, by_group, defaults) if "kind" in layer), None)
         by_kind = mapping(mapping(topology.get("kinds"), "kinds").get(str(kind)), f"kinds.{kind}")
         place = f"nodes.{name}"
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ValueError(f"{place}.kind: {kind}: a lab has no such nodes; known: {', '.join(KINDS)}")
         sysctls: dict[str, str] = {}
         for layer in (defaults, by_kind, by_group, written):
@@ -84,7 +87,7 @@ class Source(Importer):
         if not isinstance(written, list) or len(written) != 2:
             raise ValueError(f"{place}.endpoints: must be two endpoints, such as [a:eth1, b:eth1]")
         ends = tuple(self._end(end, f"{place}.endpoints[{side}]", nodes) for side, end in enumerate(written))
-        mtu = {"mtu": int(link["mtu"])} if "mtu" in link else {}
+        mtu = {"mtu": units.parse_count(link["mtu"], f"{place}.mtu", 68, 65535)} if "mtu" in link else {}
         return Link(endpoints=ends, **{**mtu, **self.link_fields()})
 
     def _end(self, end: object, place: str, nodes: dict[str, Node]) -> Endpoint:

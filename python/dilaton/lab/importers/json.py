@@ -39,7 +39,7 @@ def node_link_graph(data: dict[str, Any], place: str) -> networkx.Graph[Any]:
         raise ValueError(f"{place}: not a node-link graph: it needs nodes and edges")
     try:
         graph: networkx.Graph[Any] = networkx.node_link_graph(data, edges=edges)
-    except (networkx.NetworkXError, KeyError, TypeError) as error:
+    except (networkx.NetworkXError, AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{place}: not a node-link graph: {error!r}") from error
     if len(graph) > len(data["nodes"]):
         # networkx adds the nodes of which only edges know.
