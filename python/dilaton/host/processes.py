@@ -37,11 +37,6 @@ def is_stopped(pid: int) -> bool:
     return _state(pid) == "T"
 
 
-def has_ended(pid: int) -> bool:
-    """Whether a process runs no more, also where nobody has waited for it yet."""
-    return _state(pid) in ("", "Z", "X")
-
-
 def descent(pid: int, depth: int) -> list[int]:
     """A process, its first child, that one's first child and so on, as far as they live."""
     found = [pid]

@@ -119,29 +119,40 @@ async def execute(
         options: how.
         stop: set to end the run early, in good order; the run is then `aborted`.
     """
-    for attempt in itertools.count(1):
-        run = _Run(plan, source.lab, run_dir, observer, options, stop)
-        run.so_far.attempts = attempt
-        try:
-            run_dir.write("lab.yaml", source.text)
-            run_dir.write("plan.json", plan.model_dump_json(indent=1))
-            async with control.serve(run_dir.path, run.handlers):
+    handlers: dict[str, Handler] = {}
+    # Until the last record is written, so that who waits for the end of the run finds that.
+    async with contextlib.AsyncExitStack() as stack:
+        for attempt in itertools.count(1):
+            run = _Run(plan, source.lab, run_dir, observer, options, stop, handlers)
+            run.so_far.attempts = attempt
+            try:
+                run_dir.write("lab.yaml", source.text)
+                run_dir.write("plan.json", plan.model_dump_json(indent=1))
+                if attempt == 1:
+                    await stack.enter_async_context(control.serve(run_dir.path, handlers))
                 await run.live()
-        except (GuestError, OSError) as error:
-            run.fail(str(error))
-        again = replanned(plan, run.violation) if run.violation and attempt < ATTEMPTS_MAX else None
-        record = run.conclude()
-        if again is None or record.state != "failed":
-            break
-        run_dir.set_aside(attempt)
-        plan = again
-        observer.begun_again(record.reason or "", plan)
+            except (GuestError, OSError) as error:
+                run.fail(str(error))
+            again = replanned(plan, run.violation) if run.violation and attempt < ATTEMPTS_MAX else None
+            record = run.conclude()
+            if again is None or record.state != "failed":
+                break
+            run_dir.set_aside(attempt)
+            plan = again
+            observer.begun_again(record.reason or "", plan)
     return record
 
 
 class _Run:
     def __init__(
-        self, plan: Plan, lab: Lab, run_dir: RunDir, observer: Observer, options: Options, stop: asyncio.Event
+        self,
+        plan: Plan,
+        lab: Lab,
+        run_dir: RunDir,
+        observer: Observer,
+        options: Options,
+        stop: asyncio.Event,
+        handlers: dict[str, Handler],
     ) -> None:
         self.plan = plan
         self.lab = lab
@@ -155,8 +166,9 @@ class _Run:
         self.watch: Watch | None = None
         self.violation: Span | None = None
         """For which the run was ended."""
-        self.handlers: dict[str, Handler] = {"show": self.on_show, "stop": self.on_stop}
+        self.handlers = handlers
         """What can be asked of the run, by verb; the parts of it that come up add theirs."""
+        handlers |= {"show": self.on_show, "stop": self.on_stop}
 
     def enter(self, state: State) -> None:
         self.so_far.state = state

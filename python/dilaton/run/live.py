@@ -19,13 +19,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
-from dilaton.host.processes import OURSELVES, ending_with_us, has_ended
+from dilaton.host.processes import OURSELVES, ending_with_us
 from dilaton.lab.loader import load as load_lab
 from dilaton.lab.settings import parse_setting
 from dilaton.run.control import Client, ControlError, Result, find
 from dilaton.run.directory import RunDirError, take_default
 from dilaton.run.loading import Run, load
-from dilaton.run.model import FINAL_STATES
 from dilaton.run.record import RecordError
 from dilaton.run.session_client import capture
 
@@ -172,11 +171,8 @@ class LiveRun:
     def wait(self) -> Run:
         """Waits for the end of the run, whose clock must not be held for ever; returns what it has measured."""
         with contextlib.suppress(ControlError):
-            pid = self._client.request("show")["pid"]
+            self._client.request("show")
             self._client.wait_for_end()
-            # It no longer listens, and writes its last record.
-            while not has_ended(pid) and load(self.path).record.state not in FINAL_STATES:
-                time.sleep(LOOK_HOST_S)
         self._disconnect()
         if self._started:
             self._started.close()
