@@ -232,9 +232,10 @@ class _Run:
             return await self.on_show(request) | status(self.plan, self.so_far.events, tally)
 
         async def follow() -> list[dict[str, Any]]:
-            finished = await self.follow(guests, links, log)
-            await sessions.close()
-            return finished
+            try:
+                return await self.follow(guests, links, log)
+            finally:
+                await sessions.close()
 
         while_running = steering.handlers | links.handlers | sessions.handlers | {"status": on_status}
         self.handlers |= while_running

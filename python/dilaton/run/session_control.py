@@ -119,8 +119,9 @@ class SessionControl:
             try:
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                relay.hang_up()
+                # Before the other side hears of it, which may look for it then.
                 self._told(guest, {"kind": "session-ended", **about, "status": relay.status})
+                relay.finish()
             # Who hangs up first loses what is on its way to it; but a pager that rests does not keep the run.
             await asyncio.wait({gone, closed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -143,15 +144,18 @@ class Relay:
         self.over = asyncio.Event()
         self.status: int | None = None
         """As a shell has it; None where nobody waited for it."""
+        self._last = b""
 
     def receive(self, kind: Kind, stream: int, payload: bytes) -> None:
-        """Passes a frame of the guest on."""
-        if not self._writer.is_closing():
-            self._writer.write(HEADER.pack(ONLY, kind, stream, 0, len(payload)) + payload)
+        """Passes a frame of the guest on; the last one not before `finish`."""
+        frame = HEADER.pack(ONLY, kind, stream, 0, len(payload)) + payload
         if kind in (Kind.EXITED, Kind.FAILED):
             status, *number = struct.unpack_from("<II" if kind == Kind.EXITED else "<I", payload)
             self.status = 128 + number[0] if number and number[0] else status
+            self._last = frame
             self.over.set()
+        else:
+            self._pass_on(frame)
 
     def lose(self) -> None:
         """The guest has ended."""
@@ -170,12 +174,18 @@ class Relay:
                     return
                 self._send(kind, stream, payload)
 
-    def hang_up(self) -> None:
-        """Ends the session of a program that still runs: nobody is there any more."""
-        if not self.over.is_set():
-            self._send(Kind.SIGNAL, 0, struct.pack("<I", signal.SIGHUP))
-            for stream in STREAMS:
-                self._send(Kind.CLOSE, stream, b"")
+    def finish(self) -> None:
+        """Passes on how the program has ended, or ends one that still runs: nobody is there any more."""
+        if self.over.is_set():
+            self._pass_on(self._last)
+            return
+        self._send(Kind.SIGNAL, 0, struct.pack("<I", signal.SIGHUP))
+        for stream in STREAMS:
+            self._send(Kind.CLOSE, stream, b"")
+
+    def _pass_on(self, frame: bytes) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(frame)
 
 
 def _words(value: object) -> list[str]:

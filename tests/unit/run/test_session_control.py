@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import struct
 from collections.abc import Callable
@@ -83,3 +84,22 @@ def test_who_does_not_hang_up_does_not_keep_a_run_that_is_over() -> None:
         return told
 
     assert asyncio.run(scenario()) == ["session-began", "session-ended"]
+
+
+def test_the_end_of_a_program_is_an_event_before_it_is_heard_of() -> None:
+    async def scenario() -> list[bool]:
+        here, there = socket.socketpair()
+        reader, writer = await asyncio.open_unix_connection(sock=here)
+        heard: list[bool] = []
+        control = SessionControl({"a": 0}, [Line()], None, lambda *_: heard.append(can_be_read(there)))  # type: ignore[list-item,arg-type]
+        with there:
+            carried = asyncio.create_task(control._carry(Request("a", [b"true"]), "true", reader, writer))
+            await asyncio.to_thread(there.recv, HEADER.size)
+        await carried
+        writer.close()
+        return heard
+
+    def can_be_read(end: socket.socket) -> bool:
+        return bool(select.select([end], [], [], 0)[0])
+
+    assert asyncio.run(scenario()) == [False, False], "neither at its begin nor at its end"
