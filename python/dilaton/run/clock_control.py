@@ -85,7 +85,7 @@ class ClockControl:
             "virtual_s": now.virtual_s,
             "host_s": now.host_s,
             "tdf": float(self._tdf),
-            "held": self._guests.is_held(),
+            "held": now.tdf is None,
             "drive": self._drive,
             "steered_by": self._steered_by,
             "max_speed": None if self._max_speed is None else float(self._max_speed),
@@ -208,10 +208,11 @@ class ClockControl:
             self._tell_running(at)
 
     def _now(self, reason: str) -> ClockChange:
+        now_ns, is_held = self._guests.look()
         return ClockChange(
-            virtual_s=self._guests.now_ns() / 1e9,
+            virtual_s=now_ns / 1e9,
             host_s=(time.monotonic_ns() - self._released_ns) / 1e9,
-            tdf=None if self._guests.is_held() else float(self._tdf),
+            tdf=None if is_held else float(self._tdf),
             reason=reason,
         )
 

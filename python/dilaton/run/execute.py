@@ -284,9 +284,10 @@ class _Run:
             await self.watch.follow(self.run_dir.path / "epochs.csv", steering, violated)
 
     def clock(self, guests: Guests, released_ns: int) -> RunClock:
+        now_ns, is_held = guests.look()
         # At the end that it was given the clock stands too, though its line would go on.
-        tdf = None if guests.is_held() else guests.all[0].page.timeline().tdf
-        return RunClock(guests.now_ns(), time.monotonic_ns() - released_ns, tdf, guests.lateness_ns_max())
+        tdf = None if is_held else guests.all[0].page.timeline().tdf
+        return RunClock(now_ns, time.monotonic_ns() - released_ns, tdf, guests.lateness_ns_max())
 
     def session_control(
         self, guests: Guests, steering: ClockControl, log: EventLog, clock: Callable[[], RunClock]
