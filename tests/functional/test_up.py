@@ -47,7 +47,7 @@ iperf a b
 py run.execute("b", "hostname").stdout.strip() * 2
 sh echo outside
 b sleep 1000 &
-b pgrep sleep > /tmp/found; wc -l < /tmp/found
+b until pgrep sleep > /tmp/found; do :; done; wc -l < /tmp/found
 clock
 nosuch
 link a b down
