@@ -15,7 +15,7 @@ from dilaton.plan.model import Plan, Time
 from dilaton.run.link_words import links_of
 from dilaton.run.model import Adaptation, Fidelity, ProcessRecord, SharesRecord, VerdictRecord
 from dilaton.run.record import Record
-from dilaton.run.words import outcome
+from dilaton.run.words import command, outcome
 
 LINKS_SHOWN = 8
 PROCESSES_SHOWN = 24
@@ -74,7 +74,7 @@ def _table(plan: Plan, record: Record) -> Table:
 
 def _command(process: ProcessRecord) -> str:
     """A command in one line: of a script, the first of its lines."""
-    first, *rest = " ".join(process.argv).splitlines() or [""]
+    first, *rest = command(process).splitlines()
     return f"{first} …" if rest else first
 
 

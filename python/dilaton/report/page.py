@@ -76,7 +76,10 @@ def render(run: Run, drawn: Drawn | None) -> str:
         verdict_colour=LEVELS[record.verdict.level] if record.verdict else "#777777",
         speed=record.time.virtual_s / record.time.host_s if record.time.host_s else 0.0,
         checks=[(check, quantity(check.text, check.value)) for check in record.checks],
-        processes=[(process, words.outcome(process), _outputs(run, process)) for process in record.processes],
+        processes=[
+            (process, words.command(process), words.outcome(process), _outputs(run, process))
+            for process in record.processes
+        ],
         events=events,
         missing=list(dict.fromkeys([*run.missing, *damaged])),
         links=links,

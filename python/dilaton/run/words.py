@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from dilaton.measure import numbers
 from dilaton.run.model import ProcessRecord
+
+
+def command(process: ProcessRecord) -> str:
+    """The command of a process as a shell would take it, so with quotes where its words need them."""
+    return shlex.join(process.argv)
 
 
 def outcome(process: ProcessRecord) -> str:

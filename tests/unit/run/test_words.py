@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dilaton.run.model import ProcessRecord
-from dilaton.run.words import happened, outcome, subject
+from dilaton.run.words import command, happened, outcome, subject
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,8 @@ def test_only_what_was_measured_is_told(result: dict[str, Any], words: str) -> N
 )
 def test_events_are_told_alike_in_the_terminal_and_in_reports(event: dict[str, Any], about: str, what: str) -> None:
     assert (subject(event), happened(event)) == (about, what)
+
+
+def test_a_command_is_quoted_as_a_shell_would_need_it() -> None:
+    argv = ["sh", "-c", "while :; do echo $HOME; done", ""]
+    assert command(ProcessRecord(name="loop", node="a", argv=argv)) == "sh -c 'while :; do echo $HOME; done' ''"
