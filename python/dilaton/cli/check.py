@@ -59,6 +59,13 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
         raise locate(error, lab_file(path), settings) from error
 
 
+def measures_nothing(lab: Lab) -> bool:
+    """Whether a run of the lab would be over before it has measured anything that it is asked to."""
+    measure = lab.measure
+    is_asked = measure.interfaces_ns or measure.tcp_ns or measure.nodes_ns or measure.capture
+    return bool(is_asked) and lab.stop_after_ns is None and all(process.background for process in lab.run)
+
+
 def parsed_times(overrides: Overrides) -> dict[str, object]:
     """The fields of a lab's `time` that the command line gives.
 
@@ -86,7 +93,8 @@ def check_labs(paths: list[Path], overrides: Overrides) -> int:
         else:
             counts = {"node": len(plan.nodes), "link": len(plan.links), "process": len(plan.processes)}
             shown = ", ".join(numbers.counted(count, what) for what, count in counts.items())
-            print(f"{lab_file(path)}: {lab.name}: {shown}: good")
+            good = "good for dilaton up; dilaton run needs a stop_after" if measures_nothing(lab) else "good"
+            print(f"{lab_file(path)}: {lab.name}: {shown}: {good}")
     return bad
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from dilaton.cli.check import Overrides, lab_file, read_lab
+from dilaton.cli.check import Overrides, lab_file, measures_nothing, read_lab
 from dilaton.cli.display import Display
 from dilaton.cli.errors import BadInputError, refusing
 from dilaton.cli.result import print_result
@@ -40,10 +40,16 @@ def run_lab(
         stays: Whether the run goes on when nothing is left to do, until it is stopped.
 
     Raises:
+        BadInputError: the lab or the command line has a mistake, or the run would end before it measured anything.
         HostLacksError: when this machine cannot run guests.
     """
     with contextlib.ExitStack() as stack:
         lab, plan = read_lab(path, overrides)
+        if measures_nothing(lab) and not stays:
+            raise BadInputError(
+                f"{lab_file(path)}: measure: the run would end at once, as no program runs in the foreground; write "
+                "how long to measure, as in stop_after: 10s, or use dilaton up"
+            )
         plan = _staying(plan) if stays else plan
         require(jailed=options.jailed)
         with refusing(RunDirError):

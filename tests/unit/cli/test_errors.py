@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
+from dilaton.cli.check import Overrides, check_labs
 from dilaton.cli.main import main
 from tests.conftest import ROOT
 
@@ -42,6 +44,20 @@ def test_a_mistake_is_told_in_one_line(
     printed = capsys.readouterr()
     assert (left.value.code, printed.out, printed.err.count("\n")) == (2, "", 1)
     assert printed.err.startswith(f"dilaton: {said}")
+
+
+def test_a_run_that_would_be_over_before_it_measures_anything_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("name: still\nnodes: {a: {}, b: {}}\nlinks: [a -- b]\nmeasure: {interfaces: 100ms}\n")
+    monkeypatch.setattr(sys, "argv", ["dilaton", "run", str(lab)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert "the run would end at once" in capsys.readouterr().err
+    assert check_labs([lab], Overrides()) == 0
+    assert capsys.readouterr().out.rstrip().endswith("good for dilaton up; dilaton run needs a stop_after")
 
 
 def test_no_arguments_are_a_call_for_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
