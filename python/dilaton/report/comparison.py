@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from dilaton.measure.statistics import Distance, Summary, are_different, distance, summarise
+from dilaton.measure.statistics import Distance, Summary, are_different, correlation_time, distance, summarise
 from dilaton.report.figures.distributions import draw_ecdf
 from dilaton.report.metrics import Metric
 from dilaton.report.style import COLOURS, WIDTH_IN, Drawing, below, unit
@@ -68,7 +69,7 @@ def compare(runs: Mapping[str, Mapping[str, Metric]], tolerance: float = TOLERAN
     reference = runs[names[0]]
     everywhere = [name for name in reference if all(name in runs[each] for each in names)]
     pairs = [(metric, run) for metric in everywhere for run in names[1:]]
-    distances = [distance(reference[metric].values, runs[run][metric].values) for metric, run in pairs]
+    distances = [_distance(reference[metric], runs[run][metric]) for metric, run in pairs]
     rows = [
         Row(
             metric,
@@ -85,6 +86,16 @@ def compare(runs: Mapping[str, Mapping[str, Metric]], tolerance: float = TOLERAN
     ]
     known = dict.fromkeys(name for run in runs.values() for name in run)
     return Comparison(rows, [name for name in known if name not in everywhere])
+
+
+def _distance(reference: Metric, other: Metric) -> Distance:
+    times = _correlation_time(reference, other), _correlation_time(other, reference)
+    return distance(reference.values, other.values, min(times))
+
+
+def _correlation_time(metric: Metric, beside: Metric) -> float:
+    places = metric.places()
+    return correlation_time(metric.values, np.interp(places, *beside.means()), places, metric.whose)
 
 
 def draw_comparison(runs: Mapping[str, Mapping[str, Metric]], names: Sequence[str]) -> Drawing:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dilaton.measure.layouts import TCP
 from dilaton.measure.packets.tcp import flow_packets, tcp_flows, times_between_packets
+from dilaton.measure.statistics import TESTED_MIN
 from dilaton.run.loading import Run
 
 SCALARS = {
@@ -29,12 +31,29 @@ SCALARS = {
 
 @dataclass(frozen=True)
 class Metric:
-    """Values of one kind, finite, as an array; `t_s` are their instants where they are a series."""
+    """Values of one kind, finite, as an array.
+
+    Attributes:
+        name, unit: Of the values.
+        values: In the order in which they were measured.
+        t_s: Their instants in virtual time; None: they are no samples.
+        whose: Numbers that tell the connections apart whose values they are; None: of one.
+    """
 
     name: str
     unit: str
     values: Any
     t_s: Any = None
+    whose: Any = None
+
+    def places(self) -> Any:
+        """Where the values are: their instants, or else the share of values that come before each."""
+        return np.arange(len(self.values)) / len(self.values) if self.t_s is None else self.t_s
+
+    def means(self) -> tuple[Any, Any]:
+        """All places that have values, in order, and the mean at each."""
+        places, numbers = np.unique(self.places(), return_inverse=True)
+        return places, np.bincount(numbers, self.values) / np.bincount(numbers)
 
 
 def metrics_of(run: Run) -> dict[str, Metric]:
@@ -74,7 +93,11 @@ def _of_samples(run: Run) -> Iterator[Metric]:
     # The larger port is, as a rule, a client's, which the kernel chose and another run has not.
     ports = run.tcp[["source_port", "destination_port"]]
     tcp = run.tcp.assign(port=ports.min(axis=1), is_client=ports.destination_port < ports.source_port)
-    for (node, is_client, port), rows in tcp.groupby(["node", "is_client", "port"]):
+    # A connection learns from what is acknowledged; otherwise it only repeats what it knew.
+    learned = tcp.assign(whose=tcp.groupby(list(TCP.key)).ngroup())[tcp.goodput_bit_per_s > 0]
+    for (node, is_client, port), rows in learned.groupby(["node", "is_client", "port"]):
+        if len(rows) < TESTED_MIN:
+            continue
         for column, what, unit, scale in (("cwnd_packets", "cwnd", "packets", 1.0), ("rtt_us", "srtt", "s", 1e-6)):
             yield _series(f"{node} tcp {'to' if is_client else 'from'} port {port} {what}", unit, rows, column, scale)
 
@@ -91,7 +114,8 @@ def _of_captures(run: Run) -> Iterator[Metric]:
 
 def _series(name: str, unit: str, rows: pd.DataFrame, column: str, scale: float = 1.0) -> Metric:
     kept = rows[rows[column].notna()]
-    return Metric(name, unit, kept[column].to_numpy(dtype=float) * scale, kept.t_s.to_numpy())
+    whose = kept.whose.to_numpy() if "whose" in kept else None
+    return Metric(name, unit, kept[column].to_numpy(dtype=float) * scale, kept.t_s.to_numpy(), whose)
 
 
 def _metric(name: str, unit: str, values: Any) -> Metric:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.measure.statistics import Distance, are_different, distance, summarise
+from dilaton.measure.statistics import Distance, are_different, correlation_time, distance, summarise
 
 CHANCE = np.random.default_rng(1)
 
@@ -45,6 +46,67 @@ def test_samples_that_differ_in_one_value_are_compared_without_a_warning(count: 
 def test_samples_of_one_distribution_are_not_different() -> None:
     pairs = [distance(CHANCE.exponential(1, 400), CHANCE.exponential(1, 400)) for _ in range(40)]
     assert sum(are_different(pairs, 0.0)) == 0
+
+
+def grown(count: int, chance: np.random.Generator) -> Any:
+    """A series like a window: it grows, and is halved by chance every twenty values."""
+    values, value = np.empty(count), 20.0
+    for place in range(count):
+        value = (value + 1) / (2 if chance.random() < 0.05 else 1)
+        values[place] = value
+    return values
+
+
+def p_of(one: Any, other: Any) -> float:
+    """As two runs are compared."""
+    places = np.arange(len(one))
+    times = correlation_time(one, other, places), correlation_time(other, one, places)
+    return distance(one, other, min(times)).p
+
+
+def test_values_that_follow_each_other_count_for_as_much_as_they_say() -> None:
+    chance = np.random.default_rng(2)
+    pairs = [(grown(200, chance), grown(200, chance)) for _ in range(100)]
+    assert sum(distance(*pair).p < 0.05 for pair in pairs) > 70
+    assert sum(p_of(*pair) < 0.05 for pair in pairs) < 20
+
+
+def test_independent_values_count_one_by_one() -> None:
+    chance = np.random.default_rng(2)
+    one, other = chance.normal(size=(2, 500))
+    assert 1 <= correlation_time(one, other, np.arange(500)) < 1.5
+
+
+def test_what_both_runs_do_at_the_same_instants_is_no_correlation() -> None:
+    chance = np.random.default_rng(2)
+    phases = np.repeat([0.0, 10.0, 0.0], [50, 100, 50])
+    noise = chance.normal(size=(2, 200))
+    assert p_of(phases + noise[0], phases + noise[1]) > 0.05
+    assert p_of(phases + noise[0], 2 * phases + noise[1]) < 1e-6
+
+
+def test_what_only_one_run_does_is_no_correlation() -> None:
+    chance = np.random.default_rng(2)
+    noise = chance.normal(0, 0.1, (2, 200))
+    assert p_of(10 + noise[0], np.repeat([10.0, 5.0], 100) + noise[1]) < 1e-6
+
+
+def test_values_that_never_change_differ_in_all() -> None:
+    assert p_of(np.full(20, 3.0), np.full(20, 4.0)) < 1e-6
+
+
+def test_series_that_keep_to_their_levels_count_one_by_one() -> None:
+    chance = np.random.default_rng(2)
+    levels = np.repeat(chance.normal(size=40), 10) + chance.normal(0, 0.01, 400)
+    places, whose = np.tile(np.arange(10), 40), np.repeat(np.arange(40), 10)
+    assert 9 < correlation_time(levels, np.zeros(400), places, whose) <= 10
+
+
+def test_series_that_move_together_count_as_one() -> None:
+    chance = np.random.default_rng(2)
+    together = np.tile(chance.normal(size=100), 20) + chance.normal(0, 0.01, 2000)
+    places, whose = np.tile(np.arange(100), 20), np.repeat(np.arange(20), 100)
+    assert correlation_time(together, np.zeros(2000), places, whose) > 15
 
 
 def test_a_certain_difference_that_is_too_small_to_matter_is_none() -> None:

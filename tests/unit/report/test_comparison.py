@@ -52,6 +52,15 @@ def test_connections_of_a_server_are_told_by_its_port_and_not_by_those_of_its_cl
     assert names == {"a tcp from port 5201 cwnd", "a tcp from port 5201 srtt"}
 
 
+def test_a_connection_counts_where_something_was_acknowledged(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path)
+    samples = path / "measure/g0/tcp.csv"
+    before = metrics_of(dilaton.load(path))["a tcp to port 5201 srtt"]
+    assert before.t_s[0] > dilaton.load(path).tcp.t_s.min(), "of the first sample nobody knows"
+    pd.read_csv(samples).assign(bytes_acked=38).to_csv(samples, index=False)
+    assert not [name for name in metrics_of(dilaton.load(path)) if " tcp " in name]
+
+
 def test_the_same_run_twice_is_indistinguishable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [made.run_dir(tmp_path / name) for name in ("one", "two")]
     assert compare_runs(runs, "5%", tmp_path / "both.svg") == 0
