@@ -46,6 +46,28 @@ def test_what_a_format_has_no_place_for_is_told(lab: Lab) -> None:
     assert lacks["graphml"] == ["loss of links", "mtu of links", "queue of links", "run"]
 
 
+def test_what_a_format_has_no_place_for_within_a_field_is_told() -> None:
+    options = "delay: {mean: 5ms, jitter: 1ms}, loss: {gemodel: {p: 1%}}, queue: {limit: 9KB}, rate: 1Mbit"
+    link = f"{{endpoints: [a, b], {options}}}"
+    lab = loads(f"name: x\nnodes: {{a: {{}}, b: {{}}}}\nlinks: [{link}]\n", "lab.yaml")
+    lacks = {name: FORMATS[name].write(lab)[1] for name in ("mininet", "graphml")}
+    assert lacks["mininet"] == [
+        "limits of queues other than in packets",
+        "delay.jitter of links",
+        "loss.gemodel of links",
+    ]
+    assert lacks["graphml"] == ["delay.jitter of links", "loss of links", "queue of links"]
+
+
+@pytest.mark.parametrize("name", ["graphml", "mininet"])
+def test_delays_are_exported_exactly(name: str, tmp_path: Path) -> None:
+    links = "{endpoints: [a, b], delay: 2s}, {endpoints: [b, c], delay: 1.234567891s}"
+    lab = loads(f"name: x\nnodes: {{a: {{}}, b: {{}}, c: {{}}}}\nlinks: [{links}]\n", "lab.yaml")
+    (tmp_path / f"x{FORMATS[name].suffix}").write_text(FORMATS[name].write(lab)[0])
+    back = parse_topology({"file": f"x{FORMATS[name].suffix}"}, 1, tmp_path)
+    assert sorted(link.delay_ns for link in back.links) == [1_234_567_891, 2_000_000_000]
+
+
 def test_dot_shows_every_node_and_link(lab: Lab) -> None:
     text, _ = FORMATS["dot"].write(lab)
     assert text.count(" -- ") == len(lab.links)

@@ -30,4 +30,4 @@ def write(lab: Lab) -> tuple[str, list[str]]:
         graph.add_edge(link.endpoints[0].node, link.endpoints[1].node, **attributes)
     stream = io.BytesIO()
     networkx.write_graphml_xml(graph, stream)
-    return stream.getvalue().decode() + "\n", missing(lab, {"kind"}, {"rate_bit_per_s", "delay", "cost"})
+    return stream.getvalue().decode() + "\n", missing(lab, {"kind"}, {"rate_bit_per_s", "delay.mean_ns", "cost"})

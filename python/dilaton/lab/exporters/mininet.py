@@ -37,7 +37,9 @@ def write(lab: Lab) -> tuple[str, list[str]]:
             f"        self.addLink({a.node!r}, {b.node!r}, intfName1={f'{a.node}-{a.interface}'!r}, "
             f"intfName2={f'{b.node}-{b.interface}'!r}{''.join(f', {key}={value!r}' for key, value in options.items())})"
         )
-    lacks = missing(lab, {"kind"}, {"rate_bit_per_s", "delay", "loss", "queue"})
+    lacks = missing(lab, {"kind"}, {"rate_bit_per_s", "delay.mean_ns", "loss.random", "queue.limit"})
+    if any(not isinstance(link.queue.limit, PacketLimit | None) for link in flat.links):
+        lacks.insert(0, "limits of queues other than in packets")
     if any(node.kind == ROUTER for node in flat.nodes.values()):
         lacks.insert(0, "forwarding and routes of routers")
     return HEAD.format(name=lab.name) + "\n".join(lines) + TAIL, lacks
@@ -49,7 +51,7 @@ def _options(link: Link) -> dict[str, object]:
     if link.rate_bit_per_s is not None:
         options["bw"] = link.rate_bit_per_s / MEGA
     if link.delay_ns:
-        options["delay"] = f"{link.delay_ns / 1000:g}us"
+        options["delay"] = f"{link.delay_ns / 1000:.15g}us"
     if link.loss.random:
         options["loss"] = link.loss.random * 100
     if isinstance(link.queue.limit, PacketLimit):
