@@ -26,8 +26,6 @@ from dilaton.run.record import RecordError
 if TYPE_CHECKING:
     from dilaton.report.sweeps import Point
 
-FILE = "sweep.json"
-
 
 def sweep_lab(path: Path, settings: list[str], repeat: int, jobs: int, out: Path | None) -> int:
     """Runs a sweep; returns the exit status: 1 when a run did not finish or a check failed, 130 when interrupted.
@@ -85,6 +83,8 @@ def _take(directory: Path, lab: str, values: dict[str, list[str]]) -> None:
     Raises:
         ValueError: it belongs to another sweep.
     """
+    from dilaton.report.sweeps import FILE
+
     text = json.dumps({"lab": lab, "fields": list(values)}, indent=1) + "\n"
     directory.mkdir(parents=True, exist_ok=True)
     if (directory / FILE).exists():

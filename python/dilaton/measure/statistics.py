@@ -13,6 +13,7 @@ would know the mean as well as it does, which its autocorrelation tells. What a 
 a link changes) looks like correlation, too, and is none. What both runs do at the same instants is taken out first: the
 autocorrelation is that of what is left of one series when the other is taken from it, by least squares. And what only
 one does is in its autocorrelation alone: that of the two counts which is smaller, as runs of one lab have the same.
+Where runs were repeated, `relabelling.py` tells what chance does.
 """
 
 from __future__ import annotations

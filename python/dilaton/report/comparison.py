@@ -1,20 +1,36 @@
-"""Compares runs, metric by metric, with the first of them as the reference."""
+"""Compares runs, or sets of runs, metric by metric, with the first of them as the reference."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from dilaton.measure.statistics import Distance, Summary, are_different, correlation_time, distance, summarise
+from dilaton.measure.relabelling import Block, sets_apart
+from dilaton.measure.statistics import (
+    SIGNIFICANCE,
+    Distance,
+    Summary,
+    are_different,
+    correlation_time,
+    distance,
+    summarise,
+)
 from dilaton.report.figures.distributions import draw_ecdf
 from dilaton.report.metrics import Metric
 from dilaton.report.style import COLOURS, WIDTH_IN, Drawing, below, unit
 
 TOLERANCE = 0.05
 FIGURE_METRICS_MAX = 8
+
+Metrics = Mapping[str, Metric]
+"""Those of a run, by name."""
+
+Sets = Mapping[str, Mapping[str, Sequence[Metrics]]]
+"""Runs, by the name of their set, and by what else tells them apart: the other fields of a sweep, "" for nothing."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +43,7 @@ class Row:
         reference, other: Both in brief.
         distance: Between them.
         is_different: Whether they differ (see `dilaton.measure.statistics`).
+        by_chance: Of sets of runs, the relative Wasserstein distance that chance exceeds in 5 of 100 cases; else NaN.
     """
 
     metric: str
@@ -36,6 +53,7 @@ class Row:
     other: Summary
     distance: Distance
     is_different: bool
+    by_chance: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -58,7 +76,7 @@ class Comparison:
         return f"different in {', '.join(self.different)}" if self.different else "indistinguishable"
 
 
-def compare(runs: Mapping[str, Mapping[str, Metric]], tolerance: float = TOLERANCE) -> Comparison:
+def compare(runs: Mapping[str, Metrics], tolerance: float = TOLERANCE) -> Comparison:
     """Compares runs.
 
     Args:
@@ -67,7 +85,7 @@ def compare(runs: Mapping[str, Mapping[str, Metric]], tolerance: float = TOLERAN
     """
     names = list(runs)
     reference = runs[names[0]]
-    everywhere = [name for name in reference if all(name in runs[each] for each in names)]
+    everywhere = _in_all([runs[each] for each in names])
     pairs = [(metric, run) for metric in everywhere for run in names[1:]]
     distances = [_distance(reference[metric], runs[run][metric]) for metric, run in pairs]
     rows = [
@@ -98,7 +116,70 @@ def _correlation_time(metric: Metric, beside: Metric) -> float:
     return correlation_time(metric.values, np.interp(places, *beside.means()), places, metric.whose)
 
 
-def draw_comparison(runs: Mapping[str, Mapping[str, Metric]], names: Sequence[str]) -> Drawing:
+def compare_sets(sets: Sets, tolerance: float = TOLERANCE) -> Comparison:
+    """Compares sets of runs, such as the repeats of each value of a sweep (see `dilaton.measure.relabelling`).
+
+    Args:
+        sets: The first is the reference. All have the same circumstances.
+        tolerance: As for `compare`.
+    """
+    reference, *others = sets
+    everywhere = {where: _in_all([run for runs in sets.values() for run in runs[where]]) for where in sets[reference]}
+    rows = []
+    for name in others:
+        both = {where: (ones, sets[name][where]) for where, ones in sets[reference].items()}
+        blocks = [
+            Block(
+                len(ones), len(twos), [[run[metric].values for run in (*ones, *twos)] for metric in everywhere[where]]
+            )
+            for where, (ones, twos) in both.items()
+        ]
+        for (where, (ones, twos)), found in zip(both.items(), sets_apart(blocks), strict=True):
+            rows += [
+                Row(
+                    _named(where, metric),
+                    ones[0][metric].unit,
+                    name,
+                    summarise(np.concatenate([run[metric].values for run in ones])),
+                    summarise(np.concatenate([run[metric].values for run in twos])),
+                    apart.distance,
+                    apart.distance.p <= SIGNIFICANCE and apart.distance.relative > tolerance,
+                    apart.by_chance,
+                )
+                for metric, apart in zip(everywhere[where], found, strict=True)
+            ]
+    known = {
+        _named(where, metric): metric in everywhere[where]
+        for runs_by_where in sets.values()
+        for where, runs in runs_by_where.items()
+        for run in runs
+        for metric in run
+    }
+    return Comparison(rows, [name for name, is_everywhere in known.items() if not is_everywhere])
+
+
+def pooled(sets: Sets) -> dict[str, dict[str, Metric]]:
+    """The values of all runs of a set together, to draw them, by the names that `compare_sets` gives metrics."""
+    found: dict[str, dict[str, Metric]] = {}
+    for name, by_where in sets.items():
+        found[name] = {}
+        for where, runs in by_where.items():
+            for metric in _in_all(runs):
+                values = np.concatenate([run[metric].values for run in runs])
+                found[name][_named(where, metric)] = Metric(metric, runs[0][metric].unit, values)
+    return found
+
+
+def _in_all(runs: Sequence[Metrics]) -> list[str]:
+    """The metrics that all have."""
+    return [metric for metric in runs[0] if all(metric in run for run in runs)]
+
+
+def _named(where: str, metric: str) -> str:
+    return f"{where}: {metric}" if where else metric
+
+
+def draw_comparison(runs: Mapping[str, Metrics], names: Sequence[str]) -> Drawing:
     """Overlaid distributions of metrics, and beside them the series where they are some.
 
     Args:

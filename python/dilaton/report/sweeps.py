@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,13 @@ import numpy as np
 import pandas as pd
 
 from dilaton.lab.settings import Setting
+from dilaton.measure.relabelling import can_tell
 from dilaton.report.metrics import scalars_of
 from dilaton.report.style import COLOURS, Drawing, axes, legend, unit
 from dilaton.run.model import Record
+
+FILE = "sweep.json"
+"""What a sweep's directory holds: its lab and fields."""
 
 Values = Mapping[str, Sequence[str]]
 """The values of each field, in the order in which they are swept."""
@@ -68,6 +73,58 @@ def table_of(done: Sequence[tuple[Point, Path, Record]]) -> pd.DataFrame:
             row |= {f"{process.name}.{name}": value for name, _, value in scalars_of(process.result or {})}
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def read(directory: Path) -> tuple[list[str], pd.DataFrame]:
+    """The fields of a sweep that has come to its end, and its table, in which fields are texts.
+
+    Raises:
+        ValueError: There is none, or it is damaged.
+    """
+    try:
+        fields = [str(field) for field in json.loads((directory / FILE).read_text())["fields"]]
+        table = pd.read_csv(directory / "sweep.csv", dtype=dict.fromkeys(fields, str), keep_default_na=False)
+        return fields, table[table.state == "finished"]
+    except FileNotFoundError as error:
+        missing = f"{directory}: has no {Path(error.filename).name}"
+        raise ValueError(f"{missing}; a sweep writes it at its end, and goes on by the same command") from error
+    except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{directory}: not a sweep, or a damaged one ({error})") from error
+
+
+def sets_of(directory: Path, by: str | None) -> dict[str, dict[str, list[Path]]]:
+    """The runs of a sweep, by the value of one field, and by the values of the others.
+
+    Args:
+        directory: The sweep's.
+        by: The field; None for the only one.
+
+    Raises:
+        ValueError: It is no sweep, has no such field, or so few runs of each kind that chance cannot be told.
+    """
+    fields, table = read(directory)
+    if by is None and len(fields) > 1:
+        raise ValueError(f"{directory}: sweeps {', '.join(fields)}; say by --by which of them tells sets apart")
+    if by is not None and by not in fields:
+        raise ValueError(f"--by {by}: not a field of this sweep, which has {', '.join(fields)}")
+    field = by or fields[0]
+    others = [each for each in fields if each != field]
+    sets: dict[str, dict[str, list[Path]]] = {}
+    for row in table.to_dict("records"):
+        where = " ".join(f"{other}={row[other]}" for other in others)
+        sets.setdefault(f"{field}={row[field]}", {}).setdefault(where, []).append(directory / row["run"])
+    if len(sets) < 2:
+        raise ValueError(f"{directory}: {field} has one value; a comparison takes two")
+    reference, *rest = sets.values()
+    for where in {where: None for by_where in sets.values() for where in by_where}:
+        for other in rest:
+            ones, twos = len(reference.get(where, [])), len(other.get(where, []))
+            if not can_tell(ones, twos):
+                few = f"{ones} and {twos} runs{f' with {where}' if where else ''}"
+                raise ValueError(
+                    f"{directory}: {few} are too few to tell a difference from chance; use --repeat 4 or more"
+                )
+    return sets
 
 
 def units_of(done: Sequence[tuple[Point, Path, Record]]) -> dict[str, str]:

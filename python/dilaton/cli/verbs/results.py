@@ -43,7 +43,13 @@ def report(
 
 @app.command()
 def compare(
-    run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories; the first is the reference.")],
+    run_dirs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="Run directories, the first is the reference; or that of a sweep."),
+    ],
+    by: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Of a sweep: the field whose values are compared.")
+    ] = None,
     tolerance: Annotated[str, typer.Option(metavar="%", help="Relative difference that does not matter.")] = "5%",
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw both, to an .svg, .pdf or .png file.")
@@ -52,4 +58,4 @@ def compare(
     """Say whether runs measured the same: status 0 indistinguishable, 1 different."""
     from dilaton.cli.compare import compare_runs
 
-    raise typer.Exit(compare_runs(run_dirs, tolerance, figure))
+    raise typer.Exit(compare_runs(run_dirs, tolerance, figure, by))
