@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import combinations, product
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ sys.path.insert(0, str(HERE.parent))
 
 from sweeping import options, runs, sweep  # noqa: E402
 
-from dilaton.measure.statistics import SIGNIFICANCE, Distance, are_different, distance, summarise  # noqa: E402
-from dilaton.report.comparison import TOLERANCE  # noqa: E402
+from dilaton.measure.statistics import summarise  # noqa: E402
+from dilaton.report.comparison import compare_sets  # noqa: E402
+from dilaton.report.metrics import Metric  # noqa: E402
 from dilaton.report.style import COLOURS, WIDTH_IN, applied, below, unit  # noqa: E402
 
 TDFS = ("1", "10", "100")
@@ -29,27 +30,27 @@ PORTS = (5201, 5202, 5203)
 FLOWS = 20
 """In each group."""
 
-Key = tuple[str, str, str]
-"""Group, rate, TDF."""
-
-Flows = dict[Key, list[list[float]]]
-"""The throughputs of the flows of each run, in bit/s."""
+Runs = dict[tuple[str, str], list[dict[str, Metric]]]
+"""Of each TDF and rate the runs, each with the throughputs of the flows of each group, in bit/s."""
 
 
 def main() -> None:
     """Runs what is missing, then writes the figure and the table."""
-    chosen = options(str(__doc__), repeat=3)
-    values = [f"time.drive={chosen.drives}", f"links.0.rate={','.join(RATES)}", f"time.tdf={','.join(TDFS)}"]
+    chosen = options(str(__doc__), repeat=4, tdfs=",".join(TDFS))
+    values = [f"time.drive={chosen.drives}", f"links.0.rate={','.join(RATES)}", f"time.tdf={chosen.tdfs}"]
     sweep(HERE / "lab.yaml", chosen.out, values, chosen.repeat, chosen.jobs)
-    flows: Flows = {}
+    done: Runs = {}
+    verdicts: dict[str, Counter[str]] = {}
     for row, run in runs(chosen.out):
-        for group in GROUPS:
-            key = (group, str(row["links.0.rate"]), str(row["time.tdf"]))
-            flows.setdefault(key, []).append(throughputs(run.tcp, group))
-    joined = {key: np.concatenate(parts) for key, parts in flows.items()}
+        tdf = str(row["time.tdf"])
+        done.setdefault((tdf, str(row["links.0.rate"])), []).append(
+            {group: Metric(group, "bit/s", np.array(throughputs(run.tcp, group))) for group in GROUPS}
+        )
+        verdicts.setdefault(tdf, Counter())[str(row["verdict"])] += 1
     with applied():
-        draw(joined).savefig(chosen.out / "figure-5.svg", metadata={"Date": None})
-    text = f"{table(joined)}\n{pairs_of_runs(flows)}"
+        draw(done).savefig(chosen.out / "figure-5.svg", metadata={"Date": None})
+    counts = [f"TDF {tdf}: {count} runs {verdict}" for tdf in verdicts for verdict, count in verdicts[tdf].items()]
+    text = "\n".join([table(done), *counts]) + "\n"
     (chosen.out / "figure-5.md").write_text(text)
     print(text)
 
@@ -63,15 +64,16 @@ def throughputs(tcp: Any, node: str) -> list[float]:
     return [float(value) * 8 / float(tcp.t_s.max()) for value in acknowledged]
 
 
-def draw(flows: dict[Key, Any]) -> Figure:
+def draw(done: Runs) -> Figure:
     """Figure 5: mean and standard deviation of the flows of each group."""
+    tdfs = list(dict.fromkeys(tdf for tdf, _ in done))
     figure = Figure(figsize=(WIDTH_IN, 2.6))
     panels = figure.subplots(1, len(GROUPS), sharey=True)
     for where, (group, title) in zip(panels, GROUPS.items(), strict=True):
-        for number, tdf in enumerate(TDFS):
+        for number, tdf in enumerate(tdfs):
             rates = [float(rate.removesuffix("Mbit")) for rate in RATES]
-            means = [np.mean(flows[group, rate, tdf]) for rate in RATES]
-            deviations = [np.std(flows[group, rate, tdf], ddof=1) for rate in RATES]
+            flows = [summarise(together(done[tdf, rate], group)) for rate in RATES]
+            means, deviations = [each.mean for each in flows], [each.mean * each.cov for each in flows]
             # Beside each other, as in the paper.
             places = [rate + 6 * (number - 1) for rate in rates]
             style = {"color": COLOURS[number], "marker": "os^"[number], "markersize": 3, "capsize": 2}
@@ -85,46 +87,31 @@ def draw(flows: dict[Key, Any]) -> Figure:
     return figure
 
 
-def table(flows: dict[Key, Any]) -> str:
-    """Means and deviations at all TDFs, and which of them differ from those of the reference."""
-    points = [(group, rate) for group in GROUPS for rate in RATES]
-    others = [tdf for tdf in TDFS if tdf != REFERENCE]
-    verdicts = {
-        tdf: are_different([distance(flows[*point, REFERENCE], flows[*point, tdf]) for point in points], TOLERANCE)
-        for tdf in others
+def together(runs_of_point: list[dict[str, Metric]], group: str) -> Any:
+    """The throughputs of a group's flows in all runs of a point."""
+    return np.concatenate([run[group].values for run in runs_of_point])
+
+
+def table(done: Runs) -> str:
+    """Means and deviations at all TDFs, and how far they are from those of the reference, as `dilaton compare` says."""
+    tdfs = sorted({tdf for tdf, _ in done}, key=lambda tdf: (tdf != REFERENCE, int(tdf)))
+    rows = {
+        (row.metric, row.run): row
+        for row in compare_sets({tdf: {rate: done[tdf, rate] for rate in RATES} for tdf in tdfs}).rows
     }
-    lines = [
-        f"| group | bottleneck | {' | '.join(f'TDF {tdf}: mean, Mbit/s | deviation' for tdf in TDFS)} "
-        f"| {' | '.join(f'TDF {tdf} and {REFERENCE}' for tdf in others)} |",
-        "| --- " * (2 + 2 * len(TDFS) + len(others)) + "|",
-    ]
-    for number, (group, rate) in enumerate(points):
-        summaries = [summarise(np.array(flows[group, rate, tdf]) / 1e6) for tdf in TDFS]
-        cells = [f"{each.mean:.3f} | {each.mean * each.cov:.3f}" for each in summaries]
-        cells += ["different" if verdicts[tdf][number] else "indistinguishable" for tdf in others]
-        lines.append(f"| {GROUPS[group]} | {rate} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def pairs_of_runs(flows: Flows) -> str:
-    """How far two runs of the same TDF are apart, beside two of which one is the reference's."""
-    rows = [(f"both at TDF {tdf}", tdf, tdf) for tdf in TDFS]
-    rows += [(f"TDF {tdf} and {REFERENCE}", tdf, REFERENCE) for tdf in TDFS if tdf != REFERENCE]
-    lines = [
-        "| two runs | pairs | median KS | p at most 0.05 | median Wasserstein |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for what, one, other in rows:
-        apart: list[Distance] = []
-        for group, rate in product(GROUPS, RATES):
-            ones, others = flows[group, rate, one], flows[group, rate, other]
-            pairs = combinations(ones, 2) if one == other else product(ones, others)
-            apart += [distance(*pair) for pair in pairs]
-        significant = sum(each.p <= SIGNIFICANCE for each in apart)
-        lines.append(
-            f"| {what} | {len(apart)} | {np.median([each.ks for each in apart]):.2f} "
-            f"| {significant / len(apart) * 100:.0f} % | {np.median([each.relative for each in apart]) * 100:.0f} % |"
-        )
+    headings = [f"TDF {tdf}: mean, Mbit/s | deviation" for tdf in tdfs]
+    headings += [f"TDF {tdf} from {REFERENCE} | by chance | p | verdict" for tdf in tdfs[1:]]
+    lines = [f"| group | bottleneck | {' | '.join(headings)} |"]
+    lines.append("| --- " * (2 + 2 * len(tdfs) + 4 * (len(tdfs) - 1)) + "|")
+    for group, title in GROUPS.items():
+        for rate in RATES:
+            flows = [summarise(together(done[tdf, rate], group) / 1e6) for tdf in tdfs]
+            cells = [f"{each.mean:.3f} | {each.mean * each.cov:.3f}" for each in flows]
+            for tdf in tdfs[1:]:
+                row = rows[f"{rate}: {group}", tdf]
+                verdict = "**different**" if row.is_different else "indistinguishable"
+                cells.append(f"{row.distance.relative:.0%} | {row.by_chance:.0%} | {row.distance.p:.2f} | {verdict}")
+            lines.append(f"| {title} | {rate} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.stats import wasserstein_distance
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -18,10 +18,11 @@ sys.path.insert(0, str(HERE.parent))
 from sweeping import options, runs, sweep  # noqa: E402
 
 from dilaton.measure.packets.tcp import FlowPackets, flow_packets, tcp_flows, times_between_packets  # noqa: E402
-from dilaton.measure.statistics import are_different, distance, summarise  # noqa: E402
-from dilaton.report.comparison import TOLERANCE  # noqa: E402
+from dilaton.measure.statistics import summarise  # noqa: E402
+from dilaton.report.comparison import Row, compare_sets  # noqa: E402
 from dilaton.report.figures.distributions import draw_ecdf  # noqa: E402
 from dilaton.report.figures.sequence import draw_sequence  # noqa: E402
+from dilaton.report.metrics import Metric  # noqa: E402
 from dilaton.report.style import COLOURS, WIDTH_IN, applied, below, unit  # noqa: E402
 
 TDFS = ("1", "10", "100")
@@ -36,8 +37,6 @@ PUBLISHED = {
 
 Key = tuple[str, str, str]
 """Drive, loss, TDF."""
-
-SHUFFLES = 400
 
 
 def main() -> None:
@@ -60,7 +59,7 @@ def main() -> None:
         for number, loss in enumerate(LOSSES.values()):
             draw_timing(first, loss).savefig(chosen.out / f"figure-{number + 2}.svg", metadata={"Date": None})
         draw_distributions(joined).savefig(chosen.out / "figure-4.svg", metadata={"Date": None})
-    text = table(gaps, joined, verdicts)
+    text = table(gaps, verdicts)
     (chosen.out / "table-4.md").write_text(text)
     print(text)
 
@@ -100,51 +99,53 @@ def draw_distributions(gaps: dict[Key, Any]) -> Figure:
     return figure
 
 
-def table(gaps: dict[Key, list[Any]], joined: dict[Key, Any], verdicts: dict[Key, Counter[str]]) -> str:
+def table(gaps: dict[Key, list[Any]], verdicts: dict[Key, Counter[str]]) -> str:
     """Table 4 with the published numbers, and each TDF compared with the reference on the same drive.
 
     Args:
         gaps: Of each point the times between packets of each run, in seconds; spreads are over the runs.
-        joined: The same of all runs together.
         verdicts: How many of its runs are valid, suspect and invalid.
     """
-    keys = list(joined)
-    distances = [distance(joined[drive, loss, REFERENCE], joined[drive, loss, tdf]) for drive, loss, tdf in keys]
-    differ = are_different(distances, TOLERANCE)
+    compared = compared_with_reference(gaps)
     lines = [
         "| drive | loss | TDF | published: mean, ms | CoV | IQR | packets | mean, ms | CoV | IQR | fidelity "
-        f"| KS to TDF {REFERENCE} | Wasserstein | by chance | verdict |",
-        "| --- " * 15 + "|",
+        f"| KS to TDF {REFERENCE} | Wasserstein | by chance | p | verdict |",
+        "| --- " * 16 + "|",
     ]
-    for key, apart, is_different in zip(keys, distances, differ, strict=True):
+    for key, runs_of_point in gaps.items():
         drive, loss, tdf = key
-        each, published = [summarise(values) for values in gaps[key]], PUBLISHED[loss][tdf]
+        each, published = [summarise(values) for values in runs_of_point], PUBLISHED[loss][tdf]
         means = _spread([run.mean * 1e3 for run in each])
         covs, iqrs = (_spread([getattr(run, name) for run in each]) for name in ("cov", "iqr_ratio"))
         fidelity = ", ".join(f"{count} {verdict}" for verdict, count in verdicts[key].items())
-        compared = " | | | reference"
-        if tdf != REFERENCE:
-            chance = f"{by_chance(gaps[drive, loss, REFERENCE], gaps[key]) * 100:.2f} %" if len(each) > 1 else ""
-            verdict = "**different**" if is_different else "indistinguishable"
-            compared = f"{apart.ks:.3f} | {apart.relative * 100:.2f} % | {chance} | {verdict}"
         lines.append(
-            f"| {drive} | {loss} | {tdf} | {published[0]} | {published[1]} | {published[2]} | {len(joined[key])} "
-            f"| {means} | {covs} | {iqrs} | {fidelity} | {compared} |"
+            f"| {drive} | {loss} | {tdf} | {published[0]} | {published[1]} | {published[2]} "
+            f"| {sum(map(len, runs_of_point))} | {means} | {covs} | {iqrs} | {fidelity} "
+            f"| {_compared(compared[key]) if key in compared else ' | | | | reference'} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def by_chance(one: list[Any], other: list[Any]) -> float:
-    """The Wasserstein distance, over the mean, that two sets of runs have by chance at most, in 95 of 100 cases.
+def compared_with_reference(gaps: dict[Key, list[Any]]) -> dict[Key, Row]:
+    """How far each point is from the one with the reference's TDF, as by `dilaton compare --by time.tdf`."""
+    found: dict[Key, Row] = {}
+    for drive in dict.fromkeys(drive for drive, _, _ in gaps):
+        sets = {
+            tdf: {
+                loss: [{loss: Metric(loss, "s", values)} for values in gaps[drive, loss, tdf]]
+                for loss in LOSSES.values()
+            }
+            for tdf in sorted(TDFS, key=lambda tdf: tdf != REFERENCE)
+        }
+        for row in compare_sets(sets).rows:
+            found[drive, row.metric.partition(": ")[2], row.run] = row
+    return found
 
-    Packets of a run depend on each other, runs do not: so runs are dealt anew between the two sets.
-    """
-    runs_of_both, random = one + other, np.random.default_rng(1)
-    found = []
-    for _ in range(SHUFFLES):
-        dealt = [runs_of_both[number] for number in random.permutation(len(runs_of_both))]
-        found.append(wasserstein_distance(np.concatenate(dealt[: len(one)]), np.concatenate(dealt[len(one) :])))
-    return float(np.quantile(found, 0.95) / np.concatenate(one).mean())
+
+def _compared(row: Row) -> str:
+    verdict = "**different**" if row.is_different else "indistinguishable"
+    told = f"{row.distance.p:.3f} | {verdict}" if not math.isnan(row.distance.p) else "| too few runs"
+    return f"{row.distance.ks:.3f} | {row.distance.relative * 100:.2f} % | {row.by_chance * 100:.2f} % | {told}"
 
 
 def _spread(values: Sequence[float]) -> str:
