@@ -1,12 +1,11 @@
 """Dilaton: networks of unmodified Linux programs, in virtual time."""
 
-from __future__ import annotations
-
-import importlib
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
+# Nothing is imported here while the command line starts, which is deaf to Ctrl-C until `__main__.py` listens.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
     from dilaton.lab.errors import LabError
     from dilaton.lab.topology import Topology
     from dilaton.run.control import ControlError
@@ -27,14 +26,16 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     # Without the cost of importing what is not used.
     if name in _HOMES:
+        import importlib
+
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module dilaton has no attribute {name}")
 
 
-def load(path: str | Path) -> Run:
+def load(path: "str | Path") -> "Run":
     """Loads a run: its record, and its tables as pandas DataFrames (see `docs/python.md`).
 
     Args:

@@ -1,8 +1,8 @@
 """`python -m dilaton`."""
 
+import _signal  # type: ignore[import-not-found]
 import gc
 import os
-import signal
 import sys
 from types import FrameType
 
@@ -23,7 +23,8 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
 
 
 gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
-signal.signal(signal.SIGINT, _interrupt)
+# By what `signal` wraps in enumerations: to make these takes a millisecond, in which nobody would listen.
+_signal.signal(_signal.SIGINT, _interrupt)
 try:
     from dilaton.cli.main import main
 
