@@ -38,7 +38,18 @@ async def log_clock(path, clock):
     raise OSError(f"{path.name}: there is no room")
 
 execute.log_clock = log_clock
-main()
+"""
+INTERRUPTED_AT_ITS_END = """
+import signal
+from dilaton.cli import run
+
+def interrupted(function):
+    def also(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return function(*arguments)
+    return also
+
+run.print_result, run._report, run.exit_status = map(interrupted, (run.print_result, run._report, run.exit_status))
 """
 
 ROUNDS = 36
@@ -185,14 +196,11 @@ def kill_and_look(run: RunToKill, victim: str, chance: random.Random) -> None:
         return target
 
     kill(choose)
-    statuses = []
     if victim == "stub":
         # A guest may survive the loss of a process, as a machine does; the run then ends when it is told to.
         time.sleep(0.2)
         if run.process.poll() is None:
             run.process.send_signal(signal.SIGINT)
-            # Where the run had just failed by itself, the signal finds it at its report, or on its way out.
-            statuses += [130, -signal.SIGINT]
     terminal = run.end()
     if victim == "command line":
         assert run.process.returncode == -signal.SIGKILL
@@ -203,8 +211,8 @@ def kill_and_look(run: RunToKill, victim: str, chance: random.Random) -> None:
         assert run.record["state"] in ("failed", "aborted"), terminal
         assert run.record["reason"], terminal
         assert run.record["reason"] in terminal
-        statuses.append(1 if run.record["state"] == "failed" else 130)
-        assert run.process.returncode in statuses
+        # Also where the signal finds a run that has just failed by itself, at its report or on its way out.
+        assert run.process.returncode == (1 if run.record["state"] == "failed" else 130)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
@@ -236,9 +244,11 @@ def test_ctrl_c_at_an_early_moment_is_an_orderly_end_too(tmp_path: Path, after_s
         assert (run.record["state"], run.record["reason"].split()[0]) == ("aborted", "interrupted")
 
 
-def test_what_fails_beside_a_run_ends_it_with_its_message_and_leaves_nothing(tmp_path: Path) -> None:
-    run = RunToKill(tmp_path, program=("-c", WITHOUT_ROOM_FOR_ITS_LOG))
+@pytest.mark.parametrize("also", ["", INTERRUPTED_AT_ITS_END], ids=["alone", "interrupted"])
+def test_what_fails_beside_a_run_ends_it_with_its_message_and_leaves_nothing(tmp_path: Path, also: str) -> None:
+    run = RunToKill(tmp_path, program=("-c", f"{WITHOUT_ROOM_FOR_ITS_LOG}{also}\nmain()"))
     terminal = run.end()
     assert run.process.returncode == 1
     assert (run.record["state"], run.record["reason"]) == ("failed", "clock.csv: there is no room")
     assert run.record["reason"] in terminal
+    assert ("there is no report: interrupted" in terminal) == bool(also)

@@ -61,13 +61,20 @@ def run_lab(
                 _answer_prometheus(stack, directory, metrics)
             run_dir = RunDir(directory)
         source = Source(lab, lab_file(path).read_text())
-        record = asyncio.run(execute_shown(plan, source, run_dir, options))
-    try:
-        print_result(plan, record, run_dir.path)
-        _report(run_dir.path)
-    except KeyboardInterrupt:
-        # The run is over, and its status stands.
-        print("there is no report: interrupted", file=sys.stderr)
+        record = None
+        try:
+            with asyncio.Runner() as runner:
+                record = runner.run(execute_shown(plan, source, run_dir, options))
+                # While signals still mean the end of the run: what became of it is said in any case.
+                print_result(plan, record, run_dir.path)
+            _report(run_dir.path)
+        except KeyboardInterrupt:
+            if record is None:
+                raise
+            print("there is no report: interrupted", file=sys.stderr)
+        finally:
+            # The run is over, and its status stands.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     return exit_status(record)
 
 
