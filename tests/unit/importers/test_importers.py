@@ -203,6 +203,9 @@ def test_an_edge_of_a_graph_that_ends_at_no_node_of_it_is_refused(tmp_path: Path
     assert "an edge ends at 2, which is not among the nodes" in refusal(json=str(file))
 
 
+SHADOW = "network: {{graph: {{type: gml, inline: 'graph [ node [ id 0 ] node [ id 1 ] edge [ {edge} ] ]'}}}}"
+
+
 @pytest.mark.parametrize(
     ("field", "text", "message"),
     [
@@ -213,7 +216,11 @@ def test_an_edge_of_a_graph_that_ends_at_no_node_of_it_is_refused(tmp_path: Path
             "topology: {defaults: {kind: linux}, nodes: {a: {}, b: {}}, links: [{endpoints: ['a:e', 'b:e'], mtu: [1]}]}",
             "links[0].mtu must be a whole number from 68 to 65535",
         ),
+        ("containerlab", "topology: {null: 5}", "write ignore: [None]"),
         ("json", '{"nodes": [1], "edges": []}', "not a node-link graph"),
+        ("gml", "graph [ node [ id 0 id 1 ] ]", "not GML"),
+        ("shadow", SHADOW.format(edge="id 0 id 1"), "network.graph: not GML"),
+        ("shadow", SHADOW.format(edge="source 0 target 1 packet_loss 0.1 packet_loss 0.2"), "'[0.1, 0.2]'"),
     ],
 )
 def test_what_stands_where_a_format_has_something_else_is_told(

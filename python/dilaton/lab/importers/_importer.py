@@ -38,7 +38,7 @@ class Importer(Direction):
         topology = self.read(directory)
         if self._refused:
             first = next(iter(self._refused.values()))
-            raise ValueError(f"{first}, or write ignore: [{', '.join([*self.ignore, *self._refused])}]")
+            raise ValueError(f"{first}, or write ignore: [{', '.join(map(str, [*self.ignore, *self._refused]))}]")
         return topology
 
     def read(self, directory: Path) -> Topology:

@@ -22,6 +22,6 @@ class Source(AttributedGraph):
         text = read_text(path)
         try:
             graph: networkx.Graph[Any] = networkx.parse_gml(text, label="id")
-        except (networkx.NetworkXError, KeyError, ValueError) as error:
+        except (networkx.NetworkXError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not GML: {error}") from error
         return graph

@@ -69,7 +69,7 @@ class Source(Importer):
             text = read_text(directory / str(mapping(written.get("file"), "network.graph.file").get("path")))
         try:
             graph: networkx.Graph[int] = networkx.parse_gml(re.sub(r"#.*", "", text), label="id")
-        except (networkx.NetworkXError, KeyError, ValueError) as error:
+        except (networkx.NetworkXError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"network.graph: not GML: {error}") from error
         if graph.is_directed():
             raise ValueError("network.graph: directed: a link goes both ways; write directed 0")
@@ -91,7 +91,7 @@ class Source(Importer):
             if key == "latency":
                 fields["delay"] = units.parse_duration(_quantity(value), f"{place}: latency", units.DELAY_MAX)
             elif key == "packet_loss":
-                fields["loss"] = float(value)
+                fields["loss"] = float(str(value))
             elif key == "jitter" and float(re.sub(r"[^0-9.]", "", str(value)) or 0) > 0:
                 self.refuse("jitter", place)
             elif key not in {"jitter", "label"}:
