@@ -110,7 +110,8 @@ def test_a_wrong_command_is_refused_before_it_reaches_the_clock(
 
 def test_a_second_who_steers_is_told_and_hold_ends_the_first(tmp_path: Path) -> None:
     lab, out = tmp_path / "lab.yaml", tmp_path / "run"
-    lab.write_text(LAB.replace("drive: work", "drive: wall"))
+    # In host time, in which it is not over before the others have started.
+    lab.write_text(LAB.replace("drive: work", "drive: wall").replace("sleep 30", "sleep 1000"))
     with started("run", lab, "--out", out, stderr=subprocess.PIPE) as process:
         assert process.stderr
         process.stderr.readline()  # something has started
