@@ -25,7 +25,7 @@ from dilaton.report.figures.marks import marks_of
 from dilaton.report.figures.sequence import thin
 from dilaton.report.figures.series import draw_interfaces, draw_intervals
 from dilaton.report.figures.served import draw_flows, draw_percentiles, draw_requests, latencies
-from dilaton.report.figures.topology import place, utilisation
+from dilaton.report.figures.topology import place, utilisation, write_names
 from dilaton.report.fitting import LEGEND_ROW_IN, NARROW_IN, fit
 from dilaton.report.style import COLOURS, HEIGHT_IN, WIDTH_IN, Drawing, applied
 from tests.unit.measure import made
@@ -219,6 +219,20 @@ def test_nodes_are_placed_as_far_apart_as_they_are_in_the_graph() -> None:
     apart = place(4, [(0, 1), (2, 3)])
     assert np.isfinite(apart).all()
     assert place(1, []).shape == (1, 2)
+
+
+def test_names_are_on_the_side_of_their_nodes_that_is_away_from_others() -> None:
+    where = np.array([[0.0, 0.0], [0.0, 0.2], [5.0, 9.0], [5.2, 9.0], [10.0, 4.0]])
+    axes = Figure(figsize=(7, 7)).subplots()
+    write_names(axes, ["low", "high", "left", "right", "alone"], where, 5)
+    sides = {text.get_text(): (text.get_ha(), text.get_va()) for text in axes.texts}
+    assert sides == {
+        "low": ("center", "top"),
+        "high": ("center", "bottom"),
+        "left": ("right", "bottom"),
+        "right": ("left", "bottom"),
+        "alone": ("center", "bottom"),
+    }
 
 
 def test_thinning_keeps_one_mark_for_each_place() -> None:

@@ -53,10 +53,9 @@ def draw_sequence(where: Axes, flow: FlowPackets, begin_s: float = 0.0, until_s:
         )
     if len(sack):
         at = thin(sack.t_s, sack.right)
-        x = sack.t_s.to_numpy()[at] - begin_s
-        where.vlines(
-            x, sack.left.to_numpy()[at], sack.right.to_numpy()[at], color=ORANGE, linewidth=0.4, alpha=0.6, label="SACK"
-        )
+        x, left, right = (sack[name].to_numpy()[at] for name in ("t_s", "left", "right"))
+        # Below the data, which it would hide where there is much of it.
+        where.vlines(x - begin_s, left, right, color=ORANGE, linewidth=0.8, zorder=1.5, label="SACK")
     at = thin(acks.t_s, acks.acknowledged)
     where.step(
         acks.t_s.to_numpy()[at] - begin_s,

@@ -6,6 +6,7 @@ Nodes are placed so that distances on paper are as those in the graph: by minimi
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 
@@ -13,6 +14,7 @@ import matplotlib
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
@@ -25,7 +27,12 @@ from dilaton.report.style import BLACK, SKY, WIDTH_IN, Drawing
 STEPS = 60
 NODES_PLACED_MAX = 400
 """More nodes stay on a circle: placing takes their number squared."""
-LABELS_MAX = 60
+LABELS_MAX, LINE_LABELS_MAX = 60, 12
+"""Nodes whose names can be read; of those in a line, at regular distances."""
+LARGE_MIN = 20
+"""Networks of more nodes have a higher figure and smaller marks."""
+NEAR_PT, BESIDE_PT = (36, 16), 4
+"""What a name takes, horizontally and vertically; and how far nodes are apart that are beside each other."""
 
 Positions = npt.NDArray[np.float64]
 
@@ -43,12 +50,14 @@ def draw_topology(plan: Plan, interfaces: pd.DataFrame | None) -> Drawing:
     where = place(len(names), ends)
     used = {} if interfaces is None else utilisation(plan, interfaces)
     is_line = np.ptp(where[:, 1]) < 0.1 * (np.ptp(where[:, 0]) or 1)
-    figure = Figure(figsize=(WIDTH_IN, 1.2 if is_line else 3.2))
+    is_large = len(names) > LARGE_MIN
+    figure = Figure(figsize=(WIDTH_IN, 1.2 if is_line else 4.5 if is_large else 3.2))
     axes = figure.subplots()
     axes.set_axis_off()
     axes.grid(False)
     axes.margins(0.08, 0.1)
-    axes.set_aspect("equal", adjustable="datalim")
+    if is_line:
+        axes.set_aspect("equal", adjustable="datalim")
     if ends:
         shares = [used.get(link.name, float("nan")) for link in plan.links]
         colours = matplotlib.colormaps["cividis_r"].with_extremes(bad="#bbbbbb")
@@ -60,13 +69,49 @@ def draw_topology(plan: Plan, interfaces: pd.DataFrame | None) -> Drawing:
             scale = ScalarMappable(Normalize(0, 1), "cividis_r")
             figure.colorbar(scale, ax=axes, label="share of rate", shrink=0.9, aspect=15, format="%g")
     axes.plot(
-        where[:, 0], where[:, 1], "o", color=SKY, markeredgecolor=BLACK, markeredgewidth=0.6, markersize=9, zorder=2
+        where[:, 0],
+        where[:, 1],
+        "o",
+        color=SKY,
+        markeredgecolor=BLACK,
+        markeredgewidth=0.6,
+        markersize=5 if is_large else 9,
+        zorder=2,
     )
-    for name, position in zip(names, where, strict=True) if len(names) <= LABELS_MAX else ():
-        axes.annotate(name, position, xytext=(0, 8), textcoords="offset points", ha="center", fontsize=7)
+    if is_line or len(names) <= LABELS_MAX:
+        step = math.ceil(len(names) / LINE_LABELS_MAX) if is_line else 1
+        named = np.argsort(where[:, 0])[::step]
+        write_names(axes, [names[index] for index in named], where[named], 5 if is_large else 8)
     measured = "the larger mean share of a link's rate in its two directions" if used else "no rates were measured"
     caption = f"{numbers.counted(len(names), 'node')} and {numbers.counted(len(ends), 'link')}; colours: {measured}."
     return Drawing("topology", "Topology", caption, figure)
+
+
+def write_names(axes: Axes, names: list[str], where: Positions, apart_pt: float) -> None:
+    """Writes names above their nodes, or where others are near, on the side that is away from these.
+
+    Args:
+        axes: Where the nodes are drawn, as wide as their figure.
+        names: Of the nodes.
+        where: Their positions.
+        apart_pt: How far the names are from the nodes, in points.
+    """
+    bounds = axes.figure.bbox
+    scale = np.array([bounds.width, bounds.height]) * 72 / axes.figure.dpi / np.maximum(np.ptp(where, axis=0), 1e-9)
+    points = where * (scale if axes.get_aspect() == "auto" else scale.min())
+    for name, position, point in zip(names, where, points, strict=True):
+        away = point - points
+        x, y = away[(np.abs(away) < NEAR_PT).all(axis=1)].sum(axis=0)
+        axes.annotate(
+            name,
+            position,
+            xytext=(0, apart_pt if y >= 0 else -apart_pt),
+            textcoords="offset points",
+            ha="center" if abs(x) < BESIDE_PT else "left" if x > 0 else "right",
+            va="bottom" if y >= 0 else "top",
+            fontsize=7,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.4},
+        )
 
 
 def utilisation(plan: Plan, interfaces: pd.DataFrame) -> dict[str, float]:
