@@ -196,7 +196,10 @@ def draw_comparison(runs: Mapping[str, Metrics], names: Sequence[str]) -> Drawin
             draw_ecdf(left, metric.values, label=run, **style)
             across = metric.t_s if metric.t_s is not None else range(1, len(metric.values) + 1)
             right.plot(across, metric.values, linewidth=0.7, **style)
+        # A single value is no series.
+        right.set_visible(any(len(metrics[name].values) > 1 for metrics in runs.values()))
         left.set_title(name)
+        left.locator_params(axis="x", nbins=4)
         left.set_ylabel("share of values")
         left.set_ylim(0, 1)
         right.set_xlabel("virtual time (s)" if metric.t_s is not None else "number of the value")
