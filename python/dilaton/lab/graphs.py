@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import networkx
-from pydantic import ValidationError
 
 from dilaton.lab import syntax
 from dilaton.lab.links import Link
 from dilaton.lab.nodes import Node
-
-AnyPart = TypeVar("AnyPart", Node, Link)
-
+from dilaton.lab.part import made
 
 Positions = Mapping[str, tuple[float, float]]
 """Where a drawing has nodes, by their names: x to the right and y up, in any unit."""
@@ -31,9 +28,9 @@ def from_networkx(graph: networkx.Graph[Any]) -> tuple[Mapping[str, Node], list[
         fields = dict(attributes)
         if (position := fields.pop("pos", None)) is not None:
             positions[names[node]] = (float(position[0]), float(position[1]))
-        nodes[names[node]] = _part(Node, fields, f"node {node!r}")
+        nodes[names[node]] = made(Node, fields, f"node {node!r}")
     links = [
-        _part(Link, {"endpoints": [names[a], names[b]], **attributes}, f"edge {a!r} -- {b!r}")
+        made(Link, {"endpoints": [names[a], names[b]], **attributes}, f"edge {a!r} -- {b!r}")
         for a, b, attributes in graph.edges(data=True)
     ]
     return nodes, links, positions
@@ -71,14 +68,3 @@ def node_name(node: object) -> str:
     """
     text = str(node)
     return syntax.parse_node_name(f"n{text}" if text.isdecimal() else text)
-
-
-def _part(model: type[AnyPart], fields: dict[str, Any], subject: str) -> AnyPart:
-    try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        detail = error.errors()[0]
-        place = ".".join(str(step) for step in detail["loc"])
-        raise ValueError(
-            f"{subject}: {place}: {detail['ctx']['error'] if 'ctx' in detail else detail['msg']}"
-        ) from error

@@ -28,8 +28,7 @@ def lab() -> Lab:
 @pytest.mark.parametrize("name", ["containerlab", "graphml", "mininet"])
 def test_what_is_exported_is_imported_as_the_same_network(lab: Lab, name: str, tmp_path: Path) -> None:
     (tmp_path / f"x{FORMATS[name].suffix}").write_text(FORMATS[name].write(lab)[0])
-    options = {"ignore": ["image"]} if name == "containerlab" else {}
-    back = parse_topology({"file": f"x{FORMATS[name].suffix}", **options}, 1, tmp_path)
+    back = parse_topology({"file": f"x{FORMATS[name].suffix}"}, 1, tmp_path)
     assert set(back.nodes) == set(lab.nodes)
     assert {node: back.nodes[node].kind for node in ("leaf1", "spine1")} == {"leaf1": "switch", "spine1": "switch"}
     pairs = [{frozenset(end.node for end in link.endpoints) for link in links} for links in (back.links, lab.links)]
@@ -37,6 +36,15 @@ def test_what_is_exported_is_imported_as_the_same_network(lab: Lab, name: str, t
     if name != "containerlab":
         found = next(link for link in back.links if {end.node for end in link.endpoints} == {"h1", "leaf1"})
         assert (found.rate_bit_per_s, found.delay_ns) == (100_000_000, 5_000_000)
+
+
+def test_labels_of_containerlab_keep_what_its_kinds_do_not_say(tmp_path: Path) -> None:
+    nodes = "{a: {kind: host}, b: {kind: router}, c: {kind: nat, outside: eth1}, d: {kind: ovs}, e: }"
+    lab = loads(f"{{name: kinds, nodes: {nodes}, links: [a -- b, b -- c, c -- d, d -- e, a -- e]}}", "lab.yaml")
+    (tmp_path / "x.clab.yml").write_text(FORMATS["containerlab"].write(lab)[0])
+    back = parse_topology({"file": "x.clab.yml"}, 1, tmp_path)
+    assert back.nodes == lab.nodes
+    assert back.links == lab.links
 
 
 def test_what_a_format_has_no_place_for_is_told(lab: Lab) -> None:
@@ -66,6 +74,13 @@ def test_delays_are_exported_exactly(name: str, tmp_path: Path) -> None:
     (tmp_path / f"x{FORMATS[name].suffix}").write_text(FORMATS[name].write(lab)[0])
     back = parse_topology({"file": f"x{FORMATS[name].suffix}"}, 1, tmp_path)
     assert sorted(link.delay_ns for link in back.links) == [1_234_567_891, 2_000_000_000]
+
+
+def test_addresses_are_among_what_is_left_out() -> None:
+    lab = loads(
+        "{name: two, nodes: {a: , b: }, links: [{endpoints: [{node: a, address: 10.0.0.1/30}, b]}]}", "lab.yaml"
+    )
+    assert all(known.write(lab)[1] == ["addresses of endpoints"] for name, known in FORMATS.items() if name != "dot")
 
 
 def test_dot_shows_every_node_and_link(lab: Lab) -> None:

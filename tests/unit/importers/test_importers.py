@@ -197,6 +197,19 @@ def test_what_cannot_be_honoured_is_refused_by_name(fields: dict[str, Any], mess
     assert message in refusal(**fields)
 
 
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("image: alpine", "nodes.a: image: alpine: not an image; use host"),
+        ("rate: 1Gbit", "nodes.a.labels: dilaton.rate: no such field of a node; known: dilaton.kind"),
+    ],
+)
+def test_a_wrong_label_of_a_containerlab_node_is_told_with_the_node(label: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.clab.yml"
+    file.write_text(f"topology: {{nodes: {{a: {{kind: linux, labels: {{dilaton.{label}}}}}}}}}")
+    assert message in refusal(containerlab=str(file))
+
+
 def test_an_edge_of_a_graph_that_ends_at_no_node_of_it_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "graph.json"
     file.write_text('{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}')

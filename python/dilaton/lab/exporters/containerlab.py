@@ -1,4 +1,7 @@
-"""containerlab: nodes of kind linux, switches of kind bridge, and links. It has no fields for rates and delays."""
+"""containerlab: nodes of kind linux, switches of kind bridge, and links. It has no fields for rates and delays.
+
+What containerlab's kinds do not say is in labels, which it gives its containers and our reader knows.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from dilaton.lab.exporters.missing import missing
+from dilaton.lab.importers.containerlab import KINDS, LABEL, NO_MANAGEMENT
 from dilaton.lab.model import Lab
+from dilaton.lab.nodes import Node
 from dilaton.lab.segments import is_switch, without_lans
 
 IMAGE = "alpine:latest"
@@ -20,7 +25,10 @@ def write(lab: Lab) -> tuple[str, list[str]]:
     flat = without_lans(lab)
     nodes: dict[str, Any] = {}
     for name, node in flat.nodes.items():
-        nodes[name] = {"kind": "bridge"} if is_switch(node) else {"kind": "linux"}
+        kind = "bridge" if is_switch(node) else "linux"
+        nodes[name] = {"kind": kind}
+        if labels := _labels(node, implied=KINDS[kind]):
+            nodes[name]["labels"] = labels
         if node.group is not None:
             nodes[name]["group"] = node.group
         if node.sysctls and not is_switch(node):
@@ -31,10 +39,17 @@ def write(lab: Lab) -> tuple[str, list[str]]:
         if "mtu" in link.model_fields_set:
             entry["mtu"] = link.mtu
         links.append(entry)
-    topology = {"kinds": {"linux": {"image": IMAGE}}, "nodes": nodes, "links": links}
+    linux = {"image": IMAGE, "labels": {f"{LABEL}image": "host"}, **dict([NO_MANAGEMENT])}
+    topology = {"kinds": {"linux": linux}, "nodes": nodes, "links": links}
     stream = io.StringIO()
     yaml = YAML()
     yaml.default_flow_style = None
     yaml.width = 120
     yaml.dump({"name": lab.name, "topology": topology}, stream)
-    return stream.getvalue(), missing(lab, {"kind", "sysctls"}, {"mtu"})
+    return stream.getvalue(), missing(lab, {"kind", "outside", "sysctls"}, {"mtu"})
+
+
+def _labels(node: Node, implied: str | None) -> dict[str, str]:
+    """What a node of a kind that containerlab's implies has beyond that."""
+    labels = {} if node.kind in (None, implied) else {f"{LABEL}kind": node.kind}
+    return labels if node.outside is None else labels | {f"{LABEL}outside": node.outside}

@@ -20,9 +20,11 @@ def missing(lab: Lab, node_fields: Collection[str], link_fields: Collection[str]
     """
     of_nodes = {name for node in lab.nodes.values() for name in node.model_fields_set} - {*node_fields, "group"}
     of_links = {name for link in lab.links for name in _lacking(link, {*link_fields, "endpoints"})}
+    has_addresses = any(end.addresses for link in lab.links for end in link.endpoints)
     of_lab = [name for name in NOT_THE_NETWORK if name in lab.model_fields_set]
     return [
         *(f"{_written(lab, name)} of nodes" for name in sorted(of_nodes)),
+        *(["addresses of endpoints"] if has_addresses else []),
         *(f"{name.removesuffix('_bit_per_s').removesuffix('_ns')} of links" for name in sorted(of_links)),
         *(name.removesuffix("_ns") for name in of_lab),
     ]

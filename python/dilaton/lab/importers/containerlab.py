@@ -2,11 +2,12 @@
 
 Nodes of the kinds linux, host and bridge become nodes, bridges switches; groups are kept, and sysctls, inherited as
 there. Nodes run this machine's file tree, so an image is refused unless it is ignored; so is all else that would change
-what a node does.
+what a node does. Labels say what a node is in a lab: with `dilaton.image: host` its image is for containerlab alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dilaton.lab.importers._importer import Importer, host_name, mapping, read_y
 from dilaton.lab.kinds import HOST, SWITCH
 from dilaton.lab.links import Endpoint, Link
 from dilaton.lab.nodes import Node
+from dilaton.lab.part import made
 from dilaton.lab.topology import Topology
 
 KINDS: dict[str, str | None] = {"linux": None, "host": HOST, "bridge": SWITCH}
@@ -22,6 +24,15 @@ KINDS: dict[str, str | None] = {"linux": None, "host": HOST, "bridge": SWITCH}
 
 HARMLESS = frozenset({"kind", "group", "labels", "sysctls"})
 """Fields of a node that are read, or that change nothing."""
+
+NO_MANAGEMENT = ("network-mode", "none")
+"""The field of a node, and its value, that has no eth0 of containerlab's in it; a lab never has."""
+
+LABEL = "dilaton."
+"""What the names of the labels begin with that are fields of a node in a lab."""
+
+LABELS = ("kind", "image", "outside")
+"""The fields that labels can give."""
 
 LEFT_ALONE = frozenset({"name", "prefix", "topology", "mgmt"})
 """Fields of the file that are read, or that are about the machine that containerlab runs on."""
@@ -61,19 +72,22 @@ class Source(Importer):
         place = f"nodes.{name}"
         if not isinstance(kind, str) or kind not in KINDS:
             raise ValueError(f"{place}.kind: {kind}: a lab has no such nodes; known: {', '.join(KINDS)}")
+        layers = (defaults, by_kind, by_group, written)
+        labelled = _labelled(layers, place)
         sysctls: dict[str, str] = {}
-        for layer in (defaults, by_kind, by_group, written):
-            for key in layer:
-                if key not in HARMLESS:
+        for layer in layers:
+            for key, value in layer.items():
+                if key not in HARMLESS and key not in labelled and (key, value) != NO_MANAGEMENT:
                     self.refuse(key, place, "nodes run this machine's programs, and what runs is written under run:")
             values = mapping(layer.get("sysctls"), f"{place}.sysctls")
             sysctls |= {syntax.parse_sysctl_key(str(key)): str(value) for key, value in values.items()}
         fields: dict[str, Any] = {"kind": KINDS[kind]} if KINDS[kind] else {}
+        fields |= labelled
         if group is not None:
             fields["group"] = str(group)
         if sysctls:
             fields["sysctls"] = sysctls
-        return Node(**fields)
+        return made(Node, fields, place)
 
     def _link(self, number: int, entry: object, nodes: dict[str, Node]) -> Link:
         place = f"links[{number}]"
@@ -101,3 +115,16 @@ class Source(Importer):
         if node not in nodes:
             raise ValueError(f"{place}: {node}: no node of the file{syntax.did_you_mean(node, nodes)}")
         return Endpoint(node=node, interface=interface)
+
+
+def _labelled(layers: Sequence[dict[str, Any]], place: str) -> dict[str, str]:
+    """The fields of a node that labels give, those of later layers first."""
+    labels: dict[str, Any] = {}
+    for layer in layers:
+        labels |= mapping(layer.get("labels"), f"{place}.labels")
+    fields = {str(key).removeprefix(LABEL): str(value) for key, value in labels.items() if str(key).startswith(LABEL)}
+    for name in fields:
+        if name not in LABELS:
+            known = ", ".join(f"{LABEL}{label}" for label in LABELS)
+            raise ValueError(f"{place}.labels: {LABEL}{name}: no such field of a node; known: {known}")
+    return fields
