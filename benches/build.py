@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from dilaton.host import open_files
 from dilaton.host.guest import Guest
 from dilaton.host.kernel import Placement
 from dilaton.lab import loads
@@ -69,6 +70,7 @@ async def measure(nodes: int) -> str:
         run_dir = Path(directory)
         (run_dir / "nodes").mkdir()
         (run_dir / "plan.json").write_text(plan.model_dump_json())
+        open_files.allow()
         begin = time.monotonic()
         guest = await Guest.start("guest0", plan.guests[0].memory_bytes, Placement(run_dir, jailed=True))
         try:

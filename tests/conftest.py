@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -21,6 +22,9 @@ from hypothesis import HealthCheck, settings
 # Neither other load on the machine nor what is drawn may fail a test: the same examples are tried each time.
 settings.register_profile("dilaton", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dilaton")
+
+# Processes usually start with so few open files, whatever they may have: what needs more has to ask for it.
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 # A shell that starts us in the background has us ignore SIGINT, and those whom we start would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from dilaton.host import kernels
+from dilaton.host import kernels, open_files
 from dilaton.host.errors import HostLacksError
 from dilaton.host.facts import Facts, gather
 
@@ -21,12 +21,6 @@ SHARED_MEMORY_BYTES_MIN = 256 << 20
 
 KERNEL_XSTATE_BYTES = 2696
 """Room for extended CPU state in the stock kernel (FP_SIZE in arch/x86/um/user-offsets.c); the clock adds the rest."""
-
-OPEN_FILES_MIN = 1024
-"""Open files that a guest needs to start."""
-
-OPEN_FILES_EASY = 100_000
-"""Open files with which programs in nodes may walk over whole trees."""
 
 JAIL_FINDINGS = frozenset({"bubblewrap", "jail"})
 """What a run without a jail does not need."""
@@ -190,12 +184,15 @@ def _machine(facts: Facts) -> Iterator[Finding]:
 def _open_files(limit: int) -> Finding:
     if limit == resource.RLIM_INFINITY:
         return Finding("open files", "ok", "as many as the kernel has")
-    if limit >= OPEN_FILES_EASY:
+    if limit >= open_files.EASY:
         return Finding("open files", "ok", f"at most {limit:,}")
-    fix = f"sudo prlimit --pid $$ --nofile={OPEN_FILES_EASY}"
-    if limit < OPEN_FILES_MIN:
-        return Finding("open files", "missing", f"at most {limit}, and a guest needs {OPEN_FILES_MIN}", fix)
-    return Finding("open files", "warning", f"at most {limit:,}: programs that read many files may fail", fix)
+    if limit < open_files.GUEST_MIN:
+        what = f"at most {limit:,}, and a guest needs {open_files.GUEST_MIN:,}"
+        return Finding("open files", "missing", what, open_files.FIX)
+    failing = "programs that read many files may fail"
+    if limit < open_files.DISKS_MIN:
+        failing = f"labs with disks need {open_files.DISKS_MIN:,}, and {failing}"
+    return Finding("open files", "warning", f"at most {limit:,}: {failing}", open_files.FIX)
 
 
 def _shared_memory(facts: Facts) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from dilaton.host.channel import PROTOCOL, Channel, Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.disks import Disks
 from dilaton.host.errors import GuestError
-from dilaton.host.kernel import Kernel, Placement, allow_open_files
+from dilaton.host.kernel import Kernel, Placement
 from dilaton.host.patience import Patience
 from dilaton.host.processes import descent, is_stopped
 from dilaton.host.streams import Streams
@@ -111,7 +111,6 @@ class Guest:
             GuestError: when the kernel does not come up.
         """
         boot = Orders(BOOT_TDF * clock_rate, "work") if seed is None else Orders(Fraction(1), "event")
-        allow_open_files()
         page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed, clock_rate)
         channel = Channel()
         streams, streams_fd = Streams.of_guest()

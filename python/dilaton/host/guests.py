@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from dilaton.host import cores
+from dilaton.host import cores, open_files
 from dilaton.host.attachment import attach, lay_out
 from dilaton.host.channel import Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Orders
@@ -72,6 +72,7 @@ class Guests:
             GuestError: A guest does not come up.
         """
         _check_memory(planned)
+        open_files.allow(open_files.needed(planned))
         taken = cores.take(len(planned.guests))
         count = len({core.number for core in taken})
         slots = asyncio.Semaphore(count)

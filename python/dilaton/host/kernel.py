@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import fcntl
 import os
-import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +27,9 @@ LINE_FD_MIN = 900
 """The number of the first serial line's descriptor in the first guest of a run; those of the others follow. They are on
 the kernel's command line, which the kernel stirs into its random numbers, and so have to be the same whatever else this
 process has open."""
+
+LINES = 2
+"""Serial lines of a guest: those of its channel and of its streams."""
 
 ADDR_NO_RANDOMIZE = 0x0040000
 """personality(2)"""
@@ -208,7 +210,7 @@ class Kernel:
 
     def _copied_lines(self) -> list[IO[bytes]]:
         """Copies of the lines, with the numbers that they have in the guest."""
-        first = LINE_FD_MIN + self.number * len(self.lines)
+        first = LINE_FD_MIN + self.number * LINES
         copies = [fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, first) for line in self.lines]
         return [os.fdopen(copy, "rb") for copy in copies]
 
@@ -226,13 +228,3 @@ def _settle(core: int) -> None:
     os.sched_setaffinity(0, {core})
     # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
     LIBC.personality(ADDR_NO_RANDOMIZE)
-
-
-def allow_open_files() -> None:
-    """Lets this process, and the kernels that it starts, open as many files as they ever may.
-
-    A guest's file system keeps a host file open for each file and directory in its cache: a walk over a whole tree, as
-    by find, needs a hundred thousand.
-    """
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

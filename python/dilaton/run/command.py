@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 
+from dilaton.host import open_files
 from dilaton.host.guest import REPEATABLE_DATE_NS, Guest
 from dilaton.host.kernel import Placement
 from dilaton.plan.alone import GUEST, Alone
@@ -27,6 +28,7 @@ async def guest_alone(alone: Alone) -> AsyncIterator[Guest]:
     plan = json.dumps(alone.plan()).encode()
     placement = Placement(None, jailed=True, binds=alone.binds, files={"plan.json": plan})
     repeatable = alone.drive == "event"
+    open_files.allow()
     guest = await Guest.start(GUEST, alone.memory_bytes, placement, alone.seed if repeatable else None)
     try:
         await guest.build(lambda *_: None)
