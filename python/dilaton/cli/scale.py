@@ -18,7 +18,7 @@ from rich.table import Table
 from ruamel.yaml import YAML
 
 from dilaton.cli.check import Overrides, lab_file, read_lab
-from dilaton.cli.errors import BadInputError, refusing
+from dilaton.cli.errors import PROGRAM, BadInputError, refusing
 from dilaton.host.doctor import require
 from dilaton.host.processes import OURSELVES, ending_with_us
 from dilaton.lab import units
@@ -155,7 +155,8 @@ def run_pilot(path: Path, virtual_ns: int) -> Pilot:
         try:
             found = record.load(out)
         except RecordError as error:
-            raise BadInputError(f"the pilot did not run: {done.stderr or done.stdout}") from error
+            said = (done.stderr or done.stdout).strip().removeprefix(PROGRAM)
+            raise BadInputError(f"the pilot did not run: {said}") from error
         if found.state != "finished":
             raise BadInputError(f"the pilot {found.state}: {found.reason}")
         with (out / "clock.csv").open() as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from dilaton.cli.errors import refusing
 from dilaton.cli.run import hold_option
 from dilaton.lab.loader import load
 from dilaton.run.control import ControlError
-from dilaton.run.live import LiveRun, start
+from dilaton.run.live import LiveRun, NotBegunError, start
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,12 @@ def bring_up(lab: Path, options: Options, *, detached: bool) -> int:
     parsed_times(Overrides(options.tdf, options.drive, options.max_speed))
     hold_option(options.hold_at)
     with refusing(ControlError, ValueError):
-        run = _started(lab, options, detached)
+        try:
+            run = _started(lab, options, detached)
+        except NotBegunError as error:
+            # It has said what is wrong as we would.
+            print(error, file=sys.stderr)
+            return error.status
         if detached:
             print(f"{run.path} is up; dilaton cli {run.path} for its prompt, dilaton down {run.path} to end it")
             return 0

@@ -24,7 +24,7 @@ from typing import Any
 
 from dilaton.host import kernels
 from dilaton.host.channel import Message
-from dilaton.host.errors import GuestError
+from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.guest import REPEATABLE_DATE_NS
 from dilaton.host.guests import Guests
 from dilaton.host.kernel import Placement
@@ -118,6 +118,9 @@ async def execute(
         observer: told of what happens.
         options: how.
         stop: set to end the run early, in good order; the run is then `aborted`.
+
+    Raises:
+        HostLacksError: this machine lacks something that the run needs; the record says what.
     """
     handlers: dict[str, Handler] = {}
     # Until the last record is written, so that who waits for the end of the run finds that.
@@ -133,6 +136,10 @@ async def execute(
                 await run.live()
             except (GuestError, OSError) as error:
                 run.fail(str(error))
+            except HostLacksError as error:
+                run.fail(str(error))
+                run.conclude()
+                raise
             again = replanned(plan, run.violation) if run.violation and attempt < ATTEMPTS_MAX else None
             record = run.conclude()
             if again is None or record.state != "failed":

@@ -31,8 +31,25 @@ from dilaton.run.session_client import capture
 LOOK_HOST_S = 0.02
 """How often it is looked whether a run that was started listens already."""
 
+REFUSED = (2, 3)
+"""Exit statuses of a run that never began: its lab has mistakes, or this machine lacks something."""
+
 Instant = str | float
 """Virtual time since the run's virtual 0: `"5s"`, or a number of seconds."""
+
+
+class NotBegunError(ControlError):
+    """A run that never began.
+
+    The message is what it said, a line per problem, each as the command line has it.
+
+    Attributes:
+        status: its exit status.
+    """
+
+    def __init__(self, said: str, status: int) -> None:
+        super().__init__(said)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -230,7 +247,8 @@ def start(
 
     Raises:
         LabError: the lab has mistakes.
-        ControlError: the run ended before it could be steered; the message is what it said.
+        NotBegunError: it cannot be planned, or not run on this machine.
+        ControlError: the run ended before it could be steered.
     """
     with contextlib.ExitStack() as stack:
         if isinstance(lab, Mapping):
@@ -254,7 +272,13 @@ def start(
         }
         argv = [str(word) for option, value in options.items() if value is not None for word in (option, value)]
         argv += [word for text in chosen for word in ("--set", text)] + (["--stay"] if stay else [])
-        run = _begun(run_dir, _spawn(["run", str(path), *argv], detached), is_held=hold_at is not None)
+        try:
+            run = _begun(run_dir, _spawn(["run", str(path), *argv], detached), is_held=hold_at is not None)
+        except NotBegunError:
+            if out is None:
+                with contextlib.suppress(OSError):
+                    run_dir.rmdir()
+            raise
     return attach(run_dir) if detached else run
 
 
@@ -291,10 +315,15 @@ def _begun(run_dir: Path, started: _Started, *, is_held: bool) -> LiveRun:
         started.close()
         raise
     said = started.close()
-    with contextlib.suppress(RecordError):
-        if run.result().record.state == "finished":
-            return run
-    raise ControlError(f"{run_dir}: the run ended before it could be steered: {said}")
+    if started.process.returncode in REFUSED:
+        raise NotBegunError(said, started.process.returncode)
+    try:
+        record = run.result().record
+    except RecordError:
+        raise ControlError(f"{run_dir}: the run ended before it could be steered: {said}") from None
+    if record.state != "finished":
+        raise ControlError(f"{run_dir}: the run {record.state} before it could be steered: {record.reason}")
+    return run
 
 
 def _clock(state: Result) -> ClockState:
