@@ -112,8 +112,10 @@ def _interruptible(interruptions: list[int]) -> Iterator[None]:
     assert task is not None
 
     def interrupt(number: int) -> None:
+        # A second one must not break into how the first is answered.
+        if not interruptions:
+            task.cancel()
         interruptions.append(number)
-        task.cancel()
 
     for number in FORWARDED:
         loop.add_signal_handler(number, interrupt, number)

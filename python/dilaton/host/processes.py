@@ -24,6 +24,8 @@ def ending_with_us() -> Callable[[], None]:
     parent = os.getpid()
 
     def prepare() -> None:
+        # Until then it has our handlers, and what these take note of, execve(2) forgets.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         # Who has ended before that sends no signal any more.
         if os.getppid() != parent:
