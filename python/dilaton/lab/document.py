@@ -150,11 +150,12 @@ class _Builder:
                 document.problems.append(Problem(document.file, line, column, field_name(here), message))
                 continue
             document.key_positions[here] = _position(key_node)
-            if not _is_empty(value_node):
+            is_node = path == ("nodes",)
+            if not (_is_empty(value_node) or (is_node and _is_null(value_node))):
                 result[key] = self.build(value_node, here)
                 continue
             document.value_positions[here] = _position(key_node)
-            if path == ("nodes",):
+            if is_node:
                 result[key] = None
             else:
                 self._report_empty(here)
@@ -197,6 +198,11 @@ def _is_empty(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.value == "" and node.style is None
 
 
+def _is_null(node: Node) -> bool:
+    """Whether it is what programs write for nothing."""
+    return isinstance(node, ScalarNode) and node.value in ("~", "null") and node.style is None
+
+
 def _position(node: Node) -> tuple[int, int]:
     return node.start_mark.line + 1, node.start_mark.column + 1
 
@@ -205,21 +211,34 @@ def _code(character: Any) -> str:
     return f"U+{character if isinstance(character, int) else ord(character):04X}"
 
 
+_NOT_CLOSED = "a bracket is not closed"
 _HINTS = {
-    "mapping values are not allowed here": "a text that contains ': ' must be in quotes",
-    "found unexpected end of stream": "a quote is not closed",
+    "mapping values are not allowed here": "a text that contains ': ' must be in quotes, and a field needs a space "
+    "after its colon",
     "expected ',' or '}', but got ':'": "a text that contains ': ' must be in quotes",
+    "expected ',' or ']', but got ':'": _NOT_CLOSED,
+    "expected ',' or ']', but got '<stream end>'": _NOT_CLOSED,
+    "expected ',' or '}', but got '<stream end>'": _NOT_CLOSED,
+    "expected <block end>, but found ']'": "a bracket closes nothing",
+    "expected <block end>, but found '}'": "a bracket closes nothing",
+    "expected <block end>, but found": "what belongs together begins in the same column",
+    "sequence entries are not allowed here": "a list begins on a line of its own",
+    "found unexpected end of stream": "a quote is not closed",
+    "found unknown escape character": "put the text in single quotes",
+    "found undefined alias": "a text that begins with * must be in quotes",
     "found character '\\t' that cannot start any token": "indent with spaces, not tabs",
+    "found character": "put the text in quotes",
     "expected a single document in the stream": "a file holds one lab",
 }
-"""What usually causes an error of the YAML reader."""
+"""What usually causes an error of the YAML reader, by how its words begin; the first that fits."""
 
 
 def _syntax_problem(error: MarkedYAMLError, file: str) -> Problem:
+    reasons = [" ".join(str(reason).split()) for reason in (error.context, error.problem) if reason]
+    hint = next((hint for start, hint in _HINTS.items() if any(reason.startswith(start) for reason in reasons)), "")
     mark = error.problem_mark or error.context_mark
-    if error.problem == "found unexpected end of stream":
+    if hint.endswith("not closed"):
+        # There is nothing to see where the reader noticed.
         mark = error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    reasons = [" ".join(str(reason).split()) for reason in (error.context, error.problem) if reason]
-    hints = [hint for reason, hint in _HINTS.items() if reason in reasons]
-    return Problem(file, line, column, "", "; ".join([f"not YAML: {', '.join(reasons)}", *hints]))
+    return Problem(file, line, column, "", f"not YAML: {', '.join(reasons)}{'; ' if hint else ''}{hint}")

@@ -127,7 +127,7 @@ def _part(field: str) -> str:
 
 def _without_mistakes(data: Any, details: list[ErrorDetails], context: dict[str, Any]) -> Lab | None:
     """The lab without the fields in error, so that the rest of it can be checked; None if nothing would be left."""
-    bad_names = any(detail["loc"][:1] == ("nodes",) and detail["loc"][-1] == KEY for detail in details)
+    bad_names = any(detail["loc"][:1] == ("nodes",) and detail["loc"][-1] in (KEY, "nodes") for detail in details)
     # Without its topology a lab lacks most nodes.
     bad_names |= any(detail["loc"][:1] == ("topology",) for detail in details)
     if bad_names or not isinstance(data, dict):

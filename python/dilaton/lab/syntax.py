@@ -85,11 +85,11 @@ ELSEWHERE = {
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message: `; did you mean X?` if something known is close to `name` or means it, else nothing."""
-    known = list(known)
-    other = ELSEWHERE.get(name.lower())
-    has_other = other is not None and other.partition(".")[0] in known
-    close = [other] if has_other else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else ""
+    meant = {name: name for name in known}
+    elsewhere = {word: field for word, field in ELSEWHERE.items() if field.partition(".")[0] in meant}
+    meant = elsewhere | meant
+    close = [name.lower()] if name.lower() in elsewhere else difflib.get_close_matches(name, meant, n=1, cutoff=0.6)
+    return f"; did you mean {meant[close[0]]}?" if close else ""
 
 
 def parse_text(value: object) -> str:

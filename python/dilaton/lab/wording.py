@@ -55,7 +55,9 @@ def message(detail: ErrorDetails) -> str:
     kind = detail["type"]
     if not detail["loc"]:
         return f"a lab is a mapping of fields, such as name: and nodes:, not {_shape(detail['input'])}"
-    name = next((part for part in reversed(detail["loc"]) if part in _EXAMPLES), None)
+    # What is called nodes in a topology is a number.
+    shown = () if detail["loc"][0] == "topology" else reversed(detail["loc"])
+    name = next((part for part in shown if part in _EXAMPLES), None)
     example = f"; write for example {_EXAMPLES[name]}" if name is not None else ""
     if kind == "value_error":
         return str(detail["ctx"]["error"])

@@ -20,14 +20,48 @@ YAML = [
     (
         "a colon in bare text",
         HEAD + "run:\n  - on: a\n    exec: echo a: b\n",
-        "lab.yaml:5:17: not YAML: mapping values are not allowed here; a text that contains ': ' must be in quotes",
+        "lab.yaml:5:17: not YAML: mapping values are not allowed here; a text that contains ': ' must be in quotes, and a field needs a space after its colon",
+    ),
+    (
+        "fields that do not begin below each other",
+        "name: x\nnodes:\n  a: {}\n b: {}\n",
+        "lab.yaml:4:2: not YAML: while parsing a block mapping, expected <block end>, but found '<block mapping start>'; what belongs together begins in the same column",
+    ),
+    (
+        "an open bracket",
+        HEAD + "links: [a -- b\nseed: 1\n\n",
+        "lab.yaml:3:8: not YAML: while parsing a flow sequence, expected ',' or ']', but got ':'; a bracket is not closed",
+    ),
+    (
+        "an open bracket at the end",
+        HEAD + "links: [a -- b\n\n",
+        "lab.yaml:3:8: not YAML: while parsing a flow sequence, expected ',' or ']', but got '<stream end>'; a bracket is not closed",
+    ),
+    (
+        "a bracket too many",
+        HEAD + "links: [a -- b]]\n",
+        "lab.yaml:3:16: not YAML: while parsing a block mapping, expected <block end>, but found ']'; a bracket closes nothing",
     ),
     (
         "an open quote",
         'name: "x\nnodes: {a: {}}\n',
         "lab.yaml:1:7: not YAML: while scanning a quoted scalar, found unexpected end of stream; a quote is not closed",
     ),
-    ("an unknown alias", HEAD + "links: *none\n", "lab.yaml:3:8: not YAML: found undefined alias 'none'"),
+    (
+        "an unknown alias",
+        HEAD + "links: *none\n",
+        "lab.yaml:3:8: not YAML: found undefined alias 'none'; a text that begins with * must be in quotes",
+    ),
+    (
+        "a list of nodes",
+        "name: x\nnodes: [a, b]\nlinks: [a -- b]\n",
+        "lab.yaml:2:8: nodes: must be a mapping, not a list; write for example nodes: {a: {}, b: {}}",
+    ),
+    (
+        "a topology without a number of nodes",
+        "name: x\ntopology: {generate: line}\n",
+        "lab.yaml:2:11: topology.nodes: missing",
+    ),
     ("an alias that contains itself", HEAD + "links: &l [*l]\n", "lab.yaml:3:8: links[0]: this alias contains itself"),
     ("a tag", HEAD + "seed: !secret 1\n", "lab.yaml:3:7: seed: !secret: tags have no meaning in a lab; remove it"),
     (
@@ -50,6 +84,11 @@ FIELDS = [
         "a name of another emulator",
         HEAD + "links: [{endpoints: a -- b, bandwidth: 1Gbit}]\n",
         "lab.yaml:3:29: links[0].bandwidth: unknown field; did you mean rate?",
+    ),
+    (
+        "a name of another emulator, misspelt",
+        HEAD + "links: [{endpoints: a -- b, bandwith: 1Gbit}]\n",
+        "lab.yaml:3:29: links[0].bandwith: unknown field; did you mean rate?",
     ),
     (
         "a field that belongs into another",

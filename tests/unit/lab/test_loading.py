@@ -99,6 +99,10 @@ def test_words_that_yaml_could_take_for_other_things_stay_as_written() -> None:
     assert process("exec: env, env: {A: 1e3, B: off}").env == {"A": "1e3", "B": "off"}
 
 
+def test_a_node_may_have_nothing_written_or_what_programs_write_for_nothing() -> None:
+    assert list(loads("name: x\nnodes: {a: , b: null, c: ~, d: {}}\n", "lab.yaml").nodes) == ["a", "b", "c", "d"]
+
+
 def test_a_process_is_named_after_its_program() -> None:
     assert process("exec: /usr/bin/ping b").name == "ping"
 
