@@ -19,7 +19,6 @@ app = typer.Typer(
     epilog="To begin: dilaton new first, then dilaton run first. Exit status: 0 all well, 1 a check or process failed, "
     "2 bad input, 3 this machine lacks something, 130 interrupted.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -23,6 +23,7 @@ from dilaton.cli.link import ACTIONS as LINK_ACTIONS
 from dilaton.cli.link import steer_link
 from dilaton.cli.network import Network
 from dilaton.cli.shell import run_here
+from dilaton.lab.syntax import did_you_mean
 from dilaton.plan.model import Plan
 from dilaton.run.control import ControlError, take_over
 from dilaton.run.live import LiveRun, attach
@@ -114,8 +115,13 @@ class Prompt(cmd.Cmd):
         """NODE COMMAND."""
         node, _, command = line.partition(" ")
         if node not in self._network.nodes:
-            raise ValueError(f"{node}: neither a command nor a node; help lists both")
+            hint = did_you_mean(node, self.completenames("")) or "; help lists both"
+            raise ValueError(f"{node}: neither a command nor a node{hint}")
         self.status = self._execute(node, command.strip())
+
+    def get_names(self) -> list[str]:
+        """What `help` lists: nobody types the name of Ctrl-D."""
+        return [name for name in super().get_names() if name != "do_EOF"]
 
     def completenames(self, text: str, *ignored: Any) -> list[str]:
         """Commands and nodes that begin with `text`."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import typer
 from rich.text import Text
 
-from dilaton.cli.main import app
+from dilaton.cli.main import app, main
 
 
 def helps(command: Any) -> Iterator[str]:  # typer does not say of which class commands are
@@ -23,3 +24,18 @@ def test_no_word_of_a_help_text_is_taken_for_markup_and_left_out() -> None:
     texts = list(helps(typer.main.get_command(app)))
     assert len(texts) > 50
     assert [text for text in texts if Text.from_markup(text).plain != text] == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("dilaton swe", ["sweep"]), ("dilaton run --dri", ["--drive"]), ("dilaton kernel u", ["use"])],
+)
+def test_a_shell_can_complete_verbs_and_options(
+    typed: str, completed: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"_DILATON_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().out.split() == completed

@@ -22,6 +22,17 @@ def test_nodes_and_what_can_be_done_with_clocks_and_links_are_completed() -> Non
     assert prompt.completedefault("h") == ["h1", "h2"]
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"), [("pingal", "did you mean pingall"), ("h11 ls", "did you mean h1"), ("xyz", "help lists both")]
+)
+def test_what_is_neither_a_command_nor_a_node_is_told_with_what_may_be_meant(line: str, hint: str) -> None:
+    prompt = object.__new__(Prompt)
+    prompt.__dict__["_network"] = SimpleNamespace(nodes=["h1", "s1"])
+    with pytest.raises(ValueError, match=f"neither a command nor a node; {hint}"):
+        prompt.default(line)
+    assert "EOF" not in prompt.completenames("")
+
+
 def test_a_signal_that_asks_for_an_end_is_heard_also_where_the_run_ends_at_that_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
