@@ -265,8 +265,8 @@ class _Run:
             for verb in while_running:
                 del self.handlers[verb]
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
-        if len(guests.all) > 1:
-            log.sort()
+            if len(guests.all) > 1:
+                log.sort()
         return finished
 
     async def keep_watch(self, guests: Guests, steering: ClockControl) -> None:

@@ -1,6 +1,7 @@
 //! netem's parameters: `struct tc_netem_qopt`, then attributes within the same options.
 //!
-//! All of them are always there, since the kernel keeps the old value of an attribute that a change leaves out.
+//! The kernel keeps the old value of an attribute that a change leaves out. So all are there whose value would matter; the
+//! plan has a table where one is to be replaced, if only by that of the uniform distribution.
 
 use super::{bytes_per_s, probability, small, words};
 use crate::netlink::Request;

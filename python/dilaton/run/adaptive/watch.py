@@ -22,6 +22,7 @@ from dilaton.run.adaptive.lateness import Lateness
 from dilaton.run.adaptive.ledger import Ledger, Span
 from dilaton.run.adaptive.meter import Meter, Watched
 from dilaton.run.adaptive.pads15 import Pads15
+from dilaton.run.directory import create_file
 from dilaton.run.model import Adaptation, OutOfBounds
 
 LOOK_HOST_S = 0.01
@@ -73,7 +74,7 @@ class Watch:
             steering: Whose TDF follows.
             violated: Told of violations; see `due`.
         """
-        with log.open("w", buffering=1) as table:
+        with open(create_file(log), "w", buffering=1) as table:
             table.write(COLUMNS + "\n")
             try:
                 while True:
