@@ -66,11 +66,13 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None, by: str
         console.print(_table(next(iter(drawn)), outcome.rows))
     if outcome.missing:
         console.print(Text(f"not in every run, not compared: {', '.join(outcome.missing)}", style="dim"))
-    style = "bold red" if outcome.different or not outcome.rows else "bold green"
+    for each in outcome.together:
+        console.print(f"{each.run}, all metrics together: p = {_number(each.p)}")
+    style = "bold red" if outcome.is_different or not outcome.rows else "bold green"
     console.print(Text(outcome.verdict, style=style))
     if not outcome.rows:
         return 2
-    return 1 if outcome.different else 0
+    return 1 if outcome.is_different else 0
 
 
 def run_names(paths: list[Path]) -> list[str]:

@@ -8,6 +8,9 @@ what chance does is better measured than reckoned: runs are dealt anew between t
 Of many metrics one is far apart by chance in nearly every dealing. So each distance is taken as a multiple of what that
 metric's is in the mean of all dealings, and p of a metric is the share of dealings in which *any* metric comes as far
 (Westfall and Young 1993, single-step maxT). That holds however the metrics of a run depend on each other.
+
+Of few runs and many metrics this tells only clear differences, as any metric may come far by chance. A difference that
+many metrics share shows sooner in the mean of these multiples; its p is the share of dealings where that is as large.
 """
 
 from __future__ import annotations
@@ -57,14 +60,27 @@ class Apart:
     by_chance: float
 
 
+@dataclass(frozen=True)
+class SetsApart:
+    """How far two sets of runs are apart.
+
+    Attributes:
+        blocks: Block by block, metric by metric.
+        p: Of all metrics together; NaN where no block has runs enough.
+    """
+
+    blocks: list[list[Apart]]
+    p: float
+
+
 def can_tell(ones: int, others: int) -> bool:
     """Whether so many runs suffice for a p of `SIGNIFICANCE`: four and four do, three and three do not."""
     alike = 2 if ones == others else 1  # dealing the sets the other way round changes nothing
     return min(ones, others) > 0 and alike / math.comb(ones + others, ones) <= SIGNIFICANCE
 
 
-def sets_apart(blocks: Sequence[Block]) -> list[list[Apart]]:
-    """How far two sets of runs are apart, block by block, metric by metric.
+def sets_apart(blocks: Sequence[Block]) -> SetsApart:
+    """How far two sets of runs are apart.
 
     Raises:
         ValueError: A block has no values of a metric in one of the sets.
@@ -81,19 +97,27 @@ def sets_apart(blocks: Sequence[Block]) -> list[list[Apart]]:
     distances = np.array(columns).reshape(len(columns), len(dealt))
     means = distances.mean(axis=1, keepdims=True)
     multiples = np.divide(distances, means, out=np.zeros_like(distances), where=means > 0)
-    largest = multiples.max(axis=0, initial=0.0)
+    largest, together = multiples.max(axis=0, initial=0.0), multiples.sum(axis=0)
     apart = iter(
         Apart(
-            replace(of, p=float(np.mean(largest >= own[0] * (1 - 1e-9)))),
+            replace(of, p=_share(largest, own[0])),
             float(np.quantile(dealt_apart, 0.95)) / of.wasserstein * of.relative if of.wasserstein else 0.0,
         )
         for of, own, dealt_apart in zip(found, multiples, distances, strict=True)
     )
-    untold = [not can_tell(block.ones, block.others) for block in blocks]
-    return [
-        [_without_p(next(apart)) if too_few else next(apart) for _ in block.metrics]
-        for block, too_few in zip(blocks, untold, strict=True)
-    ]
+    told = [can_tell(block.ones, block.others) for block in blocks]
+    return SetsApart(
+        [
+            [next(apart) if enough else _without_p(next(apart)) for _ in block.metrics]
+            for block, enough in zip(blocks, told, strict=True)
+        ],
+        _share(together, together[0]) if any(told) else math.nan,
+    )
+
+
+def _share(dealt: Any, found: float) -> float:
+    """The share of dealings that come as far as the sets do, which are one of them."""
+    return float(np.mean(dealt >= found * (1 - 1e-9)))
 
 
 def _without_p(apart: Apart) -> Apart:

@@ -57,11 +57,33 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Together:
+    """All metrics of a set of runs together beside those of the reference.
+
+    Attributes:
+        run: The name of the set.
+        p: See `dilaton.measure.relabelling`.
+        is_different: Whether they differ.
+    """
+
+    run: str
+    p: float
+    is_different: bool
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """The outcome. `missing`: metrics that some run does not have, which are not compared."""
+    """The outcome.
+
+    Attributes:
+        rows: Metric by metric.
+        missing: Metrics that some run does not have, which are not compared.
+        together: Of sets of runs, each set beside the reference.
+    """
 
     rows: list[Row]
     missing: list[str]
+    together: Sequence[Together] = ()
 
     @property
     def different(self) -> list[str]:
@@ -69,11 +91,18 @@ class Comparison:
         return list(dict.fromkeys(row.metric for row in self.rows if row.is_different))
 
     @property
+    def is_different(self) -> bool:
+        """Whether some run or set is not like the reference."""
+        return bool(self.different) or any(each.is_different for each in self.together)
+
+    @property
     def verdict(self) -> str:
         """In a sentence."""
         if not self.rows:
             return "nothing to compare: the runs have no metric in common"
-        return f"different in {', '.join(self.different)}" if self.different else "indistinguishable"
+        if self.different:
+            return f"different in {', '.join(self.different)}"
+        return "different in all metrics together, though in none alone" if self.is_different else "indistinguishable"
 
 
 def compare(runs: Mapping[str, Metrics], tolerance: float = TOLERANCE) -> Comparison:
@@ -125,7 +154,8 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE) -> Comparison:
     """
     reference, *others = sets
     everywhere = {where: _in_all([run for runs in sets.values() for run in runs[where]]) for where in sets[reference]}
-    rows = []
+    rows: list[Row] = []
+    together = []
     for name in others:
         both = {where: (ones, sets[name][where]) for where, ones in sets[reference].items()}
         blocks = [
@@ -134,7 +164,10 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE) -> Comparison:
             )
             for where, (ones, twos) in both.items()
         ]
-        for (where, (ones, twos)), found in zip(both.items(), sets_apart(blocks), strict=True):
+        apart_in_all = sets_apart(blocks)
+        matters = False
+        for (where, (ones, twos)), found in zip(both.items(), apart_in_all.blocks, strict=True):
+            matters |= any(apart.distance.relative > tolerance for apart in found)
             rows += [
                 Row(
                     _named(where, metric),
@@ -148,6 +181,7 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE) -> Comparison:
                 )
                 for metric, apart in zip(everywhere[where], found, strict=True)
             ]
+        together.append(Together(name, apart_in_all.p, matters and apart_in_all.p <= SIGNIFICANCE))
     known = {
         _named(where, metric): metric in everywhere[where]
         for runs_by_where in sets.values()
@@ -155,7 +189,7 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE) -> Comparison:
         for run in runs
         for metric in run
     }
-    return Comparison(rows, [name for name, is_everywhere in known.items() if not is_everywhere])
+    return Comparison(rows, [name for name, is_everywhere in known.items() if not is_everywhere], together)
 
 
 def pooled(sets: Sets) -> dict[str, dict[str, Metric]]:

@@ -43,6 +43,7 @@ def test_sets_that_chance_explains_are_indistinguishable(tmp_path: Path, capsys:
     out = capsys.readouterr().out
     assert "compared with time.tdf=1" in out
     assert "by chance" in out
+    assert "time.tdf=10, all metrics together: p = " in out
     assert out.rstrip().endswith("indistinguishable")
     assert "<svg" in (tmp_path / "both.svg").read_text()
 
