@@ -95,10 +95,8 @@ def together(runs_of_point: list[dict[str, Metric]], group: str) -> Any:
 def table(done: Runs) -> str:
     """Means and deviations at all TDFs, and how far they are from those of the reference, as `dilaton compare` says."""
     tdfs = sorted({tdf for tdf, _ in done}, key=lambda tdf: (tdf != REFERENCE, int(tdf)))
-    rows = {
-        (row.metric, row.run): row
-        for row in compare_sets({tdf: {rate: done[tdf, rate] for rate in RATES} for tdf in tdfs}).rows
-    }
+    outcome = compare_sets({tdf: {rate: done[tdf, rate] for rate in RATES} for tdf in tdfs})
+    rows = {(row.metric, row.run): row for row in outcome.rows}
     headings = [f"TDF {tdf}: mean, Mbit/s | deviation" for tdf in tdfs]
     headings += [f"TDF {tdf} from {REFERENCE} | by chance | p | verdict" for tdf in tdfs[1:]]
     lines = [f"| group | bottleneck | {' | '.join(headings)} |"]
@@ -112,7 +110,8 @@ def table(done: Runs) -> str:
                 verdict = "**different**" if row.is_different else "indistinguishable"
                 cells.append(f"{row.distance.relative:.0%} | {row.by_chance:.0%} | {row.distance.p:.2f} | {verdict}")
             lines.append(f"| {title} | {rate} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    lines += ["", *(f"TDF {each.run}, all rates and groups together: p = {each.p:.2f}" for each in outcome.together)]
+    return "\n".join([*lines, outcome.verdict]) + "\n"
 
 
 if __name__ == "__main__":
