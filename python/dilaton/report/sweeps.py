@@ -108,7 +108,7 @@ def sets_of(directory: Path, by: str | None) -> dict[str, dict[str, list[Path]]]
     if by is not None and by not in fields:
         raise ValueError(f"--by {by}: not a field of this sweep, which has {', '.join(fields)}")
     field = by or fields[0]
-    others = [each for each in fields if each != field]
+    others = [each for each in fields if each != field and table[each].nunique() > 1]
     sets: dict[str, dict[str, list[Path]]] = {}
     for row in table.to_dict("records"):
         where = " ".join(f"{other}={row[other]}" for other in others)

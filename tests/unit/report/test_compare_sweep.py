@@ -19,7 +19,7 @@ REPEATS = 4
 def sweep_dir(path: Path, longer_ms: float = 0.0, repeats: int = REPEATS) -> Path:
     """A sweep of TDF 1 and 10, with two queues each; at TDF 10 pings take `longer_ms` longer."""
     path.mkdir()
-    fields = ["time.tdf", "links.0.queue"]
+    fields = ["time.drive", "time.tdf", "links.0.queue"]
     (path / "sweep.json").write_text(json.dumps({"lab": made.LAB, "fields": fields}))
     rows = []
     for tdf, queue, repeat in product(("1", "10"), ("fifo", "fq"), range(repeats)):
@@ -32,7 +32,7 @@ def sweep_dir(path: Path, longer_ms: float = 0.0, repeats: int = REPEATS) -> Pat
                 more_s = repeat % 3 * 2e-3 + (longer_ms / 1e3 if tdf == "10" else 0)
                 process["result"]["samples"] = [sample + more_s for sample in samples]
         (run / "run.json").write_text(json.dumps(record))
-        rows.append([tdf, queue, repeat, str(run.relative_to(path)), "finished"])
+        rows.append(["work", tdf, queue, repeat, str(run.relative_to(path)), "finished"])
     pd.DataFrame(rows, columns=[*fields, "repeat", "run", "state"]).to_csv(path / "sweep.csv", index=False)
     return path
 
@@ -60,8 +60,9 @@ def test_sets_that_differ_are_told_with_what_and_where(tmp_path: Path, capsys: p
 @pytest.mark.parametrize(
     ("by", "said"),
     [
-        (None, r"sweeps time.tdf, links.0.queue; say by --by"),
-        ("time.drive", r"--by time.drive: not a field of this sweep, which has time.tdf, links.0.queue"),
+        (None, r"sweeps time.drive, time.tdf, links.0.queue; say by --by"),
+        ("seed", r"--by seed: not a field of this sweep, which has time.drive, time.tdf, links.0.queue"),
+        ("time.drive", r"time.drive has one value; a comparison takes two"),
     ],
 )
 def test_a_field_that_is_not_there_is_told(tmp_path: Path, by: str | None, said: str) -> None:
