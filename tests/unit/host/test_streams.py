@@ -7,11 +7,14 @@ import fcntl
 import os
 import socket
 import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from dilaton.host.errors import GuestError
 from dilaton.host.frames import HEADER, LINE, Ending, Kind, Request
+from dilaton.host.session import Session
 from dilaton.host.streams import LINE_WINDOW_BYTES, Streams
 from tests.conftest import PATIENCE_HOST_S
 
@@ -51,6 +54,19 @@ def test_no_more_is_under_way_than_the_line_takes_and_all_of_it_arrives() -> Non
     assert asyncio.run(scenario()) == frame(1, Kind.OPEN, 0, request)
 
 
+@asynccontextmanager
+async def session_with_output() -> AsyncIterator[tuple[socket.socket, Session, int, int]]:
+    """The guest's end of the line, a session, and both ends of the pipe that its output goes to."""
+    streams, guest_fd = Streams.of_guest()
+    with socket.socket(fileno=guest_fd) as guest:
+        await streams.open()
+        session = streams.begin(Request("h1", [b"x"]))
+        read, write = os.pipe()
+        session.attach(None, write, write)
+        yield guest, session, read, write
+    await streams.close()
+
+
 @pytest.mark.parametrize(
     ("kind", "payload", "ending"),
     [
@@ -61,17 +77,10 @@ def test_no_more_is_under_way_than_the_line_takes_and_all_of_it_arrives() -> Non
 )
 def test_all_output_is_written_before_the_end_is_told(kind: Kind, payload: bytes, ending: Ending) -> None:
     async def scenario() -> tuple[Ending, bytes]:
-        streams, guest_fd = Streams.of_guest()
-        guest = socket.socket(fileno=guest_fd)
-        await streams.open()
-        session = streams.begin(Request("h1", [b"x"]))
-        read, write = os.pipe()
-        session.attach(None, write, write)
-        guest.send(frame(1, Kind.DATA, 1, b"all of it") + frame(1, kind, 0, payload))
-        ended = await session.wait()
-        os.close(write)
-        guest.close()
-        await streams.close()
+        async with session_with_output() as (guest, session, read, write):
+            guest.send(frame(1, Kind.DATA, 1, b"all of it") + frame(1, kind, 0, payload))
+            ended = await session.wait()
+            os.close(write)
         with os.fdopen(read, "rb") as output:
             return ended, output.read()
 
@@ -92,21 +101,14 @@ def test_a_guest_that_is_gone_ends_its_sessions_with_an_error() -> None:
 
 def test_who_gives_up_does_not_wait_for_a_reader_that_rests() -> None:
     async def scenario() -> Ending:
-        streams, guest_fd = Streams.of_guest()
-        guest = socket.socket(fileno=guest_fd)
-        await streams.open()
-        session = streams.begin(Request("h1", [b"x"]))
-        read, write = os.pipe()
-        session.attach(None, write, write)
-        more = b"x" * (fcntl.fcntl(write, fcntl.F_GETPIPE_SZ) + 1)
-        guest.send(frame(1, Kind.DATA, 1, more) + frame(1, Kind.EXITED, 0, struct.pack("<II", 3, 0)))
-        waiting = asyncio.create_task(session.wait())
-        await session.ended
-        session.give_up(143)
-        ending = await asyncio.wait_for(waiting, PATIENCE_HOST_S)
-        os.close(read)  # which ends the writer
-        guest.close()
-        await streams.close()
+        async with session_with_output() as (guest, session, read, write):
+            more = b"x" * (fcntl.fcntl(write, fcntl.F_GETPIPE_SZ) + 1)
+            guest.send(frame(1, Kind.DATA, 1, more) + frame(1, Kind.EXITED, 0, struct.pack("<II", 3, 0)))
+            waiting = asyncio.create_task(session.wait())
+            await session.ended
+            session.give_up(143)
+            ending = await asyncio.wait_for(waiting, PATIENCE_HOST_S)
+            os.close(read)  # which ends the writer
         return ending
 
     assert asyncio.run(scenario()) == Ending(3)
