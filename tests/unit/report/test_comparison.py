@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import dilaton
 from dilaton.cli.compare import compare_runs
 from dilaton.cli.errors import BadInputError
-from dilaton.report.comparison import compare
-from dilaton.report.metrics import metrics_of
+from dilaton.report.comparison import compare, compare_sets
+from dilaton.report.metrics import Metric, metrics_of
 from tests.unit.measure import made
 
 
@@ -100,3 +101,19 @@ def test_bad_input_is_told(tmp_path: Path, names: list[str], tolerance: str, sai
         made.run_dir(tmp_path / name)
     with pytest.raises(BadInputError, match=said):
         compare_runs([tmp_path / name for name in names], tolerance, None)
+
+
+def test_sets_that_differ_a_little_in_all_metrics_are_different_though_in_none_alone() -> None:
+    chance = np.random.default_rng(1)
+
+    def runs(mean: float) -> dict[str, list[dict[str, Metric]]]:
+        return {
+            str(where): [{"rtt": Metric("rtt", "s", chance.normal(chance.normal(mean, 5), 0.5, 20))} for _ in range(4)]
+            for where in range(20)
+        }
+
+    sets = {"one": runs(100), "another": runs(104)}
+    outcome = compare_sets(sets, 0.02)
+    assert (outcome.different, outcome.is_different) == ([], True)
+    assert outcome.verdict == "different in all metrics together, though in none alone"
+    assert not compare_sets(sets, 0.5).is_different, "by too little to matter"
