@@ -42,7 +42,7 @@ def main() -> None:
     sweep(HERE / "lab.yaml", chosen.out, values, chosen.repeat, chosen.jobs)
     done: Runs = {}
     verdicts: dict[str, Counter[str]] = {}
-    doubted: set[str] = set()
+    doubted: set[tuple[str, str]] = set()
     for row, run in runs(chosen.out):
         tdf = str(row["time.tdf"])
         done.setdefault((tdf, str(row["links.0.rate"])), []).append(
@@ -50,12 +50,14 @@ def main() -> None:
         )
         verdicts.setdefault(tdf, Counter())[str(row["verdict"])] += 1
         if row["verdict"] != "valid":
-            doubted.add(str(row["links.0.rate"]))
+            doubted.add((tdf, str(row["links.0.rate"])))
     with applied():
         draw(done).savefig(chosen.out / "figure-5.svg", metadata={"Date": None})
     counts = [f"TDF {tdf}: {count} runs {verdict}" for tdf in verdicts for verdict, count in verdicts[tdf].items()]
-    sound = [rate for rate in RATES if rate not in doubted]
-    apart = [*all_together(done, RATES), *(all_together(done, sound) if sound else [])]
+    apart = []
+    for tdf in sorted(verdicts.keys() - {REFERENCE}, key=int):
+        sound = [rate for rate in RATES if not doubted & {(tdf, rate), (REFERENCE, rate)}]
+        apart += [all_together(done, tdf, rates) for rates in (RATES, sound) if rates]
     text = "\n".join([table(done), *apart, *counts]) + "\n"
     (chosen.out / "figure-5.md").write_text(text)
     print(text)
@@ -119,13 +121,12 @@ def table(done: Runs) -> str:
     return "\n".join(lines) + "\n"
 
 
-def all_together(done: Runs, rates: Sequence[str]) -> list[str]:
-    """Whether each TDF differs from the reference with all groups together, at these rates."""
-    return [
-        f"TDF {each.run} from {REFERENCE}, {', '.join(rates)} together: p = {each.p:.2f}"
-        f"{', different' if each.is_different else ''}"
-        for each in compare_sets(sets_of(done, rates)).together
-    ]
+def all_together(done: Runs, tdf: str, rates: Sequence[str]) -> str:
+    """Whether a TDF differs from the reference with all groups together, at these rates."""
+    two = {point: its_runs for point, its_runs in done.items() if point[0] in (tdf, REFERENCE)}
+    (together,) = compare_sets(sets_of(two, rates)).together
+    verdict = "different" if together.is_different else "indistinguishable"
+    return f"TDF {tdf} from {REFERENCE}, {', '.join(rates)} together: p = {together.p:.3f}, {verdict}"
 
 
 def sets_of(done: Runs, rates: Sequence[str]) -> dict[str, dict[str, list[dict[str, Metric]]]]:
