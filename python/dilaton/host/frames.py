@@ -9,6 +9,9 @@ from enum import IntEnum
 
 HEADER = struct.Struct("<IBBHI")
 
+PAYLOAD_BYTES_MAX = 4 << 20
+"""As `crates/agent/src/frames.rs` has it."""
+
 LINE = 0
 """The session that stands for the line."""
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import IO
 
 from dilaton.host import cores, jail, orphans
@@ -41,6 +40,9 @@ ANSWER_LOOKS_MAX = 20_000
 
 LAST_WORDS_HOST_S_MAX = 10.0
 """Host seconds in which a guest that will not come up may write why."""
+
+CONSOLE_BYTES = 1 << 20
+"""Of the end of a console, in which it is looked why a guest has ended."""
 
 REPEATABLE_DATE_NS = 1_767_225_600 * 10**9
 """The date, 1 January 2026, at the start of a guest that does the same with the same seed."""
@@ -383,6 +385,8 @@ def _panic(log: IO[bytes]) -> str:
 
 
 def _lines(log: IO[bytes]) -> list[str]:
-    # Opened anew: the position of `log` is the kernel's.
-    text = Path(f"/proc/self/fd/{log.fileno()}").read_text(errors="replace")
+    # Opened anew: the position of `log` is the kernel's. A guest may have written any amount.
+    with open(f"/proc/self/fd/{log.fileno()}", "rb") as console:
+        console.seek(max(0, os.fstat(log.fileno()).st_size - CONSOLE_BYTES))
+        text = console.read(CONSOLE_BYTES).decode(errors="replace")
     return [line.strip() for line in text.splitlines() if line.strip()]

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from dilaton.host.frames import HEADER, LINE, Kind, Request
+from dilaton.host.frames import HEADER, LINE, PAYLOAD_BYTES_MAX, Kind, Request
 from dilaton.host.session import Send, Session
 
 LINE_WINDOW_BYTES = 3072
@@ -111,8 +111,8 @@ class Streams:
                     receiver.receive(kind, stream, payload)
                     if kind in (Kind.FAILED, Kind.EXITED):
                         del self._receivers[number]
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, ValueError, struct.error):
+            pass  # the other side has ended, or says what is no frame, after which nothing makes sense
         finally:
             for receiver in self._receivers.values():
                 receiver.lose()
@@ -136,4 +136,6 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[int, Kind, int, byte
         ValueError: What came is no frame.
     """
     number, kind, stream, _, length = HEADER.unpack(await reader.readexactly(HEADER.size))
+    if length > PAYLOAD_BYTES_MAX:
+        raise ValueError(f"{length} bytes: more than a frame has")
     return number, Kind(kind), stream, await reader.readexactly(length)

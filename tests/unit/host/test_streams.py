@@ -112,3 +112,22 @@ def test_who_gives_up_does_not_wait_for_a_reader_that_rests() -> None:
         return ending
 
     assert asyncio.run(scenario()) == Ending(3)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"\xff" * 64, HEADER.pack(1, Kind.DATA, 1, 0, 1 << 31), frame(1, Kind.EXITED, 0, b"short")],
+    ids=["no frame", "far too long", "no status"],
+)
+def test_a_line_on_which_anything_else_is_said_has_ended(said: bytes) -> None:
+    async def scenario() -> None:
+        streams, guest_fd = Streams.of_guest()
+        await streams.open()
+        session = streams.begin(Request("h1", [b"true"]))
+        with socket.socket(fileno=guest_fd) as guest:
+            guest.send(said)
+            with pytest.raises(GuestError, match="the guest ended while a program ran in it"):
+                await session.wait()
+            await streams.close()
+
+    asyncio.run(scenario())
