@@ -113,40 +113,37 @@ class Guest:
             GuestError: when the kernel does not come up.
         """
         boot = Orders(BOOT_TDF * clock_rate, "work") if seed is None else Orders(Fraction(1), "event")
-        page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed, clock_rate)
-        channel = Channel()
-        streams, streams_fd = Streams.of_guest()
-        core = core or cores.take()[0]
-        log = placement.open_log(name)
-        try:
-            page.command(boot)
-            lines = (channel.guest_fd, streams_fd)
-            kernel = Kernel(
-                number,
-                memory_bytes,
-                placement,
-                page,
-                lines,
-                core.number,
-                log,
-                attachment,
-                disks or Disks(),
-                has_shares=has_shares,
-            )
-            process = await kernel.spawn()
-        except BaseException:
-            # It may have been cancelled while the jail was being made.
-            orphans.end()
-            log.close()
-            page.close()
-            channel.close()
-            await streams.close()
-            core.free()
-            raise
-        finally:
-            os.close(channel.guest_fd)
-            os.close(streams_fd)
-            page.close_guest_side()
+        async with contextlib.AsyncExitStack() as undo:
+            core = core or cores.take()[0]
+            undo.callback(core.free)
+            with contextlib.ExitStack() as inherited:
+                page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed, clock_rate)
+                undo.callback(page.close)
+                inherited.callback(page.close_guest_side)
+                channel = Channel()
+                undo.callback(channel.close)
+                inherited.callback(os.close, channel.guest_fd)
+                streams, streams_fd = Streams.of_guest()
+                undo.push_async_callback(streams.close)
+                inherited.callback(os.close, streams_fd)
+                log = undo.enter_context(placement.open_log(name))
+                # It may be cancelled while the jail is being made.
+                undo.callback(orphans.end)
+                page.command(boot)
+                kernel = Kernel(
+                    number,
+                    memory_bytes,
+                    placement,
+                    page,
+                    (channel.guest_fd, streams_fd),
+                    core.number,
+                    log,
+                    attachment,
+                    disks or Disks(),
+                    has_shares=has_shares,
+                )
+                process = await kernel.spawn()
+            undo.pop_all()
         guest = cls(name, placement, process)
         guest.page, guest.channel, guest.streams, guest._core, guest._log = page, channel, streams, core, log
         guest._orders, guest._pace = boot, Fraction(1)

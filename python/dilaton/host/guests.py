@@ -73,46 +73,42 @@ class Guests:
         """
         _check_memory(planned)
         open_files.allow(open_files.needed(planned))
-        taken = cores.take(len(planned.guests))
-        count = len({core.number for core in taken})
-        slots = asyncio.Semaphore(count)
-        wire = lay_out(planned, shares_cores=len(taken) > count)
-        started: dict[int, Guest] = {}
-        images = contextlib.ExitStack()
-
-        async def boot(number: int, wanted: plan.Guest) -> None:
-            async with slots:
-                own_seed = None if seed is None else seed + number * SEED_STEP
-                attachment = attach(planned, wire, number)
-                disks = images.enter_context(opened(planned, number, placement.run_dir))
-                guest = await Guest.start(
-                    wanted.name,
-                    wanted.memory_bytes,
-                    placement,
-                    own_seed,
-                    taken[number],
-                    number,
-                    attachment,
-                    disks,
-                    has_shares=any(node.cpu and node.guest == wanted.name for node in planned.nodes),
-                    clock_rate=wanted.clock_rate.ratio,
-                )
-                started[number] = guest
-                await guest.build(progress)
-
-        try:
-            await all_of(boot(number, wanted) for number, wanted in enumerate(planned.guests))
-        except BaseException:
-            for guest in started.values():
-                await guest.close()
-            for number, core in enumerate(taken):
-                if number not in started:
-                    core.free()
+        async with contextlib.AsyncExitStack() as undo:
+            images = contextlib.ExitStack()
+            undo.callback(images.close)
+            taken = cores.take(len(planned.guests))
+            for core in taken:
+                undo.callback(core.free)
+            count = len({core.number for core in taken})
+            slots = asyncio.Semaphore(count)
+            wire = lay_out(planned, shares_cores=len(taken) > count)
             if wire is not None:
-                wire.close()
-            images.close()
-            raise
-        return cls(planned, [started[number] for number in sorted(started)], wire, images)
+                undo.callback(wire.close)
+
+            async def boot(number: int, wanted: plan.Guest) -> Guest:
+                async with slots:
+                    own_seed = None if seed is None else seed + number * SEED_STEP
+                    attachment = attach(planned, wire, number)
+                    disks = images.enter_context(opened(planned, number, placement.run_dir))
+                    guest = await Guest.start(
+                        wanted.name,
+                        wanted.memory_bytes,
+                        placement,
+                        own_seed,
+                        taken[number],
+                        number,
+                        attachment,
+                        disks,
+                        has_shares=any(node.cpu and node.guest == wanted.name for node in planned.nodes),
+                        clock_rate=wanted.clock_rate.ratio,
+                    )
+                    undo.push_async_callback(guest.close)
+                    await guest.build(progress)
+                    return guest
+
+            guests = await all_of(boot(number, wanted) for number, wanted in enumerate(planned.guests))
+            undo.pop_all()
+        return cls(planned, guests, wire, images)
 
     async def arm(self, date_ns: int) -> None:
         """Holds all clocks and arms all schedules; virtual 0 of the run is at the same instant of all.
