@@ -7,7 +7,10 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicI32, AtomicPtr, AtomicU64,
+    Ordering::{Relaxed, Release},
+};
 
 use virtual_time::{user_slack_ns, Alarm, Drive, GuestTimer, Others, Sleep, VirtualInstant};
 
@@ -251,7 +254,8 @@ fn with_timer<T>(f: impl FnOnce(&mut GuestTimer) -> T) -> T {
     let as_ns = |instant: Option<VirtualInstant>| instant.map_or(OFF, VirtualInstant::as_ns);
     DEADLINE_NS.store(as_ns(timer.deadline()), Relaxed);
     if let Some(page) = page::page() {
-        page.deadline_ns.store(as_ns(timer.setting()), Relaxed);
+        // After what says that the kernel rests no more.
+        page.deadline_ns.store(as_ns(timer.setting()), Release);
     }
     result
 }

@@ -7,12 +7,15 @@
 //! back.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32,
+    Ordering::{Relaxed, Release},
+};
 
 use virtual_time::Sleep;
 
 use crate::delivery::deliver_if_due;
-use crate::page::{add, count, ClockPage};
+use crate::page::{self, add, count, ClockPage};
 use crate::{bound, drive, input, keeper, masks, present, shares, standing, sys};
 
 /// How long before a deadline, in host time, an idle kernel wakes up to watch for it. A sleeping core takes tens of
@@ -54,6 +57,9 @@ pub fn has_input() -> bool {
 /// A signal goes to the kernel.
 pub fn note() {
     NOTED.store(true, Relaxed);
+    if let Some(page) = page::page() {
+        page.rests.store(0, Relaxed);
+    }
 }
 
 /// An alarm, or an arrival, goes to the kernel.
@@ -92,7 +98,10 @@ pub fn idle(page: &ClockPage) {
     let begin = standing::show(present::look(page));
     SERVED_AT_REST.store(false, Relaxed);
     RESTS.store(true, Relaxed);
+    // Behind the timer's deadline, which is final.
+    page.rests.store(1, Release);
     let due = rest(page);
+    page.rests.store(0, Relaxed);
     RESTS.store(false, Relaxed);
     add(&page.idle_virtual_ns, present::latest(page).since(begin).as_ns());
     if due && deliver_if_due(page) {

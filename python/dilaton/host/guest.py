@@ -35,6 +35,9 @@ BOOT_LOOKS_MAX = 300
 BOOT_OWN_NS_MAX = 1800 * 10**9
 """What a booting guest may count on its own clock until the agent's first word: 40 times what it takes."""
 
+REST_LOOKS_MAX = 100
+"""Looks in a row that may find a guest at work whose clock stands: 0.05 s, or longer."""
+
 ANSWER_LOOKS_MAX = 20_000
 """Looks in a row that may find a guest where it was which has to answer a command: ten seconds, or longer."""
 
@@ -299,12 +302,25 @@ class Guest:
     async def next_timer_ns(self) -> int:
         """When the next timer of a guest that stands still expires; `NEVER_NS` when none is set.
 
+        What the last step began may still be going on, at the instant of that step, and set earlier timers than those
+        that are set. So the guest is waited for until it rests; of one that computes, the next timer counts as it is.
+
         Raises:
-            GuestError: the guest does not come to rest.
+            GuestError: the guest does not set a timer.
         """
-        # What the last step began may still be going on, at the instant of that step.
-        await self._until(lambda: self.page.read("deadline_ns") > self.virtual_ns(), "set its next timer")
-        return self.page.read("deadline_ns")
+        next_ns, patience = 0, Patience(REST_LOOKS_MAX)
+
+        def is_known() -> bool:
+            nonlocal next_ns
+            next_ns = self.page.read("deadline_ns")
+            if next_ns <= self.virtual_ns():
+                return False
+            # In this order: what was set before it rests, and still is, is final.
+            rests = self.page.read("rests") == 1 and self.page.read("deadline_ns") == next_ns
+            return rests or patience.ends(0)
+
+        await self._until(is_known, "set its next timer")
+        return next_ns
 
     def is_stopped(self) -> bool:
         """Whether somebody has stopped the kernel's process, as by SIGSTOP."""
