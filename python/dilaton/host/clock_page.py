@@ -164,7 +164,11 @@ class ClockPage:
                 setattr(self, name, -1)
 
     def command(self, orders: Orders) -> int:
-        """Commands the clock; returns the command's sequence number."""
+        """Commands the clock; returns the command's sequence number.
+
+        Raises:
+            OSError: the host has no memory for the wake, without which a guest that sleeps would not see the command.
+        """
         sequence = self.read("command_sequence")
         pace, ceiling = orders.pace, orders.max_speed and 1 / orders.max_speed
         self._write("command_sequence", sequence + 1)
@@ -181,8 +185,8 @@ class ClockPage:
             self._wake.send(b"!")
         except BlockingIOError:
             pass  # the pipe is full of wakes that the guest has not read: it will wake
-        except BrokenPipeError:
-            pass  # the guest is gone, and whoever waits for its answer sees that
+        except ConnectionError:
+            pass  # the guest is gone, perhaps without having read a wake, and whoever waits for its answer sees that
         return sequence + 2
 
     def let_nodes_sleep(self, function: int) -> None:

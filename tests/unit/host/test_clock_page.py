@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from fractions import Fraction
 
@@ -67,6 +68,20 @@ def test_many_commands_to_a_guest_that_does_not_wake_do_not_block() -> None:
     page = ClockPage(realtime_base_ns=0)
     try:
         for _ in range(5000):
+            page.command(Orders(Fraction(1)))
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize("has_read", [True, False])
+def test_a_command_to_a_guest_that_is_gone_is_nobodys_trouble(has_read: bool) -> None:
+    page = ClockPage(realtime_base_ns=0)
+    try:
+        page.command(Orders(Fraction(1)))
+        if has_read:
+            os.read(page.wake_fd, 1)
+        page.close_guest_side()
+        for _ in range(2):
             page.command(Orders(Fraction(1)))
     finally:
         page.close()
