@@ -129,6 +129,8 @@ async def execute(
             run = _Run(plan, source.lab, run_dir, observer, options, stop, handlers)
             run.so_far.attempts = attempt
             try:
+                if attempt > 1:
+                    run_dir.set_aside(attempt - 1)
                 run_dir.write("lab.yaml", source.text)
                 run_dir.write("plan.json", plan.model_dump_json(indent=1))
                 if attempt == 1:
@@ -144,7 +146,6 @@ async def execute(
             record = run.conclude()
             if again is None or record.state != "failed":
                 break
-            run_dir.set_aside(attempt)
             plan = again
             observer.begun_again(record.reason or "", plan)
     return record
