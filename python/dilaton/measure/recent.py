@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Iterator
 from typing import Any
 
 from dilaton.measure.layouts import Layout
+
+DIGITS_MAX = 20
+"""Of a number of 64 bits."""
 
 Row = dict[str, Any]
 """A sample: its key and text as text, all else as numbers, None where there is none; with the rates of its layout."""
@@ -35,16 +39,23 @@ def latest(layout: Layout, header: str, tail: str) -> list[Row]:
 
 
 def _rows(layout: Layout, names: list[str], tail: str) -> Iterator[Row]:
+    """The rows that are samples: a guest may have written anything else."""
     whole = tail[tail.find("\n") + 1 : tail.rfind("\n") + 1]
     texts = {*layout.key, *layout.text}
-    for values in csv.reader(whole.splitlines()):
-        if len(values) == len(names):
+    missing: Row = dict.fromkeys((*layout.key, *layout.text, *layout.numbers, "t_ns"))
+    # A field may be too long for csv.
+    with contextlib.suppress(csv.Error):
+        for values in csv.reader(whole.splitlines()):
+            if len(values) != len(names):
+                continue
             pairs = zip(names, values, strict=True)
-            yield {name: value if name in texts else _number(value) for name, value in pairs}
+            row = missing | {name: value if name in texts else _number(value) for name, value in pairs}
+            if row["t_ns"] is not None and all(row[name] and row[name].isprintable() for name in layout.key):
+                yield row
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) <= DIGITS_MAX else None
 
 
 def _with_rates(layout: Layout, row: Row, before: Row | None) -> Row:
