@@ -161,3 +161,17 @@ def test_output_that_only_looks_like_a_programs_own_is_an_error_of_its_result(pr
     result = parse([program], output)
     assert result is not None
     assert f"what {program} printed is not as expected" in result["error"]
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "9" * 400])
+def test_a_number_that_is_none_is_an_error_of_the_result(number: str) -> None:
+    sums = f'{{"sum_sent": {{"bits_per_second": {number}}}, "sum_received": {{"bits_per_second": 1}}, "streams": []}}'
+    result = parse(["iperf3", "-J"], f'{{"end": {sums}, "intervals": []}}')
+    assert result is not None
+    assert "what iperf3 printed is not as expected" in result["error"]
+
+
+def test_a_word_of_curl_that_looks_like_a_number_is_a_word() -> None:
+    result = parse(["curl", "-w", "%{filename_effective} %{time_total}"], "infinity 0.25")
+    assert result is not None
+    assert result["transfers"] == [{"filename_effective": "infinity", "time_total": 0.25}]

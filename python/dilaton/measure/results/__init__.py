@@ -6,6 +6,7 @@ program said, or its output shows, that there is none, or None when the output i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,7 +50,23 @@ def parse(argv: Sequence[str], stdout: str) -> Result | None:
     program, arguments = unwrap(argv)
     parser = PARSERS.get(program)
     try:
-        return parser(arguments, stdout) if parser else None
+        result = parser(arguments, stdout) if parser else None
+        _check_numbers(result)
+        return result
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         # What calls itself so may print anything; the run's record is to be written all the same.
         return {"error": f"what {program} printed is not as expected: {type(error).__name__}: {error}"}
+
+
+def _check_numbers(value: object) -> None:
+    """Refuses a result in which a number is none, as JSON may have them.
+
+    Raises:
+        ValueError: a number is infinite, or not one.
+        OverflowError: an integer is larger than any float.
+    """
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _check_numbers(part)
+    elif isinstance(value, int | float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a number")

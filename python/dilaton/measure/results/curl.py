@@ -7,6 +7,7 @@ else is on standard output does not matter.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -90,6 +91,8 @@ def _value(text: str) -> float | int | str:
         number = float(text)
     except ValueError:
         return text
+    if not math.isfinite(number):
+        return text  # a word such as infinity
     return int(number) if number.is_integer() and "." not in text else number
 
 
