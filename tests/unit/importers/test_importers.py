@@ -150,6 +150,12 @@ def test_shadow_has_its_graph_as_routers_and_its_hosts_on_them() -> None:
     assert client.cost < edge.cost
 
 
+def test_a_host_of_shadow_is_not_called_like_a_router(tmp_path: Path) -> None:
+    file = tmp_path / "shadow.yaml"
+    file.write_text((FIXTURES / "shadow.yaml").read_text().replace("client:", "n1:"))
+    assert "hosts.n1: n1 is the router of a node of the graph" in refusal(shadow=str(file), ignore="processes")
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # topohub leaves its file open
 @pytest.mark.skipif(importlib.util.find_spec("topohub") is None, reason="topohub is not installed")
 def test_topohub_gives_networks_by_name() -> None:

@@ -49,9 +49,12 @@ class Source(Importer):
             for key in host:
                 if key not in {"network_node_id", "bandwidth_up", "bandwidth_down"}:
                     self.refuse(key, place, "what runs is written under run:")
-            nodes[host_name(name, place)] = Node(kind=HOST, group="host")
-            users.setdefault(number, []).append(name)
-            links.append(self._host_link(name, number, {**graph.nodes[number], **_bandwidths(host)}))
+            node = host_name(name, place)
+            if node in nodes:
+                raise ValueError(f"{place}: {node} is the router of a node of the graph; give the host another name")
+            nodes[node] = Node(kind=HOST, group="host")
+            users.setdefault(number, []).append(node)
+            links.append(self._host_link(node, number, {**graph.nodes[number], **_bandwidths(host)}))
         for a, b, attributes in graph.edges(data=True):
             if a != b:
                 links.append(self._edge(a, b, attributes))
