@@ -60,7 +60,8 @@ def _send(run_dir: Path, source: str, node: str, target: str) -> None:
         subprocess.Popen(_packing(source, name), stdout=subprocess.PIPE) as packer,
     ):
         assert packer.stdout is not None
-        unpacked = attend(run_dir, node, _unpacking(into), packer.stdout.fileno(), nothing.fileno(), errors.fileno())
+        files = (packer.stdout.fileno(), nothing.fileno(), errors.fileno())
+        unpacked = attend(run_dir, node, _unpacking(into, name), *files)
         packer.stdout.close()
         _check(node, unpacked.status, errors)
     _check("here", packer.returncode, None)
@@ -73,7 +74,8 @@ def _fetch(run_dir: Path, node: str, source: str, target: str) -> None:
         raise FailedError(f"{node}:{source}: No such file or directory")
     if name == ".":
         os.makedirs(into, exist_ok=True)
-    with tempfile.TemporaryFile() as errors, subprocess.Popen(_unpacking(into), stdin=subprocess.PIPE) as unpacker:
+    unpacking = _unpacking(into, name)
+    with tempfile.TemporaryFile() as errors, subprocess.Popen(unpacking, stdin=subprocess.PIPE) as unpacker:
         assert unpacker.stdin is not None
         packed = attend(run_dir, node, _packing(source, name), None, unpacker.stdin.fileno(), errors.fileno())
         unpacker.stdin.close()
@@ -105,7 +107,7 @@ def destination(source: str, target: str, into_directory: bool) -> tuple[str, st
 
 def _packing(source: str, name: str) -> list[str]:
     """A tar that packs a source under another name."""
-    archive = ["tar", "-c", "-f", "-"]
+    archive = ["tar", "-c", "--no-unquote", "-f", "-"]
     if name == ".":
         return [*archive, "-C", source, "."]
     parent, base = posixpath.split(source.rstrip("/"))
@@ -115,8 +117,10 @@ def _packing(source: str, name: str) -> list[str]:
     return [*archive, f"--transform=flags=rh;s|^{pattern}|{replacement}|", "-C", directory, "--", base]
 
 
-def _unpacking(into: str) -> list[str]:
-    return ["tar", "-x", "--no-same-owner", "-f", "-", "-C", into]
+def _unpacking(into: str, name: str) -> list[str]:
+    """A tar that unpacks what has that name and nothing else, whatever a node sends."""
+    as_it_is = ["--no-unquote", "--no-wildcards"]
+    return ["tar", "-x", "--no-same-owner", *as_it_is, "-f", "-", "-C", into, "--", name]
 
 
 def _check(where: str, status: int, errors: BinaryIO | None) -> None:
