@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TextIO
 
 from dilaton.cli.attach import signalled
@@ -27,6 +28,7 @@ from dilaton.lab.syntax import did_you_mean
 from dilaton.plan.model import Plan
 from dilaton.run.control import ControlError, take_over
 from dilaton.run.live import LiveRun, attach
+from dilaton.run.outputs import read_output
 
 OUTPUT = "/tmp/background.log"  # noqa: S108 - of the node
 """Where in a node that goes which a command in the background prints."""
@@ -59,7 +61,7 @@ def attach_prompt(run: str) -> int:
 
 def _script() -> TextIO:
     """Our input, from now on for commands alone: what they execute has none, and so cannot swallow the rest."""
-    commands = os.fdopen(os.dup(0))
+    commands = os.fdopen(os.dup(0), errors="surrogateescape")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -84,25 +86,26 @@ class Prompt(cmd.Cmd):
         super().__init__(stdin=commands)
         self._run = run
         self._has_terminal = has_terminal
-        self._network = Network(Plan.model_validate_json((run.path / "plan.json").read_text()))
+        self._network = Network(Plan.model_validate_json(read_output(run.path / "plan.json")))
         self.prompt = "lab> " if has_terminal else ""
         self.use_rawinput = has_terminal
-        self.status = 0
-        """Of the last command, as an exit status."""
+        self.status = self._before = 0
+        """Of the last command, as an exit status; and of the one before it."""
+        self._sources: list[Path] = []
+        """Files whose lines are being done, each from within the one before it."""
 
     def onecmd(self, line: str) -> bool:
         """Does what a line says; tells whether it was the last one."""
-        before, self.status = self.status, 0
+        self._before, self.status = self.status, 0
         try:
-            is_last = bool(super().onecmd(line))
-            # As of a shell: what ends it has the status of what was before.
-            self.status = before if is_last else self.status
-            return is_last
+            return bool(super().onecmd(line))
         except (BadInputError, ControlError, ValueError) as error:
             complain(error)
             self.status = BAD_INPUT
             return False
-        except FailedError as error:
+        except BrokenPipeError:
+            raise  # nobody reads us any more
+        except (FailedError, OSError) as error:
             complain(error)
             self.status = FAILED
             return False
@@ -239,17 +242,25 @@ class Prompt(cmd.Cmd):
         if value is not None:
             print(value)
 
-    def do_source(self, line: str) -> None:
-        """source FILE: do what the lines of a file of this machine say."""
+    def do_source(self, line: str) -> bool:
+        """source FILE: do what the lines of a file of this machine say, up to its end or `exit`."""
+        file = Path(line.strip()).resolve()
         try:
-            with open(line.strip(), encoding="utf-8") as file:
-                for command in file:
-                    self.onecmd(command.strip())
+            commands = file.read_text(encoding="utf-8").splitlines()
         except OSError as error:
             raise ValueError(f"{line}: {error.strerror}") from error
+        if file in self._sources:
+            raise ValueError(f"{line}: says source of itself, which would never end")
+        self._sources.append(file)
+        try:
+            return any(self.onecmd(command.strip()) for command in commands)
+        finally:
+            self._sources.pop()
 
     def do_exit(self, _: str) -> bool:
         """Leave the prompt; a lab that was brought up with it ends."""
+        # As of a shell: what ends it has the status of what was before.
+        self.status = self._before
         return True
 
     do_quit: Callable[[Prompt, str], bool] = do_exit
@@ -258,7 +269,7 @@ class Prompt(cmd.Cmd):
         """The same, as Ctrl-D."""
         if self._has_terminal:
             print()
-        return True
+        return self.do_exit("")
 
     def _want_time(self) -> None:
         if self._run.clock.held:

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -53,3 +54,48 @@ def test_iperf_in_a_lab_without_hosts_says_what_it_wants(monkeypatch: pytest.Mon
     prompt.__dict__["_network"] = SimpleNamespace(nodes=["s1"], hosts=[])
     with pytest.raises(ValueError, match="two nodes are wanted, such as h1 h2"):
         prompt.do_iperf("")
+
+
+@pytest.fixture
+def prompt(monkeypatch: pytest.MonkeyPatch) -> Prompt:
+    """A prompt in a lab with one node, whose commands have the exit status that they say."""
+    monkeypatch.setattr(prompts, "run_here", lambda *arguments: int(arguments[2][-1]))
+    prompt = object.__new__(Prompt)
+    prompt.__dict__ |= {"_network": SimpleNamespace(nodes=["a"]), "_run": SimpleNamespace(path=Path("run"))}
+    prompt.__dict__ |= {"_has_terminal": False, "status": 0, "_sources": []}
+    return prompt
+
+
+def test_a_file_that_says_exit_leaves_the_prompt_with_the_status_of_what_was_before(
+    prompt: Prompt, tmp_path: Path
+) -> None:
+    file = tmp_path / "commands"
+    file.write_text("a 3\nexit\na 4\n")
+    assert prompt.onecmd(f"source {file}")
+    assert prompt.status == 3
+    file.write_text("a 3\n\na 4\n")
+    assert not prompt.onecmd(f"source {file}")
+    assert prompt.onecmd("exit")
+    assert prompt.status == 4
+
+
+def test_a_file_that_is_its_own_source_is_told_so_and_goes_on(
+    prompt: Prompt, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "commands"
+    file.write_text(f"source {file}\nsource {file}\na 5\n")
+    for _ in range(2):
+        assert not prompt.onecmd(f"source {file}")
+        assert prompt.status == 5
+    assert capsys.readouterr().err.count("says source of itself") == 4
+
+
+def test_a_fault_of_the_host_is_told_and_the_prompt_goes_on(
+    prompt: Prompt, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(prompts, "run_here", Mock(side_effect=OSError(12, "Cannot allocate memory")))
+    assert not prompt.onecmd("a 0")
+    assert (prompt.status, capsys.readouterr().err) == (1, "dilaton: [Errno 12] Cannot allocate memory\n")
+    monkeypatch.setattr(prompts, "run_here", Mock(side_effect=BrokenPipeError))
+    with pytest.raises(BrokenPipeError):
+        prompt.onecmd("a 0")
