@@ -53,7 +53,7 @@ def list_runs() -> int:
         table.add_column(column, overflow="fold" if column == "run directory" else "ellipsis")
     for run in running():
         table.add_row(run["lab"], _state(run), *_times(run), run.get("drive", ""), _short(Path(run["run_dir"])))
-    console = Output(highlight=False)
+    console = Output()
     if not console.is_terminal:
         console.width = PLAIN_COLUMNS
     console.print(table if table.rows else "nothing runs")

@@ -8,10 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from dilaton.cli.terminal import Output
+from dilaton.host.errors import GuestError
 from dilaton.measure import numbers
 from dilaton.plan.model import Plan
 from dilaton.run import words
@@ -30,7 +31,7 @@ class Display:
 
     def __init__(self, plan: Plan, run_dir: Path) -> None:
         """A display for a run of `plan` in `run_dir`."""
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Output(stderr=True)
         self._plan = plan
         self._run_dir = run_dir
         self._is_released = False

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from typer.exceptions import TyperException
 
+from dilaton.cli.output import discard
 from dilaton.lab.errors import LabError
 
 FAILED = 1
@@ -32,13 +33,16 @@ class FailedError(Exception):
 
 
 def complain(error: object) -> None:
-    """Prints what is wrong, a line per problem."""
+    """Prints what is wrong, a line per problem; where that cannot be, the exit status has to say it."""
     if isinstance(error, LabError):
         lines = [("" if problem.line else PROGRAM) + str(problem) for problem in error.problems]
     else:
         lines = [PROGRAM + line for line in str(error).splitlines()]
-    for line in lines:
-        print(line, file=sys.stderr)
+    try:
+        for line in lines:
+            print(line, file=sys.stderr)
+    except OSError:
+        discard(sys.stderr)
 
 
 def usage(error: TyperException) -> str:

@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 
 from dilaton import __version__
 from dilaton.cli.errors import BAD_INPUT, FAILED, HOST_LACKS, BadInputError, FailedError, complain, usage
+from dilaton.cli.output import finish, prepare
 from dilaton.cli.verbs import labs, machine, results, runs
 from dilaton.lab.errors import LabError
 
@@ -54,19 +55,36 @@ def _options(
 def main() -> None:
     """Runs the command line. Exit status: 0 well, 1 a check or process failed, 2 bad input, 3 the host lacks something,
     130 interrupted."""
+    prepare()
+    status = FAILED
+    try:
+        try:
+            status = _status()
+        finally:
+            finish()
+    except OSError as error:
+        # Output that cannot be written, as on a full disk, or another fault of the host that no verb has foreseen.
+        complain(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or error)
+        status = status or FAILED
+    sys.exit(status)
+
+
+def _status() -> int:
+    """What the command line asks for, done: the exit status."""
     from dilaton.host.errors import HostLacksError
 
     try:
-        sys.exit(app(prog_name="dilaton", standalone_mode=False))
+        status: int = app(prog_name="dilaton", standalone_mode=False) or 0
+        return status
     except TyperException as error:
         complain(usage(error))
-        sys.exit(BAD_INPUT)
+        return BAD_INPUT
     except (LabError, BadInputError) as error:
         complain(error)
-        sys.exit(BAD_INPUT)
+        return BAD_INPUT
     except FailedError as error:
         complain(error)
-        sys.exit(FAILED)
+        return FAILED
     except HostLacksError as error:
         complain(error)
-        sys.exit(HOST_LACKS)
+        return HOST_LACKS

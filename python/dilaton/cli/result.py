@@ -28,7 +28,7 @@ PLAIN_COLUMNS = 120
 
 def print_result(plan: Plan, record: Record, path: Path) -> None:
     """Prints the outcome: the reason first if there is one, then the table, then where everything is."""
-    console = Output(highlight=False)
+    console = Output()
     if not console.is_terminal:
         console.width = PLAIN_COLUMNS
     if record.reason:

@@ -27,7 +27,7 @@ LINES_BESIDE = 10
 @refusing(ControlError)
 def show_top(run: str, *, once: bool) -> int:
     """Shows a run until it ends or Ctrl-C comes; or once, as without a terminal. Returns the exit status."""
-    console = Output(highlight=False)
+    console = Output()
     try:
         run_dir = find(run)
         with Client(run_dir) as client:

@@ -1,0 +1,38 @@
+"""Standard output as a file that may be full, or whose reader may have left."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TextIO
+
+
+def prepare() -> None:
+    """Has what is no text printed as escapes, as on standard error: names of files need not be text."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def finish() -> None:
+    """Writes what standard output still holds. That its reader has left is no trouble.
+
+    Raises:
+        OSError: it cannot be written, and is not tried again.
+    """
+    if sys.stdout is None:
+        return  # it was closed when we began
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
+    except OSError:
+        discard(sys.stdout)
+        raise
+
+
+def discard(stream: TextIO) -> None:
+    """Has what a stream holds, and what it is still given, go nowhere."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, stream.fileno())
+    os.close(nothing)
