@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -96,11 +97,9 @@ class Display:
 
     def _line(self) -> Text:
         line = Text(f"{self._plan.lab} ", style="bold")
-        # Read once: this runs in a thread of its own.
-        read_clock = self._clock
-        if read_clock is None:
+        clock = self._read_clock()
+        if clock is None:
             return line.append(f"{self._state} {self._built}", style="not bold cyan")
-        clock = read_clock()
         speed = clock.virtual_ns / clock.host_ns if clock.host_ns else 0.0
         parts = [
             f"virtual {clock.virtual_ns / 1e9:8.3f} s",
@@ -110,6 +109,14 @@ class Display:
             f"latest timer {numbers.duration(clock.lateness_ns_max / 1e9)} late",
         ]
         return line.append("  ".join(parts), style="not bold")
+
+    def _read_clock(self) -> RunClock | None:
+        """Both clocks, as long as they go; in a thread of its own, whose run may end meanwhile."""
+        read_clock = self._clock
+        # A guest that was killed while it wrote leaves its clock page half written, and then the page is closed.
+        with contextlib.suppress(GuestError, ValueError):
+            return read_clock() if read_clock else None
+        return None
 
 
 def _event_line(event: dict[str, Any]) -> Text:

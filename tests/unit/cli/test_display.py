@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
 
 from dilaton.cli.display import Display
+from dilaton.host.errors import GuestError
 from dilaton.plan.model import Plan
 from dilaton.run.observer import RunClock
 
@@ -19,3 +23,11 @@ def test_a_clock_is_read_from_its_release_until_it_has_stopped(tmp_path: Path) -
     assert "virtual    1.500 s  host    3.00 s  speed 0.5x" in display._line().plain
     display.stopped()
     assert "virtual" not in display._line().plain
+
+
+@pytest.mark.parametrize("error", [GuestError("the clock page stays half-written"), ValueError("mmap closed")])
+def test_a_clock_that_has_died_while_it_is_read_shows_nothing(error: Exception, tmp_path: Path) -> None:
+    display = Display(Plan.model_validate_json(PLAN.read_text()), tmp_path)
+    display.state("running")
+    display.released(Mock(side_effect=error))
+    assert display._line().plain.endswith("running ")
