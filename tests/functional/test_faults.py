@@ -30,7 +30,7 @@ run:
         ("exec: sleep 0.1, ready: {tcp: 99}", "ended before it was ready"),
         ("exec: cat, stdin: /no/such/file", "/no/such/file"),
         ("exec: /etc/passwd", "/etc/passwd: Permission denied"),
-        ("exec: sleep 1, user: nobody-at-all", "nobody-at-all"),
+        ("exec: sleep 1, user: nobody-at-all, start: 1ms", "nobody-at-all"),
         ("exec: sleep 1, cwd: /no/such/directory", "/no/such/directory"),
     ],
 )

@@ -15,6 +15,7 @@ from dilaton.plan.measure import measurement
 from dilaton.plan.memory import check_memory
 from dilaton.plan.model import Check, Plan, Process
 from dilaton.plan.network import Network
+from dilaton.plan.users import check_users
 
 ANY = Machine()
 """A machine of which only the least is known."""
@@ -29,11 +30,12 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
 
     Raises:
         LabError: the lab has more parts than addresses can tell apart, or than its pools have room for; a process is
-            named like the daemon of a node; its guests cannot be apart as it says, or have too many links; or there is
-            too little memory.
+            named like the daemon of a node; its guests cannot be apart as it says, or have too many links; there is
+            too little memory; or a program would run as a user who is not there.
     """
     network = Network(without_lans(lab), machine.cores)
     check_memory(network.lab, network.placement, machine.memory_bytes)
+    check_users(lab, machine.users)
     wires = network.wires()
     check_counts(wires)
     nodes = network.nodes()

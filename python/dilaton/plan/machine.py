@@ -13,3 +13,5 @@ class Machine:
     """Over which `guests: auto` divides."""
     memory_bytes: int | None = None
     """All that it has; None: not asked."""
+    users: frozenset[str] | None = None
+    """The names of its users; None: not asked."""

@@ -14,6 +14,7 @@ from dilaton.host.facts import cpu_model
 from dilaton.host.files import ROOT
 from dilaton.host.kernels import Identity
 from dilaton.plan.machine import Machine
+from dilaton.plan.users import users_in
 from dilaton.run.model import Dilaton, Host
 
 GIT_HOST_S_MAX = 60.0
@@ -47,7 +48,8 @@ def core_ghz() -> float | None:
 
 def for_plans() -> Machine:
     """This machine, as plans want to know it."""
-    return Machine(cores=len(os.sched_getaffinity(0)), memory_bytes=_memory_bytes())
+    users = users_in(Path("/etc/passwd").read_text(errors="replace"))
+    return Machine(cores=len(os.sched_getaffinity(0)), memory_bytes=_memory_bytes(), users=users)
 
 
 def _cpu() -> str:
