@@ -9,7 +9,7 @@ from dilaton.cli.errors import BAD_INPUT, BadInputError, complain, refusing
 from dilaton.lab import syntax
 from dilaton.lab.checks import check_time
 from dilaton.lab.errors import LabError, field_name
-from dilaton.lab.loader import load, locate
+from dilaton.lab.loader import loads, locate, read
 from dilaton.lab.model import Lab
 from dilaton.lab.settings import parse_setting
 from dilaton.lab.topology import ENDINGS
@@ -39,7 +39,12 @@ def lab_file(path: Path) -> Path:
 
 
 def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
-    """Reads and plans the lab at `path`, with what the command line says instead.
+    """As `read_source`, where the text is not wanted."""
+    return read_source(path, overrides)[:2]
+
+
+def read_source(path: Path, overrides: Overrides) -> tuple[Lab, Plan, str]:
+    """Reads and plans the lab at `path`, with what the command line says instead; and its text, which is read once.
 
     Raises:
         LabError: with a line for every mistake in the lab.
@@ -49,14 +54,16 @@ def read_lab(path: Path, overrides: Overrides) -> tuple[Lab, Plan]:
         raise BadInputError(f"{path}: a network, not a lab; write a lab with topology: {{file: {path.name}}}")
     with refusing(ValueError):
         settings = [parse_setting(text) for text in overrides.settings]
-    lab = load(lab_file(path), settings, machine.core_ghz())
+    file = lab_file(path)
+    text = read(file)
+    lab = loads(text, str(file), settings, machine.core_ghz())
     lab = lab.model_copy(update={"time": lab.time.model_copy(update=parsed_times(overrides))})
     if found := [f"{field_name(finding.path)}: {finding.message}" for finding in check_time(lab.time)]:
         raise BadInputError("\n".join(found))
     try:
-        return lab, compile_plan(lab, machine.for_plans())
+        return lab, compile_plan(lab, machine.for_plans()), text
     except LabError as error:
-        raise locate(error, lab_file(path), settings) from error
+        raise locate(error, text, str(file), settings) from error
 
 
 def measures_nothing(lab: Lab) -> bool:

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from dilaton.cli.check import Overrides, lab_file, measures_nothing, read_lab
+from dilaton.cli.check import Overrides, lab_file, measures_nothing, read_source
 from dilaton.cli.display import Display
 from dilaton.cli.errors import BadInputError, refusing
 from dilaton.cli.result import print_result
@@ -44,7 +44,7 @@ def run_lab(
         HostLacksError: when this machine cannot run guests.
     """
     with contextlib.ExitStack() as stack:
-        lab, plan = read_lab(path, overrides)
+        lab, plan, text = read_source(path, overrides)
         if measures_nothing(lab) and not stays:
             raise BadInputError(
                 f"{lab_file(path)}: measure: the run would end at once, as no program runs in the foreground; write "
@@ -60,7 +60,7 @@ def run_lab(
             if metrics is not None:
                 _answer_prometheus(stack, directory, metrics)
             run_dir = RunDir(directory)
-        source = Source(lab, lab_file(path).read_text())
+        source = Source(lab, text)
         record = None
         try:
             with asyncio.Runner() as runner:

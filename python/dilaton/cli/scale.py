@@ -23,7 +23,7 @@ from dilaton.host.doctor import require
 from dilaton.host.processes import OURSELVES, ending_with_us
 from dilaton.lab import units
 from dilaton.lab.errors import LabError
-from dilaton.lab.loader import load, locate
+from dilaton.lab.loader import load, locate, read
 from dilaton.lab.model import Lab
 from dilaton.plan.scale import Proposal, machines, nodes_per_guest_max, propose
 from dilaton.run import machine, record
@@ -106,7 +106,7 @@ def _propose(request: Request) -> tuple[Lab, Proposal]:
         if too_many := [problem.message for problem in error.problems if problem.field == "guests"]:
             # Of which the command line says how many there are, not the lab.
             raise BadInputError(f"--onto: {too_many[0]}") from error
-        raise locate(error, path) from error
+        raise locate(error, read(path), str(path)) from error
 
 
 def _duration(text: str | None, option: str) -> int | None:

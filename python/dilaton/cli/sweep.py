@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dilaton.cli.check import Overrides, lab_file, read_lab
-from dilaton.cli.errors import BadInputError, complain, refusing, writing
+from dilaton.cli.errors import PROGRAM, BadInputError, complain, refusing, writing
 from dilaton.host.doctor import require
 from dilaton.host.processes import OURSELVES, ending_with_us
+from dilaton.lab.loader import check_stays
 from dilaton.lab.settings import parse_setting
 from dilaton.run import record as records
+from dilaton.run.outputs import read_tail
 from dilaton.run.record import RecordError
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def sweep_lab(path: Path, settings: list[str], repeat: int, jobs: int, out: Path
     with refusing(ValueError):
         values = _values(settings)
         work = points(values, repeat)
+        check_stays(lab_file(path))
         labs = [read_lab(path, _overrides(point))[0] for point in work]
         directory = out or Path("sweeps") / labs[0].name
         with writing(directory):

@@ -28,6 +28,15 @@ def load(path: str | os.PathLike[str], settings: Sequence[Setting] = (), core_gh
     Raises:
         LabError: the file cannot be read or has mistakes; it names them all.
     """
+    return loads(read(path), os.fspath(path), settings, core_ghz)
+
+
+def read(path: str | os.PathLike[str]) -> str:
+    """The text of a lab file.
+
+    Raises:
+        LabError: it cannot be read, or is no text.
+    """
     file = os.fspath(path)
     try:
         with open(file, "rb") as stream:
@@ -42,13 +51,25 @@ def load(path: str | os.PathLike[str], settings: Sequence[Setting] = (), core_gh
     if len(raw) > _SIZE_MAX:
         raise LabError([Problem(file, 0, 0, "", f"is larger than {_SIZE_MAX} bytes; a lab is a small YAML file")])
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = raw[: error.start]
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         what = f"not UTF-8 text: byte 0x{raw[error.start]:02x}; save the file as UTF-8"
         raise LabError([Problem(file, line, column, "", what)]) from error
-    return loads(text, file, settings, core_ghz)
+
+
+def check_stays(path: str | os.PathLike[str]) -> None:
+    """Refuses a lab that processes started for it could not read again: a pipe, or an open file of this process alone.
+
+    Raises:
+        LabError: it is one.
+    """
+    file = FilePath(path).absolute()
+    is_own = str(file).startswith(("/dev/stdin", "/dev/fd/", "/proc/"))
+    if file.exists() and (is_own or not file.is_file()):
+        message = "is read again by other processes, and they could not; write it to a file first"
+        raise LabError([Problem(os.fspath(path), 0, 0, "", message)])
 
 
 def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: float | None = None) -> Lab:
@@ -82,10 +103,12 @@ def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: floa
     return lab
 
 
-def locate(error: LabError, path: str | os.PathLike[str], settings: Sequence[Setting] = ()) -> LabError:
-    """What planning found wrong with a lab, at its place in the lab's file, or in the settings that replaced that."""
-    file = os.fspath(path)
-    document = read_document(FilePath(file).read_text(encoding="utf-8-sig"), file)
+def locate(error: LabError, text: str, name: str, settings: Sequence[Setting] = ()) -> LabError:
+    """What planning found wrong with a lab, at its place in the lab's text, or in the settings that replaced that.
+
+    `name` stands for the lab's file in messages.
+    """
+    document = read_document(text, name)
     document.settings = _paths(settings)
     return LabError([document.problem(path_of(problem.field), problem.message) for problem in error.problems])
 

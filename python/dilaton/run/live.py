@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dilaton.host.processes import OURSELVES, ending_with_us
+from dilaton.lab.loader import check_stays
 from dilaton.lab.loader import load as load_lab
 from dilaton.lab.settings import parse_setting
 from dilaton.run.control import Client, ControlError, Result, find
@@ -257,6 +258,7 @@ def start(
             path.write_text(json.dumps(lab, indent=1))
         else:
             path = Path(lab) / "lab.yaml" if Path(lab).is_dir() else Path(lab)
+        check_stays(path)
         chosen = [f"{field}={_yaml(value)}" for field, value in (settings or {}).items()]
         name = load_lab(path, [parse_setting(text) for text in chosen]).name
         try:
