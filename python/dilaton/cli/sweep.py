@@ -28,6 +28,8 @@ from dilaton.run.record import RecordError
 if TYPE_CHECKING:
     from dilaton.report.sweeps import Point
 
+LAST_WORDS_BYTES = 4096
+
 
 def sweep_lab(path: Path, settings: list[str], repeat: int, jobs: int, out: Path | None) -> int:
     """Runs a sweep; returns the exit status: 1 when a run did not finish or a check failed, 130 when interrupted.
@@ -122,7 +124,8 @@ async def _run_all(path: Path, waiting: list[Point], seeds: dict[Point, int], di
                 return
             what = " ".join(f"{name}={value}" for name, value in point.settings) + f" #{point.repeat}"
             status = await _run(path, point, seeds[point] + point.repeat, directory / point.directory, stop)
-            failed = f"exit status {status}, see {_log(directory / point.directory)}"
+            run_dir = directory / point.directory
+            failed = f"exit status {status}: {_why(run_dir)}; see {_log(run_dir)}"
             ending = "well" if status == 0 else "interrupted" if stop.is_set() else failed
             print(f"{number}/{len(waiting)} {what}: {ending}", flush=True)
 
@@ -133,6 +136,18 @@ async def _run_all(path: Path, waiting: list[Point], seeds: dict[Point, int], di
 def _log(run_dir: Path) -> Path:
     """Where a run's terminal text goes."""
     return run_dir.with_suffix(".log")
+
+
+def _why(run_dir: Path) -> str:
+    """Why a run did not go well, in a line: what its record says, or what it said last where it never began."""
+    try:
+        record = records.load(run_dir)
+    except RecordError:
+        said = read_tail(_log(run_dir), LAST_WORDS_BYTES).decode(errors="replace")
+    else:
+        said = record.reason or f"not so: {', '.join(check.text for check in record.checks if not check.passed)}"
+    lines = said.strip().splitlines() or ["it said nothing"]
+    return lines[-1].removeprefix(PROGRAM)
 
 
 async def _run(path: Path, point: Point, seed: int, run_dir: Path, stop: asyncio.Event) -> int:
