@@ -28,6 +28,7 @@ def run_lab(
     *,
     metrics: int | None = None,
     stays: bool = False,
+    strict: bool = False,
 ) -> int:
     """Runs a lab and shows it; returns the exit status.
 
@@ -38,6 +39,7 @@ def run_lab(
         options: How it is run.
         metrics: The port at which Prometheus is answered; None: at none.
         stays: Whether the run goes on when nothing is left to do, until it is stopped.
+        strict: Whether only a run whose verdict is `valid` has status 0.
 
     Raises:
         BadInputError: the lab or the command line has a mistake, or the run would end before it measured anything.
@@ -75,7 +77,7 @@ def run_lab(
         finally:
             # The run is over, and its status stands.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return exit_status(record)
+    return exit_status(record, strict=strict)
 
 
 def _staying(plan: Plan) -> Plan:
@@ -130,12 +132,13 @@ def _report(path: Path) -> None:
         print(f"there is no report: {error}", file=sys.stderr)
 
 
-def exit_status(record: Record) -> int:
-    """The exit status that a run's record means."""
+def exit_status(record: Record, *, strict: bool = False) -> int:
+    """The exit status that a run's record means; strictly, only a verdict of `valid` is well."""
     if record.state == "aborted":
         return 130
     passed = all(check.passed for check in record.checks)
-    return 0 if record.state == "finished" and passed else 1
+    believed = not strict or (record.verdict is not None and record.verdict.level == "valid")
+    return 0 if record.state == "finished" and passed and believed else 1
 
 
 async def execute_shown(plan: Plan, source: Source, run_dir: RunDir, options: Options) -> Record:

@@ -51,6 +51,7 @@ def run(
     stay: Annotated[
         bool, typer.Option("--stay", help="Go on when nothing is left to do, at host speed, until stopped.")
     ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 unless the verdict is valid.")] = False,
     settings: SetOption = None,
     no_jail: NoJail = False,
 ) -> None:
@@ -61,7 +62,7 @@ def run(
 
     options = Options(jailed=not no_jail, hold_at_ns=hold_option(hold_at))
     overrides = Overrides(tdf, drive, max_speed, tuple(settings or ()))
-    raise typer.Exit(run_lab(lab, out, overrides, options, metrics=metrics, stays=stay))
+    raise typer.Exit(run_lab(lab, out, overrides, options, metrics=metrics, stays=stay, strict=strict))
 
 
 @app.command()
