@@ -122,7 +122,7 @@ async def _run_all(path: Path, waiting: list[Point], seeds: dict[Point, int], di
         async with places:
             if stop.is_set():
                 return
-            what = " ".join(f"{name}={value}" for name, value in point.settings) + f" #{point.repeat}"
+            what = " ".join([*(f"{name}={value}" for name, value in point.settings), f"#{point.repeat}"])
             status = await _run(path, point, seeds[point] + point.repeat, directory / point.directory, stop)
             run_dir = directory / point.directory
             failed = f"exit status {status}: {_why(run_dir)}; see {_log(run_dir)}"

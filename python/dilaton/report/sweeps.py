@@ -45,8 +45,8 @@ class Point:
     @property
     def directory(self) -> str:
         """Where its run goes within the sweep: told by its values, so that it is found again."""
-        parts = [f"{path}={value}" for path, value in self.settings]
-        return f"{re.sub(r'[^A-Za-z0-9.=,_-]', '_', ','.join(parts))}/{self.repeat}"
+        values = ",".join(f"{path}={value}" for path, value in self.settings)
+        return str(Path(re.sub(r"[^A-Za-z0-9.=,_-]", "_", values), str(self.repeat)))
 
 
 def points(values: Values, repeat: int) -> list[Point]:
@@ -103,6 +103,8 @@ def sets_of(directory: Path, by: str | None) -> dict[str, dict[str, list[Path]]]
         ValueError: It is no sweep, has no such field, or so few runs of each kind that chance cannot be told.
     """
     fields, table = read(directory)
+    if not fields:
+        raise ValueError(f"{directory}: sweeps no field, so there are no sets to compare")
     if by is None and len(fields) > 1:
         raise ValueError(f"{directory}: sweeps {', '.join(fields)}; say by --by which of them tells sets apart")
     if by is not None and by not in fields:
@@ -140,8 +142,10 @@ def units_of(done: Sequence[tuple[Point, Path, Record]]) -> dict[str, str]:
 def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> Iterator[Drawing]:
     """A figure for each measured number: over the first field, a line for each combination of the others.
 
-    Points are means of repeats, bars reach from the smallest to the largest of them.
+    None where no field was swept. Points are means of repeats, bars reach from the smallest to the largest of them.
     """
+    if not values:
+        return
     first, *others = values
     for column, symbol in units.items():
         figure, (where,) = axes(height_in=2.8)

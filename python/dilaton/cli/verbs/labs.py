@@ -194,11 +194,11 @@ def scale(
 def sweep(
     lab: LabFile,
     settings: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--set", metavar="PATH=A,B,C", help="A field and its values, such as time.tdf=1,10,100. Repeatable."
         ),
-    ],
+    ] = None,
     repeat: Annotated[
         int, typer.Option("--repeat", metavar="N", min=1, help="Runs of each combination, each with its own seed.")
     ] = 1,
@@ -208,4 +208,4 @@ def sweep(
     """Run a lab at every combination of values; go on where an earlier sweep was interrupted."""
     from dilaton.cli.sweep import sweep_lab
 
-    raise typer.Exit(sweep_lab(lab, settings, repeat, jobs, out))
+    raise typer.Exit(sweep_lab(lab, settings or [], repeat, jobs, out))
