@@ -24,6 +24,7 @@ from dilaton.cli.link import ACTIONS as LINK_ACTIONS
 from dilaton.cli.link import steer_link
 from dilaton.cli.network import Network
 from dilaton.cli.shell import run_here
+from dilaton.host.processes import OURSELVES
 from dilaton.lab.syntax import did_you_mean
 from dilaton.plan.model import Plan
 from dilaton.run.control import ControlError, take_over
@@ -32,6 +33,8 @@ from dilaton.run.outputs import read_output
 
 OUTPUT = "/tmp/background.log"  # noqa: S108 - of the node
 """Where in a node that goes which a command in the background prints."""
+
+TERMINAL = "x-terminal-emulator"
 
 IN_BACKGROUND = 'setsid -f sh -c "$1" < /dev/null >> "$2" 2>&1'
 
@@ -202,24 +205,28 @@ class Prompt(cmd.Cmd):
         """iperf [A B]: TCP from A to B for five seconds, by default from the first host to the last."""
         self._want_time()
         hosts = line.split() or [*self._network.hosts[:1], *self._network.hosts[-1:]]
-        client, server = self._known(hosts)
+        client, server = self._pair(hosts)
         begun = self._run.execute(server, IPERF_SERVER)
         if begun.returncode:
             raise ValueError(f"{server}: {begun.stderr.strip()}")
         self.status = self._execute(client, f"iperf3 -c {server} -t 5 -f m")
 
-    def _known(self, names: Sequence[str]) -> tuple[str, str]:
-        for name in names:
-            if name not in self._network.nodes:
-                raise ValueError(f"{name}: no such node; there are {' '.join(self._network.nodes)}")
+    def _pair(self, names: Sequence[str]) -> tuple[str, str]:
+        self._named(names)
         if len(names) != 2:
             raise ValueError("two nodes are wanted, such as h1 h2")
         return names[0], names[1]
 
+    def _named(self, names: Sequence[str]) -> Sequence[str]:
+        for name in names:
+            if name not in self._network.nodes:
+                raise ValueError(f"{name}: no such node; there are {' '.join(self._network.nodes)}")
+        return names
+
     def do_link(self, line: str) -> None:
         """link A B up|down|show, or link A B set FIELD=VALUE...: the links between two nodes."""
         parts = shlex.split(line)
-        between = self._known(parts[:2])
+        between = self._pair(parts[:2])
         action, fields = (parts[2] if parts[2:] else "show"), parts[3:]
         for link in self._network.between(*between):
             self.status = steer_link(str(self._run.path), link, action, fields, None)
@@ -228,6 +235,16 @@ class Prompt(cmd.Cmd):
         """clock [hold | release | until 5s | step | tdf 10]: the clock of the run."""
         action, *values = line.split() or ["show"]
         self.status = steer(str(self._run.path), action, values[0] if values else None)
+
+    def do_xterm(self, line: str) -> None:
+        """xterm NODE...: opens a window with a shell in each of these nodes."""
+        shell = [*OURSELVES, "shell", str(self._run.path.absolute())]
+        for node in self._named(line.split()):
+            try:
+                # The options are those of every x-terminal-emulator (Debian Policy 11.8.3).
+                subprocess.Popen([TERMINAL, "-T", node, "-e", *shell, node], start_new_session=True)
+            except OSError as error:
+                raise ValueError(f"{TERMINAL}: {error.strerror}") from error
 
     def do_sh(self, line: str) -> None:
         """Execute a command of this machine's shell, outside of the lab."""

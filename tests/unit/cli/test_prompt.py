@@ -48,6 +48,27 @@ def test_a_signal_that_asks_for_an_end_is_heard_also_where_the_run_ends_at_that_
         prompt._execute("a", "true")
 
 
+def test_xterm_opens_a_window_for_each_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[list[str]] = []
+    monkeypatch.setattr(prompts.subprocess, "Popen", lambda argv, **_: opened.append(argv))
+    prompt = object.__new__(Prompt)
+    prompt.__dict__ |= {"_run": SimpleNamespace(path=tmp_path), "_network": SimpleNamespace(nodes=["h1", "h2"])}
+    prompt.do_xterm("h1 h2")
+    assert [argv[:4] + argv[-3:] for argv in opened] == [
+        ["x-terminal-emulator", "-T", node, "-e", "shell", str(tmp_path), node] for node in ("h1", "h2")
+    ]
+    with pytest.raises(ValueError, match="h3: no such node"):
+        prompt.do_xterm("h3")
+
+
+def test_xterm_without_a_terminal_emulator_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    prompt = object.__new__(Prompt)
+    prompt.__dict__ |= {"_run": SimpleNamespace(path=tmp_path), "_network": SimpleNamespace(nodes=["h1"])}
+    with pytest.raises(ValueError, match="x-terminal-emulator: No such file"):
+        prompt.do_xterm("h1")
+
+
 def test_iperf_in_a_lab_without_hosts_says_what_it_wants(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Prompt, "_want_time", lambda _: None)
     prompt = object.__new__(Prompt)
