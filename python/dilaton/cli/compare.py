@@ -111,8 +111,8 @@ def _table(reference: str, rows: list[Row]) -> Table:
             f"{_quantity(left.iqr, row.unit)}\n{_quantity(right.iqr, row.unit)}",
             _number(row.distance.ks),
             _number(row.distance.p),
-            f"{_quantity(row.distance.wasserstein, row.unit)}\n{_number(row.distance.relative * 100)} %",
-            *([f"\n{_number(row.by_chance * 100)} %"] if of_sets else []),
+            f"{_quantity(row.distance.wasserstein, row.unit)}\n{_percent(row.distance.relative)}",
+            *([f"\n{_percent(row.by_chance)}"] if of_sets else []),
             Text("different", style="bold red") if row.is_different else Text("same", style="green"),
         )
     return table
@@ -124,6 +124,10 @@ def _quantity(value: float, unit: str) -> str:
     if unit == "s":
         return numbers.duration(value)
     return numbers.rate(value) if unit == "bit/s" else numbers.significant(value)
+
+
+def _percent(ratio: float) -> str:
+    return f"{numbers.significant(ratio * 100, 3) if math.isfinite(ratio) else ratio} %"
 
 
 def _number(value: float) -> str:

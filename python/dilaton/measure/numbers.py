@@ -25,12 +25,12 @@ def rate(bit_per_s: float) -> str:
     return f"{significant(bit_per_s / scale)} {prefix}bit/s"
 
 
-def duration(seconds: float) -> str:
-    """A duration in seconds, as `40.02 ms`."""
+def duration(seconds: float, digits: int = 5) -> str:
+    """A duration in seconds, as `40.02 ms`, with so many digits."""
     if seconds == 0:
         return "0 s"
     scale, unit = next((step for step in SECONDS if abs(seconds) >= step[0]), SECONDS[-1])
-    return f"{significant(seconds / scale, 5)} {unit}"
+    return f"{significant(seconds / scale, digits)} {unit}"
 
 
 def ratio(value: float) -> str:

@@ -49,6 +49,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
+from dilaton.measure import numbers
 from dilaton.measure.lateness import lateness_of_share, share_later, time_later
 from dilaton.plan.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
@@ -211,8 +212,8 @@ def _delay(network: Network, seen: Observation) -> Reason | None:
         return None
     level: Level = "invalid" if late_ns > network.delay_ns_min * DELAY_SHARE_INVALID else "suspect"
     what = (
-        f"1 % of timers were later than {_us(late_ns)}, {_percent(late_ns / network.delay_ns_min)} of the delay of "
-        f"{network.delay_link}: round trips are wrong by as much"
+        f"1 % of timers were later than {_duration(late_ns)}, {_percent(late_ns / network.delay_ns_min)} of the delay "
+        f"of {network.delay_link}: round trips are wrong by as much"
     )
     return Reason(level, what, late_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, late_ns / bound_ns))
 
@@ -233,8 +234,8 @@ def _absence(network: Network, seen: Observation) -> Reason | None:
         "invalid" if share_later_than(network.delay_ns_min * DELAY_SHARE_INVALID) > LATE_SHARE_MAX else "suspect"
     )
     what = (
-        f"for {_percent(share)} of the time packets that came due had to wait for more than {_us(bound_ns)}, 1 % of "
-        f"the delay of {network.delay_link}: the guest did not have its core, or too much to do"
+        f"for {_percent(share)} of the time packets that came due had to wait for more than {_duration(bound_ns)}, 1 % "
+        f"of the delay of {network.delay_link}: the guest did not have its core, or too much to do"
     )
     # At n times the TDF n times as much host time goes into a virtual second, and all of it is n times shorter.
     factor = next(2.0**n for n in count(1) if share_later_than(2.0**n * bound_ns) <= LATE_SHARE_MAX)
@@ -250,7 +251,7 @@ def _serialisation(network: Network, seen: Observation) -> Reason | None:
         return None
     is_bursty = share_later(seen.lateness_counts, network.frame_ns_min * FRAMES_INVALID) > LATE_SHARE_INVALID
     what = (
-        f"1 % of timers were later than {_us(late_ns)}; a full frame takes {_us(network.frame_ns_min)} on "
+        f"1 % of timers were later than {_duration(late_ns)}; a full frame takes {_duration(network.frame_ns_min)} on "
         f"{network.frame_link}: packets left in bursts, not at the link's pace"
     )
     level: Level = "invalid" if is_bursty else "suspect"
@@ -369,9 +370,9 @@ def _tdf(wanted: float) -> str:
     return f"{step * power:g}" if step * power < 1e6 else f"{step * power:.0f}"
 
 
-def _us(nanoseconds: float) -> str:
-    return f"{nanoseconds / 1e3:.3g} us"
+def _duration(nanoseconds: float) -> str:
+    return numbers.duration(nanoseconds / 1e9, 3)
 
 
 def _percent(ratio: float) -> str:
-    return f"{ratio * 100:.3g} %"
+    return f"{numbers.significant(ratio * 100, 3)} %"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -104,6 +105,12 @@ def test_lateness_beyond_a_hundredth_of_the_delay_is_suspect_and_beyond_a_tenth_
     assert judge(slow, late(b0=95, b18=5)).level == "invalid"
     rare = judge(slow, late(b0=9950, b18=50))
     assert rare.level == "valid", "half a percent is less than one"
+
+
+def test_what_is_very_late_is_told_in_plain_numbers() -> None:
+    near = replace(GIGABIT, delay_ns_min=10_000, frame_ns_min=None)
+    what = judge(near, late(b0=50, b22=50)).reasons[0].what
+    assert re.match(r"1 % of timers were later than [\d.]+ ms, \d+ % of the delay", what)
 
 
 def test_lateness_beyond_a_frame_is_suspect_and_of_most_beyond_ten_invalid() -> None:
