@@ -140,7 +140,7 @@ pub struct Schedule {
     stop_after_ns: Option<i64>,
     stays: bool,
     phase: Phase,
-    /// The latest instant that was handled.
+    /// The instant that was handled last; an event that was told late may be older than the one before it.
     now_ns: i64,
     failure: Option<String>,
     actions: Vec<Action>,
@@ -188,7 +188,7 @@ impl Schedule {
 
     /// Takes in what happened at `now_ns` and says what is to be done, in this order.
     pub fn handle(&mut self, now_ns: i64, input: Input) -> Vec<Action> {
-        self.now_ns = self.now_ns.max(now_ns);
+        self.now_ns = now_ns;
         match input {
             Input::Tick => {}
             Input::Started { process, pid } => self.on_started(now_ns, process, pid),

@@ -262,6 +262,19 @@ fn a_deadline_that_passed_while_an_older_event_was_on_its_way_is_still_wanted() 
 }
 
 #[test]
+fn a_deadline_of_an_event_that_was_told_late_is_still_wanted_though_later_ones_were_met() {
+    let server = process("server", &json!({"background": true, "ready": {"kind": "delay", "delay_ns": 10}}));
+    let mut run = schedule(None, &[server, process("q", &json!({"start_ns": 100}))]);
+    does(&mut run, 0, Input::Tick);
+    does(&mut run, 100, Input::Tick);
+    assert_eq!(does(&mut run, 50, started(0)), []);
+    assert_eq!(run.next_deadline_ns(), Some(60));
+    let ready = Action::Report { process: 0, kind: EventKind::Ready };
+    assert_eq!(does(&mut run, 101, Input::Tick), [ready]);
+    assert_eq!(run.next_deadline_ns(), None);
+}
+
+#[test]
 fn an_after_that_names_no_process_is_refused() {
     let plan = json!({
         "format": 4, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 0, "guests": [],
