@@ -53,7 +53,7 @@ from dilaton.run.observer import Observer, RunClock
 from dilaton.run.record import Record, State
 from dilaton.run.session_control import SessionControl
 from dilaton.run.status import status
-from dilaton.run.wires import check_traffic, waits_of
+from dilaton.run.wires import broken_promise, waits_of
 
 SPINNING_LOOK_HOST_S = 0.25
 """Host seconds between looks whether a program spins, on the event drive."""
@@ -117,7 +117,7 @@ async def execute(
         run_dir: where everything goes.
         observer: told of what happens.
         options: how.
-        stop: set to end the run early, in good order; the run is then `aborted`.
+        stop: set to end the run early, in good order; the run is then `aborted`, unless it stays and has no other end.
 
     Raises:
         HostLacksError: this machine lacks something that the run needs; the record says what.
@@ -137,12 +137,13 @@ async def execute(
                     await stack.enter_async_context(control.serve(run_dir.path, handlers))
                 await run.live()
             except (GuestError, OSError) as error:
-                run.fail(str(error))
+                run.break_off(str(error))
             except HostLacksError as error:
                 run.fail(str(error))
                 run.conclude()
                 raise
-            again = replanned(plan, run.violation) if run.violation and attempt < ATTEMPTS_MAX else None
+            may_retry = attempt < ATTEMPTS_MAX and not stop.is_set()
+            again = replanned(plan, run.violation) if run.violation and may_retry else None
             record = run.conclude()
             if again is None or record.state != "failed":
                 break
@@ -187,6 +188,13 @@ class _Run:
     def fail(self, reason: str) -> None:
         self.so_far.state, self.so_far.reason = "failed", reason
 
+    def break_off(self, reason: str) -> None:
+        """It cannot go on, for `reason` or because it was to end."""
+        if self.stop.is_set():
+            self.so_far.state, self.so_far.reason = "aborted", "interrupted"
+        else:
+            self.fail(reason)
+
     async def live(self) -> None:
         self.enter("prepare")
         begin = time.monotonic()
@@ -219,10 +227,8 @@ class _Run:
             self.so_far.waits = waits_of(guests.wire)
         self.enter("collecting")
         await guests.halt()
-        if guests.wire is not None:
-            # Not before: a guest whose clock stands may still be receiving what has arrived.
-            check_traffic(self.plan, guests.wire)
-        self.judge(finished)
+        # Not before: a guest whose clock stands may still be receiving what has arrived.
+        self.judge(finished, broken_promise(self.plan, guests.wire) if guests.wire else None)
 
     async def conduct(self, guests: Guests, tally: Tally) -> list[dict[str, Any]]:
         """Releases the clocks and follows the run to its end: the last message of each agent."""
@@ -348,9 +354,12 @@ class _Run:
             await asyncio.sleep(STOP_LOOK_HOST_S)
         guests.kill()
 
-    def judge(self, finished: list[dict[str, Any]]) -> None:
+    def judge(self, finished: list[dict[str, Any]], broken: str | None) -> None:
+        """Says what has become of a run that came to its end, by the agents' last messages and what Dilaton broke."""
         failed = [message for message in finished if message["outcome"] == "failed"]
-        if self.stop.is_set() and not self.plan.stays:
+        if broken:
+            self.fail(broken)
+        elif self.stop.is_set() and not self.plan.stays:
             self.so_far.state, self.so_far.reason = "aborted", "interrupted"
         elif violation := self.violation or self.final_violation():
             self.violation = violation
@@ -392,10 +401,7 @@ class _Run:
 
     def conclude(self) -> Record:
         """Writes the last record, in the place that was kept for it."""
-        if self.stop.is_set():
-            if self.so_far.state == "failed":
-                self.so_far.state, self.so_far.reason = "aborted", "interrupted"
-        elif self.run_dir.is_full():
+        if self.so_far.state != "aborted" and self.run_dir.is_full():
             # Whatever else went wrong, this is why.
             self.fail(f"the disk of {self.run_dir.path} is full: outputs are incomplete")
         self.run_dir.free_reserve()

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dilaton.host.errors import GuestError
 from dilaton.host.wire import Wire
 from dilaton.plan.model import Plan
 from dilaton.run.model import WaitRecord
 
 
-def check_traffic(plan: Plan, wire: Wire) -> None:
-    """Makes sure that every frame of the run has arrived at its instant and in its order, or is still under way.
+def broken_promise(plan: Plan, wire: Wire) -> str | None:
+    """None when every frame of the run has arrived at its instant and in its order, or is still under way.
 
-    Raises:
-        GuestError: a frame has not; the results of the run are then worth nothing.
+    Otherwise what has not: the results of the run are then worth nothing.
     """
     for number in range(len(wire.ways)):
         seen = wire.traffic(number)
         if seen.late or seen.disordered or seen.lost:
             planned = plan.wires[number // 2]
-            raise GuestError(
+            return (
                 f"the wire of {planned.link or 'the agents'} broke its promise: {seen.late} frames were late, "
                 f"{seen.disordered} out of order, {seen.lost} lost, of {seen.sent}; this is a fault of Dilaton's"
             )
+    return None
 
 
 def waits_of(wire: Wire) -> list[WaitRecord]:

@@ -16,7 +16,7 @@ from dilaton.plan.compile import compile as compile_plan
 from dilaton.run import record as records
 from dilaton.run.control import Client, ControlError
 from dilaton.run.directory import RunDir
-from dilaton.run.execute import Options, Source, execute
+from dilaton.run.execute import Options, Source, _Run, execute
 from dilaton.run.observer import Observer
 
 LAB = "name: short\nnodes: {a: {}}\n"
@@ -66,3 +66,38 @@ def test_what_an_attempt_has_left_may_be_in_the_way_of_the_next(
     assert (record.state, record.attempts) == ("failed", 2)
     assert f"File exists: '{tmp_path}/attempt-1'" in str(record.reason)
     assert records.load(tmp_path) == record
+
+
+STOPPED = {"outcome": "stopped", "reason": "interrupted"}
+FAILED = {"outcome": "failed", "reason": "p on a exited with status 1, expected 0"}
+
+
+def ended(path: Path, message: dict[str, str], *, stays: bool, broken: str | None = None) -> tuple[str, str | None]:
+    """The state and the reason of a run that was stopped in good order, from the last message of its agent."""
+    lab, stop = loads(LAB, "lab.yaml"), asyncio.Event()
+    stop.set()
+    plan = compile_plan(lab).model_copy(update={"stays": stays})
+    run = _Run(plan, lab, RunDir(path), Mock(spec=Observer), Options(), stop, {})
+    run.judge([message], broken)
+    record = run.conclude()
+    return record.state, record.reason
+
+
+@pytest.mark.parametrize(
+    ("stays", "message", "outcome"),
+    [
+        (False, STOPPED, ("aborted", "interrupted")),
+        (False, FAILED, ("aborted", "interrupted")),
+        (True, STOPPED, ("finished", None)),
+        (True, FAILED, ("failed", FAILED["reason"])),
+    ],
+)
+def test_a_run_that_stays_has_failed_where_another_was_interrupted(
+    tmp_path: Path, *, stays: bool, message: dict[str, str], outcome: tuple[str, str | None]
+) -> None:
+    assert ended(tmp_path, message, stays=stays) == outcome
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_what_dilaton_broke_is_told_of_a_run_that_was_stopped(tmp_path: Path, *, stays: bool) -> None:
+    assert ended(tmp_path, STOPPED, stays=stays, broken="a frame was late") == ("failed", "a frame was late")
