@@ -21,9 +21,8 @@ def outcome(process: ProcessRecord) -> str:
     if "error" in result:
         return str(result["error"])
     if "throughput" in result and "sent_throughput" in result:
-        text = numbers.rate(result["throughput"])
-        sent = result.get("retransmits")
-        return text if sent is None else f"{text}, {sent} retransmitted"
+        back = result.get("reverse")
+        return _carried(result) + (f"; back {_carried(back)}" if back else "")
     if "rtt" in result:
         loss = f", loss {numbers.ratio(result['loss'])}" if result["loss"] else ""
         rtt = result["rtt"]
@@ -40,6 +39,16 @@ def outcome(process: ProcessRecord) -> str:
     if process.expected and process.exit is not None:
         return f"exit status {process.exit}, as expected"
     return process.outcome if process.exit is None else f"{process.outcome} with {process.exit}"
+
+
+def _carried(direction: Mapping[str, Any]) -> str:
+    """What a direction of a test of throughput measured."""
+    parts = [numbers.rate(direction["throughput"])]
+    if direction.get("retransmits") is not None:
+        parts.append(f"{direction['retransmits']} retransmitted")
+    if direction.get("loss"):
+        parts.append(f"loss {numbers.ratio(direction['loss'])}")
+    return ", ".join(parts)
 
 
 def _served(result: Mapping[str, Any]) -> str:

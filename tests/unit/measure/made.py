@@ -230,20 +230,29 @@ class Progress:
         return [self.fidelity] if self.fidelity else []
 
 
-def run_dir(path: Path, lab: str = LAB, **fields: Any) -> Path:
-    """A whole run directory: record, plan, events, outputs, samples and a capture with losses."""
+def run_dir(path: Path, lab: str = LAB, bulk: str | None = None, **fields: Any) -> Path:
+    """A whole run directory: record, plan, events, outputs, samples and a capture with losses.
+
+    Args:
+        path: Where to make it.
+        lab: What was run, with the process ping on a.
+        bulk: What the process bulk on a printed; None: there is no such process.
+        fields: Of the `Progress`.
+    """
     made = plan(lab)
     for folder in ("measure/g0", "captures", *(f"nodes/{node.name}" for node in made.nodes)):
         (path / folder).mkdir(parents=True)
     (path / "lab.yaml").write_text(lab)
     (path / "plan.json").write_text(made.model_dump_json())
-    (path / "nodes/a/ping.stdout").write_text(PINGED)
+    outputs = {"ping": PINGED} | ({"bulk": bulk} if bulk else {})
     ended = {"status": 0, "expected": True, "timed_out": False, "stopped": False}
     events: list[dict[str, Any]] = [
         {"t_ns": 0, "kind": "started", "process": "server", "node": "b"},
-        {"t_ns": 10_000_000, "kind": "started", "process": "ping", "node": "a"},
-        {"t_ns": 1_500_000_000, "kind": "exited", "process": "ping", "node": "a", **ended},
     ]
+    for name, output in outputs.items():
+        (path / f"nodes/a/{name}.stdout").write_text(output)
+        events.append({"t_ns": 10_000_000, "kind": "started", "process": name, "node": "a"})
+        events.append({"t_ns": 1_500_000_000, "kind": "exited", "process": name, "node": "a", **ended})
     (path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     (path / "measure/g0/interfaces.csv").write_text(csv(INTERFACES, interface_rows(21)))
     (path / "measure/g0/tcp.csv").write_text(csv(TCP, tcp_rows(200)))

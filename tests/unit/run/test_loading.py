@@ -25,6 +25,14 @@ def test_samples_are_tables_with_rates(tmp_path: Path) -> None:
     assert run.missing == []
 
 
+def test_the_rates_of_a_connection_add_up_to_its_counters(tmp_path: Path) -> None:
+    tcp = dilaton.load(made.run_dir(tmp_path)).tcp
+    elapsed_s = tcp.t_s.diff()
+    assert (tcp.goodput_bit_per_s * elapsed_s).sum() == pytest.approx(8 * tcp.bytes_acked.iloc[-1])
+    assert (tcp.retransmit_per_s * elapsed_s).sum() == pytest.approx(tcp.retransmits_total.iloc[-1])
+    assert tcp.retransmits_total.iloc[-1] == 3
+
+
 def test_processes_checks_and_events_are_tables(tmp_path: Path) -> None:
     run = dilaton.load(made.run_dir(tmp_path))
     assert run.processes.name.tolist() == ["server", "ping"]

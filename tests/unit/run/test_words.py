@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dilaton.measure.results import parse
 from dilaton.run.model import ProcessRecord
 from dilaton.run.words import command, happened, outcome, subject
+
+IPERF3 = Path(__file__).parents[1] / "measure" / "fixtures"
+
+
+@pytest.mark.parametrize(
+    ("fixture", "words"),
+    [
+        ("tcp.json", "50.31 Mbit/s, 0 retransmitted"),
+        ("tcp-parallel.json", "41.92 Mbit/s, 0 retransmitted"),
+        ("tcp-bidir.json", "20.96 Mbit/s, 0 retransmitted; back 20.96 Mbit/s, 0 retransmitted"),
+        ("udp.json", "5.242 Mbit/s"),
+        ("udp-lossy.json", "1.96 Gbit/s, loss 71.3 %"),
+        ("refused.json", "unable to connect to server: Connection refused"),
+    ],
+)
+def test_a_test_of_throughput_is_told_by_what_arrived_and_what_was_lost_each_way(fixture: str, words: str) -> None:
+    argv = ["iperf3", "-c", "b", "-J"]
+    result = parse(argv, (IPERF3 / f"iperf3-{fixture}").read_text())
+    assert outcome(ProcessRecord(name="bulk", node="a", argv=argv, result=result)) == words
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""The table at the end of a run, and the report, have what its programs measured in the whole run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dilaton.cli.result import print_result
+from dilaton.report.page import write_report
+from dilaton.run.loading import Run, load
+from tests.unit.measure import made
+
+LAB = f"""{made.LAB.partition("expect:")[0]}  - {{on: a, name: bulk, exec: iperf3 -c b -t 1 -J, after: server}}
+expect: [bulk.throughput > 60Mbit, bulk.retransmits <= 3]
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with a transfer of which three segments were sent again."""
+    printed = json.loads((Path(made.__file__).parent / "fixtures/iperf3-tcp.json").read_text())
+    printed["end"]["sum_sent"]["retransmits"] = 3
+    return load(made.run_dir(tmp_path_factory.mktemp("run"), LAB, bulk=json.dumps(printed)))
+
+
+def test_the_table_has_a_row_for_each_process_and_check(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.plan is not None
+    print_result(run.plan, run.record, run.path)
+    rows = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for expected in (
+        "time TDF 10, work drive 2.000 s, in 20.0 s of host time",
+        "a/ping ping -c 3 b RTT 20.2 ms (20.1 ms to 20.3 ms)",
+        "a/bulk iperf3 -c b -t 1 -J 50.31 Mbit/s, 3 retransmitted",
+        "check bulk.throughput > 60Mbit failed 50.31Mbit",
+        "check bulk.retransmits <= 3 passed 3",
+    ):
+        assert expected in rows
+
+
+def test_the_report_tells_the_same(run: Run) -> None:
+    page = write_report(run, with_figures=False).read_text()
+    for expected in ("RTT 20.2 ms (20.1 ms to 20.3 ms)", "<td>50.31 Mbit/s, 3 retransmitted</td>"):
+        assert expected in " ".join(page.split())
