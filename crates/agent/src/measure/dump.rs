@@ -7,7 +7,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use io_uring::{opcode, squeue, types, IoUring};
+use io_uring::{opcode, types, IoUring};
 use nix::errno::Errno;
 use nix::sys::socket::{recv, socket, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
 
@@ -82,17 +82,12 @@ fn submit(ring: &mut IoUring, dumps: &[Dump], room: &mut [u8]) -> std::io::Resul
     for (place, dump) in dumps.iter().enumerate() {
         let socket = types::Fd(dump.socket.as_raw_fd());
         let request = opcode::Send::new(socket, dump.request.as_ptr(), dump.request.len() as u32).build();
-        let mut receive = |flags| {
+        // Nothing is waited for: the answer is there when the request returns, and one in one piece has no other.
+        let mut receive = || {
             let piece = pieces.next().expect("the room has all pieces of a batch");
-            opcode::Recv::new(socket, piece.as_mut_ptr(), PIECE_BYTES as u32).flags(flags).build()
+            opcode::Recv::new(socket, piece.as_mut_ptr(), PIECE_BYTES as u32).flags(libc::MSG_DONTWAIT).build()
         };
-        // Of an answer in one piece there is no other: it must not be waited for.
-        let steps = [
-            request.flags(squeue::Flags::IO_LINK),
-            receive(0).flags(squeue::Flags::IO_LINK),
-            receive(libc::MSG_DONTWAIT),
-        ];
-        for (step, entry) in steps.into_iter().enumerate() {
+        for (step, entry) in [request, receive(), receive()].into_iter().enumerate() {
             let entry = entry.user_data((place * STEPS + step) as u64);
             // SAFETY: the request and the pieces outlive the operation, since all of them are awaited below.
             unsafe { ring.submission().push(&entry) }.expect("the ring has room for a batch");
@@ -121,7 +116,7 @@ fn finish<'a>(
 ) -> Result<()> {
     let length = |result: i32| usize::try_from(result).map_err(|_| Error::new(Errno::from_raw(-result).words()));
     length(results[0])?;
-    for (&result, piece) in results[1..].iter().zip(pieces) {
+    for (&result, piece) in results[1..].iter().zip(pieces).filter(|(&result, _)| result != -libc::EAGAIN) {
         let length = length(result)?;
         if read_piece(&piece[..length], each)? {
             return Ok(());
@@ -179,6 +174,8 @@ pub fn small_number(bytes: &[u8], at: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::socket::{send, socketpair};
+
     use super::*;
 
     fn message(kind: i32, body: &[u8]) -> Vec<u8> {
@@ -204,6 +201,37 @@ mod tests {
         let refused = message(libc::NLMSG_ERROR, &(-libc::EPERM).to_ne_bytes());
         assert_eq!(read_piece(&refused, &mut |_| ()).unwrap_err().to_string(), "Operation not permitted");
         assert!(read_piece(&message(16, b"one")[..17], &mut |_| ()).is_err());
+    }
+
+    #[test]
+    fn an_answer_that_is_longer_than_its_pieces_or_late_is_received_to_its_end() {
+        let (socket, kernel) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap();
+        let dump = Dump { socket, request: Vec::new() };
+        let done = message(libc::NLMSG_DONE, &[0; 4]);
+        let (one, two) = (message(16, b"one"), message(16, b"two"));
+        for (results, behind) in [
+            ([0, 20, 20], vec![&done]),
+            ([0, 20, -libc::EAGAIN], vec![&two, &done]),
+            ([0, -libc::EAGAIN, -libc::EAGAIN], vec![&one, &two, &done]),
+        ] {
+            for piece in behind {
+                send(kernel.as_raw_fd(), piece, MsgFlags::empty()).unwrap();
+            }
+            let mut found = Vec::new();
+            finish(&dump, &results, [&one[..], &two[..]].into_iter(), &mut |body| found.push(body.to_vec())).unwrap();
+            assert_eq!(found, [b"one", b"two"]);
+        }
+    }
+
+    #[test]
+    fn a_request_that_the_kernel_does_not_take_is_an_error_and_its_answer_not_waited_for() {
+        let (socket, _kernel) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap();
+        let results = [-libc::ENOBUFS, -libc::EAGAIN, -libc::EAGAIN];
+        let dump = Dump { socket, request: Vec::new() };
+        let error = finish(&dump, &results, [&[][..], &[][..]].into_iter(), &mut |_| ()).unwrap_err();
+        assert_eq!(error.to_string(), "No buffer space available");
     }
 
     #[test]
