@@ -4,6 +4,7 @@
 
 cargo_version_min=1.78
 python_version_min=3.11
+os_release=/etc/os-release
 
 # version_at_least VERSION MINIMUM, both MAJOR.MINOR…
 version_at_least() {
@@ -89,10 +90,20 @@ missing_for_setup() {
     fi
 }
 
+# is_ubuntu: or something made from it (os-release(5)).
+is_ubuntu() (
+    ID='' ID_LIKE=''
+    # shellcheck source=/dev/null
+    . "$os_release" 2>/dev/null
+    [[ " $ID $ID_LIKE " == *" ubuntu "* ]]
+)
+
 # missing_for run|dev: packages that are used later.
 missing_for() {
     local pair
-    for pair in linux.uml:user-mode-linux bwrap:bubblewrap iperf3:iperf3 ping:iputils-ping ip:iproute2 modprobe:kmod \
+    # Ubuntu does not have it, and nothing could be set up if apt-get were asked for it.
+    is_ubuntu || command -v linux.uml >/dev/null || printf 'user-mode-linux\n'
+    for pair in bwrap:bubblewrap iperf3:iperf3 ping:iputils-ping ip:iproute2 modprobe:kmod \
         mke2fs:e2fsprogs; do
         PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done

@@ -22,6 +22,12 @@ SHARED_MEMORY_BYTES_MIN = 256 << 20
 KERNEL_XSTATE_BYTES = 2696
 """Room for extended CPU state in the stock kernel (FP_SIZE in arch/x86/um/user-offsets.c); the clock adds the rest."""
 
+UBUNTU_FIX = (
+    "get the package user-mode-linux, which Ubuntu does not have, from "
+    "https://packages.debian.org/bookworm/user-mode-linux, and sudo apt-get install ./user-mode-linux_*.deb"
+)
+"""What helps where the stock kernel is no package of the distribution."""
+
 JAIL_FINDINGS = frozenset({"bubblewrap", "jail"})
 """What a run without a jail does not need."""
 
@@ -84,7 +90,7 @@ def _kernel_image(facts: Facts) -> Iterator[Finding]:
     if facts.uml_error:
         yield Finding("guest kernel", "missing", facts.uml_error, kernels.FIX)
     elif facts.uml is None:
-        yield _lack("guest kernel", "missing", "linux.uml is not installed", "user-mode-linux")
+        yield _lacks_stock_kernel(facts, "guest kernel", "linux.uml is not installed")
     elif not facts.uml_version:
         reinstall = "sudo apt-get install --reinstall user-mode-linux"
         yield Finding("guest kernel", "missing", f"{facts.uml} does not run", reinstall)
@@ -92,9 +98,15 @@ def _kernel_image(facts: Facts) -> Iterator[Finding]:
         yield Finding("guest kernel", "ok", f"{facts.uml}, Linux {facts.uml_version}")
         if facts.modules is None:
             what = f"the modules of Linux {facts.uml_version} are not installed"
-            yield _lack("guest modules", "missing", what, "user-mode-linux")
+            yield _lacks_stock_kernel(facts, "guest modules", what)
         else:
             yield Finding("guest modules", "ok", str(facts.modules))
+
+
+def _lacks_stock_kernel(facts: Facts, name: str, what: str) -> Finding:
+    if facts.is_ubuntu:
+        return Finding(name, "missing", what, UBUNTU_FIX)
+    return _lack(name, "missing", what, "user-mode-linux")
 
 
 def _jail(facts: Facts) -> Iterator[Finding]:
@@ -115,12 +127,12 @@ def explain_jail(facts: Facts) -> tuple[str, str]:
     if policy.unprivileged_clone == 0:
         return (
             "this machine lets only root make user namespaces (kernel.unprivileged_userns_clone is 0)",
-            "sudo sysctl kernel.unprivileged_userns_clone=1",
+            _sysctl("kernel.unprivileged_userns_clone=1"),
         )
     if policy.namespaces_max == 0:
         return (
             "this machine allows no user namespaces (user.max_user_namespaces is 0)",
-            "sudo sysctl user.max_user_namespaces=15000",
+            _sysctl("user.max_user_namespaces=15000"),
         )
     if policy.in_container:
         return (
@@ -132,9 +144,13 @@ def explain_jail(facts: Facts) -> tuple[str, str]:
         return (
             "AppArmor keeps ordinary users from using user namespaces "
             "(kernel.apparmor_restrict_unprivileged_userns is 1)",
-            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+            _sysctl("kernel.apparmor_restrict_unprivileged_userns=0"),
         )
     return f"bwrap says: {facts.jail_error}", "let an administrator allow it"
+
+
+def _sysctl(setting: str) -> str:
+    return f"sudo sysctl {setting} (until the next boot; a line in /etc/sysctl.d keeps it)"
 
 
 def _tracing(facts: Facts) -> Iterator[Finding]:
@@ -143,7 +159,7 @@ def _tracing(facts: Facts) -> Iterator[Finding]:
             "tracing",
             "missing",
             f"a process may not trace its child ({facts.trace_error})",
-            "sudo sysctl kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE",
+            f"{_sysctl('kernel.yama.ptrace_scope=1')}; in a container: --cap-add SYS_PTRACE",
         )
         return
     yield Finding("tracing", "ok", "allowed")

@@ -10,6 +10,7 @@ import platform
 import resource
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,8 @@ class Facts:
     uml_error: str
     """Why it is not, where it is one of our own; empty otherwise."""
     uml_version: str
+    is_ubuntu: bool
+    """Whether this is Ubuntu or made from it, which do not have the package of the stock kernel."""
     modules: Path | None
     """The modules of that kernel; None when they are not installed."""
     bwrap_version: str | None
@@ -111,6 +114,7 @@ def gather() -> Facts:
         uml=uml,
         uml_error=kernel_error,
         uml_version=uml_version,
+        is_ubuntu=is_ubuntu(_os_release()),
         modules=modules if uml_version and modules.is_dir() else None,
         bwrap_version=bwrap_version(_output(bwrap, "--version")) if bwrap else None,
         jail_error=_jail_error(Path(bwrap)) if bwrap else "",
@@ -142,6 +146,11 @@ def bwrap_version(output: str) -> str:
     return output.rpartition(" ")[2]
 
 
+def is_ubuntu(os_release: Mapping[str, str]) -> bool:
+    """Whether the fields of os-release(5) are those of Ubuntu, or of something made from it."""
+    return "ubuntu" in (os_release.get("ID", ""), *os_release.get("ID_LIKE", "").split())
+
+
 def switch(text: str) -> int | None:
     """The value of a file below /proc/sys; None for an empty text, as of a file that does not exist."""
     return int(text) if text.strip() else None
@@ -161,6 +170,13 @@ def _read(path: str) -> str:
         return Path(path).read_text()
     except OSError:
         return ""
+
+
+def _os_release() -> Mapping[str, str]:
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:
+        return {}
 
 
 def _kernel() -> tuple[Kernel | None, str]:

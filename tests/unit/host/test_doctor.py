@@ -30,6 +30,7 @@ GOOD = Facts(
     uml=Path("/usr/bin/linux.uml"),
     uml_error="",
     uml_version="6.1.176",
+    is_ubuntu=False,
     modules=Path("/usr/lib/uml/modules/6.1.176"),
     bwrap_version="0.8.0",
     jail_error="",
@@ -67,6 +68,7 @@ def test_a_good_machine_may_run() -> None:
 
 NO_SHM = machine(shared_memory=None)
 NOEXEC_SHM = machine(shared_memory=replace(GOOD.shared_memory, exec_allowed=False))
+UBUNTU = machine(is_ubuntu=True, uml=None, uml_version="", modules=None)
 SMALL_SHM = machine(shared_memory=SharedMemory(size_bytes=64 << 20, free_bytes=63 << 20, exec_allowed=True))
 
 
@@ -76,7 +78,8 @@ SMALL_SHM = machine(shared_memory=SharedMemory(size_bytes=64 << 20, free_bytes=6
         (machine(uml=None, uml_version="", modules=None), "guest kernel", "missing", "linux.uml", "user-mode-linux"),
         (machine(uml=None, uml_error="there is no kernel 'x'"), "guest kernel", "missing", "'x'", "kernel use debian"),
         (machine(uml_version="", modules=None), "guest kernel", "missing", "does not run", "--reinstall"),
-        (machine(modules=None), "guest modules", "missing", "6.1.176", "user-mode-linux"),
+        (machine(modules=None), "guest modules", "missing", "6.1.176", "apt-get install user-mode-linux"),
+        (UBUNTU, "guest kernel", "missing", "linux.uml", "packages.debian.org"),
         (machine(bwrap_version=None), "bubblewrap", "missing", "bwrap", "apt-get install bubblewrap"),
         (no_jail(unprivileged_clone=0), "jail", "missing", "only root", "kernel.unprivileged_userns_clone=1"),
         (no_jail(namespaces_max=0), "jail", "missing", "max_user_namespaces is 0", "user.max_user_namespaces="),
@@ -167,6 +170,12 @@ def test_a_lack_refuses_a_run_and_one_command_installs_all_packages() -> None:
     assert "linux.uml" in caught.value.what
     assert "bwrap" in caught.value.what
     assert caught.value.fix == "sudo apt-get install user-mode-linux bubblewrap"
+
+
+def test_apt_get_is_not_asked_for_what_ubuntu_does_not_have() -> None:
+    with pytest.raises(HostLacksError) as caught:
+        require(jailed=True, facts=replace(UBUNTU, bwrap_version=None))
+    assert caught.value.fix.startswith("sudo apt-get install bubblewrap; then get the package user-mode-linux")
 
 
 def test_a_warning_refuses_nothing() -> None:

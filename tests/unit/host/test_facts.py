@@ -53,6 +53,19 @@ def test_a_switch_that_this_kernel_lacks_is_none(text: str, value: int | None) -
     assert facts.switch(text) == value
 
 
+@pytest.mark.parametrize(
+    ("os_release", "expected"),
+    [
+        ({"ID": "ubuntu", "ID_LIKE": "debian"}, True),
+        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}, True),
+        ({"ID": "debian"}, False),
+        ({}, False),
+    ],
+)
+def test_what_is_made_from_ubuntu_counts_as_it(os_release: dict[str, str], expected: bool) -> None:
+    assert facts.is_ubuntu(os_release) == expected
+
+
 def test_a_program_that_hangs_is_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts, "PROBE_HOST_S_MAX", 0.01)
     hangs = tmp_path / "hangs"
