@@ -78,6 +78,7 @@ def test_a_guests_next_timer_is_known_once_it_rests(
 
 
 def descriptors() -> set[str]:
+    """Of open files; what other tests have left may be closed at any moment."""
     return set(os.listdir("/proc/self/fd"))
 
 
@@ -88,7 +89,7 @@ def test_a_guest_that_cannot_start_leaves_nothing_open(tmp_path: Path) -> None:
         before = descriptors()
         with pytest.raises(OSError, match="guest"):
             await hosts.Guest.start("a", 1 << 28, Placement(tmp_path, jailed=True))
-        assert descriptors() == before
+        assert descriptors() <= before
 
     asyncio.run(start())
 
@@ -101,6 +102,6 @@ def test_guests_whose_wires_have_no_memory_leave_nothing_open(tmp_path: Path, mo
         before = descriptors()
         with pytest.raises(OSError, match="Cannot allocate memory"):
             await Guests.boot(planned, Placement(tmp_path, jailed=True), None, Mock())
-        assert descriptors() == before
+        assert descriptors() <= before
 
     asyncio.run(boot())
