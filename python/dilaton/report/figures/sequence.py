@@ -90,4 +90,4 @@ def draw_flow(flow: FlowPackets, capture: str, number: int, bands: Sequence[Band
         "Data up to this byte, and acknowledgements of it; vertical lines are selective acknowledgements."
     )
     name = f"sequence-{capture.replace(':', '-').lower()}-{number}"
-    return Drawing(name, f"Time-sequence graph of {flow.name}", words + caption(shown), figure)
+    return Drawing(name, f"Time-sequence graph of {flow.name}, {capture}", words + caption(shown), figure)
