@@ -32,6 +32,8 @@ from dilaton.run.record import RecordError
 PILOT_SHARE = 10
 """The pilot is the first part of the run, one in so many, unless it is given."""
 
+PILOT_HINT = "--pilot: give a longer one, in which all programs start and all changes come, or 0s for none"
+
 LINE_CHARACTERS_MAX = 10_000
 """Of the scaled lab, so that no line of the lab is broken."""
 
@@ -156,7 +158,7 @@ def run_pilot(path: Path, virtual_ns: int) -> Pilot:
             found = record.load(out)
         except RecordError as error:
             said = (done.stderr or done.stdout).strip().removeprefix(PROGRAM)
-            raise BadInputError(f"the pilot did not run: {said}") from error
+            raise BadInputError(f"the pilot did not run: {said}\n{PILOT_HINT}") from error
         if found.state != "finished":
             raise BadInputError(f"the pilot {found.state}: {found.reason}")
         with (out / "clock.csv").open() as file:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from dilaton.cli.scale import Pilot, pace_of
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dilaton.cli import scale
+from dilaton.cli.errors import BadInputError
+from dilaton.cli.scale import Pilot, pace_of, run_pilot
 
 
 def test_the_pace_is_that_of_the_second_half_without_what_comes_after_the_end() -> None:
@@ -15,3 +22,10 @@ def test_a_run_takes_what_its_beginning_took_and_the_rest_at_its_pace() -> None:
     pilot = Pilot(virtual_s=2, host_s=10, boot_host_s=1, pace=3)
     assert pilot.host_s_of(12) == 1 + 10 + 30
     assert pilot.host_s_of(1) == 11
+
+
+def test_a_pilot_that_is_too_short_for_the_lab_says_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = SimpleNamespace(stderr="dilaton: run[0].start: 5s: never comes\n", stdout="")
+    monkeypatch.setattr(scale.subprocess, "run", lambda *_, **__: refused)
+    with pytest.raises(BadInputError, match=r"never comes\n--pilot: give a longer one"):
+        run_pilot(Path("lab.yaml"), 1_000_000_000)
