@@ -19,6 +19,7 @@ import dilaton
 from dilaton.cli.errors import BadInputError
 from dilaton.cli.report import report
 from dilaton.report.drawings import draw
+from dilaton.report.figures.adaptation import draw_adaptation
 from dilaton.report.figures.bands import Band, draw_bands, lanes, processes_of, within
 from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.marks import marks_of
@@ -209,6 +210,15 @@ def test_requests_of_a_log_are_drawn_by_the_second() -> None:
     (line,) = where.get_lines()
     assert list(line.get_xdata()) == [0, 1, 2, 3]
     assert list(line.get_ydata()) == [3, 0, 5, 5]
+
+
+def test_epochs_are_drawn_from_the_beginning_of_the_first_on() -> None:
+    epochs = pd.DataFrame({"begin_s": [0.5, 1.0], "end_s": [1.0, 2.0], "tdf": 4.0, "busy": 0.5, "late_us": [3.0, 8.0]})
+    late = draw_adaptation(epochs, 6.0, []).figure.axes[2]
+    (line, bound) = late.get_lines()
+    assert list(line.get_xdata()) == [0.5, 1.0, 2.0]
+    assert list(line.get_ydata()) == pytest.approx([3e-6, 3e-6, 8e-6])
+    assert list(bound.get_ydata()) == pytest.approx([6e-6, 6e-6])
 
 
 def test_nodes_are_placed_as_far_apart_as_they_are_in_the_graph() -> None:

@@ -9,15 +9,16 @@ from dilaton.report.style import BLUE, GREEN, ORANGE, Drawing, axes, time_axis, 
 
 
 def draw_adaptation(epochs: pd.DataFrame, late_us_max: float | None, bands: list[Band]) -> Drawing:
-    """TDF, busy fraction and lateness over virtual time; `epochs` as `Run.epochs`."""
+    """TDF, busy fraction and lateness over virtual time; `epochs` as `Run.epochs`, one at least."""
     figure, panels = axes(3, 1.3, sharex=True)
     series = (
         (epochs.tdf, "TDF", BLUE),
         (epochs.busy, "busy fraction", ORANGE),
         (epochs.late_us / 1e6, "1 % later than", GREEN),
     )
+    edges = [epochs.begin_s.iloc[0], *epochs.end_s]
     for where, (values, label, colour) in zip(panels, series, strict=True):
-        where.step(epochs.end_s, values, where="pre", color=colour)
+        where.step(edges, [values.iloc[0], *values], where="pre", color=colour)
         where.set_ylabel(label)
         where.set_ylim(bottom=0)
         draw_bands(where, bands if where is panels[0] else [band.unnamed() for band in bands])
