@@ -10,9 +10,10 @@
 //! pointer is all that is needed. So a reading is one counter, one load, and a multiplication.
 //!
 //! **Error.** The counter goes on in interrupts of the host and while a hypervisor has taken the core away, and the CPU
-//! clock may not count these. A resync at the latest every [`TRUST_TICKS`] bounds the error, and never takes time back:
-//! the clock then stands still until the CPU clock has caught up. Where the host has no rseq every reading is a resync, and
-//! so is each of the first 20 ms, over which the counter is measured.
+//! clock may not count these. A resync at the latest every [`TRUST_TICKS`] finds that out. It never takes time back: what was
+//! read too much is made up for while nothing reads the clock, as while user code runs. Where the host has no rseq every
+//! reading is a resync, and so is each of the first 20 ms, over which the counter is measured. Linux 6.19 clears the pointer
+//! only where it interrupts user code: what a process sleeps in a system call, up to a millisecond, is then taken for work.
 //!
 //! **Stubs.** Exactly one process of a guest runs at a time. A stub's CPU clock is read when it has stopped, and in a
 //! handler that interrupts its run.
@@ -321,7 +322,7 @@ pub fn take_back(ns: u64) {
     RESYNCS.store(RESYNCS.load(Relaxed) + 1, Relaxed);
 }
 
-/// Of the CPU time until now `ns` more are not work. It stands until it has caught up with what was read of it.
+/// Of the CPU time until now `ns` more are not work. What was read of it is made up for as in a resync.
 pub fn leave_out(ns: u64) {
     LEFT_OUT_NS.store(LEFT_OUT_NS.load(Relaxed) + ns, Relaxed);
     watch(false);
