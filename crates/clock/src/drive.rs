@@ -10,10 +10,11 @@
 //! pointer is all that is needed. So a reading is one counter, one load, and a multiplication.
 //!
 //! **Error.** The counter goes on in interrupts of the host and while a hypervisor has taken the core away, and the CPU
-//! clock may not count these. A resync at the latest every [`TRUST_TICKS`] finds that out. It never takes time back: what was
-//! read too much is made up for while nothing reads the clock, as while user code runs. Where the host has no rseq every
-//! reading is a resync, and so is each of the first 20 ms, over which the counter is measured. Linux 6.19 clears the pointer
-//! only where it interrupts user code: what a process sleeps in a system call, up to a millisecond, is then taken for work.
+//! clock may not count these. Nor does every host tell of a core that was given away in a system call: Linux 6.19 clears the
+//! pointer only where user code was interrupted. So a reading is a resync too when more than [`GAP_NS`] have passed since
+//! the one before, and at the latest every [`TRUST_TICKS`]. A resync never takes time back: what was read too much is made
+//! up for while nothing reads the clock, as while user code runs. Where the host has no rseq every reading is a resync, and
+//! so is each of the first 20 ms, over which the counter is measured.
 //!
 //! **Stubs.** Exactly one process of a guest runs at a time. A stub's CPU clock is read when it has stopped, and in a
 //! handler that interrupts its run.
@@ -57,6 +58,9 @@ const PAIRS: usize = 4;
 
 /// Counter ticks after which a resync is due: about 1 ms of any processor.
 const TRUST_TICKS: u64 = 3_000_000;
+
+/// Between two readings, more than the kernel mostly works and less than it takes to come back to a core.
+const GAP_NS: u64 = 5_000;
 
 /// Stubs whose CPU time is remembered while they do not run; others are read once more.
 const STUB_SLOTS: usize = 64;
@@ -255,8 +259,11 @@ fn work() -> Work {
         let resyncs = RESYNCS.load(Relaxed);
         let offset_ns = OFFSET_NS.load(Relaxed);
         let now = ticks();
+        let counter_ns = in_ns(now);
+        let ns = offset_ns.wrapping_add(counter_ns);
         compiler_fence(SeqCst);
-        if !undisturbed() || now.wrapping_sub(RESYNC_TICKS.load(Relaxed)) > TRUST_TICKS {
+        let is_stale = now.wrapping_sub(RESYNC_TICKS.load(Relaxed)) > TRUST_TICKS;
+        if !undisturbed() || is_stale || ns.wrapping_sub(LATEST_NS.load(Relaxed)) > GAP_NS {
             let work = resync();
             if RESYNCS.load(Relaxed) == resyncs + 1 {
                 return work;
@@ -264,8 +271,6 @@ fn work() -> Work {
             continue;
         }
         if RESYNCS.load(Relaxed) == resyncs {
-            let counter_ns = in_ns(now);
-            let ns = offset_ns.wrapping_add(counter_ns);
             LATEST_NS.store(ns, Relaxed);
             return Work { ns, counter_ns };
         }
