@@ -72,6 +72,26 @@ def test_the_counter_repeats_on_the_event_drive(run_lab: RunLab) -> None:
     assert json.loads(first) == pytest.approx([1e9] * 4, rel=0.03)  # it ticks in nanoseconds
 
 
+def test_the_counter_is_read_from_code_that_cannot_be(run_lab: RunLab) -> None:
+    """So the kernel maps code while it looks for memory to free. One instruction lies across two words."""
+    program = """
+import ctypes, mmap
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code[:10] = bytes.fromhex("0f3148c1e2204809d0c3")
+code[22:33] = bytes.fromhex("0f01f948c1e2204809d0c3")
+address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+rdtsc, rdtscp = (ctypes.CFUNCTYPE(ctypes.c_uint64)(address + offset) for offset in (0, 22))
+madvise = ctypes.CDLL(None).madvise
+madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+rdtsc()
+MADV_COLD = 20
+assert madvise(address, 4096, MADV_COLD) == 0
+print(rdtsc() < rdtscp())
+"""
+    lab = {"name": "cold", "nodes": {"a": {}}, "run": [{"on": "a", "name": "cold", "exec": ["python3", "-c", program]}]}
+    assert run_lab(json.dumps(lab)).stdout("a", "cold") == "True\n"
+
+
 def test_a_real_fault_is_still_one(run_lab: RunLab) -> None:
     outcome = run_lab(
         """

@@ -13,12 +13,12 @@
 //! no time any more. 3, the program that this process is about to execute is of a node with a CPU of its own: its number
 //! in RSI, its speed in RDX over R10.
 
-use core::ffi::{c_int, c_uint, c_void};
+use core::ffi::{c_int, c_uint};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
 use crate::page::MAGIC;
-use crate::tracee::ptrace;
+use crate::tracee::{ptrace, word_at};
 use crate::{cpuid, disks, drive, keeper, page, present, shares, sys};
 
 const PR_SET_TSC: c_int = 26;
@@ -93,17 +93,22 @@ enum Instruction {
 
 impl Instruction {
     /// The instruction at `address` in process `pid`, if it is one of these.
+    ///
+    /// It is read as a debugger does. Where the kernel looks for memory to free it maps code so that it runs and cannot be read,
+    /// to see whether it is still in use; process_vm_readv(2) heeds that. Whole words never reach into a page that is not there.
     fn at(pid: c_int, address: u64) -> Option<Self> {
-        let mut code = [0_u8; 3];
-        let ours = libc::iovec { iov_base: code.as_mut_ptr().cast(), iov_len: code.len() };
-        let theirs = libc::iovec { iov_base: address as *mut c_void, iov_len: code.len() };
-        // SAFETY: our buffer is writable for its length; the other process is only read.
-        let read = unsafe { libc::process_vm_readv(pid, &ours, 1, &theirs, 1, 0) };
-        match code {
-            [0x0F, 0x31, _] if read >= 2 => Some(Self::Rdtsc),
-            [0x0F, 0xA2, _] if read >= 2 => Some(Self::Cpuid),
-            [0x0F, 0x01, 0xF9] if read == 3 => Some(Self::Rdtscp),
-            [0xF4, ..] if read >= 1 => Some(Self::Hlt),
+        let within = (address % 8) as usize;
+        let word = |n: u64| word_at(pid, address - address % 8 + 8 * n).to_le_bytes();
+        let mut code = [0_u8; 16];
+        code[..8].copy_from_slice(&word(0));
+        if within + 3 > 8 {
+            code[8..].copy_from_slice(&word(1));
+        }
+        match code[within..within + 3] {
+            [0x0F, 0x31, _] => Some(Self::Rdtsc),
+            [0x0F, 0xA2, _] => Some(Self::Cpuid),
+            [0x0F, 0x01, 0xF9] => Some(Self::Rdtscp),
+            [0xF4, ..] => Some(Self::Hlt),
             _ => None,
         }
     }

@@ -120,15 +120,17 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
     let result = unsafe { real::ptrace(request, pid, address, data) };
     if request == libc::PTRACE_GETREGS && result == 0 {
         if let Some(page) = page::page() {
-            // SAFETY: the word's address is the process's own; where it has no memory there, -1 is the answer.
-            let peek = |address: u64| unsafe {
-                real::ptrace(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64
-            };
             // SAFETY: the kernel's buffer, which was just filled.
-            lacks::note(page, unsafe { &*data.cast() }, &peek);
+            lacks::note(page, unsafe { &*data.cast() }, &|address| word_at(pid, address));
         }
     }
     result
+}
+
+/// A word of the memory of a stopped process, whatever its own rights there; all ones where it has none.
+pub fn word_at(pid: c_int, address: u64) -> u64 {
+    // SAFETY: the other process is only read.
+    unsafe { real::ptrace(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64 }
 }
 
 unsafe fn read_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
