@@ -166,6 +166,12 @@ def run_lab(tmp_path: Path) -> RunLab:
     return functools.partial(run_in, tmp_path)
 
 
+@pytest.fixture(scope="session")
+def run_example(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Outcome]:
+    """Runs the lab of an example, once for all modules that look at its run."""
+    return functools.cache(functools.partial(run_in, tmp_path_factory.mktemp("examples")))
+
+
 @pytest.fixture(scope="module")
 def run_lab_once(tmp_path_factory: pytest.TempPathFactory) -> RunLab:
     """As `run_lab`, for fixtures whose run all tests of a module look at."""

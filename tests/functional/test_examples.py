@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, RunLab
+from tests.conftest import ROOT, Outcome, RunLab
 
 EXAMPLES = sorted((ROOT / "examples").glob("*/lab.yaml"))
 
@@ -28,9 +29,11 @@ def smaller(text: str, divisor: int) -> str:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
-def test_an_example_meets_its_own_expectations(run_lab: RunLab, path: Path) -> None:
+def test_an_example_meets_its_own_expectations(
+    run_lab: RunLab, run_example: Callable[[Path], Outcome], path: Path
+) -> None:
     divisor = SMALLER.get(path.parent.name)
-    outcome = run_lab(smaller(path.read_text(), divisor) if divisor else path)
+    outcome = run_lab(smaller(path.read_text(), divisor)) if divisor else run_example(path)
     assert outcome.status == 0
     assert outcome.record["checks"], "an example says what it expects"
     assert all(check["passed"] for check in outcome.record["checks"])
