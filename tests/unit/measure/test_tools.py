@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,25 @@ def test_what_d_itg_has_no_number_for_is_none() -> None:
     result = parse(["ITGDec", "recv.log"], text)
     assert result is not None
     assert (result["received"], result["throughput"], result["packets_per_s"]) == (96, None, None)
+
+
+def test_a_senders_log_has_no_delays() -> None:
+    text = re.sub(
+        r"(delay|jitter|deviation)( *)= +[0-9.]+ s", r"\1\2= 0.000000 s", (FIXTURES / "itgdec.txt").read_text()
+    )
+    result = parse(["ITGDec", "send.log"], text)
+    assert result is not None
+    assert result["received"] == 96
+    for part in (result, *result["flows"]):
+        assert {*part["latency"].values(), part["jitter_s"]} == {None}
+
+
+def test_what_d_itg_prints_besides_a_summary_is_no_result() -> None:
+    banner, flow, *_ = (FIXTURES / "itgdec.txt").read_text().split("Flow number")
+    assert parse(["ITGDec", "recv.log", "-c", "500", "averages.dat"], banner) is None
+    assert parse(["ITGDec", "recv.log"], f"{banner}Flow number{flow}".partition("TOTAL")[0]) == {
+        "error": "ITGDec printed no totals"
+    }
 
 
 def test_an_access_log_may_name_the_virtual_host_first() -> None:

@@ -203,6 +203,9 @@ def test_flows_are_drawn_from_their_least_to_their_largest_delay() -> None:
     whole, mean = drawing.figure.axes[0].get_lines()[:2]
     assert (list(whole.get_xdata()), list(mean.get_xdata())) == ([0.010, 0.030], [0.012])
     assert "the first 8 of 10" in drawing.caption
+    assert drawing.figure.axes[0].get_xscale() == "linear"
+    (where,) = draw_flows([("near", {"latency": latency}), ("far", {"latency": latency | {"max": 3.0}})]).figure.axes
+    assert where.get_xscale() == "log", "300 times between the least and the largest"
 
 
 def test_requests_of_a_log_are_drawn_by_the_second() -> None:

@@ -28,13 +28,15 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
         - `latency`: one-way delay: `min`, `avg`, `max`, `stdev`, in seconds; `jitter_s`: its mean variation.
         - `flows`: the same of each, with `from` and `to`.
 
-        What a flow of a single packet has no number for, such as its rate, is None.
+        What a flow of a single packet has no number for, such as its rate, is None; so are the delays and the jitter
+        of a sender's log, which has none: ITGDec prints zeros.
 
-        `{"error": …}` when the totals are missing; None when it printed nothing.
+        `{"error": …}` when the totals are missing; None when it printed no flow, as with `-c` or another option that
+        writes to a file.
     """
     before, found, total = stdout.partition(_TOTAL)
     if not found:
-        return {"error": "ITGDec printed no totals"} if stdout.strip() else None
+        return {"error": "ITGDec printed no totals"} if _FLOW.search(stdout) else None
     starts = list(_FLOW.finditer(before))
     ends = [*(match.start() for match in starts), len(before)][1:]
     try:
@@ -56,6 +58,10 @@ def _summary(text: str) -> dict[str, Any]:
 
     received, dropped = lines["Total packets"][0], lines["Packets dropped"][0]
     rate, unit = number("Average bitrate"), lines["Average bitrate"][1]
+
+    def delay(name: str) -> float | None:
+        return number(name) if lines["Maximum delay"][0] else None
+
     return {
         "duration_s": number("Total time"),
         "received": int(received),
@@ -65,10 +71,10 @@ def _summary(text: str) -> dict[str, Any]:
         "throughput": None if rate is None else rate * _RATES[unit],
         "packets_per_s": number("Average packet rate"),
         "latency": {
-            "min": number("Minimum delay"),
-            "avg": number("Average delay"),
-            "max": number("Maximum delay"),
-            "stdev": number("Delay standard deviation"),
+            "min": delay("Minimum delay"),
+            "avg": delay("Average delay"),
+            "max": delay("Maximum delay"),
+            "stdev": delay("Delay standard deviation"),
         },
-        "jitter_s": number("Average jitter"),
+        "jitter_s": delay("Average jitter"),
     }

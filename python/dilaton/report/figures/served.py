@@ -64,6 +64,9 @@ def draw_flows(flows: Sequence[tuple[str, Mapping[str, Any]]]) -> Drawing:
         latency, colour = flow["latency"], COLOURS[number]
         where.plot([latency["min"], latency["max"]], [-number, -number], marker="|", color=colour, label=name)
         where.plot([latency["avg"]], [-number], marker="o", markersize=4, color=colour)
+    least = min(flow["latency"]["min"] for _, flow in shown)
+    if 0 < least * SPREAD_LINEAR_MAX < max(flow["latency"]["max"] for _, flow in shown):
+        where.set_xscale("log")
     where.set_xlabel("one-way delay")
     unit(where.xaxis, "s")
     where.set_ylabel("flows")
