@@ -32,7 +32,10 @@ PROGRAMS = {
         ["sh", "-c", "iptables-legacy -t nat -A POSTROUTING -j MASQUERADE && iptables-legacy -t nat -S POSTROUTING"],
         "-P POSTROUTING ACCEPT\n-A POSTROUTING -j MASQUERADE\n",
     ),
-    "gdb and strace": (["sh", "debuggers.sh"], "$1 = 21\nValue returned is $2 = 42\nexit_group(42)\n"),
+    "gdb and strace": (
+        ["sh", "debuggers.sh"],
+        "step to +2\nstep to +3\nstep to +6\nstep to +7\n$1 = 21\nValue returned is $2 = 42\nexit_group(42)\n",
+    ),
 }
 """By what they are: the command, and what it prints."""
 

@@ -24,6 +24,8 @@ use crate::{cpuid, disks, drive, keeper, page, present, shares, sys};
 const PR_SET_TSC: c_int = 26;
 const PR_TSC_SIGSEGV: c_uint = 2;
 const SI_KERNEL: c_int = 0x80;
+/// The longest instruction of the processor, in bytes.
+const LENGTH_MAX: u64 = 15;
 const HURRY_DISKS: u64 = 2;
 const JOIN_NODE: u64 = 3;
 
@@ -35,7 +37,7 @@ pub fn disable() {
 /// Carries out the instruction at which the stopped process `pid` faulted, if it is one of these.
 pub fn emulate(pid: c_int) -> bool {
     let Some(mut registers) = protection_fault(pid) else { return false };
-    let Some(instruction) = Instruction::at(pid, registers.rip) else { return false };
+    let Some((instruction, bytes)) = Instruction::at(pid, registers.rip) else { return false };
     match instruction {
         Instruction::Rdtsc | Instruction::Rdtscp => {
             let Some(reading_ns) = keeper::reading_ns() else { return false };
@@ -63,7 +65,7 @@ pub fn emulate(pid: c_int) -> bool {
             }
         }
     }
-    registers.rip += instruction.bytes();
+    registers.rip += bytes;
     // SAFETY: the structure is that of the request.
     unsafe { ptrace(libc::PTRACE_SETREGS, pid, null_mut(), (&raw mut registers).cast()) == 0 }
 }
@@ -92,32 +94,30 @@ enum Instruction {
 }
 
 impl Instruction {
-    /// The instruction at `address` in process `pid`, if it is one of these.
+    /// The instruction at `address` in process `pid`, if it is one of these, and its length in bytes.
     ///
     /// It is read as a debugger does. Where the kernel looks for memory to free it maps code so that it runs and cannot be read,
     /// to see whether it is still in use; process_vm_readv(2) heeds that. Whole words never reach into a page that is not there.
-    fn at(pid: c_int, address: u64) -> Option<Self> {
-        let within = (address % 8) as usize;
-        let word = |n: u64| word_at(pid, address - address % 8 + 8 * n).to_le_bytes();
-        let mut code = [0_u8; 16];
-        code[..8].copy_from_slice(&word(0));
-        if within + 3 > 8 {
-            code[8..].copy_from_slice(&word(1));
-        }
-        match code[within..within + 3] {
-            [0x0F, 0x31, _] => Some(Self::Rdtsc),
-            [0x0F, 0xA2, _] => Some(Self::Cpuid),
-            [0x0F, 0x01, 0xF9] => Some(Self::Rdtscp),
-            [0xF4, ..] => Some(Self::Hlt),
-            _ => None,
-        }
-    }
-
-    const fn bytes(&self) -> u64 {
-        match self {
-            Self::Hlt => 1,
-            Self::Rdtsc | Self::Cpuid => 2,
-            Self::Rdtscp => 3,
-        }
+    ///
+    /// Prefixes change nothing in these instructions, but who writes machine code may put them there.
+    fn at(pid: c_int, address: u64) -> Option<(Self, u64)> {
+        let mut read = (u64::MAX, 0);
+        let mut byte = |n: u64| {
+            let (word, within) = ((address + n) & !7, (address + n) % 8);
+            if read.0 != word {
+                read = (word, word_at(pid, word));
+            }
+            read.1.to_le_bytes()[within as usize]
+        };
+        let is_prefix = |byte| matches!(byte, 0x40..=0x4F | 0x66 | 0x67 | 0xF2 | 0xF3);
+        let prefixes = (0..LENGTH_MAX).take_while(|&n| is_prefix(byte(n))).count() as u64;
+        let (instruction, bytes) = match [0, 1, 2].map(|n| byte(prefixes + n)) {
+            [0x0F, 0x31, _] => (Self::Rdtsc, 2),
+            [0x0F, 0xA2, _] => (Self::Cpuid, 2),
+            [0x0F, 0x01, 0xF9] => (Self::Rdtscp, 3),
+            [0xF4, ..] => (Self::Hlt, 1),
+            _ => return None,
+        };
+        Some((instruction, prefixes + bytes))
     }
 }

@@ -223,6 +223,7 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
             if found > 0
                 && libc::WIFSTOPPED(stopped)
                 && goes_on(found, libc::WSTOPSIG(stopped))
+                && !has_stepped(found, &mut stopped)
                 && ptrace(LAST_RESUME.load(Relaxed), found, null_mut(), null_mut()) == 0
             {
                 continue;
@@ -249,6 +250,28 @@ fn goes_on(stub: c_int, signal: c_int) -> bool {
         (libc::SIGALRM, Some(page)) => bound::goes_on(page, stub),
         _ => false,
     }
+}
+
+/// Whether a stub that would go on was to take a single step, which the instruction carried out here was. The kernel is then
+/// told what the processor says after a step.
+///
+/// # Safety
+/// `stub` is a stopped tracee.
+unsafe fn has_stepped(stub: c_int, status: &mut c_int) -> bool {
+    if libc::WSTOPSIG(*status) != libc::SIGSEGV
+        || !matches!(LAST_RESUME.load(Relaxed), libc::PTRACE_SINGLESTEP | PTRACE_SYSEMU_SINGLESTEP)
+    {
+        return false;
+    }
+    // SAFETY: zeros are a valid structure, which is that of the request.
+    unsafe {
+        let mut info: libc::siginfo_t = core::mem::zeroed();
+        info.si_signo = libc::SIGTRAP;
+        info.si_code = libc::TRAP_TRACE;
+        real::ptrace(libc::PTRACE_SETSIGINFO, stub, null_mut(), (&raw mut info).cast());
+    }
+    *status = libc::SIGTRAP << 8 | 0x7F;
+    true
 }
 
 /// The number of no process, which the kernel may kill when it ends: greater than any.

@@ -1,4 +1,7 @@
 /* What the debuggers look at. */
 static int answer(int half) { return 2 * half; }
 
-int main(void) { return answer(21); }
+int main(void) {
+    __asm__ volatile("ticks: rdtsc; nop; rex.w rdtsc; nop" ::: "rax", "rdx");
+    return answer(21);
+}
