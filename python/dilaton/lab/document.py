@@ -36,7 +36,7 @@ class Document:
         problems: What is wrong with it as YAML.
         key_positions: Line and column of each field's name.
         value_positions: Line and column of each value.
-        settings: The parts that were set from outside, which stand nowhere in the file.
+        settings: Steps to the parts that were set from outside, which stand nowhere in the file.
     """
 
     file: str
@@ -45,16 +45,18 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
     key_positions: dict[Path, tuple[int, int]] = field(default_factory=dict)
     value_positions: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    settings: tuple[Path, ...] = ()
+    settings: tuple[tuple[str, ...], ...] = ()
 
     def problem(self, path: Path, message: str, at_key: bool = False) -> Problem:
         """A problem at a path: at its value or its key, or at the closest part around it that is written."""
+        steps = tuple(str(step) for step in path)
         for setting in self.settings:
-            if path[: len(setting)] == setting:
-                place = f"--set {'.'.join(str(step) for step in setting)}"
-                within = path[len(setting) :]
-                is_whole = not within or within[0] in MAIN_FIELDS
-                return Problem(place, 0, 0, "" if is_whole else field_name(path), message)
+            # A part that stands nowhere in the file may be there because something in it was set.
+            is_made = path not in self.value_positions and setting[: len(steps)] == steps
+            if is_made or steps[: len(setting)] == setting:
+                within = steps[len(setting) :]
+                is_whole = steps == setting or (bool(within) and within[0] in MAIN_FIELDS)
+                return Problem(f"--set {'.'.join(setting)}", 0, 0, "" if is_whole else field_name(path), message)
         if path[-1:] and path[-1] in MAIN_FIELDS and path[:-1] in self.value_positions:
             path = path if path in self.value_positions else path[:-1]
         written = path

@@ -15,7 +15,7 @@ from dilaton.lab.checks import check_lab
 from dilaton.lab.document import Document, read_document
 from dilaton.lab.errors import Finding, LabError, Path, Problem, path_of
 from dilaton.lab.model import Lab
-from dilaton.lab.settings import Setting, apply_settings
+from dilaton.lab.settings import Setting, apply_settings, steps_of
 from dilaton.lab.wording import KEY, message
 
 _SIZE_MAX = 16 * 1024 * 1024
@@ -83,7 +83,7 @@ def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: floa
     """
     document = read_document(text, name)
     apply_settings(document.data, settings)
-    document.settings = _paths(settings)
+    document.settings = tuple(steps_of(where) for where, _ in settings)
     problems = list(document.problems)
     context = {"directory": os.path.dirname(name) or ".", "core_ghz": core_ghz}
     lab: Lab | None = None
@@ -109,12 +109,8 @@ def locate(error: LabError, text: str, name: str, settings: Sequence[Setting] = 
     `name` stands for the lab's file in messages.
     """
     document = read_document(text, name)
-    document.settings = _paths(settings)
+    document.settings = tuple(steps_of(where) for where, _ in settings)
     return LabError([document.problem(path_of(problem.field), problem.message) for problem in error.problems])
-
-
-def _paths(settings: Sequence[Setting]) -> tuple[Path, ...]:
-    return tuple(path_of(where) for where, _ in settings)
 
 
 def _follows(detail: ErrorDetails, document: Document) -> bool:

@@ -12,6 +12,9 @@ Setting = tuple[str, str]
 """Where, as names and numbers of list items with dots between them, and what, as it would be written in the file."""
 
 
+_SYSCTLS = "sysctls"
+
+
 def parse_setting(text: str) -> Setting:
     """Splits `PATH=VALUE`.
 
@@ -22,6 +25,12 @@ def parse_setting(text: str) -> Setting:
     if not equals or not path.strip() or not value.strip():
         raise ValueError(f"--set {text}: write PATH=VALUE, such as time.tdf=10 or links.0.rate=1Gbit")
     return path.strip(), value.strip()
+
+
+def steps_of(path: str) -> tuple[str, ...]:
+    """The names and numbers of a setting's path. Kernel parameters have dots, so what follows `sysctls` is one name."""
+    way, sysctls, parameter = path.partition(f".{_SYSCTLS}.")
+    return (*way.split("."), _SYSCTLS, parameter) if sysctls else tuple(way.split("."))
 
 
 def apply_settings(data: Any, settings: Iterable[Setting]) -> None:
@@ -35,7 +44,7 @@ def apply_settings(data: Any, settings: Iterable[Setting]) -> None:
         LabError: a path leads nowhere, or a value is not YAML.
     """
     for path, value in settings:
-        *way, last = path.split(".")
+        *way, last = steps_of(path)
         place = data
         for number, step in enumerate(way):
             place = _step(place, step, path, ".".join(way[:number]))

@@ -26,6 +26,13 @@ def test_fields_are_replaced_and_made() -> None:
     assert "7" in str(lab.links[0].queue)
 
 
+@pytest.mark.parametrize("name", ["net.ipv4.tcp_sack", "net/ipv4/tcp_sack"])
+def test_kernel_parameters_are_set_by_their_names(name: str) -> None:
+    text = LAB.replace("b: }", "b: {sysctls: {net.ipv4.tcp_sack: 1}}}")
+    lab = loads(text, "lab.yaml", [parse_setting(f"nodes.{node}.sysctls.{name}=0") for node in ("a", "b")])
+    assert [lab.nodes[node].sysctls for node in ("a", "b")] == [{"net/ipv4/tcp_sack": "0"}] * 2
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
@@ -39,6 +46,8 @@ def test_fields_are_replaced_and_made() -> None:
         ("links.0.delay=10", "--set links.0.delay: 10: "),
         ("links.1.delay.jitter=1ms", "links.1 is a -- b, which has no parts"),
         ("time.tdf=x", "--set time.tdf: x: "),
+        ("nodes.a.sysctl.net.ipv4.tcp_sack=0", "--set nodes.a.sysctl.net.ipv4.tcp_sack: nodes.a.sysctl: unknown field"),
+        ("nodes.a.sysctls.net=0", "--set nodes.a.sysctls.net: 'net': not a kernel parameter"),
     ],
 )
 def test_a_setting_that_cannot_be_is_told(setting: str, said: str) -> None:
