@@ -30,7 +30,7 @@ from dilaton.run import machine, record
 from dilaton.run.record import RecordError
 
 PILOT_SHARE = 10
-"""The pilot is the first part of the run, one in so many, unless it is given."""
+"""The pilot is the first part of the run, one in so many, or more if programs begin late, unless it is given."""
 
 PILOT_HINT = "--pilot: give a longer one, in which all programs start and all changes come, or 0s for none"
 
@@ -82,7 +82,7 @@ def scale_lab(request: Request) -> int:
         pilot = None
         if pilot_ns != 0 and (pilot_ns or duration_ns):
             require(jailed=True)
-            pilot = run_pilot(target, pilot_ns or (duration_ns or 0) // PILOT_SHARE)
+            pilot = run_pilot(target, pilot_ns or pilot_duration(lab, duration_ns or 0))
     show(lab, proposal, request.onto, duration_ns, pilot)
     print(f"ready to run: {target}")
     return 0
@@ -114,6 +114,12 @@ def _propose(request: Request) -> tuple[Lab, Proposal]:
 def _duration(text: str | None, option: str) -> int | None:
     with refusing(ValueError, option=option):
         return None if text is None else units.parse_duration(text)
+
+
+def pilot_duration(lab: Lab, duration_ns: int) -> int:
+    """How much of a run shows what it costs, in nanoseconds: all that has an instant begins in the first half."""
+    instants = [process.start_ns for process in lab.run] + [change.at_ns for change in lab.changes]
+    return min(duration_ns, max(duration_ns // PILOT_SHARE, 2 * max(instants, default=0)))
 
 
 def write_scaled(path: Path, lab: Lab, tdf: int, onto: int, target: Path) -> None:

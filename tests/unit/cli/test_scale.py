@@ -9,7 +9,8 @@ import pytest
 
 from dilaton.cli import scale
 from dilaton.cli.errors import BadInputError
-from dilaton.cli.scale import Pilot, pace_of, run_pilot
+from dilaton.cli.scale import Pilot, pace_of, pilot_duration, run_pilot
+from dilaton.lab.loader import loads
 
 
 def test_the_pace_is_that_of_the_second_half_without_what_comes_after_the_end() -> None:
@@ -29,3 +30,13 @@ def test_a_pilot_that_is_too_short_for_the_lab_says_what_to_give(monkeypatch: py
     monkeypatch.setattr(scale.subprocess, "run", lambda *_, **__: refused)
     with pytest.raises(BadInputError, match=r"never comes\n--pilot: give a longer one"):
         run_pilot(Path("lab.yaml"), 1_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("start", "duration_s", "expected_s"), [("0s", 100, 10), ("8s", 100, 16), ("70s", 100, 100), ("8s", 0, 0)]
+)
+def test_a_pilot_is_a_tenth_or_twice_as_long_as_until_the_last_beginning(
+    start: str, duration_s: int, expected_s: int
+) -> None:
+    lab = loads(f"name: x\nnodes: {{a: {{}}}}\nrun: [{{on: a, exec: 'true', start: {start}}}]\n", "lab.yaml")
+    assert pilot_duration(lab, duration_s * 10**9) == expected_s * 10**9

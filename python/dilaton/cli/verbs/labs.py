@@ -180,7 +180,9 @@ def scale(
     pilot: Annotated[
         str | None,
         typer.Option(
-            "--pilot", metavar="TIME", help="How much to run to predict host time (default: a tenth; 0s: nothing)."
+            "--pilot",
+            metavar="TIME",
+            help="How much to run to predict host time (default: a tenth or more; 0s: nothing).",
         ),
     ] = None,
 ) -> None:
