@@ -61,7 +61,7 @@ def _table(plan: Plan, record: Record) -> Table:
     for link, asked in links_of(plan)[:LINKS_SHOWN]:
         table.add_row(f"link {link.name}", asked, "")
     if len(plan.links) > LINKS_SHOWN:
-        table.add_row(f"{len(plan.links) - LINKS_SHOWN} more links", "see plan.json", "")
+        table.add_row(f"links: {len(plan.links) - LINKS_SHOWN} more", "see plan.json", "")
     for process in record.processes[:PROCESSES_SHOWN]:
         table.add_row(f"{process.node}/{process.name}", Text(_command(process)), _ended(process))
     if len(record.processes) > PROCESSES_SHOWN:
