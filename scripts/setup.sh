@@ -13,10 +13,15 @@ agent_program=$root/target/$agent_target/release/dilaton-agent
 
 # shellcheck source=scripts/debian.sh
 . "$root/scripts/debian.sh"
+# shellcheck source=scripts/build.sh
+. "$root/scripts/build.sh"
+# shellcheck source=scripts/environment.sh
+. "$root/scripts/environment.sh"
 
-build_inputs=(Cargo.toml Cargo.lock crates scripts)
-run_inputs=(requirements/run.txt scripts)
-dev_inputs=(requirements/dev.txt scripts)
+# Of the scripts, those that make the thing.
+build_inputs=(Cargo.toml Cargo.lock crates scripts/build.sh)
+run_inputs=(requirements/run.txt scripts/environment.sh)
+dev_inputs=(requirements/dev.txt scripts/environment.sh scripts/debian.sh)
 
 build_stamp=$state/build.stamp
 run_stamp=$venv/run.stamp
@@ -79,55 +84,6 @@ make_stamped() {
     fingerprint "$@" >"$pending"
     "$command"
     mv -- "$pending" "$stamp"
-}
-
-build() {
-    if [[ -e $agent_program ]]; then
-        say "Building the clock and the agent again, since their sources have changed …"
-    else
-        say "Building the clock and the agent (about a minute, once) …"
-    fi
-    # These would move the results or change how they are built.
-    unset CARGO_TARGET_DIR CARGO_BUILD_TARGET CARGO_BUILD_TARGET_DIR CARGO_ENCODED_RUSTFLAGS RUSTFLAGS
-    use_cargo || give_up "there is no cargo $cargo_version_min or newer, even after installing it"
-    cd "$root" || exit
-    quietly build-clock cargo build --release --package dilaton-clock
-    # Static: the agent runs before any node has a file tree with libraries in it.
-    quietly build-agent env RUSTFLAGS='-C target-feature=+crt-static' \
-        cargo build --release --bin dilaton-agent --target "$agent_target"
-}
-
-install_run() {
-    local python
-    python=$(find_python) || give_up "there is no Python $python_version_min or newer, even after installing it"
-    say "Installing the Python environment …"
-    rm -rf -- "$venv"
-    if has_ensurepip "$python"; then
-        quietly venv "$python" -I -m venv "$venv"
-    else
-        quietly venv "$python" -I -m venv --without-pip "$venv"
-    fi
-    install_requirements run
-    # Relative, so that the tree may be moved.
-    local site
-    for site in "$venv"/lib/python3.*/site-packages; do
-        printf '../../../../python\n' >"$site/dilaton.pth"
-    done
-}
-
-install_dev() {
-    say "Installing the development tools …"
-    install_requirements dev
-}
-
-# install_requirements NAME: the lists name every package with its version, so nothing is left to resolve.
-install_requirements() {
-    local pip=("$venv/bin/python" -I -m pip)
-    if ! "${pip[@]}" --version >/dev/null 2>&1; then
-        pip=("$(find_python)" -I -m pip --python "$venv/bin/python")
-    fi
-    quietly "pip-$1" "${pip[@]}" install --disable-pip-version-check --no-input --no-deps \
-        --requirement "$root/requirements/$1.txt"
 }
 
 # set_up run|dev
