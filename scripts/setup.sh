@@ -86,13 +86,25 @@ make_stamped() {
     mv -- "$pending" "$stamp"
 }
 
+# why_not_set_up: what a user is told who may not set up this tree.
+why_not_set_up() {
+    local python
+    python=$(readlink -- "$venv/bin/python") || python=$venv/bin/python
+    if is_built && [[ -e $run_stamp && ! -x $venv/bin/python ]]; then
+        printf '%s' "$(id -un) may not run $python, with which $root was set up: let its owner put a Python that all may run" \
+            " first in PATH, remove $venv and run ./dilaton doctor"
+    else
+        printf '%s' "$root is not set up for its present sources, and $(id -un) may not write there: let its owner run" \
+            " ./dilaton doctor"
+    fi
+}
+
 # set_up run|dev
 set_up() {
     is_set_up "$1" && return
     [[ $(uname -m) == x86_64 ]] || give_up "this machine is $(uname -m); User-Mode Linux guests need x86_64"
     mkdir -p -- "$state" 2>/dev/null || true
-    [[ -w $state && -w $root ]] ||
-        give_up "$root is not set up for its present sources, and $(id -un) may not write there: let its owner run ./dilaton doctor"
+    [[ -w $state && -w $root ]] || give_up "$(why_not_set_up)"
     # A subshell, so that the lock and every change of directory or environment end with it. Not in a condition, where
     # errexit would be off inside.
     (
