@@ -1,6 +1,7 @@
 """Links against what was asked of them: delays, rates and chance, in smaller versions of `dilaton validate link`.
 
-The bounds on chance are five standard deviations or their like: a right link fails once in a million runs.
+The bounds on chance are six standard deviations or their like: together they fail right links less than once in
+a million runs.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ LOSS, DUPLICATE, REORDER = 0.05, 0.03, 0.1
 P, R = 0.02, 0.2
 CORRUPT = 0.02
 CORRELATED, CORRELATION = 0.2, 0.25
-DEVIATIONS = 5
-CHI_SQUARE_MAX = 40.0
-"""Of 8 degrees of freedom; exceeded by chance once in 300,000 times."""
-KS_MAX = 2.5
-"""Times 1 / sqrt(n): exceeded by chance once in 130,000 times."""
+DEVIATIONS = 6
+"""Exceeded by chance once in 500 million times, on either side."""
+CHI_SQUARE_MAX = 50.0
+"""Of 8 degrees of freedom; exceeded by chance once in 24 million times."""
+KS_MAX = 3.0
+"""Times 1 / sqrt(n): exceeded by chance once in 33 million times."""
 
 LINKS = {
     "exact": "delay: 10ms",
