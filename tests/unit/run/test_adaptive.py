@@ -140,6 +140,17 @@ def test_what_spins_is_given_up_and_tried_again_ever_more_rarely() -> None:
     assert sum(tdfs(seen)) < 1.05 * 3 * len(seen)
 
 
+def test_a_few_timers_more_are_not_the_networks() -> None:
+    """A program spins; the kernel's own timers are the only ones, and the first epoch began in the middle of a tick."""
+    policy: Policy = Lateness(LIMITS)
+    tdf, seen = Fraction(1), []
+    for number, timers in enumerate([17, 21, 21, 20]):
+        seen.append(epoch(number, tdf, 1e9, timers=timers))
+        policy, decision = policy.decide(seen[-1])
+        tdf = decision.tdf
+    assert tdfs(seen) == [1, 2, 2.5, 1]
+
+
 def test_a_rise_that_does_not_let_the_network_do_more_is_followed_by_a_quarter_only() -> None:
     """Three flows begin, whose programs take the more the faster the CPU is; as seen of `examples/adaptive`."""
     policy: Policy = Lateness(LIMITS)

@@ -26,7 +26,8 @@ what the verdict lets pass.
 **Programs that spin** take all the CPU that they are given, and doubling would never end. But a network whose CPU was
 the bottleneck does more when it gets more: it serves more timers in a virtual second, one for every packet and hop. So
 after a rise that does not bring 10 % more timers the next one is by a quarter only: what is still to be done may be
-left from before, and programs that look for packets take the more the faster they are. Two such rises in a row were in
+left from before, and programs that look for packets take the more the faster they are. Fewer timers than an epoch is
+stretched for are the kernel's own, and never count as more. Two such rises in a row were in
 vain: the TDF goes back to where it was, and saturation alone is not answered for a while, ten epochs the first time,
 twice as long every further time. To go back is also the proof: rises by a quarter bring little each, and if the network
 does a tenth less now than before, they were not in vain after all, and the TDF doubles from where they had led. The
@@ -55,7 +56,7 @@ from fractions import Fraction
 
 from dilaton.measure import numbers
 from dilaton.measure.verdict import SHARE_LOST_MAX
-from dilaton.run.adaptive.epoch import Decision, Epoch, Limits, rounded_up
+from dilaton.run.adaptive.epoch import TIMERS_MIN, Decision, Epoch, Limits, rounded_up
 
 LATENESS_MARGIN = 1.25
 SATURATED = 0.95
@@ -91,7 +92,7 @@ class Push:
 
     def after(self, seen: Epoch) -> Push:
         """Once the epoch behind the last rise is seen."""
-        if seen.timers_per_s > MORE_TIMERS * self.timers_per_s:
+        if _does_more(seen, self.timers_per_s):
             return Push(seen.tdf, seen.timers_per_s)
         return Push(self.base, seen.timers_per_s, self.in_vain + 1)
 
@@ -158,10 +159,10 @@ class Lateness:
 
     def _saturated(self, seen: Epoch, peak: Epoch | None) -> tuple[Lateness, Decision]:
         """In time, but without a pause."""
-        if peak and peak.timers_per_s > MORE_TIMERS * seen.timers_per_s:
+        if peak and _does_more(peak, seen.timers_per_s):
             retried = replace(self, push=Push(seen.tdf, seen.timers_per_s), rest=0)
             return retried._follow(seen, 2 * peak.tdf, f"busy {seen.busy:.0%}, and less was done than before")
-        if self.rest and seen.timers_per_s <= MORE_TIMERS * self.vain_timers_per_s:
+        if self.rest and not _does_more(seen, self.vain_timers_per_s):
             waiting = replace(self, rest=self.rest - 1, recent=())
             return waiting, Decision(seen.tdf, seen.tdf)
         if self.limits.within(2 * seen.tdf) == seen.tdf:
@@ -206,3 +207,8 @@ class Lateness:
         tdf = self.limits.within(goal)
         changed = tdf != seen.tdf
         return replace(self, recent=() if changed else recent), Decision(tdf, wanted, why if changed else "")
+
+
+def _does_more(seen: Epoch, timers_per_s: float) -> bool:
+    """Whether the network did more in an epoch than at some rate."""
+    return seen.timers >= TIMERS_MIN and seen.timers_per_s > MORE_TIMERS * timers_per_s
