@@ -19,7 +19,7 @@ fn process(name: &str, fields: &Value) -> Value {
 
 fn schedule(stop_after_ns: Option<i64>, processes: &[Value]) -> Schedule {
     let plan = json!({
-        "format": 4, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": stop_after_ns, "grace_ns": 5 * S,
+        "format": 7, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": stop_after_ns, "grace_ns": 5 * S,
         "guests": [], "nodes": [], "links": [], "wires": [], "tables": {}, "traces": {}, "changes": [],
         "hosts": [], "processes": processes, "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
@@ -277,7 +277,7 @@ fn a_deadline_of_an_event_that_was_told_late_is_still_wanted_though_later_ones_w
 #[test]
 fn an_after_that_names_no_process_is_refused() {
     let plan = json!({
-        "format": 4, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 0, "guests": [],
+        "format": 7, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 0, "guests": [],
         "nodes": [], "links": [], "wires": [], "tables": {}, "traces": {}, "changes": [],
         "hosts": [], "processes": [process("p", &json!({"after": ["ghost"]}))], "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
@@ -300,7 +300,7 @@ fn schedule_of_two(processes: &[Value]) -> Schedule {
         "link": null, "ends": [end("g"), end("h")], "delays_ns": [1, 1], "mtu": 1500, "ring_bytes": [1, 1]
     });
     let plan = json!({
-        "format": 4, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 5 * S,
+        "format": 7, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 5 * S,
         "guests": [guest("g"), guest("h")], "nodes": [node("a", "g"), node("b", "h")], "links": [], "wires": [wire],
         "tables": {}, "traces": {}, "changes": [], "hosts": [], "processes": processes, "checks": [],
         "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}

@@ -130,7 +130,8 @@ impl<'a> Process<'a> {
         let readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
         epoll.add(self.agent.as_fd(), readable(AGENT_TOKEN)).doing(doing)?;
         epoll.add(self.timer.as_fd(), readable(TIMER_TOKEN)).doing(doing)?;
-        for (token, capture) in (0..).zip(self.captures.iter().flatten()) {
+        for (token, capture) in (0..).zip(&self.captures) {
+            let Some(capture) = capture else { continue };
             epoll.add(capture.as_fd(), readable(token)).doing(doing)?;
         }
         Ok(epoll)
