@@ -200,8 +200,9 @@ class ClockControl:
     async def _set_tdf(self, tdf: Fraction, reason: str) -> None:
         # Read before, as for a release: a run may be over, and its clock held, when the order is known to be followed.
         at = self._now(f"TDF {numbers.tdf(tdf)}{reason}")
-        await self._guests.set_tdf(tdf)
+        # So that who releases the clock meanwhile gives it this one.
         self._tdf = tdf
+        await self._guests.set_tdf(tdf)
         if at.tdf is None:
             self._told(at)
         else:
