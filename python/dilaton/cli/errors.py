@@ -14,7 +14,7 @@ from pathlib import Path
 
 from typer.exceptions import TyperException
 
-from dilaton.cli.output import discard
+from dilaton.cli.output import discard, visible
 from dilaton.lab.errors import LabError
 
 FAILED = 1
@@ -40,7 +40,7 @@ def complain(error: object) -> None:
         lines = [PROGRAM + line for line in str(error).splitlines()]
     try:
         for line in lines:
-            print(line, file=sys.stderr)
+            print(visible(line), file=sys.stderr)
     except OSError:
         discard(sys.stderr)
 

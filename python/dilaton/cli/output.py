@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from typing import TextIO
+
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What may command a terminal: the control characters of ISO 6429 but tab and newline."""
+
+
+def visible(text: str) -> str:
+    """A text with its control characters as escapes, as in `\\x1b[2J`: programs and labs may say anything."""
+    return CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def prepare() -> None:

@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from dilaton.cli.output import visible
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
@@ -79,7 +80,8 @@ def _command(process: ProcessRecord) -> str:
 
 
 def _ended(process: ProcessRecord) -> Text:
-    return Text("\n".join(filter(None, [outcome(process), process.reason])))
+    # Here already, so that the table leaves room for it.
+    return Text(visible("\n".join(filter(None, [outcome(process), process.reason]))))
 
 
 def _tdf(time: Time) -> str:

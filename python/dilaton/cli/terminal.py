@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
-from dilaton.cli.output import discard
+from dilaton.cli.output import discard, visible
 
 
 class Output(Console):
     """Output whose reader may leave, as `head` does: what was done stays done, and the exit status says so.
 
-    Brackets in what is printed are brackets: names and paths may have them.
+    Brackets in what is printed are brackets: names and paths may have them. Nor does what programs and labs say command
+    the terminal.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
         """Prints to standard output, or to standard error."""
         super().__init__(stderr=stderr, highlight=False, markup=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As rich does, with control characters in texts made visible; rich's own commands are no texts."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
 
     def on_broken_pipe(self) -> None:
         """Writes nothing more."""
