@@ -5,6 +5,7 @@ The layout is in `crates/clock/clock-page.def`, which the clock library is built
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import socket
@@ -123,13 +124,19 @@ class ClockPage:
         """
         self._fields = layout().sections[""]
         size = self._fields.words * WORD.size
-        self.fd = os.memfd_create("dilaton-clock")
-        os.ftruncate(self.fd, size)
-        self._memory = mmap.mmap(self.fd, size)
-        self._wake, guest_end = socket.socketpair()
-        self._wake.setblocking(False)
-        self.wake_fd = guest_end.detach()
-        self.life_fd, self._life = os.pipe()
+        with contextlib.ExitStack() as undo:
+            self.fd = os.memfd_create("dilaton-clock")
+            undo.callback(os.close, self.fd)
+            os.ftruncate(self.fd, size)
+            self._memory = mmap.mmap(self.fd, size)
+            undo.callback(self._memory.close)
+            self._wake, guest_end = socket.socketpair()
+            undo.callback(self._wake.close)
+            undo.callback(guest_end.close)
+            self._wake.setblocking(False)
+            self.life_fd, self._life = os.pipe()
+            self.wake_fd = guest_end.detach()
+            undo.pop_all()
         self._write("page_version", layout().version)
         self._write("realtime_base_ns", realtime_base_ns)
         self._write("face_own", clock_rate.numerator)

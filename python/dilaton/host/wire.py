@@ -125,9 +125,13 @@ class Wire:
         for way in self.ways:
             offsets.append(_aligned(offsets[-1] + way.ring_bytes))
         self.fd = os.memfd_create("dilaton-wire")
-        os.ftruncate(self.fd, offsets[-1])
-        # The rings are not the host's business.
-        self._memory = mmap.mmap(self.fd, rings_at)
+        try:
+            os.ftruncate(self.fd, offsets[-1])
+            # The rings are not the host's business.
+            self._memory = mmap.mmap(self.fd, rings_at)
+        except OSError:
+            os.close(self.fd)
+            raise
         for member in range(guests):
             self._write("member", member, "zero_ns", NEVER_NS)
         for number, distance in enumerate(distances_ns(guests, self.ways)):
