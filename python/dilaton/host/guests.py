@@ -56,6 +56,8 @@ class Guests:
         self._zeros_ns = [0] * len(self.all)
         self._going = set(range(len(self.all)))
         """Those that have not finished; the clock of one that has stands still."""
+        self._ordering = asyncio.Lock()
+        """An order is taken over everywhere before the next: one that only some saw would leave clocks apart."""
 
     @classmethod
     async def boot(cls, planned: plan.Plan, placement: Placement, seed: int | None, progress: Progress) -> Guests:
@@ -164,19 +166,20 @@ class Guests:
         Raises:
             GuestError: A guest does not answer.
         """
-        since_ns = self._this_moment_ns()
-        await all_of(
-            guest.order(
-                Orders(
-                    orders.tdf and (own_tdf or orders.tdf),
-                    orders.drive,
-                    None if orders.end_ns is None else zero_ns + orders.end_ns,
-                    orders.max_speed,
-                    since_ns,
+        async with self._ordering:
+            since_ns = self._this_moment_ns()
+            await all_of(
+                guest.order(
+                    Orders(
+                        orders.tdf and (own_tdf or orders.tdf),
+                        orders.drive,
+                        None if orders.end_ns is None else zero_ns + orders.end_ns,
+                        orders.max_speed,
+                        since_ns,
+                    )
                 )
+                for guest, own_tdf, zero_ns in zip(self.all, self._own_tdfs, self._zeros_ns, strict=True)
             )
-            for guest, own_tdf, zero_ns in zip(self.all, self._own_tdfs, self._zeros_ns, strict=True)
-        )
 
     async def stop_clocks(self) -> None:
         """Stops each clock where it is."""
@@ -191,9 +194,10 @@ class Guests:
 
     async def set_tdf(self, tdf: Fraction) -> None:
         """Changes the TDF of the run, and that of each guest that has none of its own; held clocks stay held."""
-        since_ns = self._this_moment_ns()
         tdfs = [own_tdf or tdf for own_tdf in self._own_tdfs]
-        await all_of(guest.set_tdf(own, since_ns) for guest, own in zip(self.all, tdfs, strict=True))
+        async with self._ordering:
+            since_ns = self._this_moment_ns()
+            await all_of(guest.set_tdf(own, since_ns) for guest, own in zip(self.all, tdfs, strict=True))
 
     async def set_max_speed(self, speed: Fraction | None) -> None:
         """Changes how fast virtual time may run at most; held clocks stay held.
@@ -201,8 +205,9 @@ class Guests:
         Raises:
             GuestError: A guest does not answer.
         """
-        since_ns = self._this_moment_ns()
-        await all_of(guest.set_max_speed(speed, since_ns) for guest in self.all)
+        async with self._ordering:
+            since_ns = self._this_moment_ns()
+            await all_of(guest.set_max_speed(speed, since_ns) for guest in self.all)
 
     async def run_until(self, at_ns: int, tdf: Fraction | None) -> None:
         """Lets virtual time go on to exactly `at_ns`, and waits for that; a guest that is past it stays where it is.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,8 +15,10 @@ from unittest.mock import Mock
 import pytest
 
 from dilaton.host import guest as hosts
+from dilaton.host.clock_page import ClockPage, Orders
 from dilaton.host.guests import Guests
 from dilaton.host.kernel import Placement
+from dilaton.host.wire import Wire
 from dilaton.plan.model import Plan
 
 END_NS = 10
@@ -92,6 +97,50 @@ def test_a_guest_that_cannot_start_leaves_nothing_open(tmp_path: Path) -> None:
         assert descriptors() <= before
 
     asyncio.run(start())
+
+
+@pytest.mark.parametrize("make", [lambda: ClockPage(0), lambda: Wire(1, [])], ids=["clock page", "wire"])
+@pytest.mark.parametrize("failing", ["os.ftruncate", "mmap.mmap", "socket.socketpair", "os.pipe"])
+def test_shared_memory_that_cannot_be_made_leaves_nothing_open(
+    make: Callable[[], object], failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failing, Mock(side_effect=OSError(24, "Too many open files")))
+    before = descriptors()
+    with contextlib.suppress(OSError):  # a wire has no sockets and pipes
+        made = make()
+        assert isinstance(made, Wire)
+        made.close()
+    assert descriptors() <= before
+
+
+def test_an_order_waits_until_all_have_taken_over_the_one_before() -> None:
+    seen: list[tuple[str, Fraction | None]] = []
+
+    class Member:
+        def __init__(self, name: str, rounds: int) -> None:
+            self.name, self.rounds = name, rounds
+
+        async def order(self, orders: Orders) -> None:
+            for _ in range(self.rounds):
+                await asyncio.sleep(0)
+            seen.append((self.name, orders.tdf))
+
+        async def set_tdf(self, tdf: Fraction, _: int | None) -> None:
+            await self.order(Orders(tdf))
+
+        async def set_max_speed(self, _: Fraction | None, __: int | None) -> None:
+            await self.order(Orders(None))
+
+    guests = [SimpleNamespace(tdf=None), SimpleNamespace(tdf=None)]
+    planned: Any = SimpleNamespace(guests=guests, time=SimpleNamespace(drive="wall"))
+    members: Any = [Member("fast", 1), Member("slow", 20)]
+
+    async def order() -> None:
+        both = Guests(planned, members, None, contextlib.ExitStack())
+        await asyncio.gather(both.set_tdf(Fraction(2)), both.set_max_speed(None), both.order(Orders(Fraction(3))))
+
+    asyncio.run(order())
+    assert seen == [(name, tdf) for tdf in (Fraction(2), None, Fraction(3)) for name in ("fast", "slow")]
 
 
 def test_guests_whose_wires_have_no_memory_leave_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
