@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from typing import Any
 
 from dilaton.host.errors import GuestError
+from dilaton.host.messages import Message, parse
 
 PROTOCOL = 1
 LINE_BYTES_MAX = 64 * 1024
 
-Message = dict[str, Any]
+LINE_BYTES_SHOWN = 200
+"""Of a line that is no message."""
 
 
 class Channel:
@@ -55,12 +56,10 @@ class Channel:
         if not line.endswith(b"\n"):
             return None
         try:
-            message = json.loads(line)
-        except ValueError:
-            message = None
-        if not isinstance(message, dict) or "type" not in message:
-            raise GuestError(f"the agent sent something that is no message: {line[:200]!r}")
-        return message
+            return parse(line)
+        except ValueError as error:
+            said = line[:LINE_BYTES_SHOWN]
+            raise GuestError(f"the agent sent something that is no message ({error}): {said!r}") from error
 
     def close(self) -> None:
         """Closes the host's end."""

@@ -13,11 +13,12 @@ from typing import IO
 
 from dilaton.host import cores, jail, orphans
 from dilaton.host.attachment import Attachment
-from dilaton.host.channel import PROTOCOL, Channel, Message
+from dilaton.host.channel import PROTOCOL, Channel
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Drive, Orders
 from dilaton.host.disks import Disks
 from dilaton.host.errors import GuestError
 from dilaton.host.kernel import Kernel, Placement
+from dilaton.host.messages import Message
 from dilaton.host.patience import Patience
 from dilaton.host.processes import descent, is_stopped
 from dilaton.host.streams import Streams
@@ -180,7 +181,7 @@ class Guest:
         Raises:
             GuestError: when it does neither.
         """
-        received = asyncio.create_task(self.channel.receive())
+        received = asyncio.create_task(self._hear())
         ended = asyncio.create_task(self.process.wait())
         try:
             while not received.done() and not ended.done():
@@ -359,13 +360,19 @@ class Guest:
         Raises:
             GuestError: when the guest ended, or the agent says that it cannot go on.
         """
-        message = await self.channel.receive()
+        message = await self._hear()
         if message is None:
             panic = _panic(self._log)
             raise GuestError(f"guest {self.name} ended by itself" + (f": {panic}" if panic else ""))
         if message["type"] == "fatal":
             raise GuestError(f"guest {self.name}: {message['reason']}")
         return message
+
+    async def _hear(self) -> Message | None:
+        try:
+            return await self.channel.receive()
+        except GuestError as error:
+            raise GuestError(f"guest {self.name}: {error}") from error
 
     async def halt(self) -> None:
         """Powers the guest off in good order; use `close` afterwards all the same."""

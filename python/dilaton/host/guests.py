@@ -18,13 +18,13 @@ from pathlib import Path
 
 from dilaton.host import cores, open_files
 from dilaton.host.attachment import attach, lay_out
-from dilaton.host.channel import Message
 from dilaton.host.clock_page import NEVER_NS, ClockPage, Orders
 from dilaton.host.disks import opened
 from dilaton.host.errors import GuestError
 from dilaton.host.facts import memory_available_bytes
 from dilaton.host.guest import Guest, Progress
 from dilaton.host.kernel import Placement
+from dilaton.host.messages import Message, Names
 from dilaton.host.tasks import all_of, beside
 from dilaton.host.wire import Wire
 from dilaton.plan import model as plan
@@ -260,10 +260,16 @@ class Guests:
             GuestError: A guest ended, was stopped from outside, or its agent cannot go on; it names guest and instant.
         """
 
+        names = Names(self._planned)
+
         async def hear(number: int, guest: Guest) -> Message:
             try:
                 while (message := await guest.receive())["type"] != "finished":
-                    told(number, message)
+                    try:
+                        names.check(message)
+                        told(number, message)
+                    except ValueError as error:
+                        raise GuestError(f"guest {guest.name}: the agent said what cannot be: {error}") from error
             except GuestError as error:
                 raise GuestError(f"{self._why(error)}, at {self._now_ns(number) / 1e9:.6f} virtual seconds") from error
             self._going.discard(number)

@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dilaton.host import kernels
-from dilaton.host.channel import Message
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.guest import REPEATABLE_DATE_NS
 from dilaton.host.guests import Guests
 from dilaton.host.kernel import Placement
 from dilaton.host.kernels import Identity
+from dilaton.host.messages import Message
 from dilaton.host.patience import Patience
 from dilaton.host.tasks import beside, unless
 from dilaton.lab.model import Lab

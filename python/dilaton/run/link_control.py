@@ -15,8 +15,8 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dilaton.host.channel import Message
 from dilaton.host.guests import Guests
+from dilaton.host.messages import Message
 from dilaton.lab import units
 from dilaton.lab.errors import LabError
 from dilaton.lab.links import Change, Link, find_link
@@ -90,7 +90,13 @@ class LinkControl:
         return {"link.show": self._on_show, "link.change": self._on_change}
 
     def answered(self, message: Message) -> Event | None:
-        """Takes what an agent says became of an update; returns the event that this is, if it is one."""
+        """Takes what an agent says became of an update; returns the event that this is, if it is one.
+
+        Raises:
+            ValueError: Nobody has asked for that update.
+        """
+        if message["file"] not in self._asked:
+            raise ValueError(f"nobody has asked for the update {message['file']}")
         asked = self._asked.pop(message["file"])
         if not asked.answer.done():
             asked.answer.set_result(message)
