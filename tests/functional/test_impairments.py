@@ -161,8 +161,25 @@ def test_tc_shows_what_was_asked_for(outcome: Outcome, node: str) -> None:
 
 def test_shapers_have_the_rate_of_the_link(outcome: Outcome) -> None:
     shown = outcome.stdout("hub", "rates")
-    assert "class hfsc 2:1 parent 2: leaf 3: rt m1 0bit d 0us m2 10Mbit" in shown
+    assert "class hfsc 2:1 parent 2: leaf 3: ls m1 0bit d 0us m2 10Mbit ul m1 0bit d 0us m2 10Mbit" in shown
     assert re.search(r"class htb 2:1 root leaf 3: prio 0 rate 100Gbit ceil 100Gbit burst \d+b", shown)
+
+
+def test_a_shaper_that_was_down_while_packets_waited_carries_again(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        """
+name: waiting
+nodes: {a: , b: }
+links: [{endpoints: a -- b, rate: 1Mbit, queue: {limit: 200kB}}]
+run:
+  - {on: a, name: fill, exec: ping -i 0.001 -c 200 -s 1400 -W 0.1 b, expect_exit: any}
+  - {on: a, name: ping, exec: ping -c 2 -i 0.1 b, start: 2s}
+changes:
+  - {at: 1s, link: a -- b, down: true}
+  - {at: 1500ms, link: a -- b, down: false}
+"""
+    )
+    assert outcome.process("ping")["result"]["loss"] == 0
 
 
 def missing(outcome: Outcome, process: str, sent: int) -> list[int]:

@@ -65,7 +65,7 @@ def _options(qdisc: Qdisc) -> str:
         case Netem():
             return _netem(qdisc)
         case queues.Hfsc(rate_bit_per_s=rate):
-            return f"hfsc sc rate {_rate(rate)}"
+            return f"hfsc ls rate {_rate(rate)} ul rate {_rate(rate)}"
         case queues.Htb(rate_bit_per_s=rate, burst_bytes=burst):
             return f"htb rate {_rate(rate)} burst {burst}b"
         case queues.Tbf(rate_bit_per_s=rate, burst_bytes=burst):

@@ -24,10 +24,12 @@ guest can send. It reserves no memory.
   possible. (netem counts the packet being sent, the limit that users write does not; hence one more.)
 - Everything else waits in a discipline of its own below a shaper, because netem offers neither limits in bytes nor
   active queue management, and packets that wait in it keep the rate at which they came. The shaper is *hfsc* with one
-  linear real-time curve: it spaces the starts of packets by exactly what each takes, makes up for a late timer, and
+  linear upper limit: it spaces the starts of packets by exactly what each takes, makes up for a late timer, and
   saves up nothing while idle. A token bucket cannot do all three: what it may save for late timers it also saves up
-  when idle. hfsc reckons with rates of 32 bits and a rounding that reaches 0.5 % at `HFSC_RATE_MAX`; beyond it is *htb*
-  with a bucket of `BURST_NS`. A packet then arrives when its *first* bit is sent, its own time on the link earlier.
+  when idle. (A real-time curve does all three, too. But the kernels of today take a class of which packets waited when
+  the interface went down for one that is in the tree of those to be served, and so never serve it again.) hfsc reckons
+  with rates of 32 bits and a rounding that reaches 0.5 % at `HFSC_RATE_MAX`; beyond it is *htb* with a bucket of
+  `BURST_NS`. A packet then arrives when its *first* bit is sent, its own time on the link earlier.
 - `tbf` and `htb` are those of the kernel with the burst that the user names, and `cake` brings its own shaper.
 - A duplicating netem may stand with no other netem in a tree (the kernel refuses it), so it gets a shaper, too.
 - A delivery trace is enforced by `fq`, which keeps each packet until the departure time that a BPF program has written

@@ -89,7 +89,7 @@ class Netem(Part):
 
 
 class Hfsc(Part):
-    """One class with one linear real-time curve: packets begin to leave exactly when the one before has ended."""
+    """One class with one linear upper limit: packets begin to leave exactly when the one before has ended."""
 
     kind: Literal["hfsc"] = "hfsc"
     rate_bit_per_s: Rate

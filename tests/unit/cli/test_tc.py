@@ -18,7 +18,7 @@ def test_a_chain_is_written_from_the_root_down_and_a_shaper_with_its_class() -> 
     assert tc_lines("eth0", Egress(qdiscs=[wire, Hfsc(rate_bit_per_s=10**7), queue])) == [
         "tc qdisc add dev eth0 root handle 1: netem limit 1000 delay 10500us 1us distribution normal loss random 5% 25%",
         "tc qdisc add dev eth0 parent 1:1 handle 2: hfsc default 1",
-        "tc class add dev eth0 parent 2: classid 2:1 hfsc sc rate 10000000bit",
+        "tc class add dev eth0 parent 2: classid 2:1 hfsc ls rate 10000000bit ul rate 10000000bit",
         "tc qdisc add dev eth0 parent 2:1 handle 3: codel limit 50 target 5000us interval 100000us ecn",
     ]
 

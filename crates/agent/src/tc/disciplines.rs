@@ -77,8 +77,9 @@ pub fn class(qdisc: &Qdisc) -> Result<Option<Request>> {
                     "hfsc: {rate_bit_per_s} bit/s on the guest's own clock is more than the kernel takes"
                 ))
             })?;
-            // The real-time curve: first slope, its duration, second slope.
-            Some(attributes(&[]).attribute(1, &words([0, 0, rate])))
+            // First slope, its duration, second slope: of a share of the link, of which there is one, and of its upper limit.
+            let curve = words([0, 0, rate]);
+            Some(attributes(&[]).attribute(2, &curve).attribute(3, &curve))
         }
         Qdisc::Htb { rate_bit_per_s, burst_bytes } => {
             let rate = bytes_per_s(rate_bit_per_s);
