@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from dilaton.cli.check import Overrides, read_lab
+from dilaton.cli.terminal import Output
 from dilaton.plan.model import Plan
 
 LOOPBACK = "lo"
@@ -23,7 +22,10 @@ def print_addressing(path: Path) -> None:
         table.add_column(column, no_wrap=True)
     for row in rows(plan):
         table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    console = Output()
+    if not console.is_terminal:
+        console.width = 200
+    console.print(table)
 
 
 def rows(plan: Plan) -> list[tuple[str, ...]]:

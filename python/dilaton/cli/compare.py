@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from dilaton.cli.errors import refusing, writing
+from dilaton.cli.terminal import Output
 from dilaton.lab import units
 from dilaton.measure import numbers
 from dilaton.run.record import RecordError
@@ -59,7 +59,7 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None, by: str
             shown = list(dict.fromkeys([*outcome.different, *(row.metric for row in outcome.rows)]))
             with applied(), writing(figure):
                 save(draw_comparison(drawn, shown), figure)
-    console = Console(highlight=False)
+    console = Output()
     if not console.is_terminal:
         console.width = PLAIN_COLUMNS
     if outcome.rows:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from dilaton.cli.errors import refusing
@@ -73,7 +72,7 @@ def _print_clock(state: dict[str, Any]) -> None:
     virtual, host, tdf = _times(state)
     bound = "" if state["max_speed"] is None else f", at most {numbers.significant(state['max_speed'])}x"
     pace = f"{'held' if state['held'] else 'running'} at TDF {tdf}, {state['drive']} drive{bound}"
-    Console(highlight=False).print(f"virtual {virtual}  host {host}  {pace}")
+    Output().print(f"virtual {virtual}  host {host}  {pace}")
 
 
 def _state(run: dict[str, Any]) -> str:

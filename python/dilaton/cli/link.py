@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
-
 from dilaton.cli.errors import refusing
 from dilaton.cli.tc import tc_lines
+from dilaton.cli.terminal import Output
 from dilaton.lab.settings import parse_setting
 from dilaton.plan.queues import Egress
 from dilaton.run.control import Client, ControlError, find
@@ -29,7 +28,7 @@ def steer_link(run: str, link: str | None, action: str, fields: Sequence[str], a
         fields: For `set`: FIELD=VALUE.
         at: The virtual instant of the change; None: now.
     """
-    console = Console(highlight=False)
+    console = Output()
     settings = _settings(action, fields, at)
     with Client(find(run)) as client:
         if settings is None:
@@ -71,7 +70,7 @@ def _setting(text: str) -> tuple[str, str]:
         raise ControlError(f"set {text}: write FIELD=VALUE, such as loss=5% or b_to_a.rate=1Mbit") from error
 
 
-def _print_link(console: Console, shown: dict[str, Any]) -> None:
+def _print_link(console: Output, shown: dict[str, Any]) -> None:
     console.print(f"{shown['link']}{'' if shown['up'] else ': down'}", style="bold")
     for end in shown["ends"]:
         egress = Egress.model_validate(end["egress"])

@@ -12,13 +12,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from ruamel.yaml import YAML
 
 from dilaton.cli.check import Overrides, lab_file, read_lab
 from dilaton.cli.errors import PROGRAM, BadInputError, refusing
+from dilaton.cli.terminal import Output
 from dilaton.host.doctor import require
 from dilaton.host.processes import OURSELVES, ending_with_us
 from dilaton.lab import units
@@ -211,7 +211,7 @@ def show(lab: Lab, proposal: Proposal, onto: int, duration_ns: int | None, pilot
     rows.add_row("host time", _host_time(proposal, duration_ns, pilot, cores))
     for loss in proposal.losses:
         rows.add_row("not scaled", escape(loss))
-    Console().print(rows)
+    Output().print(rows)
 
 
 def _host_time(proposal: Proposal, duration_ns: int | None, pilot: Pilot | None, cores: int) -> str:

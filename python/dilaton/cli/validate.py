@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dilaton.cli.errors import refusing
 from dilaton.cli.run import execute_shown, exit_status
+from dilaton.cli.terminal import Output
 from dilaton.host.doctor import require
 from dilaton.lab import loads, syntax, units
 from dilaton.lab.model import Lab
@@ -143,9 +144,9 @@ def _rates(lab: Lab, record: Record, path: Path) -> list[Line]:
 def _print(lines: list[Line]) -> None:
     table = Table("", "configured", "measured", "bound", "", box=box.SIMPLE)
     for line in lines:
-        mark = "[green]holds" if line.holds else "[bold red]does not hold"
+        mark = Text("holds", style="green") if line.holds else Text("does not hold", style="bold red")
         table.add_row(line.what, line.configured, line.measured, line.bound, mark)
-    Console(highlight=False).print(table)
+    Output().print(table)
 
 
 def _draw(late: list[int], path: Path) -> Path:
