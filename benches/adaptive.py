@@ -31,11 +31,11 @@ from time import process_time
 from typing import Any
 
 import dilaton
-from dilaton.host.clock_page import ClockPage, layout
-from dilaton.host.layout import WORD
+from dilaton.host.counters import Counters
+from dilaton.host.here.memory.clock_page import ClockPage
 from dilaton.lab import loads
-from dilaton.plan.bounds import network_of
 from dilaton.plan.compile import compile as compile_plan
+from dilaton.plan.network.bounds import network_of
 from dilaton.run.adaptive.meter import Meter, Watched
 from dilaton.run.adaptive.watch import Watch
 
@@ -157,20 +157,36 @@ def pair(load: str, tdf: str, out: Path, turn: int) -> list[Outcome]:
         return list(both.map(lambda each, core: measure(load, each, runs[each], core), runs, cores))
 
 
+@dataclass(frozen=True)
+class Paged:
+    """A guest that is nothing but its clock page."""
+
+    page: ClockPage
+
+    def reached_ns(self) -> int:
+        """The latest reading of its clock."""
+        return self.page.read("virtual_now_ns")
+
+    def counters(self) -> Counters:
+        """What it has counted by now."""
+        return self.page.counters(0)
+
+
 def step_ms(guests: int, epochs: int = 300) -> float:
     """Milliseconds of CPU for a guest and epoch: its page is read, the epoch judged, and the next TDF decided."""
     planned = compile_plan(loads(json.dumps(lab("step", {})), "step.yaml"))
     with ExitStack() as pages:
-        watched = [Watched(pages.enter_context(closing(ClockPage(0))), 0) for _ in range(guests)]
+        paged = [Paged(pages.enter_context(closing(ClockPage(0)))) for _ in range(guests)]
+        watched = [Watched(guest) for guest in paged]
         assert planned.time.watch
         meter = Meter(watched, planned.time.watch.epoch_ns, Fraction(2))
         watch = Watch(watched, planned.time, network_of(planned))
         took_s = 0.0
         for epoch in range(1, epochs + 1):
-            for guest in watched:
+            for guest in paged:
                 # What the clock of a busy guest would have written.
                 for field, value in (("virtual_now_ns", epoch * 10**8), ("lateness_ns_log2", epoch * 1000)):
-                    WORD.pack_into(guest.page._memory, layout().sections[""].offsets[field] * WORD.size, value)
+                    guest.page._write(field, value)
             begin_s = process_time()
             seen = meter.take(Fraction(2))
             assert seen

@@ -17,9 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from dilaton.host import open_files
-from dilaton.host.guest import Guest
-from dilaton.host.kernel import Placement
+from dilaton.host.here.guests import open_files
+from dilaton.host.here.guests.guest import Guest
+from dilaton.host.here.guests.kernel import Placement, Wanted
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 
@@ -72,7 +72,7 @@ async def measure(nodes: int) -> str:
         (run_dir / "plan.json").write_text(plan.model_dump_json())
         open_files.allow()
         begin = time.monotonic()
-        guest = await Guest.start("guest0", plan.guests[0].memory_bytes, Placement(run_dir, jailed=True))
+        guest = await Guest.start(Wanted("guest0", plan.guests[0].memory_bytes), Placement(run_dir, jailed=True))
         try:
             booted = time.monotonic()
             await guest.channel.send({"type": "build", "run_dir": str(guest.run_dir_inside), "guest": "guest0"})

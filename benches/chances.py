@@ -22,9 +22,9 @@ import numpy as np
 from scipy import stats
 
 import dilaton
-from dilaton.cli import probe
+from dilaton.cli.labs import probe
 from dilaton.measure.link_validation import lateness_ns
-from dilaton.plan.tables import SCALE, table
+from dilaton.plan.links.tables import SCALE, table
 from dilaton.run.loading import Run
 
 PACKETS, PACKET_BYTES = 100_000, 100

@@ -4,7 +4,8 @@
 
 - *reading*: a reading of the clock on each drive, and one that takes over another TDF, made by CPython under the clock
   library, which takes it for a kernel.
-- *system-call*: `clock_gettime` in a guest, and `getppid`, which reads no clock.
+- *system-call*: `clock_gettime` in a guest, and `getppid`, which reads no clock; where the guest's kernel keeps its
+  time-stamp counter, and where it gives it up.
 - *wake*: from timer to timer of an idle kernel, with nothing else to do: timers whose signals are ignored.
 - *packet*: a datagram of 1,500 bytes on one hop more: a chain of 20 bridges against one of 2, with links of 100 Mbit/s
   and 1 ms, less the same chains without packets.
@@ -22,7 +23,9 @@ core (`yardstick.py`): versions are to be compared by that, run by turns.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -36,9 +39,10 @@ from typing import Any
 from yardstick import beside
 
 import dilaton
-from dilaton.host.clock_page import DRIVES, ClockPage, Orders, layout
 from dilaton.host.files import CLOCK_LIBRARY
-from dilaton.host.layout import WORD
+from dilaton.host.here.memory.clock_page import OWN_COUNTER, OWN_COUNTER_WISHES, ClockPage, layout
+from dilaton.host.here.memory.layout import WORD
+from dilaton.host.orders import DRIVES, Orders
 
 PYTHON = str(Path(sys.executable).resolve())
 
@@ -181,12 +185,17 @@ def alone(program: str, *arguments: str, drive: str = "work") -> dict[str, Any]:
 
 
 def system_call(repeat: int) -> None:
-    """Prints what system calls of a guest cost."""
-    for drive in ("wall", "work"):
-        runs = [run_lab(alone(SYSTEM_CALLS, drive=drive)) for _ in range(repeat)]
-        calls = [[float(word) for word in run.output.split()] for run in runs]
-        for name, values in zip(("clock_gettime", "getppid"), zip(*calls, strict=True), strict=True):
-            print(f"{name} in a guest, {drive} drive: {figure([ns * TDF / 1e3 for ns in values], 'us')}", flush=True)
+    """Prints what system calls of a guest cost, by turns where its kernel keeps its counter and where it does not."""
+    ways = list(itertools.product(("wall", "work"), OWN_COUNTER_WISHES[1:]))
+    calls: dict[tuple[str, str], list[list[float]]] = {way: [] for way in ways}
+    for _, (drive, wish) in itertools.product(range(repeat), ways):
+        os.environ[OWN_COUNTER] = wish
+        calls[drive, wish].append([float(word) for word in run_lab(alone(SYSTEM_CALLS, drive=drive)).output.split()])
+    del os.environ[OWN_COUNTER]
+    for (drive, wish), rows in calls.items():
+        for name, values in zip(("clock_gettime", "getppid"), zip(*rows, strict=True), strict=True):
+            costs = figure([ns * TDF / 1e3 for ns in values], "us")
+            print(f"{name} in a guest, {drive} drive, counter {wish}: {costs}", flush=True)
 
 
 def wake(repeat: int) -> None:

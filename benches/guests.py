@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import dilaton
-from dilaton.host.facts import memory_available_bytes
+from dilaton.host.here.guests.room import available_bytes
 
 COMPUTE = """
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID);
@@ -241,12 +241,12 @@ def hundred() -> None:
         "links": [{"endpoints": f"{one} -- {other}", "delay": "10ms"} for one, other in pairwise(names)],
         "run": [{"on": names[0], "name": "sleep", "exec": "sleep 1"}],
     }
-    before, least = available_bytes(), [available_bytes()]
+    before, least = host_available_bytes(), [host_available_bytes()]
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(0.2):
-            least.append(available_bytes())
+            least.append(host_available_bytes())
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -262,9 +262,9 @@ def hundred() -> None:
     )
 
 
-def available_bytes() -> int:
+def host_available_bytes() -> int:
     """What memory the host could still give."""
-    return memory_available_bytes(Path("/proc/meminfo").read_text())
+    return available_bytes(Path("/proc/meminfo").read_text())
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
-from dilaton.host.calibration import PARTS, fixed_text
+from dilaton.host.here.doctor.calibration import PARTS, fixed_text
 
 PART = next(part for part in PARTS if part.name == "bzip2")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,9 @@ import pandas as pd
 import dilaton
 from dilaton.host.processes import ending_with_us
 from dilaton.run.loading import Run
+
+CONFIRM = ["--confirm"] if os.environ.get("PAPERS_CONFIRM") else []
+"""What runs are told where `./dev papers --confirm` makes them."""
 
 
 def options(description: str, repeat: int, **lists: str) -> argparse.Namespace:
@@ -42,7 +46,7 @@ def run(lab: dict[str, Any], out: Path) -> dict[str, Any]:
         shutil.rmtree(out, ignore_errors=True)
         out.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-        command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out)]
+        command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out), *CONFIRM]
         with out.with_suffix(".log").open("w") as log:
             subprocess.run(command, stdout=log, stderr=log, check=False, preexec_fn=ending_with_us())
     elif path.read_text() != text:
@@ -54,15 +58,16 @@ def run(lab: dict[str, Any], out: Path) -> dict[str, Any]:
 
 
 def has_finished(out: Path) -> bool:
-    """Whether there is a run in that directory which has come to its end."""
-    record = out / "run.json"
-    return record.is_file() and json.loads(record.read_text())["state"] == "finished"
+    """Whether there is a run in that directory which has come to its end, and is confirmed if that is wanted."""
+    path = out / "run.json"
+    record = json.loads(path.read_text()) if path.is_file() else {"state": "never"}
+    return record["state"] == "finished" and bool(not CONFIRM or record["confirmation"])
 
 
 def sweep(lab: Path, out: Path, values: Sequence[str], repeat: int, jobs: int) -> None:
     """Runs a sweep, or what is left of it; ends the program when a run fails."""
     command = [sys.executable, "-m", "dilaton", "sweep", str(lab), "--out", str(out)]
-    command += ["--repeat", str(repeat), "--jobs", str(jobs)]
+    command += ["--repeat", str(repeat), "--jobs", str(jobs), *CONFIRM]
     for value in values:
         command += ["--set", value]
     if status := subprocess.run(command, check=False, preexec_fn=ending_with_us()).returncode:

@@ -25,12 +25,18 @@ install_dev() {
     install_requirements dev
 }
 
-# install_requirements NAME: the lists name every package with its version, so nothing is left to resolve.
-install_requirements() {
-    local pip=("$venv/bin/python" -I -m pip)
+# use_pip: set $pip to a command that installs into the environment.
+use_pip() {
+    pip=("$venv/bin/python" -I -m pip)
     if ! "${pip[@]}" --version >/dev/null 2>&1; then
         pip=("$(find_python)" -I -m pip --python "$venv/bin/python")
     fi
+}
+
+# install_requirements NAME: the lists name every package with its version, so nothing is left to resolve.
+install_requirements() {
+    local pip
+    use_pip
     quietly "pip-$1" "${pip[@]}" install --disable-pip-version-check --no-input --no-deps \
         --requirement "$root/requirements/$1.txt"
 }

@@ -10,6 +10,7 @@ state=$root/target/setup
 agent_target=x86_64-unknown-linux-gnu
 clock_library=$root/target/release/libdilaton_clock.so
 agent_program=$root/target/$agent_target/release/dilaton-agent
+warden_program=$root/target/$agent_target/release/dilaton-warden
 
 # shellcheck source=scripts/debian.sh
 . "$root/scripts/debian.sh"
@@ -64,7 +65,7 @@ is_fresh() {
 }
 
 is_built() {
-    [[ -e $clock_library && -x $agent_program ]] && is_fresh "$build_stamp" "${build_inputs[@]}"
+    [[ -e $clock_library && -x $agent_program && -x $warden_program ]] && is_fresh "$build_stamp" "${build_inputs[@]}"
 }
 
 is_installed() {

@@ -36,6 +36,24 @@ PATIENCE_HOST_S = 300.0
 """How long a test waits for what is to come at once, on a machine that does much else."""
 
 
+ALONE = [
+    "fidelity",
+    "functional/time/test_clocks_apart.py",
+    "functional/time/test_control.py",
+    "host/clock",
+    "host/kills/test_guard.py",
+]
+"""Where the host's own time shows: the wall drive, what orders and readings of clocks take on the host, a kill that has to
+meet a kernel at one moment."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what `./dev test` does not run beside other tests."""
+    for item in items:
+        if any((ROOT / "tests" / place) in (item.path, *item.path.parents) for place in ALONE):
+            item.add_marker(pytest.mark.alone)
+
+
 @dataclass
 class Outcome:
     """What a command line left: exit status, terminal text, run directory and its record."""
@@ -63,7 +81,7 @@ class Outcome:
     def instant_s(self, kind: str, process: str) -> float:
         """When something happened to a process, in virtual seconds."""
         return next(
-            event["t_ns"] / 1e9 for event in self.events if (event["kind"], event["process"]) == (kind, process)
+            event["t_ns"] / 1e9 for event in self.events if (event["kind"], event.get("process")) == (kind, process)
         )
 
     def stdout(self, node: str, process: str) -> str:

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dilaton.lab import units
+from dilaton.lab.text import units
 from tests.conftest import Outcome, run_in
 
 SLACK_S = 0.003

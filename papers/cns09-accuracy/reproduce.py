@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import dilaton
-from dilaton.cli.validate import PACKET_BYTES, lab_text
-from dilaton.plan.links import ETHERNET_HEADER_BYTES
+from dilaton.cli.labs.validate import PACKET_BYTES, lab_text
+from dilaton.plan.links.disciplines import ETHERNET_HEADER_BYTES
 from dilaton.report.figures.distributions import draw_ecdf
 from dilaton.report.style import COLOURS, WIDTH_IN, applied, below, unit
 from dilaton.run.loading import Run

@@ -20,8 +20,8 @@ sys.path.insert(0, str(HERE.parent))
 
 from sweeping import run  # noqa: E402
 
-from dilaton.lab.disks import known_disks  # noqa: E402
-from dilaton.lab.units import format_duration, format_size, parse_duration, parse_size  # noqa: E402
+from dilaton.lab.parts.disks import known_disks  # noqa: E402
+from dilaton.lab.text.units import format_duration, format_size, parse_duration, parse_size  # noqa: E402
 from dilaton.report.style import COLOURS, applied, axes, below, from_zero  # noqa: E402
 
 MODEL = "hdd-7200"

@@ -49,7 +49,7 @@ def main() -> None:
             {group: Metric(group, "bit/s", np.array(throughputs(run.tcp, group))) for group in GROUPS}
         )
         verdicts.setdefault(tdf, Counter())[str(row["verdict"])] += 1
-        if row["verdict"] != "valid":
+        if row["verdict"] not in ("confirmed", "valid"):
             doubted.add((tdf, str(row["links.0.rate"])))
     with applied():
         draw(done).savefig(chosen.out / "figure-5.svg", metadata={"Date": None})

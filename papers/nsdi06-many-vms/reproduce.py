@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from sweeping import options, runs, sweep  # noqa: E402
 
-from dilaton.lab.units import parse_rate  # noqa: E402
+from dilaton.lab.text.units import parse_rate  # noqa: E402
 from dilaton.measure.statistics import are_different, distance, summarise  # noqa: E402
 from dilaton.report.comparison import TOLERANCE  # noqa: E402
 from dilaton.report.style import COLOURS, WIDTH_IN, applied, unit  # noqa: E402

@@ -6,24 +6,45 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from dilaton.host.errors import HostLacksError
     from dilaton.lab.errors import LabError
     from dilaton.lab.topology import Topology
-    from dilaton.run.control import ControlError
-    from dilaton.run.live import LiveRun, attach, start
+    from dilaton.run.control.requests import ControlError
     from dilaton.run.loading import Run
+    from dilaton.service.live import AsyncRun
+    from dilaton.service.live import attach as attach_async
+    from dilaton.service.live import start as start_async
+    from dilaton.service.plain import LiveRun, attach, start
 
 __version__ = "0.1.0"
 
-__all__ = ["ControlError", "LabError", "LiveRun", "Topology", "attach", "load", "start"]
+__all__ = [
+    "AsyncRun",
+    "ControlError",
+    "HostLacksError",
+    "LabError",
+    "LiveRun",
+    "Topology",
+    "attach",
+    "attach_async",
+    "load",
+    "start",
+    "start_async",
+]
 
 _HOMES = {
-    "ControlError": "dilaton.run.control",
-    "LabError": "dilaton.lab.errors",
-    "LiveRun": "dilaton.run.live",
-    "Topology": "dilaton.lab.topology",
-    "attach": "dilaton.run.live",
-    "start": "dilaton.run.live",
+    "AsyncRun": ("dilaton.service.live", "AsyncRun"),
+    "ControlError": ("dilaton.run.control.requests", "ControlError"),
+    "HostLacksError": ("dilaton.host.errors", "HostLacksError"),
+    "LabError": ("dilaton.lab.errors", "LabError"),
+    "LiveRun": ("dilaton.service.plain", "LiveRun"),
+    "Topology": ("dilaton.lab.topology", "Topology"),
+    "attach": ("dilaton.service.plain", "attach"),
+    "attach_async": ("dilaton.service.live", "attach"),
+    "start": ("dilaton.service.plain", "start"),
+    "start_async": ("dilaton.service.live", "start"),
 }
+"""Where each name lives, and what it is called there."""
 
 
 def __getattr__(name: str) -> "Any":
@@ -31,7 +52,8 @@ def __getattr__(name: str) -> "Any":
     if name in _HOMES:
         import importlib
 
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        module, attribute = _HOMES[name]
+        return getattr(importlib.import_module(module), attribute)
     raise AttributeError(f"module dilaton has no attribute {name}")
 
 

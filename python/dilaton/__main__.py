@@ -1,16 +1,11 @@
-"""`python -m dilaton`."""
+"""`python -m dilaton`, and `dilaton` where it is installed."""
 
 import _signal  # type: ignore[import-not-found]
-import gc
 import os
 import sys
 from types import FrameType
 
 INTERRUPTED = 130
-
-ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
-"""The plan of a large lab is a million objects that live until the end. To look for cycles among them as often as
-Python does by default, after 700, took two fifths of the time to plan."""
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
@@ -22,12 +17,21 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
 # By what `signal` wraps in enumerations: to make these takes a millisecond, in which nobody would listen.
 _signal.signal(_signal.SIGINT, _interrupt)
-try:
-    from dilaton.cli.main import main
 
-    main()
-except KeyboardInterrupt:
-    sys.exit(INTERRUPTED)
+
+def run() -> None:
+    """Runs the command line and exits; an installed `dilaton` begins here."""
+    try:
+        from dilaton.cli.main import main
+        from dilaton.garbage import collect_rarely
+
+        collect_rarely()
+        main()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    run()

@@ -43,3 +43,60 @@ def test_seconds_in_which_the_cpu_was_too_slow_spoil_a_run_that_idles_else(run_l
     # A stall of the host's may be told beside it.
     (reason,) = (reason for reason in record["verdict"]["reasons"] if "of its busiest second" in reason["what"])
     assert (record["verdict"]["level"], reason["bound"]) == ("suspect", 0.9)
+
+
+OVERLOAD = """
+name: overload
+nodes: {a: , b: , c: }
+links:
+  - {endpoints: a -- b, rate: 60Mbit, delay: 10ms, queue: {limit: 1bdp}}
+  - {endpoints: b -- c, rate: 60Mbit, delay: 10ms, queue: {limit: 1bdp}}
+run:
+  - {on: c, name: server, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: a, name: flood, exec: iperf3 -c c -u -b 57M -l 1400 -t 1 -J, after: server, start: 600ms}
+  - {on: b, exec: "timeout 1.2 sh -c 'while :; do :; done'", expect_exit: 124, start: 500ms}
+  - {on: a, exec: sleep 5}
+"""
+
+
+def test_an_overload_that_is_shorter_than_two_seconds_is_seen(run_lab: RunLab) -> None:
+    """A third of what is sent arrives, no packet is late, and the CPU idles for most of the run."""
+    outcome = run_lab(OVERLOAD, "--tdf", "1")
+    assert outcome.process("flood")["result"]["throughput"] < 45e6
+    assert outcome.record["fidelity"]["busy"] < 0.6
+    verdict = outcome.record["verdict"]
+    assert verdict["level"] != "valid"
+    assert any("the patience of a and c, where the queue of a:eth0" in reason["what"] for reason in verdict["reasons"])
+
+
+def test_flows_whose_programs_wait_for_the_cpu_are_not_valid_though_no_timer_is_late(run_lab: RunLab) -> None:
+    """Links of 800 Mbit/s and queues of 100 packets, in which what a sender sends at once after it waited is lost."""
+    limits = (100, "1bdp", 300, 300)
+    links = "".join(
+        f"  - {{endpoints: n0 -- n{number}, rate: 800Mbit, delay: 5ms, queue: {{limit: {limit}}}}}\n"
+        for number, limit in enumerate(limits, 1)
+    )
+    run = "".join(
+        f"  - {{on: {server}, name: s{port}, exec: iperf3 -s -p {port}, ready: {{tcp: {port}}}, background: true}}\n"
+        f"  - {{on: {client}, exec: iperf3 -c {server} -p {port} -t 1 -R, name: f{port}, after: s{port}, start: 500ms}}\n"
+        for port, server, client in ((5201, "n2", "n0"), (5202, "n3", "n1"), (5203, "n0", "n4"))
+    )
+    nodes = "{n0: , n1: , n2: , n3: , n4: }"
+    outcome = run_lab(f"name: bursts\nnodes: {nodes}\nlinks:\n{links}run:\n{run}", "--tdf", "5")
+    (reason,) = (each for each in outcome.record["verdict"]["reasons"] if "waited for the CPU" in each["what"])
+    assert "fills in 1.53 ms" in reason["what"]
+    assert reason["advice"].startswith("raise tdf to ")
+
+
+def test_a_fast_access_link_before_a_slow_way_does_not_condemn_a_run(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        "name: wan\nnodes: {a: , r: {kind: router}, b: }\nlinks:\n"
+        "  - {endpoints: a -- r, rate: 10Gbit, delay: 100us}\n"
+        "  - {endpoints: r -- b, rate: 10Mbit, delay: 40ms}\nrun:\n"
+        "  - {on: b, name: server, exec: iperf3 -s, ready: {tcp: 5201}, background: true}\n"
+        "  - {on: a, name: bulk, exec: iperf3 -c b -t 3 -J, after: server}\n"
+        "  - {on: a, exec: ping -c 20 -i 0.1 b, after: server}\n",
+        "--tdf",
+        "5",
+    )
+    assert outcome.record["verdict"] == {"level": "valid", "reasons": []}

@@ -36,3 +36,16 @@ def name_of(pid: int) -> str:
         return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
         return ""
+
+
+def guards(pid: int) -> list[int]:
+    """The first process of each guest below `pid` that is up to its kernel, whose parent it is."""
+    below = descendants(pid)
+    uml = {process for process in below if name_of(process) == "linux.uml"}
+    deeper = {child for process in uml for child in children(process)}
+    return [process for process in below if process in uml - deeper]
+
+
+def kernels(pid: int) -> list[int]:
+    """The kernels of the guests below `pid`."""
+    return [kernel for guard in guards(pid) for kernel in children(guard)]

@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dilaton.host import files, jail
+from dilaton.host import files
+from dilaton.host.here.jail import jail, limits
 from tests.conftest import RunLab, started
-from tests.host.processes import descendants, name_of
+from tests.host.processes import kernels
 
-ATTEMPT = """
-name: escape
-nodes: {{a: {{}}}}
-run:
-  - on: a
-    name: attempt
-    expect_exit: any
-    exec:
-      - sh
-      - -c
-      - |
-        mkdir -p /tmp/host
-        mount -t hostfs -o / none /tmp/host && echo mounted
-        for target in {targets}; do
-          for root in "" /tmp/host; do
-            echo escaped > "$root$target" && echo "wrote $root$target"
-            mkdir -p "$root$target.d"
-          done
-        done
-        mount -o remount,rw /tmp/host; echo escaped > /tmp/host/etc/dilaton-escaped
-        mknod /tmp/disk b 254 0 && cat /tmp/disk > /dev/null
-        kill -9 -1 2>/dev/null
+
+def tried_by_root(script: str) -> str:
+    """A lab in which guest root has the whole of what its kernel sees at /tmp/host, and does this."""
+    lines = ["mkdir -p /tmp/host", "mount -t hostfs -o / none /tmp/host && echo mounted", *script.strip().splitlines()]
+    indented = "".join(f"        {line}\n" for line in lines)
+    return (
+        "name: tried\nnodes: {a: {}}\nrun:\n"
+        f"  - on: a\n    name: try\n    expect_exit: any\n    exec:\n      - sh\n      - -c\n      - |\n{indented}"
+    )
+
+
+WRITE_OUTSIDE = """
+for target in TARGETS; do
+  for root in "" /tmp/host; do
+    echo escaped > "$root$target" && echo "wrote $root$target"
+    mkdir -p "$root$target.d"
+  done
+done
+mount -o remount,rw /tmp/host; echo escaped > /tmp/host/etc/dilaton-escaped
+mknod /tmp/disk b 254 0 && cat /tmp/disk > /dev/null
+kill -9 -1 2>/dev/null
 """
 
 
@@ -43,8 +44,8 @@ def test_guest_root_cannot_write_outside_the_run_directory(run_lab: RunLab, tmp_
     outside.mkdir()
     places = [outside, Path.home(), Path("/tmp"), Path("/dev/shm"), Path("/etc"), Path("/var/tmp")]  # noqa: S108
     targets = [place / "dilaton-escaped" for place in places]
-    outcome = run_lab(ATTEMPT.format(targets=" ".join(map(str, targets))))
-    assert "mounted" in outcome.stdout("a", "attempt"), "the attempt must get as far as hostfs to prove anything"
+    outcome = run_lab(tried_by_root(WRITE_OUTSIDE.replace("TARGETS", " ".join(map(str, targets)))))
+    assert "mounted" in outcome.stdout("a", "try"), "the attempt must get as far as hostfs to prove anything"
     for target in targets:
         assert not target.exists() and not Path(f"{target}.d").exists()
 
@@ -71,7 +72,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ):
         assert run.stderr is not None
         assert b"started" in run.stderr.readline()
-        yield next(Path(f"/proc/{pid}") for pid in descendants(run.pid) if name_of(pid) == "linux.uml")
+        yield Path(f"/proc/{kernels(run.pid)[0]}")
 
 
 def status_of(kernel: Path) -> dict[str, str]:
@@ -110,10 +111,85 @@ def test_the_kernel_can_write_nothing_but_the_run_directory_and_private_memory(k
     assert {place for place in writable if writable[place] in ("tmpfs", "devpts")} <= devices | {
         "/tmp",  # noqa: S108
         "/run",
-        "/dev",
         "/dev/shm",  # noqa: S108
         "/dev/pts",
     }
+
+
+FILL = """
+for place in /tmp /run /dev /dev/pts /dev/shm/deep; do
+  mkdir -p /tmp/host/dev/shm/deep
+  dd if=/dev/zero of=/tmp/host$place/fill bs=1M count=COUNT 2>/dev/null
+  echo $place $(stat -c %s /tmp/host$place/fill)
+  rm -f /tmp/host$place/fill
+done
+"""
+
+
+def test_guest_root_takes_no_more_of_the_hosts_memory_than_the_places_of_its_jail_have(run_lab: RunLab) -> None:
+    outcome = run_lab(tried_by_root(FILL.replace("COUNT", "16")))
+    sizes = dict(line.partition(" ")[::2] for line in outcome.stdout("a", "try").splitlines())
+    # Its own memory is in /dev/shm, where it may write what is left beside it.
+    assert sizes.pop("/dev/shm/deep") == str(16 << 20)  # noqa: S108
+    assert sizes.pop("/tmp") == str(16 << 20)  # noqa: S108
+    assert sizes == {"mounted": "", "/run": str(jail.RUN_BYTES), "/dev": "", "/dev/pts": ""}
+    outcome = run_lab(tried_by_root(FILL.replace("COUNT", "100").replace(" /dev/shm/deep;", ";")))
+    sizes = dict(line.partition(" ")[::2] for line in outcome.stdout("a", "try").splitlines())
+    assert jail.TMP_BYTES - (1 << 20) <= int(sizes["/tmp"]) <= jail.TMP_BYTES  # noqa: S108
+
+
+REACH_OUT = """
+cd /tmp/host
+for file in proc/1/mem proc/self/mem proc/1/oom_score_adj proc/self/setgroups proc/sysrq-trigger \\
+    proc/sys/kernel/core_pattern proc/sys/vm/drop_caches sys/kernel/mm/ksm/run; do
+  test -e $file && echo "there is $file"
+  echo 1 > $file && echo "wrote $file"
+done
+mknod tmp/dilaton/run/disk b 8 0 && echo "made a disk"
+mknod tmp/dilaton/run/memory c 1 1 && echo "made memory"
+cp /bin/true tmp/dilaton/run/root && chmod 6755 tmp/dilaton/run/root
+for process in $(ls proc | grep '^[0-9]'); do test $process = $$ || kill -9 $process 2> /dev/null; done
+echo "goes on"
+"""
+
+
+def test_guest_root_reaches_no_process_device_or_setting_of_the_host(run_lab: RunLab) -> None:
+    outcome = run_lab(tried_by_root(REACH_OUT))
+    lines = outcome.stdout("a", "try").splitlines()
+    assert {"mounted", "there is proc/1/mem", "there is proc/self/mem"} <= set(lines), "else this proves nothing"
+    assert [line for line in lines if line.startswith(("wrote", "made"))] == []
+    # What it kills by the numbers of its kernel's processes are processes of its own.
+    assert lines[-1] == "goes on" and outcome.record["state"] == "finished"
+    kinds = [path.lstat().st_mode for path in outcome.path.rglob("*")]
+    assert not any(stat.S_ISBLK(mode) or stat.S_ISCHR(mode) for mode in kinds)
+
+
+def test_every_place_in_memory_that_can_be_written_has_a_size(kernel: Path) -> None:
+    sizes = {}
+    for line in (kernel / "mountinfo").read_text().splitlines():
+        fields, _, source = line.partition(" - ")
+        root, place, options = fields.split()[3:6]
+        kind, _, shown = source.split(maxsplit=2)
+        if kind == "tmpfs" and root == "/" and "rw" in options.split(","):
+            given = [option.removeprefix("size=") for option in shown.split(",") if option.startswith("size=")]
+            sizes[place] = int(given[0].removesuffix("k")) << 10 if given else None
+    memory = next(word for word in (kernel / "cmdline").read_text().split("\0") if word.startswith("mem="))
+    memory_bytes = int(memory.removeprefix("mem=").removesuffix("M")) << 20
+    assert sizes == {
+        "/dev/shm": memory_bytes + jail.BESIDE_MEMORY_BYTES,  # noqa: S108
+        "/tmp": jail.TMP_BYTES,  # noqa: S108
+        "/run": jail.RUN_BYTES,
+    }
+
+
+def test_the_kernel_has_limits_of_processes_and_files_and_leaves_no_core(kernel: Path) -> None:
+    # A column of 26 characters for the name, then soft and hard limit.
+    found = {line[:26].strip(): line[26:].split()[:2] for line in (kernel / "limits").read_text().splitlines()}
+    memory = int(next(word for word in (kernel / "cmdline").read_text().split("\0") if word.startswith("mem="))[4:-1])
+    assert found["Max core file size"] == ["0", "0"]
+    assert found["Max processes"] == [str(limits.processes_max(memory << 20))] * 2
+    soft, hard = found["Max open files"]
+    assert soft == hard
 
 
 HANDLES = ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/sys/power")

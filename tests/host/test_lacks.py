@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import resource
 import shutil
@@ -108,3 +109,35 @@ def test_a_machine_that_allows_too_few_open_files_is_told_so(lab: Path, tmp_path
     assert done.returncode == 3
     assert "open files: at most 512" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_programs_that_a_lab_runs_and_this_machine_lacks_are_told_before_anything_starts(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("name: lacks\nnodes: {a: {}}\nrun:\n  - {on: a, exec: no-such-program --fast}\n")
+    for verb in (("check", lab), ("run", lab, "--out", tmp_path / "run")):
+        done = dilaton(*verb)
+        assert done.returncode == 3, verb
+        assert "no-such-program: not on this machine; to fix it: " in done.stderr
+        assert "apt-file search -x '/no-such-program$'" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_script_that_nodes_cannot_see_is_a_mistake(tmp_path: Path) -> None:
+    script, lab = Path("/tmp") / f"{tmp_path.name}.sh", tmp_path / "lab.yaml"  # noqa: S108 - what is tested
+    lab.write_text(f"name: lacks\nnodes: {{a: {{}}}}\nrun: [{{on: a, exec: sh {script}}}]\n")
+    script.touch()
+    try:
+        done = dilaton("check", lab)
+    finally:
+        script.unlink()
+    assert done.returncode == 2
+    assert f"{lab}:3:21: run[0].exec: {script}: nodes have a /tmp" in done.stderr
+
+
+def test_a_run_without_an_end_is_told_and_gets_one(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("name: endless\nnodes: {a: }\nrun: [{on: a, exec: ping localhost}]\n")
+    assert "a/ping never ends by itself: the run ends at 60 s" in dilaton("check", lab).stdout
+    done = dilaton("run", lab, "--out", tmp_path / "run")
+    assert (done.returncode, json.loads((tmp_path / "run" / "run.json").read_text())["state"]) == (0, "finished")
+    assert "a/ping never ends by itself: the run ends at 60 s" in done.stderr

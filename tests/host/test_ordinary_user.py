@@ -33,7 +33,9 @@ def interpreter() -> list[str]:
     for python in (sys.executable, "/usr/bin/python3"):
         command = ["env", f"PYTHONPATH={ROOT / 'python'}:{packages}", python]
         as_nobody = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
-        if not subprocess.run([*as_nobody, *command, "-c", "import dilaton.cli.run"], capture_output=True).returncode:
+        if not subprocess.run(
+            [*as_nobody, *command, "-c", "import dilaton.cli.runs.run"], capture_output=True
+        ).returncode:
             return command
     pytest.skip("no Python here that an ordinary user may read")
 

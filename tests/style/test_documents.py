@@ -14,6 +14,8 @@ DOCUMENTS = ["README", "ARCHITECTURE", "STYLE", "SPECIFICATION", "CONTRIBUTING",
 
 LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)")
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+CLAIM = re.compile(r"^\| [^|]+ \| ([^|]*) \|$", re.MULTILINE)
+SHOWN_BY = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 INLINE_CODE = re.compile(r"`[^`\n]*`")
 
 
@@ -53,6 +55,19 @@ def test_links_lead_somewhere() -> None:
 def test_links_are_found_in_prose_alone() -> None:
     text = "[a](b.md#top) `[no](c.md)` [far](https://x.org) [here](#top)\n```\n[no](d.md)\n```\n[e](<f.md>)"
     assert list(relative_links(text)) == ["b.md", "f.md"]
+
+
+def test_every_claim_of_safety_names_a_test_that_is_there() -> None:
+    tables = (ROOT / "docs/security.md").read_text().split("| claim | shown by |\n| --- | --- |\n")[1:]
+    claims = [shown for table in tables for shown in CLAIM.findall(table.partition("\n\n")[0] + "\n")]
+    assert len(claims) > 10
+    none_of(f"no test: {shown}" for shown in claims if not SHOWN_BY.search(shown))
+    none_of(
+        f"{path}::{test}"
+        for shown in claims
+        for path, test in SHOWN_BY.findall(shown)
+        if not (ROOT / path).is_file() or f"def {test}(" not in (ROOT / path).read_text()
+    )
 
 
 def test_there_are_examples() -> None:

@@ -3,26 +3,27 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use nix::errno::Errno;
 use nix::sched::{setns, CloneFlags};
 use nix::unistd::Pid;
 
+use crate::channel::protocol::FromAgent;
 use crate::channel::Channel;
 use crate::clock;
-use crate::egress::Interfaces;
 use crate::error::{Doing, Error, Result};
 use crate::guest;
-use crate::interior::{Interior, Interiors};
+use crate::guest::modules::{self, Modules};
+use crate::guest::run_dir::RunDir;
 use crate::measure::Sampler;
-use crate::modules::{self, Modules};
-use crate::network::{present_namespace, Network, Port};
+use crate::network::egress::Interfaces;
+use crate::network::{present_namespace, Namespace, Port};
+use crate::node::orders::{send, Order};
+use crate::node::ready;
 use crate::node::{self, Handle};
-use crate::orders::{send, Order};
 use crate::peers::Peers;
+use crate::plan::interior::{Interior, Interiors};
 use crate::plan::{self, Link, LinkEnd, LinkUpdate, Node, Plan, FORMAT};
 use crate::priority::{self, Priority};
-use crate::protocol::FromAgent;
-use crate::ready;
-use crate::run_dir::RunDir;
 
 /// The plan in the run directory.
 const PLAN: &str = "plan.json";
@@ -71,50 +72,65 @@ impl Guest {
 /// The plan is unusable or the kernel refuses something.
 pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> {
     let directory = RunDir::open(run_dir)?;
-    let (networks, handles) = make_nodes(channel, &directory.parse(PLAN)?, run_dir, name)?;
+    let (namespaces, handles) = make_nodes(channel, &directory.parse(PLAN)?, run_dir, name)?;
     let plan: Plan = directory.parse(PLAN)?;
     check(&plan, name)?;
     let nodes: Vec<&Node> = plan.nodes.iter().filter(|node| node.guest == name).collect();
 
     let peers = Peers::open(&plan, name)?;
-    let wiring = Wiring { guest: name, nodes, networks };
+    let wiring = Wiring { guest: name, nodes, namespaces };
     wiring.make_links(channel, &plan)?;
     wiring.configure(channel, &handles)?;
     // Not earlier: a long stretch of real-time work would keep the kernel's own threads from freeing memory.
     for process in handles.values().map(|handle| handle.init).chain([Pid::this()]) {
         priority::set(process, Priority::Agent).doing(|| "set the priority of the agent".to_owned())?;
     }
-    let sampler = Sampler::start(&plan, name, &wiring.networks, &directory)?;
-    let networks = wiring.nodes.iter().map(|node| node.name.clone()).zip(wiring.networks).collect();
-    let mut interfaces = Interfaces::new(&plan, networks, clock::face());
+    priority::set_network_thread()?;
+    let sampler = Sampler::start(&plan, name, &wiring.namespaces, &directory)?;
+    let namespaces = wiring.nodes.iter().map(|node| node.name.clone()).zip(wiring.namespaces).collect();
+    let mut interfaces = Interfaces::new(&plan, namespaces, clock::face());
     for node in wiring.nodes {
         node.interfaces.iter().try_for_each(|port| interfaces.set(&node.name, &port.name, &port.egress))?;
     }
+    interfaces.make_places(&plan)?;
     let interfaces = RefCell::new(interfaces);
     Ok(Guest { name: name.to_owned(), plan, nodes: handles, run_dir: directory, sampler, interfaces, peers })
 }
 
-/// Makes the nodes with their networks, which are in the order of the plan. Before the rest of the plan is read: each
+/// Makes the nodes with their namespaces, which are in the order of the plan. Before the rest of the plan is read: each
 /// init is a copy of what the agent has in memory.
 fn make_nodes(
     channel: &mut Channel,
     interiors: &Interiors,
     run_dir: &str,
     name: &str,
-) -> Result<(Vec<Network>, HashMap<String, Handle>)> {
+) -> Result<(Vec<Namespace>, HashMap<String, Handle>)> {
     prepare_kernel(&interiors.guests, name)?;
     guest::prepare_for_nodes(&interiors.hosts)?;
     let nodes: Vec<&Interior> = interiors.nodes.iter().filter(|node| node.guest == name).collect();
+    if nodes.len() > 1 {
+        keep_date()?;
+    }
     let mut handles = HashMap::new();
-    let mut networks = Vec::new();
+    let mut namespaces = Vec::new();
     let outside = present_namespace()?;
     for (done, node) in nodes.iter().enumerate() {
         progress(channel, done, nodes.len(), "nodes")?;
-        networks.push(Network::enter_new(&node.name)?);
+        namespaces.push(Namespace::enter_new(&node.name)?);
         handles.insert(node.name.clone(), node::create(&interiors.processes, node, run_dir)?);
     }
     setns(&outside, CloneFlags::CLONE_NEWNET).doing(|| "return to the guest's own network".to_owned())?;
-    Ok((networks, handles))
+    Ok((namespaces, handles))
+}
+
+/// Keeps the programs of nodes from setting the date. A kernel has one, and no namespace for it, so that one node would set
+/// it for all that are in the guest. The agent itself goes on to have the capability.
+fn keep_date() -> Result<()> {
+    const CAP_SYS_TIME: libc::c_ulong = 25; // linux/capability.h
+                                            // SAFETY: without pointers; what children have after an execve(2) is all that changes.
+    Errno::result(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_TIME, 0, 0, 0) })
+        .map(drop)
+        .doing(|| "keep the date".to_owned())
 }
 
 /// Finds out now what would otherwise fail in the middle of the run.
@@ -153,7 +169,7 @@ fn prepare_kernel(guests: &[plan::Guest], name: &str) -> Result<()> {
 struct Wiring<'a> {
     guest: &'a str,
     nodes: Vec<&'a Node>,
-    networks: Vec<Network>,
+    namespaces: Vec<Namespace>,
 }
 
 impl Wiring<'_> {
@@ -170,10 +186,10 @@ impl Wiring<'_> {
             };
             match (find(&link.ends.0), find(&link.ends.1)) {
                 (Some((here, here_port)), Some((there, there_port))) => {
-                    self.networks[here].create_link(&here_port, &self.networks[there], &there_port)?;
+                    self.namespaces[here].create_link(&here_port, &self.namespaces[there], &there_port)?;
                 }
                 (Some((place, port)), None) | (None, Some((place, port))) => {
-                    self.networks[place].adopt(self.device_of(plan, link)?, &port)?;
+                    self.namespaces[place].adopt(self.device_of(plan, link)?, &port)?;
                 }
                 (None, None) => {}
             }
@@ -192,28 +208,28 @@ impl Wiring<'_> {
     /// Everything that needs the links: first all interfaces come up, then what needs a link with both ends up.
     fn configure(&self, channel: &mut Channel, handles: &HashMap<String, Handle>) -> Result<()> {
         let total = self.nodes.len();
-        for (done, (node, network)) in self.nodes.iter().zip(&self.networks).enumerate() {
+        for (done, (node, namespace)) in self.nodes.iter().zip(&self.namespaces).enumerate() {
             progress(channel, done, total, "interfaces")?;
             let Handle { socket, has_interface_sysctls, .. } = &handles[&node.name];
             if *has_interface_sysctls {
                 send(socket, &Order::SetInterfaceSysctls, &[])?;
                 node::wait_done(socket, &node.name)?;
             }
-            network.add_loopback_addresses(&node.loopback)?;
+            namespace.add_loopback_addresses(&node.loopback)?;
             if let Some(bridge) = &node.bridge {
-                network.create_bridge(bridge, &node.interfaces)?;
+                namespace.create_bridge(bridge, &node.interfaces)?;
             }
             for port in Port::all(&node.interfaces) {
-                network.configure(&port)?;
+                namespace.configure(&port)?;
             }
         }
-        for (done, (node, network)) in self.nodes.iter().zip(&self.networks).enumerate() {
+        for (done, (node, namespace)) in self.nodes.iter().zip(&self.namespaces).enumerate() {
             progress(channel, done, total, "routes")?;
             for port in Port::all(&node.interfaces) {
-                network.add_neighbours(&port)?;
+                namespace.add_neighbours(&port)?;
             }
             for route in &node.routes {
-                network.add_route(route, &node.interfaces)?;
+                namespace.add_route(route, &node.interfaces)?;
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! The byte pipe to the host: `/dev/ttyS0` in raw mode, one JSON object a line.
 
+pub mod protocol;
+
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,8 +9,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
+use crate::channel::protocol::{FromAgent, FromHost};
 use crate::error::{Doing, Error, Result};
-use crate::protocol::{FromAgent, FromHost};
 
 /// The longest line in bytes.
 const LINE_BYTES_MAX: usize = 64 * 1024;

@@ -67,7 +67,7 @@ pub fn wait_for_host(waits: bool) {
     ask(u64::from(waits));
 }
 
-/// Lets the disks take no time from now on: virtual time is over, and what is on its way to them is still to be kept.
+/// From now on the disks take no time: virtual time is over, and what is on its way to them is still to be kept.
 pub fn hurry_disks() {
     const HURRY: u64 = 2;
     ask(HURRY);
@@ -86,7 +86,7 @@ fn ask(what: u64) {
 
 fn ask_about(what: u64, first: u64, second: u64, third: u64) {
     let magic = u64::from_le_bytes(*b"DILATON\0");
-    // SAFETY: the clock carries the instruction out (crates/clock/src/counter.rs), and changes no register.
+    // SAFETY: the clock carries the instruction out (crates/clock/src/programs/counter.rs), and changes no register.
     unsafe {
         asm!(
             "hlt",

@@ -1,5 +1,10 @@
 //! The guest as a whole: its mounts, control groups and its end.
 
+mod logs;
+pub mod modules;
+pub mod run_dir;
+pub mod shortage;
+
 use std::fs::{create_dir_all, write, OpenOptions};
 use std::os::fd::AsRawFd;
 
@@ -13,8 +18,7 @@ use nix::unistd::{dup2, sync, Pid};
 
 use crate::clock::hurry_disks;
 use crate::error::{Doing, Result};
-use crate::interior::HostsEntry;
-use crate::logs;
+use crate::plan::interior::HostsEntry;
 
 /// Where the guest's own control groups hang.
 pub const CGROUPS: &str = "/sys/fs/cgroup";

@@ -2,7 +2,7 @@
 //! instants, and tells the host what happens (see `PROTOCOL.md`).
 //!
 //! One thread, no runtime: whatever the agent waits for is a file descriptor. The same program is the init of every
-//! node (`node_init.rs`) and the guest kernel's `modprobe` (`modules.rs`).
+//! node (`node/init.rs`) and the guest kernel's `modprobe` (`guest/modules.rs`).
 //!
 //! It is built static, since the guest's root is whatever machine the run happens on, and the flag is given for this
 //! crate alone, since another member of the workspace is a shared library:
@@ -11,54 +11,30 @@
 //! cargo rustc -p agent --release --target x86_64-unknown-linux-gnu -- -C target-feature=+crt-static
 //! ```
 
-mod addresses;
-mod bpf;
 mod build;
 mod channel;
-mod child;
 mod clock;
-mod computing;
-mod delivery;
-mod drops;
-mod egress;
 mod error;
-mod frames;
 mod guest;
-mod interior;
-mod logs;
 mod measure;
-mod modules;
-mod netlink;
 mod network;
 mod node;
-mod node_init;
-mod node_tree;
-mod orders;
-mod passwd;
 mod peers;
 mod plan;
 mod priority;
-mod protocol;
-mod queues;
-mod ready;
 mod run;
-mod run_dir;
 mod schedule;
-mod session;
-mod shortage;
-mod spawn;
 mod streams;
-mod tc;
 
 use std::time::Duration;
 
 use nix::sys::utsname::uname;
 
+use crate::channel::protocol::{FromAgent, FromHost, Outcome, PROTOCOL};
 use crate::channel::Channel;
 use crate::clock::{set_date_ns, wait_for_host};
 use crate::error::{Doing, Error, Result};
-use crate::modules::Modules;
-use crate::protocol::{FromAgent, FromHost, Outcome, PROTOCOL};
+use crate::guest::modules::Modules;
 use crate::run::Run;
 use crate::streams::Streams;
 
@@ -72,7 +48,7 @@ const UPTIME_MIN: Duration = Duration::from_secs(11);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let Some(module) = modules::wanted_by_kernel(&arguments) {
+    if let Some(module) = guest::modules::wanted_by_kernel(&arguments) {
         let loaded = Modules::find().and_then(|mut modules| modules.load(module));
         std::process::exit(i32::from(loaded.is_err()));
     }

@@ -33,12 +33,12 @@ use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 use nix::unistd::{fork, ForkResult};
 use serde::{Deserialize, Serialize};
 
+use crate::channel::protocol::Observation;
 use crate::error::{Doing, Error, Result};
-use crate::network::Network;
-use crate::orders::{receive, send};
+use crate::guest::run_dir::RunDir;
+use crate::network::Namespace;
+use crate::node::orders::{receive, send};
 use crate::plan::Plan;
-use crate::protocol::Observation;
-use crate::run_dir::RunDir;
 
 /// What the agent wants of the sampler.
 #[derive(Debug, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl Sampler {
     ///
     /// # Errors
     /// Something that it needs cannot be opened.
-    pub fn start(plan: &Plan, guest: &str, networks: &[Network], run_dir: &RunDir) -> Result<Option<Self>> {
+    pub fn start(plan: &Plan, guest: &str, namespaces: &[Namespace], run_dir: &RunDir) -> Result<Option<Self>> {
         if plan.measure.is_empty() {
             return Ok(None);
         }
@@ -89,7 +89,7 @@ impl Sampler {
         match unsafe { fork() }.doing(|| "sampler: fork".to_owned())? {
             ForkResult::Child => {
                 drop(socket);
-                process::run(plan, guest, networks, run_dir, &inner)
+                process::run(plan, guest, namespaces, run_dir, &inner)
             }
             ForkResult::Parent { .. } => {
                 drop(inner);

@@ -4,6 +4,16 @@
 //! or moving an interface later costs the kernel far more than making it. Interface numbers are chosen here (`lo` is 1,
 //! the interfaces follow in the plan's order), so that nothing has to be asked back.
 
+pub mod addresses;
+pub mod bpf;
+pub mod drops;
+pub mod egress;
+pub mod netlink;
+pub mod partition;
+pub mod programs;
+pub mod tc;
+pub mod trace;
+
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -12,11 +22,11 @@ use nix::net::if_::if_nametoindex;
 use nix::sched::{setns, unshare, CloneFlags};
 use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 
-use crate::addresses::{
+use crate::error::{Doing, Error, Result};
+use crate::network::addresses::{
     address_request, neighbour_request, parse_address, parse_mac, parse_prefix, route_request, Gateway,
 };
-use crate::error::{Doing, Error, Result};
-use crate::netlink::{Request, Socket};
+use crate::network::netlink::{Request, Socket};
 use crate::plan::{Bridge, Interface, Node, Route};
 
 const LOOPBACK_INDEX: u32 = 1;
@@ -33,23 +43,23 @@ const SEGMENT_BYTES_MAX: u32 = 65_024;
 const VETH_INFO_PEER: u16 = 1;
 
 /// A network namespace and a socket in it.
-pub struct Network {
+pub struct Namespace {
     node: String,
-    namespace: File,
+    file: File,
     socket: Socket,
 }
 
-impl Network {
+impl Namespace {
     /// Moves the calling process into a new network namespace, whose loopback is up.
     ///
     /// # Errors
     /// The kernel refuses a namespace.
     pub fn enter_new(node: &str) -> Result<Self> {
         unshare(CloneFlags::CLONE_NEWNET).doing(|| format!("network namespace of {node}"))?;
-        let namespace = present_namespace()?;
-        let network = Self { node: node.to_owned(), namespace, socket: Socket::open()? };
-        network.set_up(LOOPBACK_INDEX, "lo")?;
-        Ok(network)
+        let file = present_namespace()?;
+        let namespace = Self { node: node.to_owned(), file, socket: Socket::open()? };
+        namespace.set_up(LOOPBACK_INDEX, "lo")?;
+        Ok(namespace)
     }
 
     /// The node that it belongs to.
@@ -62,20 +72,20 @@ impl Network {
     /// # Errors
     /// The kernel refuses it.
     pub fn enter(&self) -> Result<()> {
-        setns(&self.namespace, CloneFlags::CLONE_NEWNET).doing(|| format!("enter the network of {}", self.node))
+        setns(&self.file, CloneFlags::CLONE_NEWNET).doing(|| format!("enter the network of {}", self.node))
     }
 
     /// Makes the link between `here`, an interface of this node, and `there`, one of `other`.
     ///
     /// # Errors
     /// The kernel refuses it, or a MAC address is malformed.
-    pub fn create_link(&self, here: &Port<'_>, other: &Network, there: &Port<'_>) -> Result<()> {
+    pub fn create_link(&self, here: &Port<'_>, other: &Namespace, there: &Port<'_>) -> Result<()> {
         let mine = here.attributes(Request::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL))?;
         let theirs = there.attributes(Request::empty())?;
         let request = mine.nested(libc::IFLA_LINKINFO, |request| {
             request.text(libc::IFLA_INFO_KIND, "veth").nested(libc::IFLA_INFO_DATA, |request| {
                 request.nested(VETH_INFO_PEER, |request| {
-                    let namespace = other.namespace.as_raw_fd() as u32;
+                    let namespace = other.file.as_raw_fd() as u32;
                     request.append(&theirs).attribute(libc::IFLA_NET_NS_FD, &namespace.to_ne_bytes())
                 })
             })
@@ -100,7 +110,7 @@ impl Network {
         let request = Port { interface: port.interface, index }
             .attributes(Request::new(libc::RTM_NEWLINK, 0))?
             .attribute(libc::IFLA_GSO_MAX_SIZE, &SEGMENT_BYTES_MAX.to_ne_bytes())
-            .attribute(libc::IFLA_NET_NS_FD, &(self.namespace.as_raw_fd() as u32).to_ne_bytes())
+            .attribute(libc::IFLA_NET_NS_FD, &(self.file.as_raw_fd() as u32).to_ne_bytes())
             .attribute(IFLA_NEW_IFINDEX, &port.index.to_ne_bytes());
         Socket::open()?.request(request, name)
     }
@@ -205,7 +215,7 @@ impl Network {
     /// Gives an interface that was down, and is up again, what it lost by that.
     ///
     /// # Errors
-    /// As when the node was made.
+    /// The kernel refuses a setting, as it may when the node is made.
     pub fn restore(&self, node: &Node, interface: &str) -> Result<()> {
         for port in Port::all(&node.interfaces).filter(|port| port.interface.name == interface) {
             self.configure(&port)?;

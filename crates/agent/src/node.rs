@@ -1,8 +1,16 @@
 //! Making a node, and the agent's hold on it.
 //!
 //! A node is a process tree whose init is a fork of the agent: same program, no exec, so it costs little more than its
-//! stack. The init (`node_init.rs`) is process 1 of a new PID namespace and lives in new mount, UTS and IPC namespaces; the
+//! stack. The init (`node/init.rs`) is process 1 of a new PID namespace and lives in new mount, UTS and IPC namespaces; the
 //! network namespace is made beforehand (see `network.rs`), and the init inherits it.
+
+pub mod child;
+pub mod init;
+pub mod orders;
+pub mod passwd;
+pub mod ready;
+pub mod spawn;
+pub mod tree;
 
 use std::os::fd::OwnedFd;
 
@@ -12,16 +20,15 @@ use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 use nix::unistd::Pid;
 
 use crate::error::{Doing, Error, Result};
-use crate::interior::Interior;
-use crate::node_init;
-use crate::orders::{receive, Reply};
+use crate::node::orders::{receive, Reply};
+use crate::plan::interior::Interior;
 use crate::plan::Process;
 
 /// The agent's hold on a node.
 pub struct Handle {
     /// The init of the node, in the agent's PID namespace.
     pub init: Pid,
-    /// The line to it (see `orders.rs`).
+    /// The line to it (see `node/orders.rs`).
     pub socket: OwnedFd,
     /// Whether it has sysctls that wait for its interfaces.
     pub has_interface_sysctls: bool,
@@ -39,7 +46,7 @@ pub fn create(processes: &[Process], node: &Interior, run_dir: &str) -> Result<H
     // parent may.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags | Signal::SIGCHLD as i32, 0, 0, 0, 0) };
     match Errno::result(pid).doing(|| format!("node {}: clone", node.name))? {
-        0 => node_init::run(processes, node, run_dir, inner),
+        0 => init::run(processes, node, run_dir, inner),
         pid => {
             drop(inner);
             let has_interface_sysctls = node.sysctls.keys().any(|key| node.is_of_interface(key));

@@ -1,12 +1,12 @@
 //! The agents of the other guests of a run, and what they tell each other.
 //!
 //! A process may wait for one in another guest, and a run ends when the foreground of all guests has. What a schedule has
-//! to know of other guests' processes ([`Standing`]) must not come by way of the host: it would come at an instant that
+//! to know of other guests' entries ([`Moments`]) must not come by way of the host: it would come at an instant that
 //! the host's load decides. So it goes by wires of its own, which deliver it at an exact virtual instant as they do any
 //! frame: a star around the first guest of the plan, whose agent passes on what it hears to all the others. The devices
 //! stay in the guest's own network namespace, which no node is in.
 //!
-//! A frame carries one standing, as JSON, behind an Ethernet header of a type that is set aside for such uses.
+//! A frame carries the moments of one entry, as JSON, behind an Ethernet header of a type that is set aside for such uses.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -19,7 +19,7 @@ use crate::error::{Doing, Result};
 use crate::guest::set_sysctl;
 use crate::network;
 use crate::plan::Plan;
-use crate::schedule::Standing;
+use crate::schedule::{Moments, Place};
 
 /// The first of the two EtherTypes for local experiments (IEEE 802, section 9.2.3).
 const ETHERTYPE: u16 = 0x88B5;
@@ -28,19 +28,19 @@ const FRAME_BYTES_MAX: usize = 1514;
 /// Room for what arrives while the agent does something else: some thousand frames.
 const RECEIVE_BYTES: usize = 8 << 20;
 
-/// What became of a process, for the guests that do not hold it.
+/// What became of an entry of the course, for the guests that do not hold it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct News {
-    /// Its place in the plan.
-    pub process: usize,
+    /// Which.
+    pub entry: Place,
     /// How it stands now.
-    pub standing: Standing,
+    pub moments: Moments,
 }
 
 /// The lines to the other agents.
 pub struct Peers {
-    /// To all others from the first guest, to that one from the others.
+    /// In the first guest, the lines to all others; in another, the line to the first.
     lines: Vec<OwnedFd>,
 }
 
@@ -118,13 +118,14 @@ fn send_frame(line: &OwnedFd, frame: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Milestone;
+    use crate::schedule::Outlook;
 
     #[test]
     fn news_survive_their_frame() {
-        let told =
-            News { process: 7, standing: Standing { milestone: Milestone::Missed, is_final: true, skipped: true } };
-        assert_eq!(news(&frame(told).unwrap()).unwrap(), told);
+        for entry in [Place::Process(7), Place::Timed(2)] {
+            let told = News { entry, moments: Moments::all(Outlook::Missed) };
+            assert_eq!(news(&frame(told).unwrap()).unwrap(), told);
+        }
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! The plan as the agent reads it: the mirror of `python/dilaton/plan/model.py`, where every field is explained.
 //!
 //! What the agent does not act on (checks, seed, the drive) is still read, since an unknown field is an error; and what
-//! only the inits of nodes need is in `interior.rs`.
+//! only the inits of nodes need is in `plan/interior.rs`.
+
+pub mod course;
+pub mod interior;
+pub mod queues;
 
 use std::collections::BTreeMap;
 
@@ -10,10 +14,11 @@ use serde::Deserialize;
 use virtual_time::Face;
 
 use crate::error::{Error, Result};
-use crate::queues::Egress;
+use crate::plan::queues::Egress;
+pub use course::{Awaited, Cut, Effect, EndChange, Flap, LinkUpdate, Moment, Timed, When};
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 7;
+pub const FORMAT: u32 = 10;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -46,14 +51,16 @@ pub struct Plan {
     pub tables: BTreeMap<String, Vec<i16>>,
     /// Delivery traces.
     pub traces: BTreeMap<String, Vec<u64>>,
-    /// What links become, in the order of time.
-    pub changes: Vec<LinkChange>,
+    /// What happens beside processes: effects that begin, and end, at exact instants.
+    pub course: Vec<Timed>,
     #[serde(rename = "hosts")]
     _hosts: IgnoredAny,
     /// The programs to run.
     pub processes: Vec<Process>,
     /// What is measured.
     pub measure: Measure,
+    #[serde(rename = "results")]
+    _results: IgnoredAny,
     #[serde(rename = "checks")]
     _checks: serde_json::Value,
 }
@@ -88,7 +95,7 @@ impl Guest {
     /// How its clock reads.
     ///
     /// # Errors
-    /// Its rate is zero or nothing.
+    /// The rate of the clock is zero, or divided by zero.
     pub fn face(&self) -> Result<Face> {
         let ClockRate { numerator, denominator } = self.clock_rate;
         Face::new(numerator, denominator).ok_or_else(|| Error::new("plan.json: a clock rate is not above zero"))
@@ -245,46 +252,6 @@ pub struct LinkEnd {
     pub interface: String,
 }
 
-/// The complete new state of one end of a link.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EndChange {
-    /// The node.
-    pub node: String,
-    /// The interface of the node.
-    pub interface: String,
-    /// What it does from then on to packets that leave by it.
-    pub egress: Egress,
-    /// Whether it is up.
-    pub up: bool,
-}
-
-/// What a link becomes at an instant.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinkChange {
-    /// The instant.
-    pub at_ns: i64,
-    /// The link.
-    pub link: String,
-    /// The ends that change.
-    pub ends: Vec<EndChange>,
-}
-
-/// What a link becomes while the run goes on, in place of what was planned for it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinkUpdate {
-    /// The link.
-    pub link: String,
-    /// Kernel modules that this takes and the plan does not name.
-    pub modules: Vec<String>,
-    /// Distribution tables that this uses.
-    pub tables: BTreeMap<String, Vec<i16>>,
-    /// All that is still to come, in the order of time.
-    pub changes: Vec<LinkChange>,
-}
-
 /// When a process counts as ready.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
@@ -327,7 +294,7 @@ pub struct Process {
     /// It starts at this instant at the earliest.
     pub start_ns: i64,
     /// What it waits for.
-    pub after: Vec<String>,
+    pub after: Vec<Awaited>,
     /// When it counts as ready.
     pub ready: Option<Ready>,
     /// How long its readiness may take, from its start.
@@ -340,10 +307,26 @@ pub struct Process {
     pub timeout_ns: Option<i64>,
     /// The exit status that counts as success; `None`: any end.
     pub expect_exit: Option<i32>,
+    /// Whether it is started again when it has ended by itself.
+    pub restart: Option<Restart>,
     /// Output file relative to the run directory.
     pub stdout: String,
     /// Output file relative to the run directory.
     pub stderr: String,
+}
+
+/// That a process is started again, later after each time, until it has lived for a while.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restart {
+    /// Only after a failure.
+    pub on_failure: bool,
+    /// How long after its end, the first time; each further time it is twice as long.
+    pub delay_ns: i64,
+    /// How long at most.
+    pub delay_max_ns: i64,
+    /// Having lived so long, it begins anew with the first delay.
+    pub reset_ns: i64,
 }
 
 /// What is measured.

@@ -1,5 +1,8 @@
 //! A run: carries out what the schedule decides, and tells it what happened and when.
 
+mod computing;
+mod effects;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
@@ -13,45 +16,49 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::unistd::Pid;
 
 use crate::build::Guest;
+use crate::channel::protocol::{Event, FromAgent, FromHost, Observation, Outcome, Subject};
 use crate::channel::Channel;
 use crate::clock::{self, date, wait_for_host};
-use crate::computing;
 use crate::error::{Doing, Error, Result};
 use crate::guest::power_off;
+use crate::guest::shortage;
 use crate::measure::Sampler;
-use crate::node::{self, Handle};
-use crate::orders::{receive, send, Job, Order, Reply};
+use crate::node;
+use crate::node::orders::{receive, send, Job, Order, Reply};
+use crate::node::ready::{self, Probe};
 use crate::peers::News;
-use crate::plan::{EndChange, LinkChange};
+use crate::plan::{Effect, Plan, Timed};
 use crate::priority::{self, Priority};
-use crate::protocol::{Event, EventKind, FromAgent, FromHost, Observation, Outcome, Subject};
-use crate::ready::{self, Probe};
-use crate::schedule::{Action, Input, Schedule};
-use crate::shortage;
+use crate::schedule::{Action, Input, Place, Schedule};
 use crate::streams::Streams;
 
-const CHANNEL_TOKEN: u64 = u64::MAX;
-const TIMER_TOKEN: u64 = u64::MAX - 1;
-const SAMPLER_TOKEN: u64 = u64::MAX - 2;
-const STREAMS_TOKEN: u64 = u64::MAX - 3;
-/// Of the first line to another guest; those of the others follow. Those of nodes begin at 0.
-const PEER_TOKENS: u64 = 1 << 32;
+/// What the run waits for. Its place among all that were ever waited for is its token.
+#[derive(Debug, Clone)]
+enum Source {
+    Channel,
+    Timer,
+    Sampler,
+    Streams,
+    /// A line to another guest, by number.
+    Peer(usize),
+    /// The init of a node.
+    Node(String),
+}
 
 /// A run from `arm` to `finished`.
 pub struct Run<'a> {
     guest: &'a Guest,
-    /// The nodes in the order of their epoll tokens.
-    nodes: Vec<(&'a str, &'a Handle)>,
+    sources: Vec<Source>,
     channel: &'a mut Channel,
     streams: &'a mut Streams,
     schedule: Schedule,
     probes: BTreeMap<usize, Probe>,
     probe_at_ns: i64,
-    /// What links are still to become, in the order of time.
-    changes: Vec<LinkChange>,
     zero_ns: i64,
     timer: TimerFd,
     finish: Option<(Outcome, String)>,
+    /// Processes that were started.
+    started: BTreeSet<usize>,
 }
 
 impl<'a> Run<'a> {
@@ -61,21 +68,21 @@ impl<'a> Run<'a> {
     /// The plan is inconsistent, or the kernel gives no timer.
     pub fn new(guest: &'a Guest, channel: &'a mut Channel, streams: &'a mut Streams, zero_ns: i64) -> Result<Self> {
         let schedule = Schedule::new(&guest.plan, &guest.name)
-            .map_err(|name| Error::new(format!("plan.json: a process waits for {name}, which does not exist")))?;
+            .map_err(|name| Error::new(format!("plan.json: something waits for {name}, which does not exist")))?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
             .doing(|| "timerfd".to_owned())?;
         let run = Self {
             guest,
-            nodes: guest.nodes.iter().map(|(name, handle)| (name.as_str(), handle)).collect(),
+            sources: Vec::new(),
             channel,
             streams,
             schedule,
             probes: BTreeMap::new(),
             probe_at_ns: 0,
-            changes: guest.plan.changes.clone(),
             zero_ns,
             timer,
             finish: None,
+            started: BTreeSet::new(),
         };
         run.set_timer()?;
         Ok(run)
@@ -96,13 +103,13 @@ impl<'a> Run<'a> {
                 result => result.doing(|| "wait for events".to_owned())?,
             };
             for event in &ready[..count] {
-                match event.data() {
-                    CHANNEL_TOKEN => self.on_channel()?,
-                    TIMER_TOKEN => self.on_timer()?,
-                    SAMPLER_TOKEN => self.on_sampler()?,
-                    STREAMS_TOKEN => self.streams.serve(&self.guest.nodes)?,
-                    peer @ PEER_TOKENS.. => self.on_peer((peer - PEER_TOKENS) as usize)?,
-                    node => self.on_node(node as usize)?,
+                match self.sources[event.data() as usize].clone() {
+                    Source::Channel => self.on_channel()?,
+                    Source::Timer => self.on_timer()?,
+                    Source::Sampler => self.on_sampler()?,
+                    Source::Streams => self.streams.serve(&self.guest.nodes)?,
+                    Source::Peer(line) => self.on_peer(line)?,
+                    Source::Node(name) => self.on_node(&name)?,
                 }
             }
             self.set_timer()?;
@@ -121,22 +128,21 @@ impl<'a> Run<'a> {
         self.channel.send(&FromAgent::Finished { t_ns, outcome, reason: &reason })
     }
 
-    fn watch_sources(&self) -> Result<Epoll> {
-        let doing = || "watch for events".to_owned();
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing(doing)?;
-        let readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
-        epoll.add(self.channel.as_fd(), readable(CHANNEL_TOKEN)).doing(doing)?;
-        epoll.add(self.timer.as_fd(), readable(TIMER_TOKEN)).doing(doing)?;
-        if let Some(sampler) = &self.guest.sampler {
-            epoll.add(sampler.socket.as_fd(), readable(SAMPLER_TOKEN)).doing(doing)?;
+    fn watch_sources(&mut self) -> Result<Epoll> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing(|| "watch for events".to_owned())?;
+        let guest = self.guest;
+        let mut watched = vec![
+            (self.channel.as_fd(), Source::Channel),
+            (self.timer.as_fd(), Source::Timer),
+            (self.streams.as_fd(), Source::Streams),
+        ];
+        watched.extend(guest.sampler.iter().map(|sampler| (sampler.socket.as_fd(), Source::Sampler)));
+        watched.extend(guest.peers.lines().enumerate().map(|(number, line)| (line, Source::Peer(number))));
+        watched.extend(guest.nodes.iter().map(|(name, handle)| (handle.socket.as_fd(), Source::Node(name.clone()))));
+        for (token, (file, _)) in (0..).zip(&watched) {
+            epoll.add(file, EpollEvent::new(EpollFlags::EPOLLIN, token)).doing(|| "watch for events".to_owned())?;
         }
-        epoll.add(self.streams.as_fd(), readable(STREAMS_TOKEN)).doing(doing)?;
-        for (token, line) in (PEER_TOKENS..).zip(self.guest.peers.lines()) {
-            epoll.add(line, readable(token)).doing(doing)?;
-        }
-        for (token, (_, handle)) in (0..).zip(&self.nodes) {
-            epoll.add(handle.socket.as_fd(), readable(token)).doing(doing)?;
-        }
+        self.sources = watched.into_iter().map(|(_, source)| source).collect();
         Ok(epoll)
     }
 
@@ -147,8 +153,7 @@ impl<'a> Run<'a> {
     /// Arms the timer for the next instant at which something is due, or disarms it.
     fn set_timer(&self) -> Result<()> {
         let probe = (!self.probes.is_empty()).then_some(self.probe_at_ns);
-        let change = self.changes.first().map(|change| change.at_ns);
-        let next = self.schedule.next_deadline_ns().into_iter().chain(probe).chain(change).min();
+        let next = self.schedule.next_deadline_ns().into_iter().chain(probe).min();
         let doing = || "set the timer".to_owned();
         match next {
             Some(instant) => {
@@ -165,8 +170,6 @@ impl<'a> Run<'a> {
         // Reading only says that it expired, which is known, or that it was set anew meanwhile.
         let _ = self.timer.wait();
         let now_ns = self.now_ns();
-        // Links first: a process that starts at the same instant finds them changed.
-        self.change_links(now_ns)?;
         self.feed(now_ns, Input::Tick)?;
         if !self.probes.is_empty() && self.probe_at_ns <= now_ns {
             self.look_at_all()?;
@@ -244,18 +247,11 @@ impl<'a> Run<'a> {
     }
 
     fn on_peer(&mut self, line: usize) -> Result<()> {
-        for News { process, standing } in self.guest.peers.hear(line)? {
+        for News { entry, moments } in self.guest.peers.hear(line)? {
             let now_ns = self.now_ns();
-            self.feed(now_ns, Input::Told { process, standing })?;
+            self.feed(now_ns, Input::Told { entry, moments })?;
         }
         Ok(())
-    }
-
-    /// Makes links what they are due to become.
-    fn change_links(&mut self, now_ns: i64) -> Result<()> {
-        let due = self.changes.iter().take_while(|change| change.at_ns <= now_ns).count();
-        let due: Vec<LinkChange> = self.changes.drain(..due).collect();
-        due.iter().try_for_each(|change| self.change_link(change))
     }
 
     /// Takes over what a link becomes from now on; what cannot be is refused before anything is changed.
@@ -266,31 +262,14 @@ impl<'a> Run<'a> {
                 return self.channel.send(&FromAgent::LinkRefused { file, reason: &error.to_string() });
             }
         };
-        self.changes.retain(|change| change.link != update.link);
-        self.changes.extend(update.changes);
-        self.changes.sort_by_key(|change| change.at_ns);
+        self.schedule.replan_link(&update.link, update.course);
         let t_ns = self.now_ns();
-        self.change_links(t_ns)?;
+        self.feed(t_ns, Input::Tick)?;
         self.channel.send(&FromAgent::LinkUpdated { file, t_ns: t_ns.max(0) })
     }
 
-    /// Changes those ends of a link that are in this guest; the guest of the first one tells of it.
-    fn change_link(&mut self, change: &LinkChange) -> Result<()> {
-        let LinkChange { at_ns, link, ends } = change;
-        let is_here = |end: &&EndChange| self.guest.nodes.contains_key(&end.node);
-        let here: Vec<&EndChange> = ends.iter().filter(is_here).collect();
-        self.guest.interfaces.borrow_mut().change(&self.guest.plan.nodes, &here)?;
-        if !ends.iter().take(1).any(|end| is_here(&end)) {
-            return Ok(());
-        }
-        let kind = EventKind::LinkChanged { at_ns: *at_ns };
-        let event = Event { t_ns: self.now_ns().max(0), kind: &kind, subject: Subject::Link { link } };
-        self.channel.send(&FromAgent::Event(event))
-    }
-
-    fn on_node(&mut self, index: usize) -> Result<()> {
-        let (name, handle) = self.nodes[index];
-        let Some((reply, _)) = receive(&handle.socket)? else { return Err(node::died(name)) };
+    fn on_node(&mut self, name: &str) -> Result<()> {
+        let Some((reply, _)) = receive(&self.guest.nodes[name].socket)? else { return Err(node::died(name)) };
         match reply {
             Reply::Started { job: Job::Process(process), pid, at_ns } => {
                 self.feed(at_ns - self.zero_ns, Input::Started { process, pid })
@@ -326,11 +305,15 @@ impl<'a> Run<'a> {
                 Action::Start { process } => self.start(process)?,
                 Action::Terminate { process } => self.signal(process, Signal::SIGTERM)?,
                 Action::Kill { process } => self.signal(process, Signal::SIGKILL)?,
-                Action::Tell { process, standing } => self.guest.peers.tell(News { process, standing })?,
-                Action::Report { process, kind } => {
-                    let entry = &self.guest.plan.processes[process];
-                    let subject = Subject::Process { process: &entry.name, node: &entry.node };
-                    let event = Event { t_ns: at_ns.max(0), kind: &kind, subject };
+                Action::Begin { entry } => effects::begin(self.guest, self.schedule.timed(entry))?,
+                Action::Undo { entry } => effects::undo(self.guest, self.schedule.timed(entry))?,
+                Action::Tell { entry, moments } => self.guest.peers.tell(News { entry, moments })?,
+                Action::Report { entry, kind } => {
+                    let event = Event {
+                        t_ns: at_ns.max(0),
+                        kind: &kind,
+                        subject: subject(&self.guest.plan, &self.schedule, entry),
+                    };
                     self.channel.send(&FromAgent::Event(event))?;
                 }
                 Action::Finish { outcome, reason } => self.finish = Some((outcome, reason)),
@@ -362,8 +345,10 @@ impl<'a> Run<'a> {
 
     fn start(&mut self, process: usize) -> Result<()> {
         let entry = &self.guest.plan.processes[process];
-        let stdout = self.guest.run_dir.create(&entry.stdout)?;
-        let stderr = self.guest.run_dir.create(&entry.stderr)?;
+        // One that is started again goes on where it ended.
+        let is_first = self.started.insert(process);
+        let open = |path| if is_first { self.guest.run_dir.create(path) } else { self.guest.run_dir.append(path) };
+        let (stdout, stderr) = (open(&entry.stdout)?, open(&entry.stderr)?);
         // A new file has the host's date, which the process may ask for; "now" would be the host's too.
         let date = date();
         for output in [&stdout, &stderr] {
@@ -380,7 +365,7 @@ impl<'a> Run<'a> {
 
     /// Ends what processes and sessions left behind in their nodes.
     fn sweep(&mut self) -> Result<()> {
-        for (name, handle) in self.nodes.clone() {
+        for (name, handle) in &self.guest.nodes {
             send(&handle.socket, &Order::Sweep, &[])?;
             loop {
                 match receive(&handle.socket)? {
@@ -392,5 +377,19 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// What an event about an entry of the course is about.
+fn subject<'a>(plan: &'a Plan, schedule: &'a Schedule, entry: Place) -> Subject<'a> {
+    match entry {
+        Place::Process(process) => {
+            let process = &plan.processes[process];
+            Subject::Process { process: &process.name, node: &process.node }
+        }
+        Place::Timed(number) => match schedule.timed(number) {
+            Timed { effect: Effect::ChangeLink { link, .. }, .. } => Subject::Link { link },
+            Timed { name, .. } => Subject::Fault { fault: name },
+        },
     }
 }

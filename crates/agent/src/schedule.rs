@@ -1,10 +1,10 @@
-//! Which process may start, which must end, and how the run ends: a state machine that reads no clock.
+//! The course of a run: what may begin, what must end, and how the run ends: a state machine that reads no clock.
 //!
 //! The schedule is fed with what happened and when ([`Schedule::handle`]), answers with what to do, and names the next
 //! instant at which it wants to be asked again ([`Schedule::next_deadline_ns`]). All instants are virtual nanoseconds
 //! since the run's virtual 0. Since time is an argument, a run of an hour is tested by a table of numbers.
 //!
-//! A process goes through these states, each at most once:
+//! A process goes through these states, each at most once unless it is started again:
 //!
 //! ```text
 //! waiting ──► starting ──► running ──► ended
@@ -12,9 +12,14 @@
 //!    └──► skipped: what it waits for can never come
 //! ```
 //!
-//! What others wait for in a process is its *milestone*: its readiness if it has one, else its start if it is in the
-//! background, else its end as expected. A milestone is pending, reached or missed; a missed one skips those that wait
-//! for it, and theirs in turn. A failure never ends the run by itself, so that the other processes give their results;
+//! One that is to be started again goes from its end to *restarting*, and from there to starting.
+//!
+//! Beside processes the course has other entries (`schedule/timed.rs`): effects that begin at an instant, or so long after
+//! a moment of another entry, and are undone so long after they began.
+//!
+//! Others may wait for three moments of an entry: its begin, its end, however it comes, and its *milestone*. That is its
+//! readiness if it has one, else its start if it is in the background, else its end as expected. A moment is pending,
+//! reached or missed; a missed one skips those that wait for it, and theirs in turn. A failure never ends the run by itself, so that the other processes give their results;
 //! it decides the outcome, and the first failure is the reason.
 //!
 //! The run goes on until no foreground process can do anything more, or `stop_after`, or a stop from outside. Then
@@ -22,102 +27,24 @@
 //! ends the run; without that either it ends at once. A run that stays goes on in any case, until it is stopped.
 //!
 //! Of a run over several guests each has a schedule of its own. It carries out its own processes, knows of the others
-//! what their schedules tell it ([`Standing`]), and tells them the same of its own.
+//! what their schedules tell it ([`Moments`]), and tells them the same of its own.
 
+mod course;
 mod entry;
+mod exchange;
+mod moments;
+mod timed;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::plan::{Plan, Ready};
-use crate::protocol::{End, EventKind, Outcome};
+use crate::channel::protocol::{End, EventKind, Outcome};
+use crate::plan::{self, Plan, Ready, When};
 use entry::{Entry, Readiness, State, Stop};
-pub use entry::{Milestone, Standing};
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
-    /// An instant came.
-    Tick,
-    /// A process was executed.
-    Started {
-        /// Its place in the plan.
-        process: usize,
-        /// Its number in the node.
-        pid: i32,
-    },
-    /// A process could not be executed.
-    StartFailed {
-        /// Its place in the plan.
-        process: usize,
-        /// Why.
-        reason: String,
-    },
-    /// The readiness of a process was seen.
-    Ready {
-        /// Its place in the plan.
-        process: usize,
-    },
-    /// A process ended.
-    Ended {
-        /// Its place in the plan.
-        process: usize,
-        /// How.
-        end: End,
-    },
-    /// The schedule of another guest tells how a process of it stands.
-    Told {
-        /// Its place in the plan.
-        process: usize,
-        /// How.
-        standing: Standing,
-    },
-    /// The host wants the run to end.
-    Stop {
-        /// Why.
-        reason: String,
-    },
-}
-
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// Execute a process.
-    Start {
-        /// Its place in the plan.
-        process: usize,
-    },
-    /// Ask a process and its group to end (SIGTERM).
-    Terminate {
-        /// Its place in the plan.
-        process: usize,
-    },
-    /// End a process and its group (SIGKILL).
-    Kill {
-        /// Its place in the plan.
-        process: usize,
-    },
-    /// Tell the other guests how a process of this one stands now.
-    Tell {
-        /// Its place in the plan.
-        process: usize,
-        /// How.
-        standing: Standing,
-    },
-    /// Tell the host what happened.
-    Report {
-        /// The process in the plan.
-        process: usize,
-        /// What happened.
-        kind: EventKind,
-    },
-    /// The run is over.
-    Finish {
-        /// How.
-        outcome: Outcome,
-        /// Why.
-        reason: String,
-    },
-}
+pub use exchange::{Action, Input};
+use moments::Awaited;
+pub use moments::{Moments, Outlook, Place};
+use timed::{State as TimedState, Timed};
 
 /// How far the run is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,6 +63,9 @@ enum Phase {
 #[derive(Debug)]
 pub struct Schedule {
     entries: Vec<Entry>,
+    course: Vec<Timed>,
+    /// Nodes of other guests.
+    nodes_elsewhere: BTreeSet<String>,
     grace_ns: i64,
     stop_after_ns: Option<i64>,
     stays: bool,
@@ -151,30 +81,34 @@ impl Schedule {
     /// The schedule of a plan for the guest named `guest`, before virtual 0.
     ///
     /// # Errors
-    /// The name in an `after` that no process has.
+    /// The name in an `after` that nothing has.
     pub fn new(plan: &Plan, guest: &str) -> Result<Self, String> {
-        let is_elsewhere = |node: &str| plan.nodes.iter().any(|entry| entry.name == node && entry.guest != guest);
-        let place =
-            |name: &String| plan.processes.iter().position(|process| process.name == *name).ok_or_else(|| name.clone());
+        let elsewhere = plan.nodes.iter().filter(|node| node.guest != guest);
+        let nodes_elsewhere: BTreeSet<String> = elsewhere.map(|node| node.name.clone()).collect();
+        let is_here = |node: &str| !nodes_elsewhere.contains(node);
         let entries = plan
             .processes
             .iter()
             .map(|process| {
-                Ok(Entry {
-                    process: process.clone(),
-                    after: process.after.iter().map(place).collect::<Result<_, _>>()?,
-                    state: if is_elsewhere(&process.node) {
-                        State::Elsewhere(Standing::AT_FIRST)
-                    } else {
-                        State::Waiting
-                    },
-                    readiness: Readiness::Awaited,
-                    told: Standing::AT_FIRST,
-                })
+                let after = process.after.iter().map(|awaited| find(plan, awaited)).collect::<Result<_, _>>()?;
+                Ok(Entry::new(process.clone(), after, is_here(&process.node)))
+            })
+            .collect::<Result<_, String>>()?;
+        let course = plan
+            .course
+            .iter()
+            .map(|timed| {
+                let after = match &timed.when {
+                    When::At { .. } => None,
+                    When::After { awaited, .. } => Some(find(plan, awaited)?),
+                };
+                Ok(Timed::new(timed.clone(), after, is_here))
             })
             .collect::<Result<_, String>>()?;
         Ok(Self {
             entries,
+            course,
+            nodes_elsewhere,
             grace_ns: plan.grace_ns,
             stop_after_ns: plan.stop_after_ns,
             stays: plan.stays,
@@ -194,8 +128,8 @@ impl Schedule {
             Input::Started { process, pid } => self.on_started(now_ns, process, pid),
             Input::StartFailed { process, reason } => self.on_start_failed(process, reason),
             Input::Ready { process } => self.on_ready(process),
-            Input::Ended { process, end } => self.on_ended(process, end),
-            Input::Told { process, standing } => self.entries[process].state = State::Elsewhere(standing),
+            Input::Ended { process, end } => self.on_ended(now_ns, process, end),
+            Input::Told { entry, moments } => self.on_told(entry, moments),
             Input::Stop { reason } => self.stop_all(now_ns, Some(reason)),
         }
         if self.phase == Phase::Ahead && now_ns >= 0 {
@@ -217,10 +151,12 @@ impl Schedule {
         }
         let entries = self.entries.iter().flat_map(|entry| match entry.state {
             State::Waiting => std::iter::once(entry.process.start_ns).chain(entry.process.stop_ns).collect(),
+            State::Restarting { at_ns } => at_ns.into_iter().chain(entry.process.stop_ns).collect(),
             State::Running { since_ns, stop } => entry.deadlines_ns(since_ns, stop).collect(),
             _ => Vec::new(),
         });
-        entries.chain(self.stop_after_ns).filter(|&instant| instant > self.now_ns).min()
+        let course = self.course.iter().filter_map(Timed::deadline_ns);
+        entries.chain(course).chain(self.stop_after_ns).filter(|&instant| instant > self.now_ns).min()
     }
 
     /// The processes whose readiness has to be looked for.
@@ -230,6 +166,19 @@ impl Schedule {
             let looked_for = matches!(entry.process.ready, Some(Ready::Tcp { .. } | Ready::Output { .. }));
             (running && looked_for && entry.readiness == Readiness::Awaited).then_some(index)
         })
+    }
+
+    fn on_told(&mut self, entry: Place, moments: Moments) {
+        match entry {
+            Place::Process(process) => self.entries[process].state = State::Elsewhere(moments),
+            // What this guest carries out, too, it knows better.
+            Place::Timed(number) => {
+                let state = &mut self.course[number].state;
+                if matches!(state, TimedState::Elsewhere(_)) {
+                    *state = TimedState::Elsewhere(moments);
+                }
+            }
+        }
     }
 
     fn on_started(&mut self, now_ns: i64, process: usize, pid: i32) {
@@ -253,14 +202,20 @@ impl Schedule {
         }
     }
 
-    fn on_ended(&mut self, process: usize, end: End) {
+    fn on_ended(&mut self, now_ns: i64, process: usize, end: End) {
         let entry = &mut self.entries[process];
-        let State::Running { stop, .. } = entry.state else { return };
+        let State::Running { since_ns, stop } = entry.state else { return };
         let timed_out = stop.is_some_and(|stop| stop.timed_out);
         let stopped = stop.is_some();
         let wanted = entry.process.expect_exit;
-        let expected = !timed_out && (stopped || wanted.map_or(true, |status| end == End::Status(status)));
-        entry.state = State::Ended { as_expected: expected };
+        let as_expected = !timed_out && (stopped || wanted.map_or(true, |status| end == End::Status(status)));
+        let is_running = self.phase == Phase::Running;
+        let restarted = if stopped || !is_running { None } else { entry.restarted(since_ns, now_ns, end) };
+        // What a fault has killed has not failed, and has not done either what it is there for.
+        let is_meant = entry.killed.is_some() || restarted.is_some();
+        let expected = as_expected || (!timed_out && is_meant);
+        entry.state = restarted.unwrap_or(State::Ended { as_expected });
+        let never_ready = !stopped && !is_meant && entry.is_awaited();
         let name = entry.name();
         if !expected && !timed_out {
             let wanted = wanted.unwrap_or_default();
@@ -268,7 +223,7 @@ impl Schedule {
                 End::Status(status) => format!("{name} exited with status {status}, expected {wanted}"),
                 End::Signal(signal) => format!("{name} was killed by signal {signal}, expected status {wanted}"),
             });
-        } else if !stopped && entry.process.ready.is_some() && entry.readiness == Readiness::Awaited {
+        } else if never_ready {
             self.fail(format!("{name} ended before it was ready"));
         }
         self.report(process, EventKind::Exited { end, expected, timed_out, stopped });
@@ -332,10 +287,17 @@ impl Schedule {
         }
     }
 
-    /// Starts what may start, skips what never can, and ends the run when nothing is left to wait for.
+    /// Begins what may begin, skips what never can, and ends the run when nothing is left to wait for.
     fn advance(&mut self, now_ns: i64) {
-        // A skip can make another one certain, so this goes on until nothing changes.
-        while (0..self.entries.len()).filter(|&process| self.try_start(now_ns, process)).count() > 0 {}
+        // A skip can make another one certain, so this goes on until nothing changes. A process that starts at the
+        // instant of an effect finds it there.
+        loop {
+            let changed = self.advance_course(now_ns);
+            let started = (0..self.entries.len()).filter(|&process| self.try_start(now_ns, process)).count();
+            if !changed && started == 0 {
+                break;
+            }
+        }
         let mut foreground = self.entries.iter().filter(|entry| !entry.process.background).peekable();
         let ends_by_itself = !self.stays && (foreground.peek().is_some() || self.stop_after_ns.is_none());
         if ends_by_itself && foreground.all(|entry| entry.state.is_final()) {
@@ -345,13 +307,26 @@ impl Schedule {
 
     /// Whether the state of a waiting process changed.
     fn try_start(&mut self, now_ns: i64, process: usize) -> bool {
+        let entry = &mut self.entries[process];
+        if let State::Restarting { at_ns } = entry.state {
+            let is_due = at_ns.is_some_and(|at_ns| at_ns <= now_ns);
+            let is_over = entry.process.stop_ns.is_some_and(|stop_ns| stop_ns <= now_ns);
+            if is_over {
+                entry.state = State::Ended { as_expected: true };
+            } else if is_due {
+                entry.state = State::Starting;
+                entry.killed = None;
+                self.actions.push(Action::Start { process });
+            }
+            return is_over || is_due;
+        }
         let entry = &self.entries[process];
         if entry.state != State::Waiting {
             return false;
         }
-        let missed = entry.after.iter().find(|&&other| self.entries[other].milestone() == Milestone::Missed);
+        let missed = entry.after.iter().copied().find(|&awaited| self.outlook(awaited) == Outlook::Missed);
         let why = match (missed, entry.process.stop_ns) {
-            (Some(&other), _) => Some(format!("it waits for {}", self.why_missed(other))),
+            (Some(awaited), _) => Some(format!("it waits for {}", self.why_missed(awaited))),
             (None, Some(stop_ns)) if stop_ns <= now_ns => {
                 Some(format!("it could not start before its stop at {}", seconds(stop_ns)))
             }
@@ -359,7 +334,7 @@ impl Schedule {
         };
         if let Some(reason) = why {
             // A failure elsewhere is the outcome of that guest.
-            if !missed.is_some_and(|&other| matches!(self.entries[other].state, State::Elsewhere(_))) {
+            if !missed.is_some_and(|awaited| self.is_elsewhere(awaited.entry)) {
                 self.fail(format!("{} was skipped: {reason}", entry.name()));
             }
             self.entries[process].state = State::Skipped;
@@ -367,7 +342,7 @@ impl Schedule {
             return true;
         }
         let due = entry.process.start_ns <= now_ns
-            && entry.after.iter().all(|&other| self.entries[other].milestone() == Milestone::Reached);
+            && entry.after.iter().all(|&awaited| self.outlook(awaited) == Outlook::Reached);
         if due {
             self.entries[process].state = State::Starting;
             self.actions.push(Action::Start { process });
@@ -375,10 +350,15 @@ impl Schedule {
         due
     }
 
-    fn why_missed(&self, process: usize) -> String {
-        let entry = &self.entries[process];
+    /// What an entry is that waits for a moment in vain, and why that never comes.
+    fn why_missed(&self, awaited: Awaited) -> String {
+        let entry = match awaited.entry {
+            Place::Process(process) => &self.entries[process],
+            Place::Timed(number) => return format!("{}, which never began", self.course[number].plan.name),
+        };
         let how = match entry.state {
-            state if state.is_skipped() => "which was skipped",
+            State::Skipped => "which was skipped",
+            State::Elsewhere(moments) if moments.begin == Outlook::Missed => "which never began",
             _ if entry.process.ready.is_some() => "which did not become ready",
             _ => "which failed",
         };
@@ -390,9 +370,12 @@ impl Schedule {
             return;
         }
         self.phase = Phase::Stopping { cut_short };
+        self.undo_all();
         for process in 0..self.entries.len() {
-            if matches!(self.entries[process].state, State::Running { stop: None, .. }) {
-                self.stop(now_ns, process, false);
+            match self.entries[process].state {
+                State::Running { stop: None, .. } => self.stop(now_ns, process, false),
+                State::Restarting { .. } => self.entries[process].state = State::Ended { as_expected: true },
+                _ => {}
             }
         }
     }
@@ -411,10 +394,18 @@ impl Schedule {
             return;
         }
         for (process, entry) in self.entries.iter_mut().enumerate() {
-            let standing = entry.standing();
-            if standing != entry.told && !matches!(entry.state, State::Elsewhere(_)) {
-                entry.told = standing;
-                self.actions.push(Action::Tell { process, standing });
+            let moments = entry.moments();
+            if moments != entry.told && !matches!(entry.state, State::Elsewhere(_)) {
+                entry.told = moments;
+                self.actions.push(Action::Tell { entry: Place::Process(process), moments });
+            }
+        }
+        // Nobody waits for what has no name.
+        for (number, entry) in self.course.iter_mut().enumerate().filter(|(_, entry)| !entry.plan.name.is_empty()) {
+            let moments = entry.moments();
+            if moments != entry.told && entry.tells {
+                entry.told = moments;
+                self.actions.push(Action::Tell { entry: Place::Timed(number), moments });
             }
         }
     }
@@ -438,8 +429,16 @@ impl Schedule {
     }
 
     fn report(&mut self, process: usize, kind: EventKind) {
-        self.actions.push(Action::Report { process, kind });
+        self.actions.push(Action::Report { entry: Place::Process(process), kind });
     }
+}
+
+/// The entry of a plan that something waits for.
+fn find(plan: &Plan, awaited: &plan::Awaited) -> Result<Awaited, String> {
+    let process = plan.processes.iter().position(|process| process.name == awaited.name).map(Place::Process);
+    let timed = || plan.course.iter().position(|timed| timed.name == awaited.name).map(Place::Timed);
+    let entry = process.or_else(timed).ok_or_else(|| awaited.name.clone())?;
+    Ok(Awaited { entry, moment: awaited.moment })
 }
 
 /// A duration for people, as `1.5 s`.
@@ -448,5 +447,4 @@ fn seconds(duration_ns: i64) -> String {
 }
 
 #[cfg(test)]
-#[path = "schedule_tests.rs"]
 mod tests;

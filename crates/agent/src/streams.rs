@@ -5,7 +5,7 @@
 //! one program's output must never delay these. A file in the run directory is no pipe either: the guest caches what it
 //! has read, and knows nothing of what the host appends.
 //!
-//! The way. A second serial line carries frames (`frames.rs`) of all sessions. A line is a byte pipe that neither loses nor
+//! The way. A second serial line carries frames (`streams/frames.rs`) of all sessions. A line is a byte pipe that neither loses nor
 //! reorders and pushes back when the other side does not read, but it is one for all: were it pushed back because the
 //! reader of one stream rests, all would rest. So each stream has a window. Who receives grants so many bytes, and who
 //! sends never sends more than was granted; what was granted is always read off the line at once, and room for it is kept.
@@ -24,6 +24,9 @@
 //! A terminal of a node is opened in the node's own /dev/pts, so that programs there find it by its name. What is left in a
 //! program's pipes when it ends is sent before its end is told; what its children write later goes nowhere.
 
+mod frames;
+mod session;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -34,13 +37,13 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
+use crate::channel::protocol::End;
 use crate::error::{Doing, Error, Result};
-use crate::frames::{put, take, Frame, Kind};
+use crate::node::orders::{send, Job, Order};
+use crate::node::spawn::NOT_EXECUTABLE;
 use crate::node::Handle;
-use crate::orders::{send, Job, Order};
-use crate::protocol::End;
-use crate::session::{Request, Session, OUTPUTS, STDIN};
-use crate::spawn::NOT_EXECUTABLE;
+use crate::streams::frames::{put, take, Frame, Kind};
+use crate::streams::session::{Request, Session, OUTPUTS, STDIN};
 
 /// The serial line that carries the frames.
 const TTY: &str = "/dev/ttyS1";

@@ -5,7 +5,9 @@ use core::ffi::{c_char, c_int, c_void, CStr};
 
 use disk::Operation;
 
-use crate::{disks, io_thread, page, real, rest, serial, sys, tap};
+use crate::host::{page, real, sys};
+use crate::kernel::serial;
+use crate::sources::{disks, io_thread, tap};
 
 /// One of the two functions that open a file.
 type Open = unsafe fn(*const c_char, c_int, c_int) -> c_int;
@@ -89,7 +91,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: usize) -> i
             done => (done * size_of::<usize>()) as isize,
         };
     }
-    if let Some(line) = rest::line_of(fd).filter(|_| count == 1) {
+    if let Some(line) = serial::line_of(fd).filter(|_| count == 1) {
         // SAFETY: the caller has room for one byte.
         return unsafe { serial::read_byte(line, fd, buffer.cast()) };
     }

@@ -4,8 +4,12 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
-use crate::delivery::Adopted;
-use crate::{delivery, keeper, masks, page, real, rest, stops, sys};
+use crate::deadlines::{commands, timer};
+use crate::host::{page, real, sys};
+use crate::kernel::masks;
+use crate::nodes::shares;
+use crate::occasions::handlers::Adopted;
+use crate::occasions::{idle, reading, user_code};
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time on the guest's face, CLOCK_REALTIME the same since the run's date.
 ///
@@ -15,10 +19,10 @@ use crate::{delivery, keeper, masks, page, real, rest, stops, sys};
 pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
     let base_ns = match clock {
         libc::CLOCK_MONOTONIC => Some(0),
-        libc::CLOCK_REALTIME => Some(keeper::realtime_base_ns()),
+        libc::CLOCK_REALTIME => Some(reading::realtime_base_ns()),
         _ => None,
     };
-    let Some(now_ns) = base_ns.and_then(|base_ns| Some(base_ns + keeper::reading_ns()?)) else {
+    let Some(now_ns) = base_ns.and_then(|base_ns| Some(base_ns + reading::reading_ns()?)) else {
         // SAFETY: passed through.
         return unsafe { real::clock_gettime(clock, time) };
     };
@@ -33,9 +37,9 @@ pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
-    match keeper::reading_ns() {
+    match reading::reading_ns() {
         Some(reading_ns) if !time.is_null() => {
-            let ns = keeper::realtime_base_ns() + reading_ns;
+            let ns = reading::realtime_base_ns() + reading_ns;
             // SAFETY: the caller's structure.
             unsafe {
                 *time =
@@ -62,7 +66,7 @@ pub unsafe extern "C" fn timer_create(
     unsafe {
         let result = real::timer_create(clock, event, timer);
         if result == 0 && page::page().is_some() {
-            keeper::adopt_timer(*timer);
+            timer::adopt(*timer);
         }
         result
     }
@@ -85,7 +89,7 @@ pub unsafe extern "C" fn timer_settime(
     };
     // SAFETY: the caller's structure.
     let setting = unsafe { *new };
-    keeper::set_timer(page, sys::nanoseconds(setting.it_value), sys::nanoseconds(setting.it_interval));
+    timer::set(page, sys::nanoseconds(setting.it_value), sys::nanoseconds(setting.it_interval));
     0
 }
 
@@ -107,7 +111,7 @@ pub unsafe extern "C" fn timer_gettime(timer: libc::timer_t, setting: *mut libc:
     0
 }
 
-/// sigaction(2): the kernel's handlers of SIGALRM and SIGIO go behind ours.
+/// sigaction(2): the kernel's handlers of SIGALRM, SIGIO and SIGSEGV go behind ours.
 ///
 /// # Safety
 /// As of the libc function.
@@ -129,7 +133,7 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, o
                 ours.sa_sigaction = adopted.install(wanted.sa_sigaction);
                 let result = real::sigaction(signal, &ours, null_mut());
                 if signal == libc::SIGALRM {
-                    keeper::listen_to_host();
+                    commands::listen();
                 }
                 result
             }
@@ -171,7 +175,7 @@ pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old
 pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
     match page::page() {
         Some(page) if masks::is_masked_at(mask as usize) => {
-            rest::idle(page);
+            idle::run(page);
             -1
         }
         // SAFETY: passed through.
@@ -179,15 +183,18 @@ pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
     }
 }
 
-/// kill(2): the kernel stops the stub of its present program, at its tick.
+/// kill(2): the kernel stops the stub of its present program, at its tick, and ends those that have no program any more.
 ///
 /// # Safety
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn kill(pid: c_int, signal: c_int) -> c_int {
-    if signal == libc::SIGALRM && page::page().is_some() && !delivery::runs_user_code() {
-        stops::keep(pid);
+    if signal == libc::SIGALRM && page::page().is_some() && user_code::running() == 0 {
+        user_code::keep_stop(pid);
         return 0;
+    }
+    if signal == libc::SIGKILL && page::page().is_some() {
+        shares::ended(pid);
     }
     // SAFETY: passed through.
     unsafe { real::kill(pid, signal) }

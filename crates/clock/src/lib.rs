@@ -4,42 +4,64 @@
 //! clock source, one POSIX timer its clock event device, and `sigsuspend` its idle loop. This library stands in front of
 //! them. Everything in the guest follows: the clocks of its programs, TCP's timers, netem's queues.
 //!
+//! Each folder uses those below it, and so do the modules within one:
+//!
 //! ```text
-//! interpose.rs   the libc functions that the kernel calls, in virtual time
-//! keeper.rs      the one clock behind them: readings, timer, commands of the host
-//! present.rs     the clock itself, which handlers may change under whoever reads it
-//! delivery.rs    how alarm and input reach the kernel
-//! masks.rs       when signals have to wait
-//! direct.rs      calls of the kernel's handlers without a signal
-//! rest.rs        the kernel's idle loop: jumps and sleeps
-//! drive.rs       what drives the timeline: the host's clock, or the CPU time that the guest uses
-//! guest.rs       this guest on the wire to the other guests of a run
-//! bound.rs       how they bound the clock
-//! aside.rs       what that costs, which is not the guest's work
-//! tap.rs         the network devices on that wire
-//! disks.rs       block devices that take the time of a model
-//! io_thread.rs   the kernel's I/O thread as a routine
-//! input.rs       what the kernel gets to read in virtual time
-//! serial.rs      serial lines, read a block at a time
-//! files.rs       the libc functions on files that lead to these
-//! page.rs        shared memory with the host: commands in, timeline and counters out
-//! tracee.rs      duties toward user processes: extended CPU state, death with the kernel
-//! counter.rs     instructions of user code that are carried out: the time-stamp counter, CPUID, the agent's requests
-//! cpuid.rs       what user code is told of the processor
-//! lacks.rs       what programs ask for that guests cannot give
-//! shares.rs      nodes that share the guest's CPU
-//! stops.rs       stops of user code without a signal, where none runs
-//! interruption.rs what an interruption costs on this host
-//! standing.rs    interrupts at their exact instants
-//! spin.rs        programs that spin on the event drive
-//! entropy.rs     random numbers from a seed
-//! real.rs        the libc functions behind ours
-//! sys.rs         system calls
+//! interpose.rs       the libc functions that the kernel calls, in virtual time
+//! files.rs           those on files
+//! programs/          processes that the kernel traces
+//!   tracee.rs          duties toward them: extended CPU state, death with the kernel
+//!   counter.rs         instructions that are carried out: the time-stamp counter, CPUID, the agent's requests
+//!   cpuid.rs           what they are told of the processor
+//!   lacks.rs           what they ask for that guests cannot give
+//!   stub.rs            what is asked of a stopped one
+//! occasions/         when the clock acts
+//!   handlers.rs        a signal of the host: alarm, input
+//!   idle.rs            the kernel idles: it jumps or sleeps
+//!   reading.rs         the kernel reads its clock
+//!   polling.rs         a program asks, and is answered
+//!   user_code.rs       the kernel lets user code run, and comes back from it
+//!   serving.rs         something is due: the kernel's handler is called
+//!   waiting.rs         the guest is at its bound, and waits for others
+//! deadlines/         what is next
+//!   commands.rs        commands of the host
+//!   timer.rs           the guest's timer, and the host timer behind it
+//!   bound.rs           how others bound the clock
+//!   spinning.rs        looks at programs that may spin on the event drive
+//! sources/           what comes from outside the kernel, in virtual time
+//!   input.rs           what the kernel gets to read
+//!   tap.rs             network devices on wires
+//!   disks.rs           block devices that take the time of a model
+//!   io_thread.rs       the kernel's I/O thread as a routine
+//!   guest.rs           this guest on the wire to the others of a run
+//! nodes/             nodes that share the guest's CPU
+//!   shares.rs          whose work it does, and the sleep of who has worked in advance
+//!   calls.rs           whose stub is whose child
+//! time/              what time it is
+//!   standing.rs        interrupts at their exact instants
+//!   aside.rs           what keeping to the others' time costs
+//!   present.rs         the clock itself, which handlers may change under whoever reads it
+//!   drive.rs           what drives the timeline: the host's clock, or the CPU time that the guest uses
+//! kernel/            the guest's kernel as a program
+//!   serial.rs          serial lines, read a block at a time
+//!   rest.rs            whether it rests
+//!   direct.rs          calls of its handlers without a signal
+//!   masks.rs           when signals have to wait
+//! host/              what all this stands on
+//!   guard.rs           the process whose end, with the kernel's, is that of everything
+//!   interruption.rs    what an interruption costs on this host
+//!   own_counter.rs     the time-stamp counter of the kernel itself, given up where that pays
+//!   page.rs            shared memory with the host: commands in, timeline and counters out
+//!   entropy.rs         random numbers from a seed
+//!   sys.rs             system calls
+//!   real.rs            the libc functions behind ours
 //! ```
 //!
-//! Modules use each other one way, but for four that are one loop by their nature: a reading of the clock (`keeper`) may
-//! wait for other guests (`bound`) or find an alarm, whose handler (`delivery`) the kernel runs, which reads the clock; and
-//! so may its idle loop (`rest`).
+//! What can be decided by numbers is decided in crates of their own, which are tested with numbers: `virtual_time`,
+//! `interrupts`, `wire` and `disk`. Here is what feeds them from the host and carries out what they say.
+//!
+//! The kernel calls the library, and the library calls the kernel's handlers, which read the clock. That loop is the kernel's:
+//! here it goes through addresses that the kernel has installed (`occasions/serving.rs`).
 //!
 //! All of it runs inside a kernel that has replaced malloc, switches stacks by itself and may be interrupted by its own
 //! signal handlers at any instruction. Therefore: no `std`, no heap, no locks, no thread-local storage. The kernel is a
@@ -48,36 +70,26 @@
 
 #![no_std]
 
-mod aside;
-mod bound;
-mod counter;
-mod cpuid;
-mod delivery;
-mod direct;
-mod disks;
-mod drive;
-mod entropy;
+mod deadlines;
 mod files;
-mod guest;
-mod input;
+mod host;
 mod interpose;
-mod interruption;
-mod io_thread;
-mod keeper;
-mod lacks;
-mod masks;
-mod page;
-mod present;
-mod real;
-mod rest;
-mod serial;
-mod shares;
-mod spin;
-mod standing;
-mod stops;
-mod sys;
-mod tap;
-mod tracee;
+mod kernel;
+mod nodes;
+mod occasions;
+mod programs;
+mod sources;
+mod time;
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use virtual_time::user_slack_ns;
+
+use deadlines::{commands, timer};
+use host::{entropy, guard, interruption, own_counter, page, real, sys};
+use kernel::serial;
+use sources::{disks, guest};
+use time::{drive, present};
 
 /// Says why and ends the process.
 pub fn die(message: &[u8]) -> ! {
@@ -102,12 +114,26 @@ static ATTACH: extern "C" fn() = attach;
 extern "C" fn attach() {
     real::look_up();
     if let Some(inherited) = page::inherited_fds() {
+        guard::stay_behind();
         end_with_host(inherited.life);
-        rest::start(inherited.lines);
+        serial::start(inherited.lines);
         guest::start();
         disks::start();
-        keeper::start(page::map(inherited.page), inherited.wake);
+        start(page::map(inherited.page), inherited.wake);
     }
+}
+
+/// Starts the clock of this page. The first command is there already; virtual time begins at 0.
+fn start(page: &page::ClockPage, wake_fd: core::ffi::c_int) {
+    // The default slack of 50 us would make every idle period that much too long.
+    sys::prctl(libc::PR_SET_TIMERSLACK, 1);
+    page.deadline_ns.store(timer::OFF, Relaxed);
+    page.user_slack_ns.store(user_slack_ns(interruption::measured_ns()), Relaxed);
+    own_counter::start(page);
+    drive::start();
+    entropy::start(page.seed.load(Relaxed));
+    present::start(page);
+    commands::start(page, wake_fd);
 }
 
 /// Lets the end of the host's process be that of the kernel: its end of the life line is closed then, by whatever death,

@@ -145,6 +145,11 @@ impl GuestTimer {
         }
     }
 
+    /// Takes note that the host timer is off from `now` on; whether it was armed until then.
+    pub fn disarm(&mut self, now: HostInstant) -> bool {
+        self.host_alarm.take().is_some_and(|alarm| alarm > now)
+    }
+
     /// Takes note that the host timer was armed for `instant` with another purpose.
     pub fn armed_for(&mut self, instant: HostInstant) {
         self.host_alarm = Some(instant);
@@ -393,6 +398,18 @@ mod tests {
             Some(host(760)),
             "beyond its bound"
         );
+    }
+
+    #[test]
+    fn a_host_timer_that_is_disarmed_is_armed_anew_for_what_is_due() {
+        let (mut timer, clock) = (GuestTimer::new(), clock(10));
+        assert!(!timer.disarm(host(0)), "it was never armed");
+        timer.set(instant(100), None);
+        assert_eq!(timer.arm(now(0), &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(1000)));
+        assert!(timer.disarm(host(400)));
+        assert!(!timer.disarm(host(400)), "it is off");
+        assert_eq!(timer.arm(now(500), &clock, VirtualInstant::NEVER, Others::NONE, 0), Some(host(1000)));
+        assert!(!timer.disarm(host(1000)), "it has fired");
     }
 
     #[test]

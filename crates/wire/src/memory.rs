@@ -128,8 +128,8 @@ pub(crate) mod tests {
     use super::*;
     use std::alloc::{alloc_zeroed, Layout};
 
-    /// Lays out memory as a host does (python/dilaton/host/wire.py), never to be freed: sender, receiver and delay of each
-    /// way, every ring of `ring_bytes`.
+    /// Lays out memory as a host does (python/dilaton/host/here/memory/wire.py), never to be freed: sender, receiver
+    /// and delay of each way, every ring of `ring_bytes`.
     pub fn laid_out(guests: usize, ways: &[(usize, usize, u64)], ring_bytes: usize) -> Wire {
         let rings_at = ways_at(guests) + ways.len() * size_of::<Way>();
         let size = rings_at + ways.len() * ring_bytes;

@@ -23,8 +23,13 @@ pub struct Full;
 /// What there was to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A frame of that many bytes.
-    Frame(usize),
+    /// A frame.
+    Frame {
+        /// Its bytes.
+        length: usize,
+        /// When it arrived.
+        arrival_ns: u64,
+    },
     /// A frame that was lost, since there was no room for it.
     TooLong,
     /// Nothing that has arrived yet.
@@ -127,7 +132,7 @@ impl Wire {
             add(&way.frames_disordered, 1);
         }
         if fits {
-            Received::Frame(length)
+            Received::Frame { length, arrival_ns }
         } else {
             Received::TooLong
         }
@@ -182,7 +187,7 @@ mod tests {
         let (first, second) = bytes.split_at_mut(11);
         // SAFETY: parts of our own; this thread alone receives.
         match unsafe { wire.receive(wire.way(0), now_ns, &[part(first), part(second)]) } {
-            Received::Frame(length) => Some(bytes[..length].to_vec()),
+            Received::Frame { length, .. } => Some(bytes[..length].to_vec()),
             Received::TooLong | Received::Nothing => None,
         }
     }
@@ -237,7 +242,7 @@ mod tests {
         let parts = [part(&mut bytes)];
         // SAFETY: a part of our own; this thread alone receives.
         let receive = || unsafe { wire.receive(wire.way(0), 1, &parts) };
-        assert_eq!((receive(), receive()), (Received::TooLong, Received::Frame(8)));
+        assert_eq!((receive(), receive()), (Received::TooLong, Received::Frame { length: 8, arrival_ns: 1 }));
         let way = wire.way(0);
         assert_eq!((way.frames_not_received.load(Relaxed), way.frames_disordered.load(Relaxed)), (1, 0));
     }

@@ -9,7 +9,7 @@ use std::vec::Vec;
 use crate::memory::tests::laid_out;
 use crate::{Guest, Received, Wire};
 
-/// SplitMix64, as in crates/clock/src/entropy.rs.
+/// SplitMix64, as in crates/clock/src/host/entropy.rs.
 struct Random(u64);
 
 impl Random {
@@ -58,7 +58,8 @@ fn live(wire: &Wire, number: usize, seed: u64, end_ns: u64) -> History {
             let mut bytes = [0_u8; 8];
             let part = [libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: 8 }];
             // SAFETY: the part is ours, and so is the way.
-            while let Received::Frame(_) = unsafe { wire.receive(wire.way(way), now_ns, &part) } {
+            while let Received::Frame { arrival_ns, .. } = unsafe { wire.receive(wire.way(way), now_ns, &part) } {
+                assert_eq!(arrival_ns, now_ns, "a guest that idles is given a frame when it arrives");
                 events.push((Some(way), u64::from_le_bytes(bytes)));
             }
         }

@@ -45,6 +45,12 @@ def complain(error: object) -> None:
         discard(sys.stderr)
 
 
+def warn(problem: object) -> None:
+    """Prints what is likely to be a mistake; what was asked for goes on."""
+    with contextlib.suppress(OSError):
+        print(visible(f"{problem} (a warning)"), file=sys.stderr)
+
+
 def usage(error: TyperException) -> str:
     """What the parser found wrong with the command line, in one line, and which help says what would be right."""
     message = re.sub("^Invalid value for '(.+?)'", r"\1", error.format_message())
@@ -68,7 +74,17 @@ def refusing(*kinds: type[Exception], option: str = "") -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        raise BadInputError(f"{option}: {error}" if option else str(error)) from error
+        raise BadInputError(f"{option}: {error}" if option else spelled(error)) from error
+
+
+def spelled(error: Exception) -> str:
+    """What is wrong, with the field of a request as the command line spells it."""
+    # Here, since no verb that is well needs it.
+    from dilaton.service.errors import RequestError
+
+    if isinstance(error, RequestError) and error.field:
+        return f"--{error.field.replace('_', '-')}: {error.message}"
+    return str(error)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from dilaton import __version__
-from dilaton.cli.errors import BAD_INPUT, FAILED, HOST_LACKS, BadInputError, FailedError, complain, usage
+from dilaton.cli.errors import BAD_INPUT, FAILED, HOST_LACKS, BadInputError, FailedError, complain, spelled, usage
 from dilaton.cli.output import finish, prepare
 from dilaton.cli.verbs import labs, machine, results, runs
 from dilaton.lab.errors import LabError
@@ -52,6 +52,14 @@ def _options(
     pass
 
 
+@app.command("help")
+def show_help(
+    verb: Annotated[list[str] | None, typer.Argument(metavar="VERB", help="Such as run, or kernel build.")] = None,
+) -> None:
+    """Show the help of a verb, as VERB --help does."""
+    app([*(verb or []), "--help"], prog_name="dilaton", standalone_mode=False)
+
+
 def main() -> None:
     """Runs the command line. Exit status: 0 well, 1 a check or process failed, 2 bad input, 3 the host lacks something,
     130 interrupted."""
@@ -82,9 +90,22 @@ def _status() -> int:
     except (LabError, BadInputError) as error:
         complain(error)
         return BAD_INPUT
+    except _refusals() as error:
+        complain(spelled(error))
+        return BAD_INPUT
     except FailedError as error:
         complain(error)
         return FAILED
     except HostLacksError as error:
         complain(error)
         return HOST_LACKS
+    except MemoryError:
+        complain("memory: there is not enough for this; close other programs, or raise the limit (ulimit -v)")
+        return HOST_LACKS
+
+
+def _refusals() -> type[Exception]:
+    """What says that a request is refused; looked for when something is wrong, so that nothing else waits for it."""
+    from dilaton.service.errors import RequestError
+
+    return RequestError

@@ -1,4 +1,4 @@
-"""Where the built parts of Dilaton and the kernel of the guests are."""
+"""Where the parts of Dilaton are that are not Python: where a clone builds them, in a wheel beside the sources."""
 
 from __future__ import annotations
 
@@ -6,13 +6,40 @@ import os
 import shutil
 from pathlib import Path
 
+from dilaton.host import distribution
 from dilaton.host.errors import HostLacksError
 
 ROOT = Path(__file__).resolve().parents[3]
-CLOCK_PAGE_DEFINITION = ROOT / "crates" / "clock" / "clock-page.def"
-WIRE_DEFINITION = ROOT / "crates" / "wire" / "wire.def"
-CLOCK_LIBRARY = ROOT / "target" / "release" / "libdilaton_clock.so"
-AGENT = ROOT / "target" / "x86_64-unknown-linux-gnu" / "release" / "dilaton-agent"
+"""Of a clone."""
+
+CARRIED = Path(__file__).resolve().parents[1] / "carried"
+"""What a wheel has beside the sources; `scripts/wheel.py` gathers it. A clone has none."""
+
+STATIC = "target/x86_64-unknown-linux-gnu/release"
+PARTS = {
+    "libdilaton_clock.so": "target/release/libdilaton_clock.so",
+    "dilaton-agent": f"{STATIC}/dilaton-agent",
+    "dilaton-warden": f"{STATIC}/dilaton-warden",
+    "clock-page.def": "crates/clock/clock-page.def",
+    "wire.def": "crates/wire/wire.def",
+    "examples": "examples",
+}
+"""The parts by their names in a wheel, and where a clone has them."""
+
+
+def part(name: str) -> Path:
+    """Where a part is; it need not have been built."""
+    return CARRIED / name if CARRIED.is_dir() else ROOT / PARTS[name]
+
+
+CLOCK_LIBRARY = part("libdilaton_clock.so")
+AGENT = part("dilaton-agent")
+WARDEN = part("dilaton-warden")
+CLOCK_PAGE_DEFINITION = part("clock-page.def")
+WIRE_DEFINITION = part("wire.def")
+EXAMPLES = part("examples")
+KERNEL = CARRIED / "kernel"
+"""The kernel of a wheel, a directory like those that `dilaton kernel build` makes."""
 
 SYSTEM_PATH = "/usr/sbin:/sbin"
 """Directories of programs that Debian leaves out of an ordinary user's PATH."""
@@ -42,5 +69,5 @@ def program(name: str, package: str) -> Path:
     """
     found = find_program(name)
     if found is None:
-        raise HostLacksError(f"the program {name} is not installed", f"sudo apt-get install {package}")
+        raise HostLacksError(f"the program {name} is not installed", distribution.fix(name, package))
     return Path(found)

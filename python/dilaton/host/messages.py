@@ -1,22 +1,30 @@
-"""What an agent may say: the shapes of its messages, as `crates/agent/PROTOCOL.md` has them.
+"""What host and agent say to each other, as `crates/agent/PROTOCOL.md` has it: a class for each message.
 
 Root of a guest can write on the agent's line. What is said there is therefore checked before anybody acts on it, by its
-shape here and, once a run goes on, by the names of its plan.
+shape here and, once a run goes on, by the names of its plan. `crates/agent/messages.jsonl` has an example of each
+message, by which the agent's types and these are held to each other.
+
+A class has its fields by its annotations alone, whose names are those of checks. Data classes would do that, too, but
+take a third of a millisecond each to make, for which `dilaton exec` would wait.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan  # `dilaton exec` needs no models
 
-Message = dict[str, Any]
-Shape = Mapping[str, Callable[[object], bool]]
-
 COUNT_MAX = (1 << 63) - 1
+
+ExitStatus = int
+SignalNumber = int
+Outcome = Literal["done", "stopped", "failed"]
+Memory = Literal["tcp", "udp", "node", "guest"]
+Table = Literal["interfaces", "tcp", "nodes", "sampler"]
 
 
 def _text(value: object) -> bool:
@@ -36,42 +44,305 @@ def _one_of(*values: str) -> Callable[[object], bool]:
     return lambda value: isinstance(value, str) and value in values
 
 
-SHAPES: dict[str, Shape] = {
-    "hello": {"protocol": _count(), "version": _text, "kernel": _text},
-    "progress": {"done": _count(), "total": _count(), "what": _text},
-    "ready": {},
-    "armed": {"zero_ns": _count()},
-    "link-updated": {"file": _text, "t_ns": _count()},
-    "link-refused": {"file": _text, "reason": _text},
-    "finished": {"t_ns": _count(), "outcome": _one_of("done", "stopped", "failed"), "reason": _text},
-    "fatal": {"reason": _text},
+CHECKS: Mapping[str, Callable[[object], bool]] = {
+    "int": _count(),
+    "str": _text,
+    "bool": _flag,
+    "ExitStatus": _count(255),
+    "SignalNumber": _count(64),
+    "Outcome": _one_of("done", "stopped", "failed"),
+    "Memory": _one_of("tcp", "udp", "node", "guest"),
+    "Table": _one_of("interfaces", "tcp", "nodes", "sampler"),
 }
-"""The fields of each type of message but events."""
-
-_PROCESS: Shape = {"process": _text, "node": _text}
-_ENDED: Shape = {"expected": _flag, "timed_out": _flag, "stopped": _flag, **_PROCESS}
-
-EVENTS: dict[str, tuple[Shape, ...]] = {
-    "started": ({"pid": _count(), **_PROCESS},),
-    "start-failed": ({"reason": _text, **_PROCESS},),
-    "ready": (_PROCESS,),
-    "ready-timeout": ({"reason": _text, **_PROCESS},),
-    "exited": ({"status": _count(255), **_ENDED}, {"signal": _count(64), **_ENDED}),
-    "skipped": ({"reason": _text, **_PROCESS},),
-    "link-changed": ({"at_ns": _count(), "link": _text},),
-    "capture-ended": ({"node": _text, "interface": _text, "reason": _text},),
-    "spinning": ({"node": _text, "program": _text},),
-    "memory-short": ({"node": _text, "memory": _one_of("tcp", "udp", "node", "guest"), "times": _count()},),
-    "sampling-ended": ({"table": _one_of("interfaces", "tcp", "nodes", "sampler"), "reason": _text},),
-}
-"""The fields of each kind of event besides `t_ns`, in all forms that it has."""
+"""What a field of each type may be, by the type's name."""
 
 
-def parse(line: bytes) -> Message:
-    """The message of a line.
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Message:
+    """A message, or an event, which is a message of the type `event`; each class is one, called as it is."""
+
+    tag: ClassVar[str]
+    """Its `type`; of an event, its `kind`."""
+    shape: ClassVar[Mapping[str, Callable[[object], bool]]] = {}
+    """The checks of its fields, those of its base classes first."""
+
+    def __init_subclass__(cls, tag: str = "") -> None:
+        """A class of messages; its tag is its name, unless that of another form of the same message is given."""
+        cls.tag = tag or re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+        cls.shape = {**cls.shape, **{name: CHECKS[of] for name, of in cls.__annotations__.items()}}
+
+    def __init__(self, **fields: Any) -> None:
+        """A message of these fields, which are all that it has."""
+        assert fields.keys() == self.shape.keys(), f"{self.tag} has {', '.join(self.shape)}"
+        self.__dict__.update(fields)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it says the same."""
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """As it would be written in Python."""
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+    def json(self) -> dict[str, Any]:
+        """As it goes over the line."""
+        return {"type": self.tag, **self.__dict__}
+
+
+class ToAgent(Message):
+    """What the host says."""
+
+
+class Build(ToAgent):
+    """Make the nodes and links of a guest; of the plan in a directory, as the guest sees it."""
+
+    run_dir: str
+    guest: str
+
+
+class Arm(ToAgent):
+    """Virtual 0 of the run is now plus `lead_ns`, and then it is `date_ns` since 1970; the clock is held."""
+
+    lead_ns: int
+    date_ns: int
+
+
+class WhoComputes(ToAgent):
+    """Say which program computes."""
+
+
+class UpdateLink(ToAgent):
+    """Take over what a link becomes, from a file in the run directory."""
+
+    file: str
+
+
+class Stop(ToAgent):
+    """End the run early."""
+
+    reason: str
+
+
+class Halt(ToAgent):
+    """Flush and power off."""
+
+
+class FromAgent(Message):
+    """What the agent says."""
+
+
+class Hello(FromAgent):
+    """The agent is up."""
+
+    protocol: int
+    version: str
+    kernel: str
+
+
+class Progress(FromAgent):
+    """So many of `what` are up."""
+
+    done: int
+    total: int
+    what: str
+
+
+class Ready(FromAgent):
+    """Everything is up, and nothing runs yet."""
+
+
+class Armed(FromAgent):
+    """The schedule waits for virtual 0, an instant of the guest's monotonic clock."""
+
+    zero_ns: int
+
+
+class OfUpdate(FromAgent):
+    """What has become of an update of a link, by its file."""
+
+    file: str
+
+
+class LinkUpdated(OfUpdate):
+    """A link's course is what the file says, since this instant."""
+
+    t_ns: int
+
+
+class LinkRefused(OfUpdate):
+    """It cannot be."""
+
+    reason: str
+
+
+class Finished(FromAgent):
+    """The schedule is over and all processes are gone."""
+
+    t_ns: int
+    outcome: Outcome
+    reason: str
+
+
+class Fatal(FromAgent):
+    """The agent cannot go on."""
+
+    reason: str
+
+
+class Event(Message):
+    """Something happened, at an instant since the run's virtual 0."""
+
+    t_ns: int
+
+    def json(self) -> dict[str, Any]:
+        """As it goes over the line."""
+        return {"type": "event", **self.record()}
+
+    def record(self) -> dict[str, Any]:
+        """As in `events.jsonl`."""
+        return {"t_ns": self.t_ns, "kind": self.tag, **self.__dict__}
+
+
+class OfProcess(Event):
+    """Something happened to a process."""
+
+    process: str
+    node: str
+
+
+class Started(OfProcess):
+    """The program was executed."""
+
+    pid: int
+
+
+class StartFailed(OfProcess):
+    """It could not be."""
+
+    reason: str
+
+
+class ProcessReady(OfProcess, tag="ready"):
+    """Its readiness came."""
+
+
+class ReadyTimeout(OfProcess):
+    """It did not come in time."""
+
+    reason: str
+
+
+class Ended(OfProcess):
+    """It ended."""
+
+    expected: bool
+    timed_out: bool
+    stopped: bool
+
+
+class Exited(Ended):
+    """It ended by itself, with a status."""
+
+    status: ExitStatus
+
+
+class Signalled(Ended, tag="exited"):
+    """A signal ended it."""
+
+    signal: SignalNumber
+
+
+class Skipped(OfProcess):
+    """It can never start."""
+
+    reason: str
+
+
+class OfFault(Event):
+    """Something happened to a fault, or another entry of the course that has a name."""
+
+    fault: str
+
+
+class Began(OfFault):
+    """It has its effect from now on."""
+
+    what: str
+
+
+class Undone(OfFault):
+    """It has none any more."""
+
+    what: str
+
+
+class FaultSkipped(OfFault, tag="skipped"):
+    """It can never begin."""
+
+    reason: str
+
+
+class LinkChanged(Event):
+    """A link has the parameters that it was to have at `at_ns`; 0: at once."""
+
+    link: str
+    at_ns: int
+
+
+class CaptureEnded(Event):
+    """The disk takes no more of a capture."""
+
+    node: str
+    interface: str
+    reason: str
+
+
+class Spinning(Event):
+    """A program computes, or waits in a loop, without entering the kernel."""
+
+    node: str
+    program: str
+
+
+class MemoryShort(Event):
+    """Memory was short, so many times."""
+
+    node: str
+    memory: Memory
+    times: int
+
+
+class SamplingEnded(Event):
+    """The disk takes no more of a table of samples."""
+
+    table: Table
+    reason: str
+
+
+def _all(kind: type[Message]) -> Iterator[type[Message]]:
+    """The classes below one that have none below them."""
+    for each in kind.__subclasses__():
+        yield from _all(each) if each.__subclasses__() else (each,)
+
+
+def _by_tag(kind: type[Message]) -> dict[str, list[type[Message]]]:
+    found: dict[str, list[type[Message]]] = {}
+    for each in _all(kind):
+        found.setdefault(each.tag, []).append(each)
+    return found
+
+
+TO_AGENT, FROM_AGENT, EVENTS = _by_tag(ToAgent), _by_tag(FromAgent), _by_tag(Event)
+"""All messages of each direction, and all events, by their tags; one that has several forms has a class for each."""
+
+
+def parse(line: bytes) -> FromAgent | Event:
+    """What an agent says in a line.
 
     Raises:
-        ValueError: It is none; the text says why.
+        ValueError: It is no message; the text says why.
     """
     try:
         message = json.loads(line)
@@ -79,21 +350,21 @@ def parse(line: bytes) -> Message:
         raise ValueError("no JSON") from error
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         raise ValueError("no object with a type")
-    fields = {name: value for name, value in message.items() if name != "type"}
-    if message["type"] != "event":
-        shapes: tuple[Shape, ...] = (SHAPES[message["type"]],) if message["type"] in SHAPES else ()
-    else:
-        kind = fields.pop("kind", None)
-        forms = EVENTS.get(kind, ()) if isinstance(kind, str) else ()
-        shapes = tuple({"t_ns": _count(), **form} for form in forms)
-    if not shapes:
+    tag, known = message.pop("type"), FROM_AGENT
+    if tag == "event":
+        tag, known = message.pop("kind", None), EVENTS
+    forms = known.get(tag, []) if isinstance(tag, str) else []
+    if not forms:
         raise ValueError("of no known kind")
-    if not any(_fits(fields, shape) for shape in shapes):
-        raise ValueError("its fields are not those of its kind")
-    return message
+    for form in forms:
+        if _fits(message, form.shape):
+            said = form(**message)
+            assert isinstance(said, FromAgent | Event)
+            return said
+    raise ValueError("its fields are not those of its kind")
 
 
-def _fits(fields: Message, shape: Shape) -> bool:
+def _fits(fields: Mapping[str, object], shape: Mapping[str, Callable[[object], bool]]) -> bool:
     return fields.keys() == shape.keys() and all(is_good(fields[name]) for name, is_good in shape.items())
 
 
@@ -105,17 +376,20 @@ class Names:
         self._nodes = {node.name for node in planned.nodes}
         self._processes = {(process.name, process.node) for process in planned.processes}
         self._links = {link.name for link in planned.links}
+        self._faults = {entry.name for entry in planned.course if entry.name}
 
-    def check(self, message: Message) -> None:
+    def check(self, said: Message) -> None:
         """Refuses an event about what is not in the plan.
 
         Raises:
             ValueError: It is; the text says what is not there.
         """
-        node, process, link = (message.get(name) for name in ("node", "process", "link"))
-        if process is not None and (process, node) not in self._processes:
-            raise ValueError(f"there is no process {process} of {node}")
-        if node is not None and node not in self._nodes:
-            raise ValueError(f"there is no node {node}")
-        if link is not None and link not in self._links:
-            raise ValueError(f"there is no link {link}")
+        match said:
+            case OfProcess(process=process, node=node) if (process, node) not in self._processes:
+                raise ValueError(f"there is no process {process} of {node}")
+            case CaptureEnded(node=node) | Spinning(node=node) | MemoryShort(node=node) if node not in self._nodes:
+                raise ValueError(f"there is no node {node}")
+            case LinkChanged(link=link) if link not in self._links:
+                raise ValueError(f"there is no link {link}")
+            case OfFault(fault=fault) if fault not in self._faults:
+                raise ValueError(f"there is no fault {fault}")

@@ -13,8 +13,11 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 """prctl(2)"""
 
-OURSELVES = (sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "dilaton")
-"""The command that runs this program once more. What is in the present directory is not imported."""
+PYTHON = (sys.executable, "-I" if sys.flags.isolated else "-P")
+"""The command that runs what we are written in. What is in the present directory is not imported."""
+
+OURSELVES = (*PYTHON, "-m", "dilaton")
+"""The command that runs this program once more."""
 
 _LIBC = ctypes.CDLL(None)
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
+import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 Work = Coroutine[Any, Any, Result]
+
+WAIT_HOST_S = 0.2
+"""How late a Ctrl-C may be noticed, in seconds of the host, by who waits for another thread."""
 
 
 async def all_of(work: Iterable[Work[Result]]) -> list[Result]:
@@ -46,6 +52,49 @@ async def unless(event: asyncio.Event, work: Work[Result]) -> Result | None:
         return task.result() if task.done() else None
     finally:
         await _end([task, asked])
+
+
+def finish(work: Work[Result]) -> Result:
+    """The result of `work`, waited for here, whether or not this thread has an event loop that runs.
+
+    Of a thread that has one, as in every notebook, another thread does the work, in a loop of its own. Ctrl-C cancels
+    the work, and is raised when that has ended.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    begun: concurrent.futures.Future[asyncio.Task[Any] | None] = concurrent.futures.Future()
+    may_begin, is_given_up = threading.Event(), threading.Event()
+
+    async def told() -> Result:
+        begun.set_result(asyncio.current_task())
+        # After that, so that whoever gives up is seen here, or sees the task there.
+        if is_given_up.is_set():
+            work.close()
+            raise asyncio.CancelledError
+        return await work
+
+    def begin() -> Result:
+        may_begin.wait()
+        return asyncio.run(told())
+
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        try:
+            done = threads.submit(begin)
+            may_begin.set()
+            # A Ctrl-C that comes just before a wait without end would be noticed after it.
+            while not done.done():
+                concurrent.futures.wait([done], WAIT_HOST_S)
+            return done.result()
+        except BaseException:
+            is_given_up.set()
+            may_begin.set()
+            if begun.done() and (task := begun.result()):
+                # Unless its loop has come to its end.
+                with contextlib.suppress(RuntimeError):
+                    task.get_loop().call_soon_threadsafe(task.cancel)
+            raise
 
 
 async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:

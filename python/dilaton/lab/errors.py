@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dilaton.lab.syntax import did_you_mean
+from dilaton.lab.text.syntax import did_you_mean
 
 _LENGTH_MAX = 500
 """Characters of a message; what was written may be of any length, the line that reports it not."""

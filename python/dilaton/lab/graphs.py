@@ -7,10 +7,10 @@ from typing import Any
 
 import networkx
 
-from dilaton.lab import syntax
-from dilaton.lab.links import Link
-from dilaton.lab.nodes import Node
-from dilaton.lab.part import made
+from dilaton.lab.parts.links import Link
+from dilaton.lab.parts.nodes import Node
+from dilaton.lab.text import syntax
+from dilaton.lab.text.part import made
 
 Positions = Mapping[str, tuple[float, float]]
 """Where a drawing has nodes, by their names: x to the right and y up, in any unit."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dilaton.lab.nodes import Node
+    from dilaton.lab.parts.nodes import Node
 
 
 def inherit(

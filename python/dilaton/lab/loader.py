@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path as FilePath
@@ -11,15 +12,23 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dilaton.lab.checks import check_lab
-from dilaton.lab.document import Document, read_document
+from dilaton.lab.checks.whole import check_lab
 from dilaton.lab.errors import Finding, LabError, Path, Problem, path_of
 from dilaton.lab.model import Lab
 from dilaton.lab.settings import Setting, apply_settings, steps_of
-from dilaton.lab.wording import KEY, message
+from dilaton.lab.text.document import Document, read_document
+from dilaton.lab.text.wording import KEY, message
+from dilaton.lab.text.yaml_nodes import CHARACTERS_MAX
+from dilaton.lab.topology import ENDINGS
 
-_SIZE_MAX = 16 * 1024 * 1024
-"""Bytes of a lab file."""
+_SIZE_MAX = 4 * CHARACTERS_MAX
+"""Bytes of a lab file: a character has at most four."""
+
+NETWORKS = tuple(ending for ending in ENDINGS if ending != ".json")
+"""How names of files end that describe networks; JSON may be a lab too, as YAML knows it."""
+
+PROBLEMS_MAX = 200
+"""Mistakes of a lab that are told one by one. More help nobody, and to find words for each takes its time."""
 
 
 def load(path: str | os.PathLike[str], settings: Sequence[Setting] = (), core_ghz: float | None = None) -> Lab:
@@ -38,6 +47,9 @@ def read(path: str | os.PathLike[str]) -> str:
         LabError: it cannot be read, or is no text.
     """
     file = os.fspath(path)
+    if file.endswith(NETWORKS):
+        lab = f"topology: {{file: {os.path.basename(file)}}}"
+        raise LabError([Problem(file, 0, 0, "", f"a network, not a lab; write a lab with {lab}")])
     try:
         with open(file, "rb") as stream:
             raw = stream.read(_SIZE_MAX + 1)
@@ -59,19 +71,6 @@ def read(path: str | os.PathLike[str]) -> str:
         raise LabError([Problem(file, line, column, "", what)]) from error
 
 
-def check_stays(path: str | os.PathLike[str]) -> None:
-    """Refuses a lab that processes started for it could not read again: a pipe, or an open file of this process alone.
-
-    Raises:
-        LabError: it is one.
-    """
-    file = FilePath(path).absolute()
-    is_own = str(file).startswith(("/dev/stdin", "/dev/fd/", "/proc/"))
-    if file.exists() and (is_own or not file.is_file()):
-        message = "is read again by other processes, and they could not; write it to a file first"
-        raise LabError([Problem(os.fspath(path), 0, 0, "", message)])
-
-
 def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: float | None = None) -> Lab:
     """Reads a lab from text; `settings` replace what it says.
 
@@ -91,16 +90,27 @@ def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: floa
         lab = _validate(document.data, context)
     except ValidationError as error:
         details = [detail for detail in error.errors() if not _follows(detail, document)]
-        problems += [_problem(detail, document) for detail in details]
+        problems += [_problem(detail, document) for detail in details[: PROBLEMS_MAX + 1]]
         lab = _without_mistakes(document.data, details, context)
     replaced = {path for path, _ in settings}
     reported = {_part(problem.field) for problem in problems}
-    found = [_found(finding, lab, document) for finding in check_lab(lab, replaced)] if lab else []
+    findings = itertools.islice(check_lab(lab, replaced), PROBLEMS_MAX + 1) if lab else ()
+    found = [_found(finding, lab, document) for finding in findings] if lab else []
     # What is left of a part with a mistake may look wrong for that reason only.
     problems += [problem for problem in found if _part(problem.field) not in reported]
     if problems or lab is None:
-        raise LabError(problems)
+        raise LabError(_first(problems))
     return lab
+
+
+def _first(problems: list[Problem]) -> list[Problem]:
+    """Those problems that are told one by one, and that there are more, where there are."""
+    told = sorted(set(problems))
+    if len(told) <= PROBLEMS_MAX:
+        return told
+    last = told[PROBLEMS_MAX - 1]
+    more = "there are more mistakes than these; they are told when these are mended"
+    return [*told[:PROBLEMS_MAX], Problem(last.file, last.line, last.column + 1, "", more)]
 
 
 def locate(error: LabError, text: str, name: str, settings: Sequence[Setting] = ()) -> LabError:

@@ -15,16 +15,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, ValidationInfo, model_validator
 
-from dilaton.lab import syntax, units
-from dilaton.lab.addressing import Addressing
-from dilaton.lab.expect import Expectation, parse_expectation
-from dilaton.lab.impairments import count, duration
+from dilaton.lab.faults.fault import Fault, name_faults
 from dilaton.lab.inheritance import inherit
-from dilaton.lab.links import Change, Endpoint, Link
-from dilaton.lab.measure import Measure
-from dilaton.lab.nodes import Node
-from dilaton.lab.part import Flag, Part, Text
-from dilaton.lab.routing import Routing
+from dilaton.lab.parts.addressing import Addressing
+from dilaton.lab.parts.configs import find_beside
+from dilaton.lab.parts.expect import Expectation, parse_expectation
+from dilaton.lab.parts.fidelity import Fidelity
+from dilaton.lab.parts.impairments import count, duration, short_form
+from dilaton.lab.parts.links import Change, Endpoint, Link
+from dilaton.lab.parts.measure import Measure
+from dilaton.lab.parts.nodes import Node
+from dilaton.lab.parts.own_metrics import OwnMetric, parse_own_name
+from dilaton.lab.parts.routing import Routing
+from dilaton.lab.text import syntax, units
+from dilaton.lab.text.part import Flag, Part, Text
 from dilaton.lab.topology import Topology, parse_topology
 
 READY_TIMEOUT_NS = 30 * 10**9
@@ -100,6 +104,18 @@ class Ready(Part):
         return self
 
 
+class Restart(Part):
+    """That a process is started again when it has ended."""
+
+    when: Annotated[Literal["always", "on-failure"], BeforeValidator(syntax.parse_restart)] = "on-failure"
+    delay_ns: Annotated[int, duration("a delay")] = Field(default=100_000_000, validation_alias="delay")
+    """After its end, the first time; each further time it is twice as long."""
+    max_ns: Annotated[int, duration("a delay")] = Field(default=60_000_000_000, validation_alias="max")
+    """The longest delay."""
+
+    _from_text = model_validator(mode="before")(classmethod(short_form("when")))  # type: ignore[arg-type]
+
+
 def _default_name(data: dict[str, Any]) -> str:
     argv: list[str] = data.get("argv") or [""]
     return posixpath.basename(argv[0])
@@ -119,7 +135,7 @@ class Process(Part):
     """A name or number."""
     stdin: Path = "/dev/null"
     after: Annotated[list[Text], BeforeValidator(syntax.parse_names)] = Field(default_factory=list)
-    """Processes that it waits for: their readiness, else (in the background) their start, else their end."""
+    """What it waits for: processes and faults, or moments of them (`lab/text/moments.py`)."""
     start_ns: Annotated[int, duration("a start")] = Field(default=0, validation_alias="start")
     """Earliest instant, in virtual time."""
     ready: Ready | None = None
@@ -131,6 +147,10 @@ class Process(Part):
     """It fails when it runs longer than this."""
     expect_exit: Annotated[int | None, BeforeValidator(syntax.parse_exit)] = 0
     """The exit status that counts as success; None: any."""
+    restart: Restart | None = None
+    """None: when it has ended, it has."""
+    results: dict[Annotated[str, BeforeValidator(parse_own_name)], OwnMetric] = Field(default_factory=dict)
+    """Metrics of its own, which are read from its standard output."""
 
 
 class Guest(Part):
@@ -156,6 +176,10 @@ NodeName = Annotated[str, BeforeValidator(syntax.parse_node_name)]
 def _make_topology(value: object, info: ValidationInfo) -> Topology:
     """The context says which directory the paths in a lab start at; without one it is the present directory."""
     return parse_topology(value, info.data.get("seed", 1), (info.context or {}).get("directory", "."))
+
+
+def _find_files(value: object, info: ValidationInfo) -> object:
+    return find_beside(value, (info.context or {}).get("directory", "."))
 
 
 def _complete_nodes(written: dict[str, Node], info: ValidationInfo) -> dict[str, Node]:
@@ -199,8 +223,13 @@ class Lab(Part):
     """Guests that nodes name, where something is particular about them."""
     routing: Routing = Routing()
     addressing: Addressing = Addressing()
+    files: Annotated[tuple[str, ...], BeforeValidator(_find_files)] = ()
+    """Directories of this machine that nodes see at the same place, and whose first is where programs start."""
     run: list[Process] = Field(default_factory=list)
+    faults: Annotated[list[Fault], AfterValidator(name_faults)] = Field(default_factory=list)
+    """What is broken on purpose while the lab runs."""
     stop_after_ns: Annotated[int, duration("a duration")] | None = Field(default=None, validation_alias="stop_after")
     """Virtual time at which the run ends, whatever still runs."""
     measure: Measure = Measure()
+    fidelity: Fidelity = Fidelity()
     expect: list[Annotated[InstanceOf[Expectation], BeforeValidator(parse_expectation)]] = Field(default_factory=list)

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dilaton.lab.kinds import OVS, SWITCH, SWITCHES, is_management
-from dilaton.lab.links import Change, Direction, Endpoint, Link, effective, find_link
 from dilaton.lab.model import Lab
-from dilaton.lab.nodes import Node
+from dilaton.lab.parts.links import Change, Direction, Endpoint, Link, effective, find_link
+from dilaton.lab.parts.nodes import Node
 from dilaton.lab.union import Union
 
 PORT_FIELDS = frozenset({"rate_bit_per_s", "trace", "queue"})
@@ -46,7 +46,7 @@ class Segment:
 def without_lans(lab: Lab) -> Lab:
     """The same lab, with a switch and point-to-point links for each link of more than two endpoints.
 
-    Changes of such a link become changes of each of its ports, in place.
+    Changes and faults of such a link become those of each of its ports, in place.
     """
     if all(len(link.endpoints) == 2 for link in lab.links):
         return lab
@@ -68,7 +68,14 @@ def without_lans(lab: Lab) -> Lab:
         with contextlib.suppress(ValueError):
             changed = ports.get(find_link(change.link, lab.links), [])
             changes += [port_change(change, port) for port in changed] or [change]
-    return lab.model_copy(update={"nodes": nodes, "links": links, "changes": changes})
+    faults = []
+    for fault in lab.faults:
+        on_ports: list[Change] = []
+        for change in fault.changes:
+            with contextlib.suppress(ValueError):
+                on_ports += [port_change(change, port) for port in ports.get(find_link(change.link, lab.links), [])]
+        faults.append(fault.on_ports(on_ports) if on_ports else fault)
+    return lab.model_copy(update={"nodes": nodes, "links": links, "changes": changes, "faults": faults})
 
 
 def port_change(change: Change, port: Link) -> Change:

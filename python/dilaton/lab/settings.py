@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dilaton.lab.document import read_document
 from dilaton.lab.errors import LabError, Problem
+from dilaton.lab.text.document import read_document
 
 Setting = tuple[str, str]
 """Where, as names and numbers of list items with dots between them, and what, as it would be written in the file."""

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from dilaton.lab.checks.links import check_change, check_course, check_segment
 from dilaton.lab.errors import Finding, LabError, Problem, field_name
-from dilaton.lab.link_checks import check_change, check_course, check_segment
-from dilaton.lab.links import Change, Link
+from dilaton.lab.parts.links import Change, Link
 from dilaton.lab.settings import Setting, apply_settings
-from dilaton.lab.wording import message
+from dilaton.lab.text.wording import message
 
 
 def read_change(link: Link, settings: Sequence[Setting], at_ns: int, directory: str) -> Change:
@@ -44,13 +44,14 @@ def read_change(link: Link, settings: Sequence[Setting], at_ns: int, directory: 
     return change.model_copy(update={"at_ns": at_ns})
 
 
-def check_changed(link: Link, changes: Sequence[Change]) -> None:
-    """Checks what a link becomes by all its changes; of one instant, the later ones count.
+def check_changed(link: Link, changes: Sequence[Change], faults: Iterable[Change] = ()) -> None:
+    """Checks what a link becomes by all its changes, and under faults; of one instant, the later changes count.
 
     Raises:
         LabError: it could not be that.
     """
-    _raise(check_course(link, (), [((), one) for one in sorted(changes, key=lambda one: one.at_ns)]))
+    in_order = sorted(changes, key=lambda one: one.at_ns)
+    _raise(check_course(link, (), [((), one) for one in in_order], [((), one) for one in faults]))
 
 
 def _raise(*findings: Iterable[Finding]) -> None:

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dilaton.lab import syntax, units
+from dilaton.lab.text import syntax, units
 
 if TYPE_CHECKING:
     import networkx
 
-    from dilaton.lab.links import Link
-    from dilaton.lab.nodes import Node
+    from dilaton.lab.parts.links import Link
+    from dilaton.lab.parts.nodes import Node
 
 
 ENDINGS = {

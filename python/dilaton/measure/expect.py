@@ -1,4 +1,4 @@
-"""Evaluates expectations (see `dilaton.lab.expect`) on the processes of a run record."""
+"""Evaluates expectations (see `dilaton.lab.parts.expect`) on the processes of a run record."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from dilaton.lab import units
-from dilaton.lab.expect import Dimension, Expectation, parse_expectation
+from dilaton.lab.parts.expect import Dimension, Expectation, parse_expectation
+from dilaton.lab.text import units
 
 _COMPARISONS = {
     ">": operator.gt,

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dilaton.plan.links import ETHERNET_HEADER_BYTES
+from dilaton.plan.links.disciplines import ETHERNET_HEADER_BYTES
 
 RATE_ERROR_MAX = 0.005
 GAP_COV_MAX = 0.01

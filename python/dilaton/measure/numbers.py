@@ -38,6 +38,20 @@ def ratio(value: float) -> str:
     return f"{significant(value * 100)} %"
 
 
+def quantity(value: float, unit: str) -> str:
+    """A number in bit/s or s, or of anything else, with its unit."""
+    if unit == "s":
+        return duration(value)
+    return rate(value) if unit == "bit/s" else f"{significant(value)} {unit}".rstrip()
+
+
+def apart(relative: float | None) -> str:
+    """A relative distance, as `12 %`; infinite or None: from nothing."""
+    if relative is None or not math.isfinite(relative):
+        return "from 0"
+    return f"{significant(relative * 100, 2 if relative < 1 else 3)} %"
+
+
 def tdf(value: Fraction | None) -> str:
     """A time dilation factor, exact; `held` for a clock that stands still."""
     if value is None:

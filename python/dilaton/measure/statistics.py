@@ -83,6 +83,14 @@ def summarise(values: Any) -> Summary:
     return Summary(len(values), mean, deviation / mean if mean else math.nan, float(high - low))
 
 
+def half_interval(values: Any) -> float:
+    """Half the width of the 95 % confidence interval of the mean of independent values, by Student's t; NaN of one."""
+    values = np.asarray(values, dtype=float)
+    if len(values) < 2:
+        return math.nan
+    return float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+
+
 def correlation_time(values: Any, beside: Any, places: Any, whose: Any = None) -> float:
     """How many values, at least 1, of one or several series are worth one that is independent of others.
 

@@ -1,20 +1,30 @@
 """Whether the results of a run can be trusted.
 
 **Problem.** An emulator that is too slow for its network does not stop: it goes on and gives wrong numbers. What a run
-can be blamed for is *lateness*: every packet that leaves a queue or a wire does so by a timer of the guest's kernel,
-and what a timer is late, the packet is. So the histogram of lateness is the histogram of the errors of packets' times,
-and the plan says which error matters:
+can be blamed for is what was late, of packets and of programs, and the plan says what the network can notice of that.
+That is a matter of *paths*, between nodes that talk to each other (`dilaton.plan.network.conversations`): an access
+link of 100 us before a way of 40 ms, or one of 10 Gbit/s before a bottleneck of 10 Mbit/s, notices nothing by itself.
 
-- **Delay.** A packet that is late by 1 % of a link's delay makes the round trip over it wrong by less than 1 %. So at
-  most one timer in a hundred may be later than 1 % of the smallest delay of the lab; if one in a hundred is later than
-  10 % of it, round trips are not those of the lab.
+- **Waiting.** Programs wait for the guest's CPU, on every drive but `event`, where it takes no time. What they do late
+  is noticed when it comes later by a quarter of a round trip, or of what the bottleneck's queue takes to fill or drain:
+  `dilaton.measure.busy_periods` explains what is known of that. A guest with a TDF of its own is as slow as the lab
+  asks for.
+
+Every packet that leaves a queue or a wire does so by a timer of the guest's kernel, and what a timer is late, the
+packet is, on the work drive at most. So the histogram of *lateness* is the histogram of the errors of packets' times.
+
+- **Delay.** A packet that is late by 1 % of a link's delay makes the round trip over it wrong by less than 1 %; on a
+  path each link adds its own. So at most one timer in a hundred may be later than 1 % of the mean delay of a path's
+  links; if one in a hundred is later than 10 % of it, round trips are not those of the lab.
 - **Absence.** On the wall drive nothing is served while the CPU is away, and the one timer to which it then comes late
   stands for all packets that came due meanwhile. How many these are is not counted; how long it was is. So the bounds
   of the delay hold for instants, too: in at most 1 % of virtual time may what comes due have to wait for longer.
 - **Serialisation.** When a timer is later than a full frame takes on a link, the next frame is due as well, and both
   leave back to back: the gaps between packets, and what the queue behind sees, are no longer the link's. So at most one
-  timer in a hundred may be later than a full frame takes on the fastest link. If half of all are later than ten frames
-  take, the link sends bursts.
+  timer in a hundred may be later than a full frame takes on the fastest bottleneck of a path. If half of all are later
+  than ten frames take, the link sends bursts.
+- **Frames between guests** are moved by no timer of their receiver. How late each was is counted, too, and held to the
+  bounds of timers, by the links on which they came.
 - **Stalls.** A single long lateness is the host's, not the lab's. TCP takes no harm from what is shorter than a round
   trip, as its probes wait for two of them (RFC 8985, section 7.2), nor programs from less than a tick of the kernel.
 - **Capacity.** A guest has one CPU. What waits for it waits, as in every queue, in the mean rho / (1 - rho) times as
@@ -36,7 +46,8 @@ and the plan says which error matters:
   results.
 
 Lateness is virtual, and the host takes as long to serve a timer whatever the TDF. So lateness goes down as the TDF goes
-up, and with it the busy fraction: this is what the advice is reckoned from.
+up, and with it busy periods and the busy fraction: this is what the advice is reckoned from. A lab may say how much
+lateness it does not mind, which then takes the place of what its paths can notice where that is less.
 
 `docs/fidelity.md` is the same for users.
 """
@@ -50,8 +61,9 @@ from itertools import count
 from typing import Literal
 
 from dilaton.measure import numbers
+from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.lateness import lateness_of_share, share_later, time_later
-from dilaton.plan.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
+from dilaton.plan.network.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 Level = Literal["valid", "suspect", "invalid"]
 Memory = Literal["tcp", "udp", "node", "guest"]
@@ -64,6 +76,12 @@ DELAY_SHARE_INVALID = 0.1
 FRAMES_INVALID = 10.0
 LATE_SHARE_INVALID = 0.5
 """Of timers, that may be later than `FRAMES_INVALID` frames take."""
+
+WAIT_SHARE_MAX = 0.05
+"""Of interrupts, that may have kept programs waiting for longer than the network minds."""
+
+WAITS_MIN = 30
+"""Fewer such interrupts are those of programs that start."""
 
 STALL_NS_MIN = 10_000_000
 """A tick of a guest's kernel (HZ = 100): a shorter stall is nothing to a program."""
@@ -94,6 +112,7 @@ class Observation:
         lateness_max_ns: The largest.
         busy: The share of virtual time in which the guest's CPU worked, 0..1; None when it is not known.
         busiest_second: The same of the busiest virtual second; None when it is not known.
+        busy_periods: For how long without a pause the guest was busy; None when it is not known.
         packets_dropped: By captures, by the name of the interface.
         samples_lost: Samples that should have been taken, and were not.
         captures_ended: Captures that ended before the run did, with the reason.
@@ -114,6 +133,7 @@ class Observation:
     lateness_max_ns: int = 0
     busy: float | None = None
     busiest_second: float | None = None
+    busy_periods: BusyPeriods | None = None
     packets_dropped: tuple[tuple[str, int], ...] = ()
     samples_lost: int = 0
     captures_ended: tuple[tuple[str, str], ...] = ()
@@ -137,6 +157,7 @@ class Reason:
         what: What was seen, as a sentence with its numbers.
         value, bound: What was seen and what it may be, in `unit`.
         advice: What to do.
+        tdf: The TDF that the run would have needed, where a run that begins again may take it from here.
     """
 
     level: Level
@@ -145,6 +166,7 @@ class Reason:
     bound: float
     unit: str
     advice: str
+    tdf: float | None = None
 
 
 @dataclass(frozen=True)
@@ -164,6 +186,7 @@ class Verdict:
 def judge(network: Network, seen: Observation) -> Verdict:
     """The verdict on a run."""
     found = [
+        _waiting(network, seen),
         _delay(network, seen),
         _absence(network, seen),
         _serialisation(network, seen),
@@ -181,6 +204,36 @@ def judge(network: Network, seen: Observation) -> Verdict:
         *(_short(*shortage) for shortage in seen.shortages),
     ]
     return Verdict.of(reason for reason in found if reason)
+
+
+def judge_frames(network: Network, seen: Observation, counts: Sequence[int], max_ns: int) -> list[Reason]:
+    """What is wrong with the frames that came over wires, by the bounds of timers, which move packets within a guest.
+
+    Args:
+        network: What the links promise over which they came.
+        seen: Of the guest that received them: its drive and TDF.
+        counts: Frames by lateness, as `Observation.lateness_counts`.
+        max_ns: The largest lateness.
+    """
+    late_ns = min(lateness_of_share(counts, LATE_SHARE_MAX), max_ns)
+    found: list[Reason] = []
+
+    def exceeds(value_ns: float, bound_ns: float, what: str, is_invalid: bool = False) -> None:
+        if value_ns > bound_ns:
+            level: Level = "invalid" if is_invalid else "suspect"
+            found.append(Reason(level, what, value_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, value_ns / bound_ns)))
+
+    most = f"1 % of frames from other guests were later than {_duration(late_ns)}"
+    if delay_ns := network.delay_ns_min:
+        part = f"{_percent(late_ns / delay_ns)} of the delay of {network.delay_link}: round trips are wrong by as much"
+        exceeds(late_ns, delay_ns * DELAY_SHARE_MAX, f"{most}, {part}", late_ns > delay_ns * DELAY_SHARE_INVALID)
+    if frame_ns := network.frame_ns_min:
+        frame = f"a full frame takes {_duration(frame_ns)} on {network.frame_link}: packets came in bursts"
+        is_bursty = share_later(counts, frame_ns * FRAMES_INVALID) > LATE_SHARE_INVALID
+        exceeds(late_ns, frame_ns * FRAMES_MAX, f"{most}; {frame}, not at the link's pace", is_bursty)
+    stall = f"a frame from another guest was late by {max_ns / 1e6:.4g} ms: for that long nothing was received"
+    exceeds(max_ns, max(STALL_NS_MIN, 2 * (network.delay_ns_min or 0)), stall)
+    return found
 
 
 def _offload(network: Network) -> Reason | None:
@@ -203,14 +256,40 @@ def _late_ns(seen: Observation) -> float:
     return min(lateness_of_share(seen.lateness_counts, LATE_SHARE_MAX), seen.lateness_max_ns)
 
 
+def _waiting(network: Network, seen: Observation) -> Reason | None:
+    periods = seen.busy_periods
+    if network.wait_ns_max is None or periods is None or seen.drive == "event" or seen.own_tdf:
+        return None
+    bound_ns = _tolerated(network, network.wait_ns_max)
+    share = periods.late_share(bound_ns)
+    if share <= WAIT_SHARE_MAX or periods.late(bound_ns) < WAITS_MIN:
+        return None
+    why = "that the lab states"
+    if bound_ns == network.wait_ns_max:
+        why = f"of {network.wait_path}, where {network.wait_why}"
+    what = (
+        f"{_percent(share)} of what happened may have waited for the CPU for more than {_duration(bound_ns)}, the "
+        f"patience {why}"
+    )
+    factor = next(1.25**n for n in count(1) if periods.dilated(1.25**n).late_share(bound_ns) <= WAIT_SHARE_MAX)
+    advice = f"{_raised(seen, factor)}, or write a cpu: for nodes that compute without a pause"
+    return Reason("suspect", what, share, WAIT_SHARE_MAX, "ratio", advice, float(_tdf(seen.tdf * factor)))
+
+
+def _tolerated(network: Network, bound_ns: float) -> float:
+    """A bound on lateness, or what the lab does not mind where that is more."""
+    return max(bound_ns, network.tolerance_ns or 0)
+
+
 def _delay(network: Network, seen: Observation) -> Reason | None:
     if network.delay_ns_min is None:
         return None
-    bound_ns = network.delay_ns_min * DELAY_SHARE_MAX
+    bound_ns = _tolerated(network, network.delay_ns_min * DELAY_SHARE_MAX)
     late_ns = _late_ns(seen)
     if late_ns <= bound_ns:
         return None
-    level: Level = "invalid" if late_ns > network.delay_ns_min * DELAY_SHARE_INVALID else "suspect"
+    invalid_ns = max(bound_ns, network.delay_ns_min * DELAY_SHARE_INVALID)
+    level: Level = "invalid" if late_ns > invalid_ns else "suspect"
     what = (
         f"1 % of timers were later than {_duration(late_ns)}, {_percent(late_ns / network.delay_ns_min)} of the delay "
         f"of {network.delay_link}: round trips are wrong by as much"
@@ -226,16 +305,19 @@ def _absence(network: Network, seen: Observation) -> Reason | None:
         # Timers that were late by the same stall count one by one.
         return min(1.0, time_later(seen.lateness_counts, seen.lateness_max_ns, bound_ns) / seen.virtual_ns)
 
-    bound_ns = network.delay_ns_min * DELAY_SHARE_MAX
+    bound_ns = _tolerated(network, network.delay_ns_min * DELAY_SHARE_MAX)
     share = share_later_than(bound_ns)
     if share <= LATE_SHARE_MAX:
         return None
     level: Level = (
-        "invalid" if share_later_than(network.delay_ns_min * DELAY_SHARE_INVALID) > LATE_SHARE_MAX else "suspect"
+        "invalid"
+        if share_later_than(max(bound_ns, network.delay_ns_min * DELAY_SHARE_INVALID)) > LATE_SHARE_MAX
+        else "suspect"
     )
+    part = f"{_percent(bound_ns / network.delay_ns_min)} of the delay of {network.delay_link}"
     what = (
-        f"for {_percent(share)} of the time packets that came due had to wait for more than {_duration(bound_ns)}, 1 % "
-        f"of the delay of {network.delay_link}: the guest did not have its core, or too much to do"
+        f"for {_percent(share)} of the time packets that came due had to wait for more than {_duration(bound_ns)}, "
+        f"{part}: the guest did not have its core, or too much to do"
     )
     # At n times the TDF n times as much host time goes into a virtual second, and all of it is n times shorter.
     factor = next(2.0**n for n in count(1) if share_later_than(2.0**n * bound_ns) <= LATE_SHARE_MAX)
@@ -245,7 +327,7 @@ def _absence(network: Network, seen: Observation) -> Reason | None:
 def _serialisation(network: Network, seen: Observation) -> Reason | None:
     if network.frame_ns_min is None:
         return None
-    bound_ns = network.frame_ns_min * FRAMES_MAX
+    bound_ns = _tolerated(network, network.frame_ns_min * FRAMES_MAX)
     late_ns = _late_ns(seen)
     if late_ns <= bound_ns:
         return None

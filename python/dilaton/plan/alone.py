@@ -51,6 +51,7 @@ class Alone:
             "tdf": tdf,
             "max_speed": None if self.max_speed is None else _ratio(self.max_speed),
             "watch": None,
+            "lateness_ns": None,
         }
         guest = {
             "name": GUEST,
@@ -89,10 +90,11 @@ class Alone:
             "wires": [],
             "tables": {},
             "traces": {},
-            "changes": [],
+            "course": [],
             "hosts": [{"address": "127.0.1.1", "names": [NODE]}],
             "processes": [],
             "measure": {"interfaces_period_ns": None, "tcp_period_ns": None, "nodes_period_ns": None, "captures": []},
+            "results": {},
             "checks": [],
         }
 

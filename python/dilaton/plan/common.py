@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FORMAT: Final = 7
+FORMAT: Final = 10
 """Of the plan, as `model.py` and the agent know it."""
 
 MODULES = ("ipv6", "overlay", "veth", "sch_netem")

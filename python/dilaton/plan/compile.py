@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dilaton.lab.checks.course import names
 from dilaton.lab.model import Lab
+from dilaton.lab.model import Process as LabProcess
 from dilaton.lab.segments import without_lans
-from dilaton.plan import guests, pace, schedule
-from dilaton.plan.bounds import promised
-from dilaton.plan.changes import directions_of, link_changes, tables_of, traces_of
+from dilaton.plan import schedule
 from dilaton.plan.common import GRACE_NS
-from dilaton.plan.devices import check_counts
+from dilaton.plan.course.faults import faults
 from dilaton.plan.errors import lab_error
+from dilaton.plan.guests import kernels as guests
+from dilaton.plan.guests import pace
+from dilaton.plan.guests.devices import check_counts
+from dilaton.plan.guests.memory import check_memory
+from dilaton.plan.links.changes import directions_of, link_changes, tables_of, traces_of
 from dilaton.plan.machine import Machine
 from dilaton.plan.measure import measurement
-from dilaton.plan.memory import check_memory
-from dilaton.plan.model import Check, Plan, Process
-from dilaton.plan.network import Network
+from dilaton.plan.model import Check, OwnMetric, Plan, Process
+from dilaton.plan.network.bounds import used
+from dilaton.plan.network.network import Network
 from dilaton.plan.users import check_users
 
 ANY = Machine()
@@ -40,7 +45,11 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
     check_counts(wires)
     nodes = network.nodes()
     changes = link_changes(network.lab, network.states)
-    time = pace.time(lab.time, promised(nodes, changes))
+    broken = faults(network.lab, network.states, network.placement.of_node, names(lab))
+    links, hosts, processes = network.links(), network.hosts(), _processes(network.processes(), lab)
+    lateness_ns = lab.fidelity.lateness_ns
+    network_used = used(nodes, links, [*changes, *broken], processes, hosts, tolerance_ns=lateness_ns)
+    time = pace.time(lab.time, network_used, lateness_ns)
     directions = list(directions_of(lab))
     return Plan(
         lab=lab.name,
@@ -50,16 +59,21 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
         grace_ns=GRACE_NS,
         guests=guests.guests(network),
         nodes=nodes,
-        links=network.links(),
+        links=links,
         wires=wires,
         tables=tables_of(directions),
         traces=traces_of(directions),
-        changes=changes,
-        hosts=network.hosts(),
+        course=[*changes, *broken],
+        hosts=hosts,
         measure=measurement(lab.measure),
-        processes=_processes(network.processes(), lab),
+        processes=processes,
+        results={process.name: _own(process) for process in lab.run if process.results},
         checks=[Check(text=expectation.text) for expectation in lab.expect],
     )
+
+
+def _own(process: LabProcess) -> dict[str, OwnMetric]:
+    return {name: OwnMetric(**metric.model_dump()) for name, metric in process.results.items()}
 
 
 def _processes(daemons: list[Process], lab: Lab) -> list[Process]:
@@ -70,4 +84,4 @@ def _processes(daemons: list[Process], lab: Lab) -> list[Process]:
             raise lab_error(
                 f"run[{number}].name", f"{process.name}: a daemon of {node} has this name; choose another one"
             )
-    return [*daemons, *(schedule.process(process) for process in lab.run)]
+    return [*daemons, *(schedule.process(process, names(lab), lab.files) for process in lab.run)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dilaton.lab import measure
-from dilaton.lab.filters import compile_filter
+from dilaton.lab.parts import measure
+from dilaton.lab.text.filters import compile_filter
 from dilaton.plan.model import Capture, Instruction, Measure
 
 

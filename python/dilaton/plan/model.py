@@ -15,7 +15,8 @@ from pydantic import Field, RootModel
 
 from dilaton.plan.bind import Bind
 from dilaton.plan.common import FORMAT
-from dilaton.plan.queues import Egress, Nanoseconds, Part
+from dilaton.plan.course.entries import Awaited, Timed
+from dilaton.plan.links.queues import Egress, Nanoseconds, Part
 
 
 class Exact(Part):
@@ -72,6 +73,8 @@ class Time(Part):
     max_speed: Speed | None = None
     watch: Watch | None = None
     """None: nothing is watched, and the TDF stays."""
+    lateness_ns: int | None = None
+    """Lateness that the lab does not mind, in virtual time; None: what its paths cannot notice."""
 
 
 class Neighbour(Part):
@@ -233,36 +236,6 @@ class Wire(Part):
     """Room for what is under way."""
 
 
-class EndChange(Part):
-    """The complete new state of one end of a link."""
-
-    node: str
-    interface: str
-    egress: Egress
-    up: bool
-    """Whether the interface is up; one that comes up again gets its addresses, neighbours and routes anew."""
-
-
-class LinkChange(Part):
-    """What a link becomes at an instant: the ends that change."""
-
-    at_ns: Nanoseconds
-    link: str
-    ends: list[EndChange] = Field(min_length=1)
-
-
-class LinkUpdate(Part):
-    """What a link becomes while a run goes on, in place of all that was planned for it; a document of its own."""
-
-    link: str
-    modules: list[str]
-    """Kernel modules that this takes and the plan does not name."""
-    tables: dict[str, list[int]]
-    """As `Plan.tables`, of those that this uses."""
-    changes: list[LinkChange]
-    """In the order of time; those at 0, or whose instant has passed, happen at once."""
-
-
 class HostsEntry(Part):
     """A line of /etc/hosts, the same in every node."""
 
@@ -294,12 +267,23 @@ class ReadyDelay(Part):
 Ready = Annotated[ReadyTcp | ReadyOutput | ReadyDelay, Field(discriminator="kind")]
 
 
+class Restart(Part):
+    """That a process is started again when it has ended by itself, or was killed by a fault."""
+
+    on_failure: bool
+    """Only if its end was not its expected one; without an expectation, not exit status 0."""
+    delay_ns: Nanoseconds
+    """How long after its end, the first time; each further time it is twice as long,"""
+    delay_max_ns: Nanoseconds
+    """and at most so long,"""
+    reset_ns: Nanoseconds
+    """until it has lived so long: then it begins anew with the first."""
+
+
 class Process(Part):
     """A program to run in a node.
 
-    It starts at `start_ns`, or when everything in `after` has happened, whichever is later. What `after` waits for is
-    the readiness of the other process if it has a `ready`, else its start if it is in the background, else its end
-    with the expected exit status.
+    It starts at `start_ns`, or when everything in `after` has happened, whichever is later.
     """
 
     name: str
@@ -312,7 +296,7 @@ class Process(Part):
     stdin: str
     """A path in the node; /dev/null by default."""
     start_ns: Nanoseconds
-    after: list[str]
+    after: list[Awaited]
     ready: Ready | None
     ready_timeout_ns: Nanoseconds
     background: bool
@@ -323,6 +307,8 @@ class Process(Part):
     """It fails when it runs longer than this."""
     expect_exit: int | None
     """The exit status that counts as success; None: any."""
+    restart: Restart | None
+    """None: when it has ended, it has. Its outputs go on where they ended."""
     stdout: str
     stderr: str
     """Paths relative to the run directory."""
@@ -374,6 +360,15 @@ class Measure(Part):
     captures: list[Capture]
 
 
+class OwnMetric(Part):
+    """A number in the output of a process that the lab itself wants read (see `dilaton.lab.parts.own_metrics`)."""
+
+    regex: str | None
+    json_path: list[str | int] | None
+    unit: str
+    take: Literal["last", "first", "min", "max", "mean", "sum", "count"]
+
+
 class Check(Part):
     """An expectation on the results, kept as written and evaluated after the run (see `measure/expect.py`)."""
 
@@ -383,7 +378,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[7] = FORMAT
+    format: Literal[10] = FORMAT
     lab: str
     seed: int
     time: Time
@@ -401,9 +396,11 @@ class Plan(Part):
     traces: dict[str, list[int]]
     """Delivery traces by name: ascending milliseconds, each one opportunity to send 1500 bytes; the last one is the
     period after which the trace begins anew."""
-    changes: list[LinkChange]
-    """In the order of time."""
+    course: list[Timed]
+    """What happens beside processes: what links become, in the order of time, then faults."""
     hosts: list[HostsEntry]
     processes: list[Process]
     measure: Measure
+    results: dict[str, dict[str, OwnMetric]]
+    """By process and name."""
     checks: list[Check]

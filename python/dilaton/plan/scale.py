@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dilaton.lab import units
 from dilaton.lab.kinds import HOST
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
-from dilaton.plan.disks import DISKS_MAX
-from dilaton.plan.guests import MEMORY_MAX, MEMORY_PER_NODE
+from dilaton.lab.text import units
+from dilaton.plan.guests.disks import DISKS_MAX
+from dilaton.plan.guests.kernels import MEMORY_MAX, MEMORY_PER_NODE
 from dilaton.plan.machine import Machine
-from dilaton.plan.network import Network
+from dilaton.plan.network.network import Network
 
 ROOM = Fraction(5, 4)
 """The TDF, over the sum of the machines' CPUs."""

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from dilaton.lab.kinds import HOST, ROUTER, SWITCH, TRANSIT_DEGREE_MIN
-from dilaton.lab.links import Link
 from dilaton.lab.model import Lab
+from dilaton.lab.parts.links import Link
 from dilaton.lab.segments import without_lans
-from dilaton.report.layout import positions
+from dilaton.report.figures.layout import positions
 
 MARKS = {HOST: ("o", "#8a97a6"), ROUTER: ("o", "#2f6db5"), SWITCH: ("s", "#3f8f5b")}
 """Shape and colour, by kind; of other kinds `OTHER`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dilaton.measure.packets.tcp import flow_packets, round_trips, tcp_flows, times_between_packets
-from dilaton.plan.bounds import network_of
+from dilaton.plan.network.bounds import network_of
 from dilaton.report.figures.adaptation import draw_adaptation
 from dilaton.report.figures.bands import Band, processes_of
 from dilaton.report.figures.clocks import draw_clocks
@@ -18,7 +18,7 @@ from dilaton.report.figures.served import draw_flows, draw_percentiles, draw_req
 from dilaton.report.figures.topology import draw_topology
 from dilaton.report.style import Drawing
 from dilaton.run.loading import Run
-from dilaton.run.record import RecordError
+from dilaton.run.record.record import RecordError
 
 FLOWS_MAX = 3
 """Of each capture, that are drawn: those with most data."""

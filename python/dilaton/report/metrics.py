@@ -71,6 +71,8 @@ def scalars_of(result: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
         for name, value in (result.get(group) or {}).items():
             if isinstance(value, int | float):
                 yield f"{group}.{name}", "s", float(value)
+    for name, own in (result.get("own") or {}).items():
+        yield name, "" if own["unit"] == "1" else own["unit"], float(own["value"])
 
 
 def _of_processes(run: Run) -> Iterator[Metric]:

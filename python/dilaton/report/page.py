@@ -13,16 +13,17 @@ import jinja2
 
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
-from dilaton.run import words
-from dilaton.run.directory import replace_file
-from dilaton.run.link_words import links_of
+from dilaton.run.files.directory import replace_file
 from dilaton.run.loading import REPORT, Run
-from dilaton.run.record import RecordError
+from dilaton.run.record import words
+from dilaton.run.record.link_words import links_of
+from dilaton.run.record.model import ComparisonRecord, Record
+from dilaton.run.record.record import RecordError
 
 if TYPE_CHECKING:
     from dilaton.report.pictures import Drawn
 
-LEVELS = {"valid": "#00674b", "suspect": "#8f5600", "invalid": "#b33000"}
+LEVELS = {"confirmed": "#00674b", "valid": "#00674b", "suspect": "#8f5600", "invalid": "#b33000"}
 """Colours of verdicts, dark enough for white text on them."""
 
 EVENTS_MAX = 500
@@ -30,6 +31,9 @@ EVENTS_MAX = 500
 
 LINKS_MAX, LINKS_OPEN_MAX = 200, 10
 """More links are in `plan.json`; a table of many is shown when it is wanted."""
+
+CHANGES_MAX = 30
+"""More results that were compared are in `run.json`."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -72,6 +76,7 @@ def render(run: Run, drawn: Drawn | None) -> str:
     return environment.get_template("report.html.j2").render(
         record=record,
         verdict=record.verdict,
+        comparisons=_comparisons(record),
         adaptation=record.fidelity.adaptation if record.fidelity else None,
         verdict_colour=LEVELS[record.verdict.level] if record.verdict else "#777777",
         speed=record.time.virtual_s / record.time.host_s if record.time.host_s else 0.0,
@@ -87,6 +92,29 @@ def render(run: Run, drawn: Drawn | None) -> str:
         links_open_max=LINKS_OPEN_MAX,
         drawn=drawn,
     )
+
+
+def _comparisons(record: Record) -> list[tuple[ComparisonRecord, list[tuple[str, str, str, str, str, bool]]]]:
+    """What a run was confirmed by, each with its results: here, with more time, how far apart, by chance, whether
+    that is a change."""
+    confirmation = record.confirmation
+    return [
+        (
+            each,
+            [
+                (
+                    change.metric,
+                    numbers.quantity(change.value, change.unit),
+                    numbers.quantity(change.reference, change.unit),
+                    numbers.apart(change.change),
+                    "" if change.by_chance is None else numbers.apart(change.by_chance),
+                    change.is_different,
+                )
+                for change in each.told(CHANGES_MAX)
+            ],
+        )
+        for each in (confirmation.comparisons if confirmation else [])
+    ]
 
 
 def _links(run: Run, used: dict[str, float]) -> list[tuple[str, str, float | None]]:

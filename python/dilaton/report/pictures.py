@@ -12,7 +12,7 @@ from dilaton.report.figures.topology import utilisation
 from dilaton.report.fitting import NARROW_IN, fit
 from dilaton.report.style import WIDTH_IN, Drawing, applied
 from dilaton.run.loading import Run
-from dilaton.run.record import RecordError
+from dilaton.run.record.record import RecordError
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ import pandas as pd
 
 from dilaton.lab.settings import Setting
 from dilaton.measure.relabelling import can_tell
+from dilaton.measure.statistics import half_interval
 from dilaton.report.metrics import scalars_of
 from dilaton.report.style import COLOURS, Drawing, axes, legend, unit
-from dilaton.run.model import Record
+from dilaton.run.record.model import Record
 
 FILE = "sweep.json"
 """What a sweep's directory holds: its lab and fields."""
@@ -142,7 +144,8 @@ def units_of(done: Sequence[tuple[Point, Path, Record]]) -> dict[str, str]:
 def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> Iterator[Drawing]:
     """A figure for each measured number: over the first field, a line for each combination of the others.
 
-    None where no field was swept. Points are means of repeats, bars reach from the smallest to the largest of them.
+    None where no field was swept. Points are means of repeats, bars their 95 % confidence intervals, where there are
+    two or more.
     """
     if not values:
         return
@@ -151,11 +154,12 @@ def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) ->
         figure, (where,) = axes(height_in=2.8)
         places, is_scale = _places(values[first])
         groups = table.groupby(others, sort=False) if others else [((), table)]
+        tops: list[float] = []
         for number, (combination, rows) in enumerate(groups):
             by_value = rows.groupby(first)[column]
-            means, least, most = (by_value.agg(each).reindex(values[first]) for each in ("mean", "min", "max"))
+            means, bars = (by_value.agg(each).reindex(values[first]) for each in ("mean", _half_interval))
             label = ", ".join(f"{name} {value}" for name, value in zip(others, combination, strict=True)) or None
-            bars = np.vstack([means - least, most - means])
+            tops.append(float((means + bars.fillna(0.0)).max()))
             where.errorbar(
                 places, means, bars, marker="o", markersize=3, capsize=2, color=COLOURS[number % 8], label=label
             )
@@ -167,10 +171,63 @@ def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) ->
         where.set_ylabel(column)
         unit(where.yaxis, symbol)
         if table[column].min() >= 0:
-            where.set_ylim(bottom=0, top=(table[column].max() or 1) * 1.08)
+            where.set_ylim(bottom=0, top=(np.nanmax(tops) or 1) * 1.08)
         legend(where)
-        caption = f"{column} over {first}: means of repeats, from the smallest to the largest."
+        caption = f"{column} over {first}: means of repeats, with their 95 % confidence intervals."
         yield Drawing(re.sub(r"[^a-z0-9]+", "-", f"sweep-{column}".lower()), column, caption, figure)
+
+
+def means_of(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> pd.DataFrame:
+    """A row for each combination of values: how many runs it has, and of each measured number the mean of those that
+    have it, and half the 95 % confidence interval of that, which is missing where there is one.
+
+    Args:
+        table: As of `table_of`.
+        values: Of the fields.
+        units: As of `units_of`.
+    """
+    fields = list(values)
+    groups = table.groupby(fields, sort=False) if fields else [((), table)]
+    rows = []
+    for combination, runs in groups:
+        row: dict[str, Any] = dict(zip(fields, combination, strict=True)) | {"runs": len(runs)}
+        for column in units:
+            measured = runs[column].dropna()
+            row |= {column: measured.mean(), f"{column} ±": _half_interval(measured)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def latex_of(means: pd.DataFrame, values: Values, units: Mapping[str, str]) -> str:
+    """The table of `means_of` for LaTeX, with the package booktabs."""
+    heads = [*values, "runs", *(f"{column} ({symbol})" if symbol else column for column, symbol in units.items())]
+    lines = [
+        f"\\begin{{tabular}}{{{'l' * len(values)}{'r' * (1 + len(units))}}}",
+        "\\toprule",
+        f"{' & '.join(map(_escaped, heads))} \\\\",
+        "\\midrule",
+    ]
+    for row in means.to_dict("records"):
+        cells = [_escaped(str(row[field])) for field in values] + [str(row["runs"])]
+        cells += [_with_interval(row[column], row[f"{column} ±"]) for column in units]
+        lines.append(f"{' & '.join(cells)} \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+
+
+def _with_interval(mean: float, half: float) -> str:
+    if math.isnan(mean):
+        return "--"
+    return f"${mean:.4g}$" if math.isnan(half) else f"${mean:.4g} \\pm {half:.2g}$"
+
+
+def _escaped(text: str) -> str:
+    """A text as LaTeX prints it."""
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(special.get(letter) or (f"\\{letter}" if letter in "&%$#_{}" else letter) for letter in text)
+
+
+def _half_interval(values: Any) -> float:
+    return half_interval(values.dropna())
 
 
 def _places(texts: Sequence[str]) -> tuple[list[float], bool]:

@@ -20,40 +20,41 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
-from dilaton.host import kernels
+from dilaton.host import messages
 from dilaton.host.errors import GuestError, HostLacksError
-from dilaton.host.guest import REPEATABLE_DATE_NS
-from dilaton.host.guests import Guests
-from dilaton.host.kernel import Placement
-from dilaton.host.kernels import Identity
-from dilaton.host.messages import Message
-from dilaton.host.patience import Patience
+from dilaton.host.messages import Finished, FromAgent, OfUpdate, Stop, WhoComputes
+from dilaton.host.orders import REPEATABLE_DATE_NS
+from dilaton.host.port import Guests, Machine
 from dilaton.host.tasks import beside, unless
 from dilaton.lab.model import Lab
-from dilaton.plan.bounds import network_of
 from dilaton.plan.model import Plan
-from dilaton.run import control
-from dilaton.run import record as records
+from dilaton.plan.network.bounds import network_of
+from dilaton.run import machines
 from dilaton.run.adaptive.ledger import Span
 from dilaton.run.adaptive.meter import watched
 from dilaton.run.adaptive.retry import ATTEMPTS_MAX, replanned
 from dilaton.run.adaptive.watch import Watch, explain
-from dilaton.run.clock_control import ClockControl
-from dilaton.run.clock_log import log_clock
-from dilaton.run.control import Handler, Request, Result
-from dilaton.run.directory import RunDir
-from dilaton.run.event_log import Event, EventLog
-from dilaton.run.fidelity import Tally, together
-from dilaton.run.link_control import LinkControl
-from dilaton.run.model import ClockChange, Fidelity, GuestFidelity, WaitRecord
-from dilaton.run.observation import NOTHING_BESIDE
+from dilaton.run.control import requests, verbs
+from dilaton.run.control.requests import Handler
+from dilaton.run.control.status import status
+from dilaton.run.control.verbs import Nothing, RunState, Status
+from dilaton.run.files import disk_use
+from dilaton.run.files.clock_log import log_clock
+from dilaton.run.files.directory import PLAN_FILE, RunDir
+from dilaton.run.files.event_log import Event, EventLog
 from dilaton.run.observer import Observer, RunClock
-from dilaton.run.record import Record, State
-from dilaton.run.session_control import SessionControl
-from dilaton.run.status import status
-from dilaton.run.wires import broken_promise, waits_of
+from dilaton.run.record import record as records
+from dilaton.run.record.fidelity import Tally, together
+from dilaton.run.record.model import ClockChange
+from dilaton.run.record.observation import NOTHING_BESIDE
+from dilaton.run.record.record import Record, SoFar, State
+from dilaton.run.record.wires import broken_promise, waits_of
+from dilaton.run.steering.clock import ClockControl
+from dilaton.run.steering.feed import Feed
+from dilaton.run.steering.links import LinkControl
+from dilaton.run.steering.sessions import SessionControl
 
 SPINNING_LOOK_HOST_S = 0.25
 """Host seconds between looks whether a program spins, on the event drive."""
@@ -61,9 +62,9 @@ SPINNING_LOOK_HOST_S = 0.25
 STOP_LOOK_HOST_S = 0.1
 """How often an interrupted run is looked at."""
 
-STOP_LOOKS_MAX = 150
-"""Looks in a row that may find no more of its processes ended, before its guests are ended as they are: 15 s. Not
-virtual time, which may pass as slowly as the TDF says, and who interrupts a run wants its end."""
+STOP_HOST_S_MAX = 10.0
+"""In which an interrupted run may end its processes in good order, before its guests are ended as they are. Not virtual
+time, which may pass as slowly as the TDF says, nor for as long as it gets on: who interrupts a run wants its end."""
 
 
 @dataclass(frozen=True)
@@ -73,37 +74,23 @@ class Options:
     Attributes:
         jailed: False only when the user has asked for no jail in so many words.
         hold_at_ns: the virtual instant at which the run holds its clock until it is told to go on; None for none.
+        disk_bytes: that the run directory may take; None: half of what is free there.
+        machine: where.
     """
 
     jailed: bool = True
     hold_at_ns: int | None = None
-
-
-@dataclass
-class _Progress:
-    """What has become of a run so far."""
-
-    state: State = "prepare"
-    attempts: int = 1
-    reason: str | None = None
-    boot_host_s: float = 0.0
-    host_s: float = 0.0
-    virtual_s: float = 0.0
-    guest_kernel: str = ""
-    guest_kernel_identity: Identity = field(default_factory=Identity)
-    fidelity: Fidelity | None = None
-    guests: list[GuestFidelity] = field(default_factory=list)
-    waits: list[WaitRecord] = field(default_factory=list)
-    tdf_trace: list[ClockChange] = field(default_factory=list)
-    events: list[dict[str, Any]] = field(default_factory=list)
+    disk_bytes: int | None = None
+    machine: Machine = field(default_factory=machines.chosen)
 
 
 @dataclass(frozen=True)
 class Source:
-    """The lab that a plan was compiled from: as it was read, and as it was written."""
+    """The lab that a plan was compiled from: as it was read, as it was written, and its file if it has one."""
 
     lab: Lab
     text: str
+    file: Path | None = None
 
 
 async def execute(
@@ -122,19 +109,21 @@ async def execute(
     Raises:
         HostLacksError: this machine lacks something that the run needs; the record says what.
     """
-    handlers: dict[str, Handler] = {}
+    feed = Feed(observer)
+    handlers: dict[str, Handler] = feed.handlers
     # Until the last record is written, so that who waits for the end of the run finds that.
     async with contextlib.AsyncExitStack() as stack:
         for attempt in itertools.count(1):
-            run = _Run(plan, source.lab, run_dir, observer, options, stop, handlers)
+            run = _Run(plan, source, run_dir, feed, options, stop, handlers)
             run.so_far.attempts = attempt
             try:
                 if attempt > 1:
                     run_dir.set_aside(attempt - 1)
                 run_dir.write("lab.yaml", source.text)
-                run_dir.write("plan.json", plan.model_dump_json(indent=1))
+                run_dir.write(PLAN_FILE, plan.model_dump_json(indent=1))
                 if attempt == 1:
-                    await stack.enter_async_context(control.serve(run_dir.path, handlers))
+                    await stack.enter_async_context(requests.serve(run_dir.path, handlers))
+                    stack.push_async_callback(feed.close)
                 await run.live()
             except (GuestError, OSError) as error:
                 run.break_off(str(error))
@@ -148,7 +137,7 @@ async def execute(
             if again is None or record.state != "failed":
                 break
             plan = again
-            observer.begun_again(record.reason or "", plan)
+            feed.begun_again(record.reason or "", plan)
     return record
 
 
@@ -156,7 +145,7 @@ class _Run:
     def __init__(
         self,
         plan: Plan,
-        lab: Lab,
+        source: Source,
         run_dir: RunDir,
         observer: Observer,
         options: Options,
@@ -164,12 +153,12 @@ class _Run:
         handlers: dict[str, Handler],
     ) -> None:
         self.plan = plan
-        self.lab = lab
+        self.source = source
         self.run_dir = run_dir
         self.observer = observer
         self.options = options
         self.stop = stop
-        self.so_far = _Progress()
+        self.so_far = SoFar()
         self.is_repeatable = plan.time.drive == "event"
         self.steering: ClockControl | None = None
         self.watch: Watch | None = None
@@ -177,7 +166,7 @@ class _Run:
         """For which the run was ended."""
         self.handlers = handlers
         """What can be asked of the run, by verb; the parts of it that come up add theirs."""
-        handlers |= {"show": self.on_show, "stop": self.on_stop}
+        handlers |= verbs.SHOW.by(self.on_show) | verbs.STOP.by(self.on_stop)
 
     def enter(self, state: State) -> None:
         self.so_far.state = state
@@ -199,15 +188,16 @@ class _Run:
         self.enter("prepare")
         begin = time.monotonic()
         self.enter("boot")
-        placement = Placement(self.run_dir.path, self.options.jailed)
-        seed = self.plan.seed if self.is_repeatable else None
-        guests = await unless(self.stop, Guests.boot(self.plan, placement, seed, self.observer.progress))
+        booting = self.options.machine.boot(
+            self.plan, self.run_dir.path, jailed=self.options.jailed, progress=self.observer.progress
+        )
+        guests = await unless(self.stop, booting)
         if guests is None:
             self.so_far.state, self.so_far.reason = "aborted", "interrupted while booting"
             return
         try:
             self.so_far.guest_kernel = guests.all[0].kernel
-            self.so_far.guest_kernel_identity = kernels.chosen().identity()
+            self.so_far.guest_kernel_identity = guests.identity()
             self.so_far.boot_host_s = time.monotonic() - begin
             self.enter("ready")
             await self.run(guests)
@@ -216,42 +206,44 @@ class _Run:
 
     async def run(self, guests: Guests) -> None:
         await guests.arm(REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns())
-        tally = Tally(guests)
+        tally = Tally(guests.all)
         finished = await self.conduct(guests, tally)
         await guests.stop_clocks()
-        self.so_far.virtual_s = max(message["t_ns"] for message in finished) / 1e9
+        self.so_far.virtual_s = max(message.t_ns for message in finished) / 1e9
         self.so_far.guests = tally.seen()
         adaptation = self.watch.summary() if self.watch else None
         self.so_far.fidelity = together(self.so_far.guests, self.so_far.tdf_trace, adaptation)
-        if guests.wire is not None:
-            self.so_far.waits = waits_of(guests.wire)
+        if wires := guests.wires():
+            self.so_far.waits = waits_of(wires)
         self.enter("collecting")
         await guests.halt()
         # Not before: a guest whose clock stands may still be receiving what has arrived.
-        self.judge(finished, broken_promise(self.plan, guests.wire) if guests.wire else None)
+        wires = guests.wires()
+        self.judge(finished, broken_promise(self.plan, wires) if wires else None)
 
-    async def conduct(self, guests: Guests, tally: Tally) -> list[dict[str, Any]]:
+    async def conduct(self, guests: Guests, tally: Tally) -> list[Finished]:
         """Releases the clocks and follows the run to its end: the last message of each agent."""
         released_ns = time.monotonic_ns()
+        disk_bytes = self.options.disk_bytes or disk_use.limit_of(self.run_dir.path)
 
         def clock() -> RunClock:
             return self.clock(guests, released_ns)
 
         steering = self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
-        links = LinkControl(self.lab, self.plan, self.run_dir, guests, steering, clock)
+        links = LinkControl(self.source.lab, self.plan, self.run_dir, guests.all, steering, clock)
         log = EventLog(self.run_dir.path / "events.jsonl", self.so_far.events, self.observer.event)
         sessions = self.session_control(guests, steering, log, clock)
 
-        async def on_status(request: Request) -> Result:
-            return await self.on_show(request) | status(self.plan, self.so_far.events, tally)
+        async def on_status(asked: Nothing) -> Status:
+            return status(await self.on_show(asked), self.plan, self.so_far.events, tally)
 
-        async def follow() -> list[dict[str, Any]]:
+        async def follow() -> list[Finished]:
             try:
                 return await self.follow(guests, links, log)
             finally:
                 await sessions.close()
 
-        while_running = steering.handlers | links.handlers | sessions.handlers | {"status": on_status}
+        while_running = steering.handlers | links.handlers | sessions.handlers | verbs.STATUS.by(on_status)
         self.handlers |= while_running
         await steering.start(self.options.hold_at_ns)
         self.enter("running")
@@ -263,6 +255,7 @@ class _Run:
                     self.keep_watch(guests, steering),
                     self.stop_when_asked(guests),
                     self.name_spinning(guests),
+                    disk_use.keep_below(disk_bytes, self.run_dir.path),
                     tally.follow(),
                     log_clock(self.run_dir.path / "clock.csv", clock),
                 )
@@ -289,9 +282,9 @@ class _Run:
                 await steering.hold(explain(span))
             else:
                 self.violation = span
-                await guests.send({"type": "stop", "reason": explain(span)})
+                await guests.send(Stop(reason=explain(span)))
 
-        following = watched(self.plan, guests.clocks)
+        following = watched(self.plan, guests.all)
         self.watch = Watch(following, self.plan.time, network_of(self.plan))
         # A guest that has ended is told by whoever waits for its events.
         with contextlib.suppress(GuestError):
@@ -300,8 +293,9 @@ class _Run:
     def clock(self, guests: Guests, released_ns: int) -> RunClock:
         now_ns, is_held = guests.look()
         # At the end that it was given the clock stands too, though its line would go on.
-        tdf = None if is_held else guests.all[0].page.timeline().tdf
-        return RunClock(now_ns, time.monotonic_ns() - released_ns, tdf, guests.lateness_ns_max())
+        tdf = None if is_held else guests.pace()
+        late_ns = max(guest.counters().timers.max_ns for guest in guests.all)
+        return RunClock(now_ns, time.monotonic_ns() - released_ns, tdf, late_ns)
 
     def session_control(
         self, guests: Guests, steering: ClockControl, log: EventLog, clock: Callable[[], RunClock]
@@ -315,19 +309,18 @@ class _Run:
         guest_of = {node.name: numbers[node.guest] for node in self.plan.nodes}
         return SessionControl(guest_of, [guest.streams for guest in guests.all], steering, told)
 
-    async def follow(self, guests: Guests, links: LinkControl, log: EventLog) -> list[dict[str, Any]]:
+    async def follow(self, guests: Guests, links: LinkControl, log: EventLog) -> list[Finished]:
         """Takes the agents' events and answers until all have finished."""
 
-        def told(guest: int, message: Message) -> None:
-            match message["type"]:
-                case "event":
-                    event = {name: value for name, value in message.items() if name != "type"}
-                    log.add(guest, links.explained(event))
-                case "link-updated" | "link-refused":
+        def told(guest: int, message: FromAgent | messages.Event) -> None:
+            match message:
+                case messages.Event():
+                    log.add(guest, links.explained(message))
+                case OfUpdate():
                     if steered := links.answered(message):
                         log.add(guest, steered)
-                case unknown:
-                    raise GuestError(f"guest {guests.all[guest].name} said {unknown} while running")
+                case _:
+                    raise GuestError(f"guest {guests.all[guest].name} said {message.tag} while running")
 
         return await guests.follow(told)
 
@@ -336,27 +329,28 @@ class _Run:
         named = [0] * len(guests.all)
         while self.is_repeatable:
             for number, guest in enumerate(guests.all):
-                if (found := guest.page.read("spinners")) > named[number]:
+                if (found := guest.counters().spinning) > named[number]:
                     named[number] = found
-                    await guest.channel.send({"type": "who-computes"})
+                    await guest.send(WhoComputes())
             await asyncio.sleep(SPINNING_LOOK_HOST_S)
 
     async def stop_when_asked(self, guests: Guests) -> None:
-        """Ends the run in good order when asked, and at once when it gets no further with that."""
+        """Ends the run in good order when asked, and at once when that takes too long."""
         await self.stop.wait()
-        if self.steering:
-            # Processes need virtual time to end in good order. A guest that spins does not hear it.
-            with contextlib.suppress(GuestError):
-                await self.steering.release("stopping")
-        await guests.send({"type": "stop", "reason": "interrupted"})
-        patience = Patience(STOP_LOOKS_MAX)
-        while not patience.ends(len(self.so_far.events)) and not any(guest.is_stopped() for guest in guests.all):
-            await asyncio.sleep(STOP_LOOK_HOST_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_HOST_S_MAX):
+                if self.steering:
+                    # Processes need virtual time to end in good order. A guest that spins does not hear it.
+                    with contextlib.suppress(GuestError):
+                        await self.steering.release("stopping")
+                await guests.send(Stop(reason="interrupted"))
+                while not any(guest.is_stopped() for guest in guests.all):
+                    await asyncio.sleep(STOP_LOOK_HOST_S)
         guests.kill()
 
-    def judge(self, finished: list[dict[str, Any]], broken: str | None) -> None:
+    def judge(self, finished: list[Finished], broken: str | None) -> None:
         """Says what has become of a run that came to its end, by the agents' last messages and what Dilaton broke."""
-        failed = [message for message in finished if message["outcome"] == "failed"]
+        failed = [message for message in finished if message.outcome == "failed"]
         if broken:
             self.fail(broken)
         elif self.stop.is_set() and not self.plan.stays:
@@ -365,7 +359,7 @@ class _Run:
             self.violation = violation
             self.fail(explain(violation))
         elif failed:
-            self.fail(failed[0]["reason"])
+            self.fail(failed[0].reason)
         else:
             self.so_far.state, self.so_far.reason = "finished", None
 
@@ -375,26 +369,27 @@ class _Run:
         if not self.watch or not planned or planned.on_violation not in ("fail", "retry"):
             return None
         verdict = records.judge_fidelity(self.plan, seen.guests, seen.virtual_s, self.watch.summary(), NOTHING_BESIDE)
-        return self.watch.last_due(is_valid=verdict.level == "valid")
+        return self.watch.last_due(verdict)
 
     def clock_changed(self, change: ClockChange) -> None:
         self.so_far.tdf_trace.append(change)
         self.observer.clock_changed(change)
 
-    async def on_show(self, _: Request) -> Result:
+    async def on_show(self, _: Nothing) -> RunState:
         """What the run is, and how far it has come."""
-        found = {
-            "lab": self.plan.lab,
-            "run_dir": str(self.run_dir.path),
-            "pid": os.getpid(),
-            "state": self.so_far.state,
-        }
-        return found | (self.steering.state() if self.steering else {})
+        return RunState(
+            lab=self.plan.lab,
+            lab_file=str(self.source.file.resolve()) if self.source.file else None,
+            run_dir=str(self.run_dir.path),
+            pid=os.getpid(),
+            state=self.so_far.state,
+            clock=self.steering.state() if self.steering else None,
+        )
 
-    async def on_stop(self, _: Request) -> Result:
+    async def on_stop(self, _: Nothing) -> Nothing:
         """Ends the run in good order."""
         self.stop.set()
-        return {}
+        return Nothing()
 
     def record(self) -> Record:
         return records.make(self.plan, self.so_far, self.run_dir.path)

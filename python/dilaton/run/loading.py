@@ -22,12 +22,12 @@ from pydantic import ValidationError
 
 from dilaton.plan.common import FORMAT
 from dilaton.plan.model import Plan
-from dilaton.run import record as records
 from dilaton.run.adaptive.epoch import COLUMNS
-from dilaton.run.directory import replace_file
-from dilaton.run.model import FINAL_STATES, Record
-from dilaton.run.outputs import read_output
-from dilaton.run.record import RecordError
+from dilaton.run.files.directory import PLAN_FILE, replace_file
+from dilaton.run.files.outputs import read_output
+from dilaton.run.record import record as records
+from dilaton.run.record.model import FINAL_STATES, Record
+from dilaton.run.record.record import RecordError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,10 +93,10 @@ class Run:
         Raises:
             RecordError: it is damaged, or another version of Dilaton wrote it.
         """
-        path = self.path / "plan.json"
+        path = self.path / PLAN_FILE
         text = read_output(path)
         if not text:
-            self.missing.append("plan.json: the run ended before it was written")
+            self.missing.append(f"{PLAN_FILE}: the run ended before it was written")
             return None
         try:
             return Plan.model_validate_json(text)
@@ -128,7 +128,7 @@ class Run:
         """What became of each process, a row each, in the order of the lab."""
         import pandas as pd
 
-        from dilaton.run.model import ProcessRecord
+        from dilaton.run.record.model import ProcessRecord
 
         rows = [process.model_dump() for process in self.record.processes]
         return pd.DataFrame(rows, columns=list(ProcessRecord.model_fields))
@@ -138,7 +138,7 @@ class Run:
         """The expectations of the lab: `text`, `passed`, `value`."""
         import pandas as pd
 
-        from dilaton.run.model import CheckRecord
+        from dilaton.run.record.model import CheckRecord
 
         return pd.DataFrame(
             [check.model_dump() for check in self.record.checks], columns=list(CheckRecord.model_fields)
@@ -164,8 +164,8 @@ class Run:
                 self.missing.append("events.jsonl: its last line breaks off")
                 break
             try:
-                rows.append(json.loads(line))
-            except ValueError as error:
+                rows.append(_event(line))
+            except (ValueError, RecursionError) as error:
                 raise RecordError(f"{self.path / 'events.jsonl'}:{number}: damaged: {error}") from error
         return rows
 
@@ -314,6 +314,19 @@ class Run:
             raise RecordError(f"{path}: not a plain file")
         with open(descriptor, "rb") as file:
             return read(file)
+
+
+def _event(line: str) -> dict[str, Any]:
+    """The event of a line.
+
+    Raises:
+        ValueError: it is none.
+        RecursionError: it is none either.
+    """
+    event: object = json.loads(line)
+    if not isinstance(event, dict) or not isinstance(event.get("kind"), str) or type(event.get("t_ns")) is not int:
+        raise ValueError("an event is an object with kind and t_ns")
+    return event
 
 
 def _text(file: BinaryIO) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from dilaton.host.port import Progress
 from dilaton.plan.model import Plan
-from dilaton.run.model import ClockChange
-from dilaton.run.record import State
+from dilaton.run.record.model import ClockChange
+from dilaton.run.record.record import State
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class Observer(Protocol):
     def state(self, state: State) -> None:
         """The run has entered `state`."""
 
-    def progress(self, done: int, total: int, what: str) -> None:
-        """While building: so many of `what` are up."""
+    def progress(self, progress: Progress) -> None:
+        """How far a guest is built."""
 
     def released(self, clock: Callable[[], RunClock]) -> None:
         """The clock is released; `clock` reads it from now on."""

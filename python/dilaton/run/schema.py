@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-from dilaton.run.model import Record
+from dilaton.run.record.model import Record
 
 
 def schema_text() -> str:

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from dilaton.cli.display import Display
+from dilaton.cli.runs.display import Display
 from dilaton.host.errors import GuestError
 from dilaton.plan.model import Plan
 from dilaton.run.observer import RunClock
@@ -23,6 +23,14 @@ def test_a_clock_is_read_from_its_release_until_it_has_stopped(tmp_path: Path) -
     assert "virtual    1.500 s  host    3.00 s  speed 0.5x" in display._line().plain
     display.stopped()
     assert "virtual" not in display._line().plain
+
+
+def test_how_long_a_run_will_still_take_is_shown_where_its_end_is_known(tmp_path: Path) -> None:
+    for end_ns, shown in ((11_500_000_000, True), (None, False), (1_000_000_000, False)):
+        plan = Plan.model_validate_json(PLAN.read_text()).model_copy(update={"stop_after_ns": end_ns})
+        display = Display(plan, tmp_path)
+        display.released(lambda: RunClock(1_500_000_000, 3_000_000_000, None, 0))
+        assert ("about 20 s left" in display._line().plain) == shown
 
 
 @pytest.mark.parametrize("error", [GuestError("the clock page stays half-written"), ValueError("mmap closed")])

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cli.check import Overrides, check_labs
+from dilaton.cli.labs.check import check_labs
 from dilaton.cli.main import main
+from dilaton.service.request import Overrides
 from tests.conftest import ROOT
 
 
@@ -22,11 +23,12 @@ from tests.conftest import ROOT
         ("run --tdf", "option '--tdf' requires an argument; see"),
         ("run x --fast", "no such option: --fast"),
         ("scale x --onto 0", "--onto: Input should be greater than or equal to 1; see dilaton scale --help"),
-        ("check x --set tdf", "--set tdf: write PATH=VALUE"),
+        ("check examples/dumbbell --set tdf", "--set tdf: write PATH=VALUE"),
         ("run none.yaml", "none.yaml: cannot be read: No such file or directory"),
         ("run office.clab.yml", "office.clab.yml: a network, not a lab; write a lab with topology: {file: office.clab"),
         ("scale examples/dumbbell --onto 9", "--onto: 9: the lab falls into only 2 parts"),
-        ("up x --tdf fast", "--tdf: fast: the time dilation factor must be a number"),
+        ("up examples/dumbbell --tdf fast", "--tdf: fast: the time dilation factor must be a number"),
+        ("up examples/dumbbell --hold-at 5", "--hold-at: 5: a duration needs a unit"),
         ("cp none a:/etc/hosts -", "-: not a file; write ./- for one, or dilaton shell RUN NODE cat PATH"),
         ("link none a--b set loss", "set loss: write FIELD=VALUE"),
         ("report addressing", "addressing: of which lab? write dilaton report addressing LAB"),

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from dilaton.cli.main import app, main
+from tests.conftest import dilaton
 
 
 def helps(command: Any) -> Iterator[str]:  # typer does not say of which class commands are
@@ -39,3 +40,10 @@ def test_a_shell_can_complete_verbs_and_options(
     with pytest.raises(SystemExit):
         main()
     assert capsys.readouterr().out.split() == completed
+
+
+def test_help_of_a_verb_is_that_of_its_option() -> None:
+    for words in ((), ("run",), ("kernel", "build")):
+        asked = dilaton("help", *words)
+        assert (asked.returncode, asked.stdout) == (0, dilaton(*words, "--help").stdout)
+    assert dilaton("help", "nosuch").returncode == 2

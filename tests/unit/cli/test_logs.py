@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cli import logs
 from dilaton.cli.errors import BadInputError
-from dilaton.cli.logs import print_logs
+from dilaton.cli.results import logs
+from dilaton.cli.results.logs import print_logs
 
 PLAN = Path(__file__).parents[1] / "plan" / "golden" / "plan.json"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cli.result import print_result
+from dilaton.cli.runs.result import print_result
 from dilaton.report.page import write_report
 from dilaton.run.loading import Run, load
 from tests.unit.measure import made
@@ -20,7 +20,7 @@ expect: [bulk.throughput > 60Mbit, bulk.retransmits <= 3]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run with a transfer of which three segments were sent again."""
-    printed = json.loads((Path(made.__file__).parent / "fixtures/iperf3-tcp.json").read_text())
+    printed = json.loads((Path(made.__file__).parent / "results/fixtures/iperf3/tcp.json").read_text())
     printed["end"]["sum_sent"]["retransmits"] = 3
     return load(made.run_dir(tmp_path_factory.mktemp("run"), LAB, bulk=json.dumps(printed)))
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 import pytest
 
-from dilaton.cli.run import exit_status
-from dilaton.run import record as records
-from dilaton.run.model import State, VerdictRecord
+from dilaton.cli.runs.run import exit_status
+from dilaton.run.record import record as records
+from dilaton.run.record.model import State, VerdictRecord
 from tests.unit.measure import made
 
 Level = Literal["valid", "suspect", "invalid"]

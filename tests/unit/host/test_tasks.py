@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
-from dilaton.host.tasks import all_of, beside, unless
+from dilaton.host.tasks import all_of, beside, finish, unless
 
 
 class Ended(list[str]):
@@ -99,3 +101,37 @@ def test_work_gives_its_result_while_its_event_is_not_set() -> None:
         return await unless(asyncio.Event(), Ended().turns("work"))
 
     assert run(asked()) == "work"
+
+
+def test_work_is_finished_whether_or_not_a_loop_runs_here() -> None:
+    async def beside_a_loop() -> Any:
+        return finish(Ended().turns("inside"))
+
+    assert finish(Ended().turns("outside")) == "outside"
+    assert asyncio.run(beside_a_loop()) == "inside"
+
+
+def test_an_error_of_work_beside_a_loop_is_raised() -> None:
+    async def beside_a_loop() -> None:
+        finish(Ended().fails("wrong"))
+
+    with pytest.raises(ValueError, match="wrong"):
+        asyncio.run(beside_a_loop())
+
+
+def test_ctrl_c_cancels_work_beside_a_loop_and_waits_for_its_end() -> None:
+    ended = Ended()
+
+    async def interrupting() -> None:
+        # As of a terminal, to the thread that takes signals; raise_signal would be to this one, and wake nobody.
+        os.kill(os.getpid(), signal.SIGINT)
+        await ended.forever("work")
+
+    async def beside_a_loop() -> None:
+        # As in a notebook, whose loop does not take Ctrl-C itself.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        finish(interrupting())
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(beside_a_loop())
+    assert ended == ["work"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,50 @@ def test_containerlab_keeps_groups_sysctls_and_interfaces_and_makes_bridges_swit
     assert topology.links[1].mtu == 9000
 
 
+CLAB = """
+topology:
+  nodes:
+    srl: {kind: nokia_srlinux, image: srl, labels: LABELS}
+    a: {kind: linux}
+    b: {kind: linux}
+  links:
+    - {endpoints: ["srl:e1-1", "a:eth1"], ipv4: ["", 192.168.0.2/24]}
+    - {endpoints: [{node: a, interface: eth2, ipv6: "2001:db8::1/64"}, {node: b, interface: eth1}], type: veth}
+"""
+
+
+def test_a_node_of_a_kind_that_a_lab_has_not_is_left_out_with_its_links_where_asked(tmp_path: Path) -> None:
+    file = tmp_path / "x.clab.yml"
+    file.write_text(CLAB.replace("LABELS", "{}"))
+    assert "nodes.srl.kind: nokia_srlinux: a lab cannot honour this" in refusal(containerlab=str(file))
+    topology = read(containerlab=str(file), ignore=["nokia_srlinux"])
+    assert list(topology.nodes) == ["a", "b"]
+    assert ends(topology) == [("a:eth2", "b:eth1")]
+
+
+def test_a_label_says_what_a_node_of_any_kind_is_and_links_give_addresses(tmp_path: Path) -> None:
+    file = tmp_path / "x.clab.yml"
+    file.write_text(CLAB.replace("LABELS", "{dilaton.kind: router, dilaton.image: host}"))
+    topology = read(containerlab=str(file))
+    assert topology.nodes["srl"].kind == "router"
+    given = [[str(address) for address in end.addresses] for link in topology.links for end in link.endpoints]
+    assert given == [[], ["192.168.0.2/24"], ["2001:db8::1/64"], []]
+
+
+def test_a_collision_domain_of_one_device_is_a_stub_network(tmp_path: Path) -> None:
+    (tmp_path / "lab.conf").write_text('r_1[0]="A"\nr_1[1]="B1"\nr2[0]="A"\n')
+    (tmp_path / "lab.yaml").write_text("{name: x, topology: {file: lab.conf}}")
+    lab = load(tmp_path / "lab.yaml")
+    assert ends(Topology(lab.nodes, lab.links)) == [("r-1:eth0", "r2:eth0"), ("r-1:eth1", "stub-b1:eth0")]
+    interfaces = {interface.name: interface for interface in compile_plan(lab).nodes[0].interfaces}
+    assert interfaces["eth1"].addresses
+
+
+def test_devices_of_kathara_whose_names_would_be_one_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "lab.conf").write_text('r_1[0]="A"\nr-1[0]="A"\n')
+    assert "lab.conf:2: r_1 and r-1 would both be called r-1" in refusal(kathara=str(tmp_path / "lab.conf"))
+
+
 def test_kathara_domains_are_links_and_segments() -> None:
     topology = read(kathara="kathara/lab.conf", ignore=["image", "startup"])
     assert ends(topology) == [("r1:eth0", "pc1:eth0", "pc2:eth0"), ("r1:eth1", "r2:eth0")]
@@ -114,6 +160,35 @@ def test_mininets_own_topologies_are_there(topo: str, args: list[str], hosts: in
     assert (kinds.count("host"), kinds.count("switch"), len(topology.links)) == (hosts, switches, links)
 
 
+ROUTED = """
+from mininet.node import Node
+from mininet.topo import Topo
+
+class LinuxRouter(Node):
+    pass
+
+class NetworkTopo(Topo):
+    def build(self):
+        r0 = self.addHost("r0", cls=LinuxRouter, ip="192.168.1.1/24")
+        for n in (1, 2):
+            host = self.addHost(f"h{n}", ip=f"192.168.{n}.100/24", defaultRoute=f"via 192.168.{n}.1")
+            self.addLink(host, r0, intfName2=f"r0-eth{n}", params2={"ip": f"192.168.{n}.1/24"})
+
+topos = {"net": NetworkTopo}
+"""
+
+
+def test_a_class_called_router_and_addresses_of_ends_are_read(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(ROUTED)
+    assert "host h1: defaultRoute: a lab cannot honour this; routes are planned" in refusal(
+        mininet=str(tmp_path / "net.py")
+    )
+    topology = read(mininet=str(tmp_path / "net.py"), ignore="defaultRoute")
+    assert {name: node.kind for name, node in topology.nodes.items()} == {"r0": "router", "h1": "host", "h2": "host"}
+    given = [[str(address) for address in end.addresses] for link in topology.links for end in link.endpoints]
+    assert given == [["192.168.1.100/24"], ["192.168.1.1/24"], ["192.168.2.100/24"], ["192.168.2.1/24"]]
+
+
 def test_a_mininet_file_can_write_nothing(tmp_path: Path) -> None:
     target = tmp_path / "written"
     file = tmp_path / "topo.py"
@@ -150,10 +225,93 @@ def test_shadow_has_its_graph_as_routers_and_its_hosts_on_them() -> None:
     assert client.cost < edge.cost
 
 
+@pytest.mark.parametrize(
+    ("graph", "delay_ns", "rate", "loss"),
+    [
+        ("{type: 1_gbit_switch}", 10**6, 10**9, 0.0),
+        (
+            '{type: gml, inline: \'graph [ node [ id 0 host_bandwidth_up "20 Mbit" host_bandwidth_down "20 Mbit" ] '
+            'edge [ source 0 target 0 latency "150 ms" packet_loss 0.01 ] ]\'}',
+            150 * 10**6,
+            20 * 10**6,
+            0.01,
+        ),
+    ],
+    ids=["by name", "as a graph"],
+)
+def test_all_hosts_at_the_only_node_of_a_graph_are_at_a_switch(
+    graph: str, delay_ns: int, rate: int, loss: float, tmp_path: Path
+) -> None:
+    file = tmp_path / "shadow.yaml"
+    hosts = "{a: {network_node_id: 0}, b: {network_node_id: 0}, c: {network_node_id: 0}}"
+    file.write_text(f"network: {{graph: {graph}}}\nhosts: {hosts}\n")
+    topology = read(shadow=str(file))
+    assert {name: node.kind for name, node in topology.nodes.items()} == {
+        "n0": "switch",
+        "a": "host",
+        "b": "host",
+        "c": "host",
+    }
+    up, down = (topology.links[0].direction(way) for way in ("a_to_b", "b_to_a"))
+    # Every path has the latency and the loss of the edge once.
+    assert (up.delay_ns + down.delay_ns, up.loss.random, down.loss.random) == (delay_ns, loss, 0.0)
+    assert (up.rate_bit_per_s, down.rate_bit_per_s) == (rate, rate)
+
+
+def test_what_is_written_for_all_links_wins_over_rates_of_shadows_hosts() -> None:
+    topology = read(shadow="shadow.yaml", ignore="processes", rate="5Mbit")
+    rates = {link.direction(way).rate_bit_per_s for link in topology.links for way in ("a_to_b", "b_to_a")}
+    assert rates == {5_000_000}
+
+
 def test_a_host_of_shadow_is_not_called_like_a_router(tmp_path: Path) -> None:
     file = tmp_path / "shadow.yaml"
     file.write_text((FIXTURES / "shadow.yaml").read_text().replace("client:", "n1:"))
     assert "hosts.n1: n1 is the router of a node of the graph" in refusal(shadow=str(file), ignore="processes")
+
+
+DIRECTED = """<graphml><key id="d" for="edge" attr.name="delay" attr.type="string"/>
+<graph edgedefault="directed"><node id="a"/><node id="b"/>{edges}</graph></graphml>"""
+THERE = '<edge source="a" target="b"><data key="d">5ms</data></edge>'
+
+
+def test_two_edges_of_a_directed_graph_are_a_link(tmp_path: Path) -> None:
+    file = tmp_path / "graph.graphml"
+    back = THERE.replace('"a" target="b"', '"b" target="a"')
+    file.write_text(DIRECTED.format(edges=THERE + back))
+    (link,) = read(graphml=str(file)).links
+    assert [link.direction(way).delay_ns for way in ("a_to_b", "b_to_a")] == [5_000_000, 5_000_000]
+    file.write_text(DIRECTED.format(edges=THERE + back.replace("5ms", "7ms")))
+    (link,) = read(graphml=str(file)).links
+    assert [link.direction(way).delay_ns for way in ("a_to_b", "b_to_a")] == [5_000_000, 7_000_000]
+    file.write_text(DIRECTED.format(edges=THERE))
+    assert "edge 'a' -> 'b': the graph is directed and has no edge back" in refusal(graphml=str(file))
+
+
+def graph_file(path: Path, *nodes: dict[str, Any]) -> Path:
+    data = {"nodes": list(nodes), "edges": [{"source": nodes[0]["id"], "target": nodes[-1]["id"]}]}
+    path.write_text(json.dumps(data))
+    return path
+
+
+def test_a_graph_without_lengths_asks_for_a_delay(tmp_path: Path) -> None:
+    file = str(graph_file(tmp_path / "graph.json", {"id": 0}, {"id": 1}))
+    assert "1 of 1 edges have no distance, and their ends no Longitude and Latitude (0 -- 1)" in refusal(json=file)
+    assert "--set topology.delay=5ms" in refusal(json=file)
+    assert read(json=file, delay="5ms").links[0].delay_ns == 5_000_000
+    assert read(json=file, ignore="delay").links[0].delay_ns == 0
+
+
+def test_labels_that_several_nodes_have_are_numbered(tmp_path: Path) -> None:
+    labels = ["Oslo", "oslo", "?", "Oslo 2", "oslo"]
+    file = graph_file(tmp_path / "graph.json", *({"id": number, "label": label} for number, label in enumerate(labels)))
+    names = list(read(json=str(file), names="label", delay="1ms").nodes)
+    assert names == ["oslo", "oslo-3", "n2", "oslo-2", "oslo-4"]
+
+
+def test_a_missing_topohub_is_told_with_the_python_that_it_must_go_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "topohub", None)
+    assert f"not installed; {sys.executable} -m pip install topohub" in refusal(topohub="topozoo/Abilene")
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # topohub leaves its file open
@@ -228,7 +386,11 @@ SHADOW = "network: {{graph: {{type: gml, inline: 'graph [ node [ id 0 ] node [ i
 @pytest.mark.parametrize(
     ("field", "text", "message"),
     [
-        ("containerlab", "topology: {nodes: {a: {kind: [linux]}}}", "nodes.a.kind: ['linux']: a lab has no such nodes"),
+        (
+            "containerlab",
+            "topology: {nodes: {a: {kind: [linux]}}}",
+            "nodes.a.kind: ['linux']: a lab cannot honour this",
+        ),
         ("containerlab", "topology: {links: 5}", "topology.links: must be a list, not 5"),
         (
             "containerlab",

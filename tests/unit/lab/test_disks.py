@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.lab import LabError, loads
-from dilaton.lab.disks import Disk, known_disks
+from dilaton.lab.parts.disks import Disk, known_disks
 from dilaton.plan.compile import compile as compile_plan
 
 HEAD = "name: x\nnodes:\n"

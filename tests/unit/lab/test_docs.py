@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.lab.addressing import Addressing, PointToPointPool
-from dilaton.lab.expect import METRICS
-from dilaton.lab.impairments import Chance, Delay, GilbertElliott, Loss, Queue, Reorder, StateLoss, Trace
-from dilaton.lab.links import Change, Direction, Link
-from dilaton.lab.measure import Capture, Measure
 from dilaton.lab.model import Auto, Guest, Lab, Process, Ready, Time
-from dilaton.lab.nodes import Node
-from dilaton.lab.part import Part
-from dilaton.lab.routing import Routing
+from dilaton.lab.parts.addressing import Addressing, PointToPointPool
+from dilaton.lab.parts.expect import METRICS
+from dilaton.lab.parts.fidelity import Fidelity
+from dilaton.lab.parts.impairments import Chance, Delay, GilbertElliott, Loss, Queue, Reorder, StateLoss, Trace
+from dilaton.lab.parts.links import Change, Direction, Link
+from dilaton.lab.parts.measure import Capture, Measure
+from dilaton.lab.parts.nodes import Node
+from dilaton.lab.parts.routing import Routing
+from dilaton.lab.text.part import Part
 
 REFERENCE = (Path(__file__).resolve().parents[3] / "docs" / "lab-language.md").read_text()
 
@@ -22,7 +23,21 @@ REFERENCE = (Path(__file__).resolve().parents[3] / "docs" / "lab-language.md").r
 @pytest.mark.parametrize(
     "part",
     [
-        *(Lab, Time, Auto, Node, Guest, Process, Ready, Routing, Addressing, PointToPointPool, Measure, Capture),
+        *(
+            Lab,
+            Time,
+            Auto,
+            Node,
+            Guest,
+            Process,
+            Ready,
+            Routing,
+            Addressing,
+            PointToPointPool,
+            Measure,
+            Capture,
+            Fidelity,
+        ),
         *(Link, Direction, Change, Queue, Trace, Delay, Loss, GilbertElliott, StateLoss, Chance, Reorder),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dilaton.lab.expect import METRICS, Dimension, parse_expectation
+from dilaton.lab.parts.expect import METRICS, Dimension, parse_expectation
 from dilaton.measure.expect import evaluate, quantity
 
 RESULTS: dict[str, dict[str, Any]] = {

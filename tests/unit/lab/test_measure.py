@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dilaton.lab import LabError, loads
-from dilaton.lab.filters import FilterError, compile_filter
-from dilaton.lab.measure import SNAPLEN_MAX, Capture, Measure
+from dilaton.lab.parts.measure import SNAPLEN_MAX, Capture, Measure
+from dilaton.lab.text.filters import FilterError, compile_filter
 
 HEAD = 'name: x\nnodes: {a: {}, b: {}, c: {}}\nlinks: ["a:eth0 -- b:eth0"]\n'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dilaton.lab import syntax
+from dilaton.lab.text import syntax
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.lab import units
+from dilaton.lab.text import units
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,14 @@ import ipaddress
 import json
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dilaton.host.kernels import Identity
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
-from dilaton.run import record as records
-from dilaton.run.model import Fidelity, GuestFidelity, State, WaitRecord
+from dilaton.run.record import record as records
+from dilaton.run.record.record import SoFar
 
 IN, OUT = 1, 2
 SYN, ACK = 2, 16
@@ -208,26 +206,11 @@ def tcp_rows(instants: int, interval_ns: int = 10_000_000) -> list[list[Any]]:
     return rows
 
 
-@dataclass
-class Progress:
-    """What has become of a run, for `record.make`."""
-
-    state: State = "finished"
-    reason: str | None = None
-    attempts: int = 1
-    boot_host_s: float = 0.5
-    host_s: float = 20.0
-    virtual_s: float = 2.0
-    guest_kernel: str = "6.1"
-    guest_kernel_identity: Identity = field(default_factory=Identity)
-    fidelity: Fidelity | None = None
-    events: list[dict[str, Any]] = field(default_factory=list)
-    waits: list[WaitRecord] = field(default_factory=list)
-
-    @property
-    def guests(self) -> list[GuestFidelity]:
-        """The fidelity of its one guest."""
-        return [self.fidelity] if self.fidelity else []
+def so_far(**fields: Any) -> SoFar:
+    """What has become of a run that has finished, for `record.make`; its fidelity is that of its one guest."""
+    guests = [fields["fidelity"]] if fields.get("fidelity") else []
+    usual = {"state": "finished", "boot_host_s": 0.5, "host_s": 20.0, "virtual_s": 2.0, "guest_kernel": "6.1"}
+    return SoFar(**usual | {"guests": guests} | fields)
 
 
 def run_dir(path: Path, lab: str = LAB, bulk: str | None = None, **fields: Any) -> Path:
@@ -237,7 +220,7 @@ def run_dir(path: Path, lab: str = LAB, bulk: str | None = None, **fields: Any) 
         path: Where to make it.
         lab: What was run, with the process ping on a.
         bulk: What the process bulk on a printed; None: there is no such process.
-        fields: Of the `Progress`.
+        fields: Of what has become of it, see `so_far`.
     """
     made = plan(lab)
     for folder in ("measure/g0", "captures", *(f"nodes/{node.name}" for node in made.nodes)):
@@ -260,5 +243,5 @@ def run_dir(path: Path, lab: str = LAB, bulk: str | None = None, **fields: Any) 
         csv(NODES, ([n * 100_000_000, "a", n * 30_000_000, 5 << 20, 3, 0, n * 4096] for n in range(21)))
     )
     (path / "captures/a.eth0.pcapng").write_bytes(pcapng(transfer(300, lost=[40, 41, 200])))
-    records.write(path, records.make(made, Progress(**({"events": events} | fields)), path))
+    records.write(path, records.make(made, so_far(**({"events": events} | fields)), path))
     return path

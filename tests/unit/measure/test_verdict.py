@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from dilaton.measure.verdict import Observation, judge
-from dilaton.plan.bounds import Network, network_of
+from dilaton.measure.busy_periods import BusyPeriods
+from dilaton.measure.verdict import Observation, judge, judge_frames
+from dilaton.plan.network.bounds import Network, network_of
 from tests.unit.measure.made import plan
 
 GIGABIT = Network(delay_ns_min=1_000_000, delay_link="a:eth0", frame_ns_min=12_112.0, frame_link="b:eth0")
@@ -34,6 +35,31 @@ def late(**share_of_bin: int) -> Observation:
 def test_a_run_that_was_in_time_is_valid() -> None:
     assert judge(GIGABIT, QUIET).level == "valid"
     assert judge(GIGABIT, QUIET).reasons == ()
+
+
+@pytest.mark.parametrize(
+    ("counts", "max_ns", "level", "what"),
+    [
+        ({"b0": 99_000, "b17": 900}, 130_000, None, ""),
+        ({"b0": 90_000, "b14": 10_000}, 16_000, "suspect", "1.56 % of the delay of a:eth0"),
+        ({"b0": 90_000, "b18": 10_000}, 250_000, "invalid", "24.9 % of the delay of a:eth0"),
+        ({"b0": 100_000, "b24": 1}, 12_000_000, "suspect", "a frame from another guest was late by 12 ms"),
+    ],
+)
+def test_late_frames_between_guests_are_judged_by_the_bounds_of_timers(
+    counts: dict[str, int], max_ns: int, level: str | None, what: str
+) -> None:
+    far = Network(delay_ns_min=1_000_000, delay_link="a:eth0")
+    found = judge_frames(far, replace(QUIET, drive="work"), histogram(**counts), max_ns)
+    assert [(reason.level, what in reason.what) for reason in found] == ([(level, True)] if level else [])
+
+
+def test_frames_that_are_later_than_a_frame_takes_came_in_bursts() -> None:
+    near = Network(frame_ns_min=12_112.0, frame_link="b:eth0")
+    (reason,) = judge_frames(near, QUIET, histogram(b0=90_000, b15=10_000), 32_000)
+    assert reason.level == "suspect" and "a full frame takes 12.1 us on b:eth0" in reason.what
+    (reason,) = judge_frames(near, QUIET, histogram(b0=10_000, b20=90_000), 1_000_000)
+    assert reason.level == "invalid"
 
 
 def test_a_second_that_is_too_much_for_the_cpu_spoils_a_run_that_idles_else() -> None:
@@ -210,3 +236,46 @@ def test_memory_that_was_short_is_told_with_its_node_and_what_the_kernel_did() -
         "the kernel ended 2 programs in d, since its guest's memory was full",
     ]
     assert reasons[0].advice == "write more memory: at a"
+
+
+PATIENT = Network(wait_ns_max=1_000_000, wait_path="a and b", wait_why="a round trip takes 1 ms")
+
+
+def waiting(drive: str = "work", length_ns: int = 4_000_000, interrupts: int = 9000) -> Observation:
+    """A hundred busy periods of so long, beside many short ones with a thousand interrupts."""
+    number = length_ns.bit_length()
+    counts, totals_ns, asked = histogram(), histogram(), histogram()
+    counts[number], totals_ns[number], asked[number] = 100, 100 * length_ns, interrupts
+    counts[14], totals_ns[14], asked[14] = 1000, 8_500_000, 1000
+    return Observation(drive, 2.0, busy_periods=BusyPeriods(counts, totals_ns, asked))
+
+
+@pytest.mark.parametrize("drive", ["work", "wall"])
+def test_programs_that_waited_for_longer_than_their_path_minds_are_suspect_and_the_advice_is_enough(drive: str) -> None:
+    (reason,) = judge(PATIENT, waiting(drive)).reasons
+    assert (reason.level, reason.bound) == ("suspect", 0.05)
+    assert reason.value == pytest.approx(0.75 * 8960 / 10_000)
+    assert reason.what == (
+        "67.2 % of what happened may have waited for the CPU for more than 1 ms, the patience of a and b, where a round "
+        "trip takes 1 ms"
+    )
+    assert reason.advice == "raise tdf to 10, or write a cpu: for nodes that compute without a pause"
+    assert judge(PATIENT, waiting(drive, 4_000_000 * 2 // 10)).level == "valid", "as it would be at that TDF"
+
+
+def test_waits_that_nobody_can_notice_are_none() -> None:
+    assert judge(PATIENT, waiting("event")).level == "valid"
+    assert judge(PATIENT, replace(waiting(), own_tdf=("g",))).level == "valid", "as slow as the lab asks for"
+    assert judge(PATIENT, waiting(interrupts=100)).level == "valid", "less than a twentieth of what happened"
+    assert judge(Network(), waiting()).level == "valid"
+
+
+def test_a_lab_may_state_the_lateness_that_it_does_not_mind() -> None:
+    assert judge(replace(PATIENT, tolerance_ns=4_000_000), waiting()).level == "valid"
+    (reason,) = judge(replace(PATIENT, tolerance_ns=1_500_000), waiting()).reasons
+    assert "for more than 1.5 ms, the patience that the lab states" in reason.what
+    stricter = judge(replace(PATIENT, tolerance_ns=1000), waiting()).reasons
+    assert "a and b" in stricter[0].what, "what the paths do not notice is no matter"
+    late_timers = late(b0=95, b18=5)
+    assert judge(GIGABIT, late_timers).level == "invalid"
+    assert judge(replace(GIGABIT, tolerance_ns=300_000), late_timers).level == "valid"

@@ -21,5 +21,5 @@ def test_it_is_a_whole_plan_that_says_everything(max_speed: Fraction | None) -> 
 
 def test_a_command_starts_without_the_models_of_labs_and_plans() -> None:
     # They take longer to import than all else that happens before a guest boots.
-    code = "import sys, dilaton.cli.exec; sys.exit('pydantic' in sys.modules)"
+    code = "import sys, dilaton.cli.runs.exec; sys.exit('pydantic' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

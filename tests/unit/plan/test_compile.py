@@ -10,7 +10,7 @@ import pytest
 
 from dilaton.lab import Lab, load, loads
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.plan.guests import MEMORY_MAX, MIB
+from dilaton.plan.guests.kernels import MEMORY_MAX, MIB
 from dilaton.plan.model import Plan, Process
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -7,7 +7,7 @@ from pathlib import Path
 from dilaton.lab import load
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan, ReadyTcp
-from tests.unit.plan.test_network import SQUARE, addresses, mistakes, node, plan
+from tests.unit.plan.network.test_network import SQUARE, addresses, mistakes, node, plan
 
 
 def file_of(found: Plan, name: str, path: str) -> str:
@@ -41,7 +41,9 @@ def test_routers_speak_ospf_for_ipv6_where_there_are_such_addresses() -> None:
     assert "ipv6 { import none;" in head and "stubnet fd00:0:0:ffff::1/128 { cost 0; };" in ospf
     assert 'interface "eth0" { cost 5; type ptp; };' in ospf
     found = plan(OSPF % "frr" + pool)
-    assert [(one.name, one.after) for one in found.processes][2:3] == [("a-ospf6d", ["a-zebra"])]
+    assert [(one.name, [awaited.name for awaited in one.after]) for one in found.processes][2:3] == [
+        ("a-ospf6d", ["a-zebra"])
+    ]
     assert "interface eth0\n ipv6 ospf6 area 0\n ipv6 ospf6 cost 5\n" in file_of(found, "a", "/etc/dilaton/ospf6d.conf")
     assert "v3" not in file_of(plan(OSPF % "bird"), "a", "/etc/dilaton/bird.conf")
 
@@ -51,7 +53,10 @@ def test_routers_with_frr_have_zebra_and_then_ospfd() -> None:
     text = file_of(found, "a", "/etc/dilaton/ospfd.conf")
     assert "interface eth0\n ip ospf area 0\n ip ospf cost 5\n ip ospf network point-to-point\n" in text
     assert "passive" in file_of(found, "d", "/etc/dilaton/ospfd.conf")
-    assert [(one.name, one.after) for one in found.processes][:2] == [("a-zebra", []), ("a-ospfd", ["a-zebra"])]
+    assert [(one.name, [awaited.name for awaited in one.after]) for one in found.processes][:2] == [
+        ("a-zebra", []),
+        ("a-ospfd", ["a-zebra"]),
+    ]
 
 
 def test_a_configuration_may_be_given(tmp_path: Path) -> None:

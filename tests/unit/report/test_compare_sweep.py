@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dilaton.cli.compare import compare_runs
 from dilaton.cli.errors import BadInputError
+from dilaton.cli.results.compare import compare_runs
 from tests.unit.measure import made
 
 REPEATS = 4

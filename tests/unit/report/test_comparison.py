@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import dilaton
-from dilaton.cli.compare import compare_runs
 from dilaton.cli.errors import BadInputError
+from dilaton.cli.results.compare import compare_runs
 from dilaton.report.comparison import compare, compare_sets
 from dilaton.report.metrics import Metric, metrics_of
 from tests.unit.measure import made

@@ -8,7 +8,7 @@ import pytest
 
 from dilaton.lab import loads
 from dilaton.report.drawing import draw
-from dilaton.report.layout import positions
+from dilaton.report.figures.layout import positions
 
 LABS = {
     "generated": "topology: {generate: fat-tree, k: 4}\nnodes: {extra: }\nlinks: [extra -- core1]\n",

@@ -17,7 +17,7 @@ from matplotlib.text import Text
 
 import dilaton
 from dilaton.cli.errors import BadInputError
-from dilaton.cli.report import report
+from dilaton.cli.results.report import report
 from dilaton.report.drawings import draw
 from dilaton.report.figures.adaptation import draw_adaptation
 from dilaton.report.figures.bands import Band, draw_bands, lanes, processes_of, within
@@ -234,6 +234,27 @@ def test_nodes_are_placed_as_far_apart_as_they_are_in_the_graph() -> None:
     assert place(1, []).shape == (1, 2)
 
 
+@pytest.mark.parametrize("leaves", [3, 4, 5, 8, 15, 40])
+def test_leaves_of_one_hub_do_not_hide_each_other(leaves: int) -> None:
+    where = place(leaves + 1, [(0, leaf) for leaf in range(1, leaves + 1)])
+    # As far as the marks are wide, on paper of the page's width.
+    least = min(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(where, 2))
+    assert least > np.ptp(where, axis=0).max() * 9 / (WIDTH_IN * 72)
+
+
+def test_many_processes_at_once_do_not_hide_the_series() -> None:
+    where = Figure().subplots()
+    where.set_xlim(0, 100)
+    draw_bands(where, [Band(f"p{number}", number, 60.0, "process") for number in range(52)])
+    light = [1.0] * 100
+    for span in where.patches:
+        begin, end = span.get_path().get_extents(span.get_patch_transform()).intervalx
+        for at in range(round(begin), round(end)):
+            light[at] *= 1 - float(span.get_alpha() or 0)
+    assert light[60:] == [1.0] * 40
+    assert 0.7 < min(light) == light[55] < light[0] < 1
+
+
 def test_names_are_on_the_side_of_their_nodes_that_is_away_from_others() -> None:
     where = np.array([[0.0, 0.0], [0.0, 0.2], [5.0, 9.0], [5.2, 9.0], [10.0, 4.0]])
     axes = Figure(figsize=(7, 7)).subplots()
@@ -299,3 +320,12 @@ def test_speeds_that_differ_widely_have_plain_numbers_beside_them(
     low, high = axis.get_ylim()
     ticks = zip(axis.get_yticks(), axis.get_yticklabels(which="both"), strict=False)
     assert [label.get_text() for place, label in ticks if low <= place <= high] == labels
+
+
+def test_a_fault_is_a_band_from_its_begin_to_its_end_or_to_that_of_the_run() -> None:
+    rows = [
+        {"kind": "began", "fault": "x", "what": "pause a", "t_s": 1.0},
+        {"kind": "began", "fault": "y", "what": "pause b", "t_s": 2.0},
+        {"kind": "undone", "fault": "x", "what": "pause a", "t_s": 3.0},
+    ]
+    assert marks_of(pd.DataFrame(rows), 9.0) == [Band("pause a", 1.0, 3.0, "fault"), Band("pause b", 2.0, 9.0, "fault")]

@@ -15,7 +15,7 @@ import pytest
 import dilaton
 from dilaton.report.page import write_report
 from dilaton.run.adaptive.epoch import COLUMNS, Epoch
-from dilaton.run.model import Adaptation, ClockChange, Fidelity, LatenessRecord, OutOfBounds, SharesRecord
+from dilaton.run.record.model import Adaptation, ClockChange, Fidelity, LatenessRecord, OutOfBounds, SharesRecord
 from tests.unit.measure import made
 
 LATE = Fidelity(
@@ -86,7 +86,11 @@ def test_the_page_says_how_the_tdf_followed_the_load_and_marks_in_every_series_w
     assert "<b>3</b><span>TDF in the mean, work drive" in html
     assert "which needed a TDF of 5" in text and "TDF 4: busy 99%" in text and "busy 99 % of the time" in text
     captions = dict(re.findall(r'<figure id="figure-([^"]+)">.*?<figcaption>(.*?)</figcaption>', html, re.DOTALL))
-    marked = {name for name, caption in captions.items() if "red: fidelity was out of bounds" in caption.lower()}
+    marked = {
+        name
+        for name, caption in captions.items()
+        if "red along the bottom: fidelity was out of bounds" in caption.lower()
+    }
     assert marked >= {"interfaces", "tcp", "nodes", "adaptation"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dilaton.report.sweeps import draw_sweep, points, sets_of
+from dilaton.report.sweeps import draw_sweep, latex_of, means_of, points, sets_of
 
 
 def test_each_run_has_a_directory_told_by_its_values() -> None:
@@ -27,3 +27,50 @@ def test_repeats_without_fields_are_neither_drawn_nor_compared(tmp_path: Path) -
     table.to_csv(tmp_path / "sweep.csv", index=False)
     with pytest.raises(ValueError, match="no sets to compare"):
         sets_of(tmp_path, None)
+
+
+def test_equal_results_of_repeats_are_drawn_though_their_mean_is_rounded() -> None:
+    rtt = 0.1
+    assert sum([rtt] * 3) / 3 > rtt
+    table = pd.DataFrame({"time.tdf": "1", "ping.rtt.min": [rtt] * 3})
+    [drawing] = draw_sweep(table, {"time.tdf": ["1"]}, {"ping.rtt.min": "s"})
+    assert drawing.name == "sweep-ping-rtt-min"
+
+
+TABLE = pd.DataFrame(
+    {
+        "time.tdf": ["1", "1", "1", "1/2"],
+        "cc": ["a_b", "a_b", "a_b", "a_b"],
+        "bulk.throughput": [9.0, 10.0, 11.0, 5.0],
+        "ping.loss": [0.0, 0.5, None, None],
+    }
+)
+VALUES = {"time.tdf": ["1", "1/2"], "cc": ["a_b"]}
+UNITS = {"bulk.throughput": "bit/s", "ping.loss": ""}
+
+
+def test_means_of_repeats_have_their_confidence_interval() -> None:
+    means = means_of(TABLE, VALUES, UNITS)
+    assert means[["time.tdf", "cc", "runs", "bulk.throughput"]].to_numpy().tolist() == [
+        ["1", "a_b", 3, 10.0],
+        ["1/2", "a_b", 1, 5.0],
+    ]
+    # Of three values with a deviation of 1: t of two degrees of freedom, 4.303, by the root of 3.
+    assert means["bulk.throughput ±"][0] == pytest.approx(4.3027 / 3**0.5, rel=1e-4)
+    assert means["bulk.throughput ±"].isna().tolist() == [False, True]
+    assert means["ping.loss"].tolist()[0] == 0.25 and means["ping.loss"].isna().tolist() == [False, True]
+
+
+def test_bars_of_figures_are_confidence_intervals() -> None:
+    drawing = next(draw_sweep(TABLE, VALUES, UNITS))
+    [bars] = drawing.figure.axes[0].containers
+    low, high = bars.lines[2][0].get_segments()[0][:, 1]
+    assert (low, high) == pytest.approx((10 - 2.4841, 10 + 2.4841), rel=1e-4)
+
+
+def test_a_table_for_latex_has_nothing_that_latex_takes_for_commands() -> None:
+    lines = latex_of(means_of(TABLE, VALUES, UNITS), VALUES, UNITS).splitlines()
+    assert lines[0] == "\\begin{tabular}{llrrr}"
+    assert lines[2] == "time.tdf & cc & runs & bulk.throughput (bit/s) & ping.loss \\\\"
+    assert lines[4] == "1 & a\\_b & 3 & $10 \\pm 2.5$ & $0.25 \\pm 3.2$ \\\\"
+    assert lines[5] == "1/2 & a\\_b & 1 & $5$ & -- \\\\"

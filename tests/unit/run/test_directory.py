@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.run.clock_log import log_clock
-from dilaton.run.directory import RunDir, RunDirError, take_default
-from dilaton.run.event_log import EventLog
+from dilaton.run.files.clock_log import log_clock
+from dilaton.run.files.directory import RunDir, RunDirError, take_default
+from dilaton.run.files.event_log import EventLog
 from dilaton.run.observer import RunClock
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

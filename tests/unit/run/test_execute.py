@@ -10,14 +10,15 @@ from unittest.mock import Mock
 import pytest
 
 from dilaton.host.errors import GuestError
-from dilaton.host.guests import Guests
+from dilaton.host.here.guests.guests import Guests
+from dilaton.host.messages import Finished
 from dilaton.lab.loader import loads
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.run import record as records
-from dilaton.run.control import Client, ControlError
-from dilaton.run.directory import RunDir
+from dilaton.run.control.requests import Client, ControlError
 from dilaton.run.execute import Options, Source, _Run, execute
+from dilaton.run.files.directory import RunDir
 from dilaton.run.observer import Observer
+from dilaton.run.record import record as records
 
 LAB = "name: short\nnodes: {a: {}}\n"
 
@@ -68,11 +69,11 @@ def test_what_an_attempt_has_left_may_be_in_the_way_of_the_next(
     assert records.load(tmp_path) == record
 
 
-STOPPED = {"outcome": "stopped", "reason": "interrupted"}
-FAILED = {"outcome": "failed", "reason": "p on a exited with status 1, expected 0"}
+STOPPED = Finished(t_ns=0, outcome="stopped", reason="interrupted")
+FAILED = Finished(t_ns=0, outcome="failed", reason="p on a exited with status 1, expected 0")
 
 
-def ended(path: Path, message: dict[str, str], *, stays: bool, broken: str | None = None) -> tuple[str, str | None]:
+def ended(path: Path, message: Finished, *, stays: bool, broken: str | None = None) -> tuple[str, str | None]:
     """The state and the reason of a run that was stopped in good order, from the last message of its agent."""
     lab, stop = loads(LAB, "lab.yaml"), asyncio.Event()
     stop.set()
@@ -89,11 +90,11 @@ def ended(path: Path, message: dict[str, str], *, stays: bool, broken: str | Non
         (False, STOPPED, ("aborted", "interrupted")),
         (False, FAILED, ("aborted", "interrupted")),
         (True, STOPPED, ("finished", None)),
-        (True, FAILED, ("failed", FAILED["reason"])),
+        (True, FAILED, ("failed", FAILED.reason)),
     ],
 )
 def test_a_run_that_stays_has_failed_where_another_was_interrupted(
-    tmp_path: Path, *, stays: bool, message: dict[str, str], outcome: tuple[str, str | None]
+    tmp_path: Path, *, stays: bool, message: Finished, outcome: tuple[str, str | None]
 ) -> None:
     assert ended(tmp_path, message, stays=stays) == outcome
 

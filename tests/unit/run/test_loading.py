@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import dilaton
-from dilaton.run.record import RecordError
+from dilaton.plan.common import FORMAT
+from dilaton.run.record.record import RecordError
 from tests.unit.measure import made
 
 
@@ -114,7 +115,7 @@ def test_a_guest_in_which_there_was_nothing_to_sample_adds_no_rows(tmp_path: Pat
     [
         ("run.json", "{", "damaged: not JSON"),
         ("plan.json", "{}", "plan.json: damaged: lab"),
-        ("plan.json", '{"format": 1}', "plan.json: format 1; this version of Dilaton reads format 7"),
+        ("plan.json", '{"format": 1}', f"plan.json: format 1; this version of Dilaton reads format {FORMAT}"),
         ("events.jsonl", "no\n", "events.jsonl:1: damaged"),
         ("measure/g0/interfaces.csv", "t_ns,node\n1,a\n", "has no column interface"),
         ("measure/g0/interfaces.csv", "t_ns,node,interface,tx_bytes\n1,a,eth0,many\n", "tx_bytes has something that"),
@@ -168,7 +169,7 @@ def test_a_pipe_in_the_place_of_a_capture_is_not_waited_for(tmp_path: Path) -> N
 
 
 def test_the_command_line_imports_none_of_the_tools_for_tables() -> None:
-    code = "import sys, dilaton, dilaton.cli.check, dilaton.cli.run; print({'pandas', 'numpy', 'matplotlib'} & set(sys.modules))"
+    code = "import sys, dilaton, dilaton.cli.labs.check, dilaton.cli.runs.run; print({'pandas', 'numpy', 'matplotlib'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -95,7 +95,7 @@ def test_a_drawing_has_each_node_at_a_place_of_its_own(name: str) -> None:
             "{generate: barabasi-albert, nodes: 3, links: 3}",
             "topology: 3 links of a new node: must be less than the 3 nodes",
         ),
-        ("{generate: tree, depth: 16, fanout: 10}", "topology: depth 16 with fan-out 10: "),
+        ("{generate: tree, depth: 16, fanout: 10}", "topology: depth 16, fanout 10: "),
         ("{generate: waxman, nodes: 5, alpha: 2}", "topology.alpha: 2: alpha must be a number above 0 and up to 1"),
         ("{generate: ring}", "topology.nodes: missing"),
         ("{generate: ring, nodes: 2}", "topology.nodes: 2: a number of nodes must be from 3"),

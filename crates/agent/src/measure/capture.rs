@@ -10,12 +10,12 @@ use nix::net::if_::if_nametoindex;
 
 use super::pcapng::{self, Counts, Direction};
 use super::ring::{Packet, Ring, BLOCK_BYTES};
+use crate::channel::protocol::Observation;
 use crate::clock;
 use crate::error::{Doing, Error, Result};
-use crate::network::Network;
+use crate::guest::run_dir::RunDir;
+use crate::network::Namespace;
 use crate::plan;
-use crate::protocol::Observation;
-use crate::run_dir::RunDir;
 
 /// The file is written in pieces of at least this size.
 const PIECE_BYTES: usize = 1 << 20;
@@ -53,8 +53,8 @@ impl Capture {
     ///
     /// # Errors
     /// The interface is not there, or the kernel gives no ring.
-    pub fn open(plan: &plan::Capture, network: &Network) -> Result<Self> {
-        network.enter()?;
+    pub fn open(plan: &plan::Capture, namespace: &Namespace) -> Result<Self> {
+        namespace.enter()?;
         let doing = || format!("capture on {}:{}", plan.node, plan.interface);
         Ok(Self {
             interface: if_nametoindex(plan.interface.as_str()).doing(doing)?,

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{recv, socket, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
 
 use crate::error::{Cause, Doing, Error, Result};
-use crate::netlink::{read_u16, read_u32, Request, HEADER_BYTES};
+use crate::network::netlink::{read_u16, read_u32, Request, HEADER_BYTES};
 
 /// What the kernel puts into one piece of an answer at most.
 const PIECE_BYTES: usize = 32 * 1024;

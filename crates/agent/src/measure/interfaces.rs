@@ -3,7 +3,7 @@
 //! Queue disciplines stand in a tree. Packets wait in its leaves, so a queue's depth and drops are those of the leaves;
 //! what the root has dropped beyond that was lost on the wire in front of the queue (`loss:` of a link). A netem without a
 //! rate is such a wire even where it is the leaf: it holds packets that are under way, and none that wait. What programs
-//! take away (`drops.rs`) nobody counts: it is what the clsact discipline that they hang on has seen, and the tree has not.
+//! take away (`network/drops.rs`) nobody counts: it is what the clsact discipline that they hang on has seen, and the tree has not.
 
 use std::io::Write;
 
@@ -13,8 +13,8 @@ use nix::sys::socket::SockProtocol;
 use super::dump::{attributes, number, small_number, Dumps};
 use super::instrument::Instrument;
 use crate::error::{Doing, Result};
-use crate::netlink::Request;
-use crate::network::Network;
+use crate::network::netlink::Request;
+use crate::network::Namespace;
 use crate::plan::Plan;
 
 /// Of `linux/if_link.h`.
@@ -34,7 +34,7 @@ const STATS_PACKETS_64: u16 = 8;
 /// `TC_H_ROOT` and `TC_H_CLSACT`.
 const ROOT: u32 = 0xFFFF_FFFF;
 const CLSACT: u32 = 0xFFFF_FFF1;
-/// `struct tc_netem_qopt`, and the attribute behind it with the rate (see `tc.rs`).
+/// `struct tc_netem_qopt`, and the attribute behind it with the rate (see `network/tc.rs`).
 const NETEM_OPTIONS_BYTES: usize = 24;
 const NETEM_RATE: u16 = 6;
 
@@ -83,12 +83,12 @@ impl Interfaces {
     ///
     /// # Errors
     /// The kernel gives none, or an interface of the plan is not there.
-    pub fn open(plan: &Plan, networks: &[Network]) -> Result<Self> {
+    pub fn open(plan: &Plan, namespaces: &[Namespace]) -> Result<Self> {
         let mut dumps = Dumps::new("interfaces")?;
         let mut nodes = Vec::new();
-        for network in networks {
-            network.enter()?;
-            nodes.push(names(plan, network.node())?);
+        for namespace in namespaces {
+            namespace.enter()?;
+            nodes.push(names(plan, namespace.node())?);
             dumps.add(SockProtocol::NetlinkRoute, queues_request())?;
             dumps.add(SockProtocol::NetlinkRoute, counters_request())?;
         }

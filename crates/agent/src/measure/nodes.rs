@@ -8,7 +8,7 @@ use super::instrument::Instrument;
 use crate::clock;
 use crate::error::{Doing, Result};
 use crate::guest::cgroup_of_nodes;
-use crate::network::Network;
+use crate::network::Namespace;
 
 /// The longest of these files has some thirty lines.
 const FILE_BYTES_MAX: usize = 4096;
@@ -36,9 +36,9 @@ impl Nodes {
     ///
     /// # Errors
     /// A node has no control group.
-    pub fn open(networks: &[Network]) -> Result<Self> {
-        let open = |network: &Network| {
-            let node = network.node();
+    pub fn open(namespaces: &[Namespace]) -> Result<Self> {
+        let open = |namespace: &Namespace| {
+            let node = namespace.node();
             let source = |file| Source::open(format!("{}/{node}/{file}", cgroup_of_nodes()));
             Ok(Group {
                 node: node.to_owned(),
@@ -48,7 +48,7 @@ impl Nodes {
                 io: source("io.stat").ok(),
             })
         };
-        Ok(Self(networks.iter().map(open).collect::<Result<_>>()?))
+        Ok(Self(namespaces.iter().map(open).collect::<Result<_>>()?))
     }
 }
 

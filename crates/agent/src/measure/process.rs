@@ -16,15 +16,15 @@ use super::nodes::Nodes;
 use super::table::Table;
 use super::tcp::Tcp;
 use super::{Order, Reply};
-use crate::child;
+use crate::channel::protocol::Observation;
 use crate::clock::{self, SECOND_NS};
 use crate::error::{Doing, Result};
-use crate::network::Network;
-use crate::orders::{receive, send};
+use crate::guest::run_dir::RunDir;
+use crate::network::Namespace;
+use crate::node::child;
+use crate::node::orders::{receive, send};
 use crate::plan::Plan;
 use crate::priority::{self, Priority};
-use crate::protocol::Observation;
-use crate::run_dir::RunDir;
 
 const AGENT_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
@@ -56,11 +56,11 @@ struct Process<'a> {
 }
 
 /// Lives the life of the sampler; ends with the agent.
-pub fn run(plan: &Plan, guest: &str, networks: &[Network], run_dir: &RunDir, agent: &OwnedFd) -> ! {
+pub fn run(plan: &Plan, guest: &str, namespaces: &[Namespace], run_dir: &RunDir, agent: &OwnedFd) -> ! {
     child::live(
         agent,
         |reason| Reply::Failed { reason },
-        || Process::open(plan, guest, networks, run_dir, agent).and_then(Process::serve),
+        || Process::open(plan, guest, namespaces, run_dir, agent).and_then(Process::serve),
     )
 }
 
@@ -68,7 +68,7 @@ impl<'a> Process<'a> {
     fn open(
         plan: &Plan,
         guest: &'a str,
-        networks: &[Network],
+        namespaces: &[Namespace],
         run_dir: &'a RunDir,
         agent: &'a OwnedFd,
     ) -> Result<Self> {
@@ -80,18 +80,18 @@ impl<'a> Process<'a> {
         };
         // What changes fastest comes first.
         if let Some(period_ns) = plan.measure.tcp_period_ns {
-            add(period_ns, Box::new(Tcp::open(networks)?) as Box<dyn Instrument>);
+            add(period_ns, Box::new(Tcp::open(namespaces)?) as Box<dyn Instrument>);
         }
         if let Some(period_ns) = plan.measure.interfaces_period_ns {
-            add(period_ns, Box::new(Interfaces::open(plan, networks)?));
+            add(period_ns, Box::new(Interfaces::open(plan, namespaces)?));
         }
         if let Some(period_ns) = plan.measure.nodes_period_ns {
-            add(period_ns, Box::new(Nodes::open(networks)?));
+            add(period_ns, Box::new(Nodes::open(namespaces)?));
         }
         let mut captures = Vec::new();
         for capture in &plan.measure.captures {
-            if let Some(network) = networks.iter().find(|network| network.node() == capture.node) {
-                captures.push(Some(Capture::open(capture, network)?));
+            if let Some(namespace) = namespaces.iter().find(|namespace| namespace.node() == capture.node) {
+                captures.push(Some(Capture::open(capture, namespace)?));
             }
         }
         priority::set(Pid::from_raw(0), Priority::Sampler).doing(|| "set the sampler's priority".to_owned())?;

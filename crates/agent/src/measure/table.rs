@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 
 use crate::error::{Doing, Result};
-use crate::run_dir::RunDir;
+use crate::guest::run_dir::RunDir;
 
 /// Rows are kept until there is so much of them, so that writing costs little.
 const BUFFER_BYTES: usize = 64 * 1024;

@@ -11,8 +11,8 @@ use nix::sys::socket::SockProtocol;
 use super::dump::{attributes, number, small_number, Dumps};
 use super::instrument::Instrument;
 use crate::error::Result;
-use crate::netlink::Request;
-use crate::network::Network;
+use crate::network::netlink::Request;
+use crate::network::Namespace;
 
 /// `TCPDIAG_GETSOCK` of `linux/inet_diag.h`.
 const GET_SOCKETS: u16 = 18;
@@ -53,13 +53,13 @@ impl Tcp {
     ///
     /// # Errors
     /// The kernel gives none.
-    pub fn open(networks: &[Network]) -> Result<Self> {
+    pub fn open(namespaces: &[Namespace]) -> Result<Self> {
         let mut dumps = Dumps::new("TCP connections")?;
-        for network in networks {
-            network.enter()?;
+        for namespace in namespaces {
+            namespace.enter()?;
             dumps.add(SockProtocol::NetlinkSockDiag, request())?;
         }
-        Ok(Self { nodes: networks.iter().map(|network| network.node().to_owned()).collect(), dumps })
+        Ok(Self { nodes: namespaces.iter().map(|namespace| namespace.node().to_owned()).collect(), dumps })
     }
 }
 

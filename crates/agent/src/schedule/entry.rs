@@ -1,7 +1,7 @@
 //! A process of a schedule: where it is in its life, and what others have to know of it.
 
-use serde::{Deserialize, Serialize};
-
+use super::moments::{Awaited, Moments, Outlook};
+use crate::channel::protocol::End;
 use crate::plan::{Process, Ready};
 
 /// Where a process is in its life.
@@ -16,51 +16,40 @@ pub enum State {
     Ended {
         as_expected: bool,
     },
+    /// It has ended, and starts again at this instant; `None`: when the fault ends that has killed it.
+    Restarting {
+        at_ns: Option<i64>,
+    },
     StartFailed,
     Skipped,
     /// It is in another guest, where this is what was told of it.
-    Elsewhere(Standing),
+    Elsewhere(Moments),
 }
 
 impl State {
     pub fn is_final(self) -> bool {
         match self {
-            Self::Elsewhere(standing) => standing.is_final,
+            Self::Elsewhere(moments) => moments.is_final(),
             _ => matches!(self, Self::Ended { .. } | Self::StartFailed | Self::Skipped),
         }
     }
-
-    pub fn is_skipped(self) -> bool {
-        match self {
-            Self::Elsewhere(standing) => standing.skipped,
-            _ => self == Self::Skipped,
-        }
-    }
 }
 
-/// What other guests have to know of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Standing {
-    /// How far it is with what others wait for.
-    pub milestone: Milestone,
-    /// Whether nothing more can become of it.
-    pub is_final: bool,
-    /// Whether that is since it never started.
-    pub skipped: bool,
-}
-
-impl Standing {
-    /// Before anything was told.
-    pub const AT_FIRST: Self = Self { milestone: Milestone::Pending, is_final: false, skipped: false };
-}
-
-/// That we are ending a process, and when patience ends.
+/// How far we are with ending a process, and when patience ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
     /// `None` once SIGKILL was sent.
     pub kill_ns: Option<i64>,
     pub timed_out: bool,
+}
+
+/// That a fault has killed a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Killed {
+    /// It starts again when the fault ends.
+    pub revives: bool,
+    /// The fault has ended, maybe before the process was gone.
+    pub is_due: bool,
 }
 
 /// The readiness of a process that has one.
@@ -71,51 +60,83 @@ pub enum Readiness {
     Missed,
 }
 
-/// What others wait for in a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Milestone {
-    /// It may yet come.
-    Pending,
-    /// It came.
-    Reached,
-    /// It can never come.
-    Missed,
-}
-
 /// A process, where it is, and what it waits for.
 #[derive(Debug)]
 pub struct Entry {
     pub process: Process,
-    pub after: Vec<usize>,
+    pub after: Vec<Awaited>,
     pub state: State,
     pub readiness: Readiness,
     /// What the other guests know of it.
-    pub told: Standing,
+    pub told: Moments,
+    /// From the kill until it starts again, or for good.
+    pub killed: Option<Killed>,
+    /// How often it was started again without having lived for long.
+    pub restarts: u32,
 }
 
 impl Entry {
-    pub fn milestone(&self) -> Milestone {
-        let is_elsewhere = matches!(self.state, State::Elsewhere(_));
-        if self.process.ready.is_some() && !is_elsewhere {
-            return match self.readiness {
-                Readiness::Reached => Milestone::Reached,
-                Readiness::Missed => Milestone::Missed,
-                Readiness::Awaited if self.state.is_final() => Milestone::Missed,
-                Readiness::Awaited => Milestone::Pending,
-            };
+    /// The state of one that a plan has, before virtual 0.
+    pub fn new(process: Process, after: Vec<Awaited>, is_here: bool) -> Self {
+        let state = if is_here { State::Waiting } else { State::Elsewhere(Moments::AT_FIRST) };
+        let (readiness, told) = (Readiness::Awaited, Moments::AT_FIRST);
+        Self { process, after, state, readiness, told, killed: None, restarts: 0 }
+    }
+
+    /// The fault that has killed it ends.
+    pub fn revive(&mut self, now_ns: i64) {
+        if let Some(killed) = &mut self.killed {
+            killed.is_due = true;
         }
-        match self.state {
-            State::Running { .. } | State::Ended { .. } if self.process.background => Milestone::Reached,
-            State::Waiting | State::Starting | State::Running { .. } => Milestone::Pending,
-            State::Ended { as_expected: true } => Milestone::Reached,
-            State::StartFailed | State::Skipped | State::Ended { as_expected: false } => Milestone::Missed,
-            State::Elsewhere(standing) => standing.milestone,
+        if matches!(self.state, State::Restarting { at_ns: None }) {
+            self.state = State::Restarting { at_ns: Some(now_ns) };
         }
     }
 
-    pub fn standing(&self) -> Standing {
-        Standing { milestone: self.milestone(), is_final: self.state.is_final(), skipped: self.state.is_skipped() }
+    /// Its state if it is started again after this end, which nobody of us has asked for.
+    pub fn restarted(&mut self, since_ns: i64, now_ns: i64, end: End) -> Option<State> {
+        if let Some(killed) = self.killed.filter(|killed| killed.revives) {
+            return Some(State::Restarting { at_ns: killed.is_due.then_some(now_ns) });
+        }
+        let restart = self.process.restart.as_ref()?;
+        let failed = end != End::Status(self.process.expect_exit.unwrap_or(0));
+        if restart.on_failure && !failed && self.killed.is_none() {
+            return None;
+        }
+        if now_ns.saturating_sub(since_ns) >= restart.reset_ns {
+            self.restarts = 0;
+        }
+        let longer = 1_i64.checked_shl(self.restarts.min(62)).unwrap_or(i64::MAX);
+        self.restarts += 1;
+        let delay_ns = restart.delay_ns.saturating_mul(longer).min(restart.delay_max_ns);
+        Some(State::Restarting { at_ns: Some(now_ns.saturating_add(delay_ns)) })
+    }
+
+    pub fn moments(&self) -> Moments {
+        let (begin, end) = match self.state {
+            State::Elsewhere(moments) => return moments,
+            State::Waiting | State::Starting => (Outlook::Pending, Outlook::Pending),
+            State::Running { .. } | State::Restarting { .. } => (Outlook::Reached, Outlook::Pending),
+            State::Ended { .. } => (Outlook::Reached, Outlook::Reached),
+            State::StartFailed | State::Skipped => (Outlook::Missed, Outlook::Missed),
+        };
+        Moments { begin, milestone: self.milestone(begin), end }
+    }
+
+    fn milestone(&self, begin: Outlook) -> Outlook {
+        if self.process.ready.is_some() {
+            return match self.readiness {
+                Readiness::Reached => Outlook::Reached,
+                Readiness::Missed => Outlook::Missed,
+                Readiness::Awaited if self.state.is_final() => Outlook::Missed,
+                Readiness::Awaited => Outlook::Pending,
+            };
+        }
+        match self.state {
+            State::Ended { as_expected: false } if !self.process.background => Outlook::Missed,
+            State::Running { .. } | State::Restarting { .. } if !self.process.background => Outlook::Pending,
+            _ => begin,
+        }
     }
 
     /// The instants at which a running process needs attention.
@@ -130,6 +151,11 @@ impl Entry {
             None => [self.process.stop_ns, self.process.timeout_ns.map(|limit| since_ns.saturating_add(limit))],
         };
         readiness.into_iter().chain(end.into_iter().flatten())
+    }
+
+    /// Whether it has a readiness that did not come yet.
+    pub fn is_awaited(&self) -> bool {
+        self.process.ready.is_some() && self.readiness == Readiness::Awaited
     }
 
     pub fn is_active(&self) -> bool {

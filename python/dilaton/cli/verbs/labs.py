@@ -8,15 +8,18 @@ from typing import Annotated
 import typer
 
 from dilaton.cli.verbs.options import (
+    ConfirmOption,
     DriveOption,
     HoldAtOption,
     LabFile,
+    MaxDisk,
     MaxSpeedOption,
     NoJail,
     Out,
     SetOption,
     TdfOption,
     TerminalOption,
+    overridden,
 )
 
 app = typer.Typer()
@@ -29,7 +32,7 @@ def new(
     ],
 ) -> None:
     """Write a lab to begin with, which runs as it is: two hosts, a router, ping and iperf3."""
-    from dilaton.cli.new import write_lab
+    from dilaton.cli.labs.new import write_lab
 
     write_lab(path)
 
@@ -51,29 +54,43 @@ def run(
     stay: Annotated[
         bool, typer.Option("--stay", help="Go on when nothing is left to do, at host speed, until stopped.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 unless the verdict is valid.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 unless the verdict is valid or confirmed.")
+    ] = False,
+    confirm: ConfirmOption = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write a report of JUnit, for a CI server.")
+    ] = None,
     settings: SetOption = None,
+    max_disk: MaxDisk = None,
     no_jail: NoJail = False,
 ) -> None:
     """Run a lab, and show what was asked and what was measured."""
-    from dilaton.cli.check import Overrides
-    from dilaton.cli.run import hold_option, run_lab
-    from dilaton.run.execute import Options
+    from dilaton.cli.runs.run import run_lab
+    from dilaton.service.request import LabText, RunRequest
 
-    options = Options(jailed=not no_jail, hold_at_ns=hold_option(hold_at))
-    overrides = Overrides(tdf, drive, max_speed, tuple(settings or ()))
-    raise typer.Exit(run_lab(lab, out, overrides, options, metrics=metrics, stays=stay, strict=strict))
+    request = RunRequest(
+        lab=LabText.read(lab),
+        overrides=overridden(tdf, drive, max_speed, settings, confirm),
+        out=out,
+        hold_at=hold_at,
+        stays=stay,
+        jailed=not no_jail,
+        max_disk=max_disk,
+        metrics=metrics,
+    )
+    raise typer.Exit(run_lab(request, strict=strict, junit=junit))
 
 
 @app.command()
 def demo(out: Out = None, tdf: TdfOption = None, no_jail: NoJail = False) -> None:
     """Run examples/dumbbell: a 10 Gbit/s link, real ping and iperf3, about a minute."""
-    from dilaton.cli.check import Overrides
-    from dilaton.cli.run import run_lab
-    from dilaton.host.files import ROOT
-    from dilaton.run.execute import Options
+    from dilaton.cli.runs.run import run_lab
+    from dilaton.host.files import EXAMPLES
+    from dilaton.service.request import LabText, RunRequest
 
-    raise typer.Exit(run_lab(ROOT / "examples" / "dumbbell", out, Overrides(tdf), Options(jailed=not no_jail)))
+    lab = LabText.read(EXAMPLES / "dumbbell")
+    raise typer.Exit(run_lab(RunRequest(lab=lab, overrides=overridden(tdf), out=out, jailed=not no_jail)))
 
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
@@ -99,8 +116,8 @@ def execute(
     terminal: TerminalOption = None,
 ) -> None:
     """Run a command of this machine, as root of a world of its own, in virtual time."""
-    from dilaton.cli.exec import Options
-    from dilaton.cli.exec import execute as run_command
+    from dilaton.cli.runs.exec import Options
+    from dilaton.cli.runs.exec import execute as run_command
 
     options = Options(tdf, drive, max_speed, memory, seed, writable or [], out, terminal)
     raise typer.Exit(run_command(command, options))
@@ -114,17 +131,17 @@ def check(
     settings: SetOption = None,
 ) -> None:
     """Read and plan labs, and say what is wrong with them, without running anything."""
-    from dilaton.cli.check import Overrides, check_labs
+    from dilaton.cli.labs.check import check_labs
 
-    raise typer.Exit(check_labs(labs, Overrides(tdf, drive, None, tuple(settings or ()))))
+    raise typer.Exit(check_labs(labs, overridden(tdf, drive, settings=settings)))
 
 
 @app.command()
 def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None, settings: SetOption = None) -> None:
     """Print what a lab compiles to, as JSON: every address, queue, process and instant."""
-    from dilaton.cli.check import Overrides, print_plan
+    from dilaton.cli.labs.check import print_plan
 
-    print_plan(lab, Overrides(tdf, drive, None, tuple(settings or ())))
+    print_plan(lab, overridden(tdf, drive, settings=settings))
 
 
 @app.command()
@@ -135,7 +152,7 @@ def graph(
     ] = None,
 ) -> None:
     """Draw the network of a lab."""
-    from dilaton.cli.graph import write_graph
+    from dilaton.cli.labs.graph import write_graph
 
     write_graph(lab, out)
 
@@ -152,7 +169,7 @@ def export(
     ] = None,
 ) -> None:
     """Write the network of a lab for containerlab, Mininet, Graphviz or a graph library, and say what is left out."""
-    from dilaton.cli.graph import write_export
+    from dilaton.cli.labs.graph import write_export
 
     write_export(lab, out, to)
 
@@ -185,11 +202,18 @@ def scale(
             help="How much to run to predict host time (default: a tenth or more; 0s: nothing).",
         ),
     ] = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Write into the scaled lab that its runs are to be confirmed.")
+    ] = False,
 ) -> None:
     """Put the machines of a lab onto few guests: TDF, CPU shares, memory, host time, and a lab ready to run."""
-    from dilaton.cli.scale import Request, scale_lab
+    from dilaton.cli.runs.scale import scale_lab
+    from dilaton.service.studies.scale import ScaleRequest
 
-    raise typer.Exit(scale_lab(Request(lab, machines, onto, out, duration, pilot)))
+    request = ScaleRequest(
+        lab=lab, onto=onto, machines=machines, out=out, duration=duration, pilot=pilot, confirm=confirm
+    )
+    raise typer.Exit(scale_lab(request))
 
 
 @app.command()
@@ -206,8 +230,13 @@ def sweep(
     ] = 1,
     jobs: Annotated[int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Runs side by side.")] = 1,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: sweeps/<lab>).")] = None,
+    confirm: ConfirmOption = None,
 ) -> None:
     """Run a lab at every combination of values; go on where an earlier sweep was interrupted."""
-    from dilaton.cli.sweep import sweep_lab
+    from dilaton.cli.runs.sweep import sweep_lab
+    from dilaton.service.request import LabText
+    from dilaton.service.studies.sweep import SweepRequest
 
-    raise typer.Exit(sweep_lab(lab, settings or [], repeat, jobs, out))
+    fields, text = tuple(settings or ()), LabText.read(lab)
+    request = SweepRequest(lab=text, fields=fields, repeat=repeat, jobs=jobs, out=out, confirm=confirm)
+    raise typer.Exit(sweep_lab(request))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dilaton.cli import kernel
+from dilaton.cli.machine import kernel
 from dilaton.cli.verbs.options import Out
 
 app = typer.Typer()
@@ -19,7 +19,7 @@ def doctor(
     ] = False,
 ) -> None:
     """Say what this machine has and lacks, with the fix for each lack."""
-    from dilaton.cli import doctor as verb
+    from dilaton.cli.machine import doctor as verb
 
     verb.calibrate() if calibrate else verb.doctor()
 
@@ -44,7 +44,7 @@ def link(
     out: Out = None,
 ) -> None:
     """Send probes over a link, and print what was configured and what was measured, with a figure."""
-    from dilaton.cli.validate import validate_link
+    from dilaton.cli.labs.validate import validate_link
 
     raise typer.Exit(validate_link(rate, delay, tdf, drive, out))
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from dilaton.service.request import Overrides
+
 LabFile = Annotated[Path, typer.Argument(metavar="LAB", help="The lab: a YAML file, or a directory with a lab.yaml.")]
 RunName = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run in progress: its directory, or the name of its lab.")
+    str, typer.Argument(metavar="RUN", help="A run in progress: its directory, or its lab's file, directory or name.")
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Run directory (default: runs/<lab>-<UTC>-<n>).")
@@ -41,7 +45,35 @@ TerminalOption = Annotated[
     bool | None,
     typer.Option("-t/-T", "-it", "--terminal/--no-terminal", help="Give it a terminal (default: if there is one)."),
 ]
+ConfirmOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--confirm/--no-confirm",
+        help="Run again with more time for the CPU, and compare results (default: as the lab says).",
+    ),
+]
+MaxDisk = Annotated[
+    str | None,
+    typer.Option(
+        "--max-disk",
+        metavar="SIZE",
+        help="What the run directory may take, such as 100GiB (default: half of what is free).",
+    ),
+]
 NoJail = Annotated[
     bool,
     typer.Option("--no-jail", help="Run guests without a jail: what runs in them can write your files."),
 ]
+
+
+def overridden(
+    tdf: str | None = None,
+    drive: str | None = None,
+    max_speed: str | None = None,
+    settings: Sequence[str] | None = None,
+    confirm: bool | None = None,
+) -> Overrides:
+    """What counts instead of what a lab says, from the values of these options."""
+    from dilaton.service.request import Overrides
+
+    return Overrides(tdf=tdf, drive=drive, max_speed=max_speed, settings=tuple(settings or ()), confirm=confirm)

@@ -30,13 +30,13 @@ def report(
     if lab is not None:
         if str(run_dir) != "addressing":
             raise BadInputError(f"{run_dir}: not a report of a lab; write dilaton report addressing {lab}")
-        from dilaton.cli.addressing import print_addressing
+        from dilaton.cli.labs.addressing import print_addressing
 
         print_addressing(lab)
         return
     if str(run_dir) == "addressing" and not run_dir.exists():
         raise BadInputError("addressing: of which lab? write dilaton report addressing LAB")
-    from dilaton.cli.report import report as write
+    from dilaton.cli.results.report import report as write
 
     write(run_dir, formats or [], out)
 
@@ -56,6 +56,6 @@ def compare(
     ] = None,
 ) -> None:
     """Say whether runs measured the same: status 0 indistinguishable, 1 different."""
-    from dilaton.cli.compare import compare_runs
+    from dilaton.cli.results.compare import compare_runs
 
     raise typer.Exit(compare_runs(run_dirs, tolerance, figure, by))

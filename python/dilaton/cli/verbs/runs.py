@@ -16,6 +16,7 @@ from dilaton.cli.verbs.options import (
     SetOption,
     TdfOption,
     TerminalOption,
+    overridden,
 )
 
 app = typer.Typer()
@@ -35,38 +36,40 @@ def up(
     settings: SetOption = None,
 ) -> None:
     """Start a lab that stays, and work in it by hand, at a prompt; at host speed unless told otherwise."""
-    from dilaton.cli.up import Options, bring_up
+    from dilaton.cli.runs.up import bring_up
+    from dilaton.service.request import LabText, RunRequest
 
-    options = Options(out, tdf, drive, max_speed, hold_at, tuple(settings or ()))
-    raise typer.Exit(bring_up(lab, options, detached=detached))
+    overrides = overridden(tdf, drive, max_speed, settings)
+    request = RunRequest(lab=LabText.read(lab), overrides=overrides, out=out, hold_at=hold_at, stays=True)
+    raise typer.Exit(bring_up(request, detached=detached))
 
 
 @app.command()
-def down(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN|LAB", help="A run in progress, or its lab if that runs only once.")
-    ],
-) -> None:
+def down(run: RunName) -> None:
     """End a lab that was brought up, in good order, and wait for its end; its run directory stays."""
-    from dilaton.cli.up import take_down
+    from dilaton.cli.steering.control import stop_run
 
-    raise typer.Exit(take_down(run))
+    raise typer.Exit(stop_run(run))
 
 
 @app.command("cli")
 def prompt(run: RunName) -> None:
     """Work in a run in progress, at a prompt with the words of Mininet's; it goes on afterwards."""
-    from dilaton.cli.prompt import attach_prompt
+    from dilaton.cli.steering.prompt import attach_prompt
 
     raise typer.Exit(attach_prompt(run))
 
 
 @app.command()
-def ps() -> None:
+def ps(
+    everything: Annotated[
+        bool, typer.Option("--all", "-a", help="And those that are over, of the directory runs.")
+    ] = False,
+) -> None:
     """List the runs in progress."""
-    from dilaton.cli.control import list_runs
+    from dilaton.cli.steering.control import list_runs
 
-    raise typer.Exit(list_runs())
+    raise typer.Exit(list_runs(also_left=everything))
 
 
 @app.command()
@@ -75,7 +78,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print it once, as without a terminal.")] = False,
 ) -> None:
     """Watch a run in progress: its clock, links, nodes and programs."""
-    from dilaton.cli.top import show_top
+    from dilaton.cli.steering.top import show_top
 
     raise typer.Exit(show_top(run, once=once))
 
@@ -91,7 +94,7 @@ def clock(
     ] = None,
 ) -> None:
     """Show or steer the clock of a run in progress."""
-    from dilaton.cli.control import steer
+    from dilaton.cli.steering.control import steer
 
     raise typer.Exit(steer(run, action, value))
 
@@ -112,7 +115,7 @@ def steer_link(
     ] = None,
 ) -> None:
     """Show or change the links of a run in progress."""
-    from dilaton.cli.link import steer_link as steer
+    from dilaton.cli.steering.link import steer_link as steer
 
     raise typer.Exit(steer(run, which, action, fields or [], at))
 
@@ -127,7 +130,7 @@ def shell(
     terminal: TerminalOption = None,
 ) -> None:
     """Run a program in a node of a run in progress, in this terminal or with these streams."""
-    from dilaton.cli.shell import open_shell
+    from dilaton.cli.steering.shell import open_shell
 
     words = command or []
     # Which ends the options of most programs that execute others, and is theirs, not the command's.
@@ -141,23 +144,30 @@ def copy(
     target: Annotated[
         str, typer.Argument(metavar="[NODE:]PATH", help="To where; one of the two is in a node, such as h1:/tmp.")
     ],
+    preserve: Annotated[
+        bool,
+        typer.Option("--preserve", help="From a node, keep set-id bits, pipes, and links that lead out, too."),
+    ] = False,
 ) -> None:
     """Copy files and directories to a node of a run in progress, or from there."""
-    from dilaton.cli.cp import copy as copy_files
+    from dilaton.cli.steering.cp import copy as copy_files
 
-    copy_files(run, source, target)
+    copy_files(run, source, target, preserve=preserve)
 
 
 @app.command()
 def logs(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of a lab that is running.")],
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", help="A run directory, or a lab that is running: its file, directory or name."),
+    ],
     who: Annotated[
         str | None, typer.Argument(metavar="NODE[/PROCESS]", help="Whose outputs (default: everyone's).")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they grow, until the run ends.")] = False,
 ) -> None:
     """Print what the programs of a run have written."""
-    from dilaton.cli.logs import print_logs
+    from dilaton.cli.results.logs import print_logs
 
     raise typer.Exit(print_logs(run, who, follow=follow))
 
@@ -165,6 +175,6 @@ def logs(
 @app.command()
 def stop(run: RunName) -> None:
     """End a run in good order, and wait for its end."""
-    from dilaton.cli.control import stop_run
+    from dilaton.cli.steering.control import stop_run
 
     raise typer.Exit(stop_run(run))

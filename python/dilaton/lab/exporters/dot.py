@@ -1,18 +1,21 @@
-"""Graphviz: a graph in the DOT language, with the kinds of nodes as shapes and rates and delays as labels."""
+"""Graphviz: a graph in the DOT language, with kinds of nodes as shapes; rates, delays and interfaces are labels."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
-from dilaton.lab import units
+from dilaton.lab.exporters.configured import Configured
+from dilaton.lab.exporters.missing import missing
 from dilaton.lab.kinds import ROUTER
-from dilaton.lab.links import Link
 from dilaton.lab.model import Lab
+from dilaton.lab.parts.links import Link
 from dilaton.lab.segments import is_switch, without_lans
+from dilaton.lab.text import units
 
 
-def write(lab: Lab) -> tuple[str, list[str]]:
-    """The text; it shows the network, so that nothing is missed in it."""
+def write(lab: Lab, configured: Mapping[str, Configured]) -> tuple[str, list[str]]:
+    """The text, and what it lacks."""
     flat = without_lans(lab)
     lines = [f"graph {json.dumps(lab.name)} {{"]
     places = lab.topology.positions if lab.topology else {}
@@ -25,9 +28,12 @@ def write(lab: Lab) -> tuple[str, list[str]]:
         lines.append(f"  {json.dumps(name)} [{', '.join(attributes)}];")
     for link in flat.links:
         a, b = (json.dumps(end.node) for end in link.endpoints)
-        label = _label(link)
-        lines.append(f"  {a} -- {b}{f' [label={json.dumps(label)}]' if label else ''};")
-    return "\n".join([*lines, "}", ""]), []
+        tail, head = (json.dumps(end.interface) for end in link.endpoints)
+        attributes = [f"taillabel={tail}", f"headlabel={head}"]
+        if label := _label(link):
+            attributes.insert(0, f"label={json.dumps(label)}")
+        lines.append(f"  {a} -- {b} [{', '.join(attributes)}];")
+    return "\n".join([*lines, "}", ""]), missing(lab, {"kind"}, {"rate_bit_per_s", "delay.mean_ns"})
 
 
 def _label(link: Link) -> str:

@@ -2,8 +2,11 @@
 
 The attributes are those of the Internet Topology Zoo: of nodes `label`, `Longitude` and `Latitude`; of edges
 `LinkSpeedRaw` (bit/s). Others that are in use: of edges `distance` and `dist` (km), `delay` and `rate` (text with a
-unit), `cost`; of nodes `kind`, `group` and `pos`. A distance becomes a delay at the speed of light in glass, 200 km a
-millisecond; without one, the great circle between the ends is taken.
+unit), `cost` and `endpoints` (`a:eth0 -- b:eth1`, by the ids of nodes); of nodes `kind`, `group` and `pos`. A distance
+becomes a delay at the speed of light in glass, 200 km a millisecond; without one, the great circle between the ends is
+taken.
+
+In a directed graph two edges, there and back, are one link, whose directions differ as they do.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from typing import Annotated, Any, Literal
 import networkx
 from pydantic import BeforeValidator
 
-from dilaton.lab import syntax, units
 from dilaton.lab.graphs import node_name
-from dilaton.lab.impairments import Delay
+from dilaton.lab.importers._edges import OF_DIRECTIONS, Edge, in_order, there_and_back
 from dilaton.lab.importers._importer import Importer, host_name
-from dilaton.lab.links import Endpoint, Link
-from dilaton.lab.nodes import Node
+from dilaton.lab.parts.impairments import Delay
+from dilaton.lab.parts.links import Direction, Endpoint, Link
+from dilaton.lab.parts.nodes import Node
+from dilaton.lab.text import syntax, units
 from dilaton.lab.topology import Topology
 
 KM_PER_MS = 200
@@ -31,9 +35,22 @@ EARTH_RADIUS_KM = 6371
 DISTANCES = ("distance", "Distance", "dist")
 SHOWN_MAX = 3
 
+PARTS_MAX = 50_000
+"""Nodes and edges of a graph, far more than one machine runs; to make nodes of more takes longer than anybody waits."""
+
 
 def _parse_names(value: object) -> str:
     return syntax.parse_choice(value, "a way to name nodes", ("id", "label"))
+
+
+def check_size(parts: int, place: object) -> None:
+    """Refuses a graph that is too large, before it is made.
+
+    Raises:
+        ValueError: it is.
+    """
+    if parts > PARTS_MAX:
+        raise ValueError(f"{place}: {parts} nodes and edges; {PARTS_MAX} are the most that is read")
 
 
 class AttributedGraph(Importer):
@@ -47,29 +64,16 @@ class AttributedGraph(Importer):
     def read(self, directory: Path) -> Topology:
         """See `Importer.read`."""
         graph = self.graph(directory)
-        if graph.is_directed():
-            raise ValueError("the graph is directed; a link goes both ways: make it undirected")
-        names = {node: self._name(node, attributes) for node, attributes in graph.nodes(data=True)}
-        owners: dict[str, Hashable] = {}
-        for node, name in names.items():
-            if owners.setdefault(name.lower(), node) != node:
-                raise ValueError(
-                    f"nodes {owners[name.lower()]!r} and {node!r}: both would be called {name}; write names: id"
-                )
+        names = self._names(graph)
         places = {node: place for node, attributes in graph.nodes(data=True) if (place := _place(attributes))}
         delays = self._delays(graph, places)
-        links = []
-        for number, (a, b, attributes) in enumerate(graph.edges(data=True)):
-            if a == b:
-                raise ValueError(f"edge {a!r} -- {b!r}: a link joins two nodes, and both ends of this are the same")
-            fields = {
-                **_rate(attributes, f"edge {a!r} -- {b!r}"),
-                "delay": Delay(mean_ns=delays[number]),
-                **self.link_fields(),
-            }
-            if "cost" in attributes:
-                fields["cost"] = units.parse_count(attributes["cost"], f"edge {a!r} -- {b!r}: cost", 1, 65535)
-            links.append(Link(endpoints=(Endpoint(node=names[a]), Endpoint(node=names[b])), **fields))
+        edges = [
+            Edge(a, b, attributes, self._fields(f"edge {a!r} -- {b!r}", attributes, delays[number]))
+            for number, (a, b, attributes) in enumerate(graph.edges(data=True))
+        ]
+        ordered = in_order(edges)
+        pairs = there_and_back(ordered) if graph.is_directed() else zip(ordered, ordered, strict=True)
+        links = [_link(there, back, names) for there, back in pairs]
         said = {name: graph.nodes[node] for node, name in names.items()}
         nodes = {
             name: Node(**{key: said[name][key] for key in ("kind", "group") if key in said[name]}) for name in said
@@ -80,14 +84,22 @@ class AttributedGraph(Importer):
         """The graph; paths start at `directory`."""
         raise NotImplementedError
 
-    def _name(self, node: Hashable, attributes: Mapping[str, Any]) -> str:
-        if self.names == "id":
-            return node_name(node)
-        label = next((attributes[key] for key in ("label", "name") if key in attributes), None)
-        if label is None:
-            known = ", ".join(attributes) or "none"
-            raise ValueError(f"node {node!r}: no attribute label to be called by (it has: {known}); write names: id")
-        return host_name(re.sub(r"[^A-Za-z0-9]+", "-", str(label)).strip("-").lower(), f"node {node!r}")
+    def _names(self, graph: networkx.Graph[Any]) -> dict[Hashable, str]:
+        """The name of each node; labels that several have are numbered: oslo, oslo-2."""
+        if self.names == "label":
+            return _numbered({node: _label(node, attributes) for node, attributes in graph.nodes(data=True)})
+        names: dict[Hashable, str] = {}
+        owners: dict[str, Hashable] = {}
+        for node in graph:
+            names[node] = node_name(node)
+            if owners.setdefault(names[node].lower(), node) != node:
+                both = f"nodes {owners[names[node].lower()]!r} and {node!r}: both would be called {names[node]}"
+                raise ValueError(f"{both}; give one another id")
+        return names
+
+    def _fields(self, edge: str, attributes: Mapping[str, Any], delay_ns: int) -> dict[str, Any]:
+        """The fields of the link of an edge."""
+        return {**_rate(attributes, edge), "delay": Delay(mean_ns=delay_ns), **self.link_fields()}
 
     def _delays(self, graph: networkx.Graph[Any], places: Mapping[Hashable, tuple[float, float]]) -> list[int]:
         """The delay of each edge, in nanoseconds."""
@@ -95,13 +107,13 @@ class AttributedGraph(Importer):
             return [self.delay_ns] * graph.number_of_edges()
         found = [self._delay(a, b, attributes, places) for a, b, attributes in graph.edges(data=True)]
         lacking = [f"{a} -- {b}" for (a, b), delay in zip(graph.edges(), found, strict=True) if delay is None]
-        if lacking and (self.distance or len(lacking) < len(found)) and "delay" not in self.ignore:
+        if lacking and "delay" not in self.ignore:
             listed = ", ".join(lacking[:SHOWN_MAX]) + (", …" if len(lacking) > SHOWN_MAX else "")
             key = self.distance or "distance"
             places_too = "" if self.distance else ", and their ends no Longitude and Latitude"
             raise ValueError(
                 f"{len(lacking)} of {len(found)} edges have no {key}{places_too} ({listed}); "
-                "write delay: for all links, or ignore: [delay] to give these none"
+                "write delay: for all links, as --set topology.delay=5ms does, or ignore: [delay] to give these none"
             )
         return [delay or 0 for delay in found]
 
@@ -118,6 +130,44 @@ class AttributedGraph(Importer):
         if self.distance is None and a in places and b in places:
             return round(_great_circle_km(places[a], places[b]) * NS_PER_KM)
         return None
+
+
+def _link(there: Edge, back: Edge, names: Mapping[Hashable, str]) -> Link:
+    ends = tuple(Endpoint.model_validate({"node": names[node], **interface}) for node, interface in there.ends())
+    fields = dict(there.fields)
+    if there.cost is not None:
+        fields["cost"] = there.cost
+    back_fields = {name: value for name in OF_DIRECTIONS if (value := back.fields.get(name)) != there.fields.get(name)}
+    if back_fields:
+        fields["b_to_a"] = Direction.model_validate(back_fields)
+    return Link(endpoints=ends, **fields)
+
+
+def _label(node: Hashable, attributes: Mapping[str, Any]) -> str:
+    """What a node is called by; one whose label says nothing, such as `?`, by its number."""
+    label = next((attributes[key] for key in ("label", "name") if key in attributes), None)
+    if label is None:
+        known = ", ".join(attributes) or "none"
+        raise ValueError(f"node {node!r}: no attribute label to be called by (it has: {known}); write names: id")
+    text = re.sub(r"[^A-Za-z0-9]+", "-", str(label)).strip("-").lower()
+    return host_name(text, f"node {node!r}") if text else node_name(node)
+
+
+def _numbered(labels: Mapping[Hashable, str]) -> dict[Hashable, str]:
+    """Names from labels, of which each but the first of the same gets the next number that is free."""
+    taken = set(labels.values())
+    seen: set[str] = set()
+    names: dict[Hashable, str] = {}
+    for node, label in labels.items():
+        name, number = label, 1
+        if label in seen:
+            while name in taken:
+                number += 1
+                name = f"{label}-{number}"
+        names[node] = host_name(name, f"node {node!r}")
+        seen.add(label)
+        taken.add(name)
+    return names
 
 
 def _number(value: object, what: str) -> float:

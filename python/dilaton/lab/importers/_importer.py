@@ -12,11 +12,12 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
-from dilaton.lab import syntax, units
-from dilaton.lab.links import Direction, Link
+from dilaton.lab.parts.links import Direction, Link
+from dilaton.lab.text import syntax, units
 from dilaton.lab.topology import Topology
 
-FILE_BYTES_MAX = 64 * 1024 * 1024
+FILE_BYTES_MAX = 16 * 2**20
+"""Of a file; a graph of twenty thousand nodes with places and names has a third of it."""
 
 
 class Importer(Direction):
@@ -86,8 +87,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
+    from dilaton.lab.text.yaml_nodes import LimitError, compose
+
+    typed = YAML(typ="safe", pure=True)
     try:
-        data = YAML(typ="safe", pure=True).load(read_text(path))
+        root = compose(read_text(path), typed.resolver.resolve)
+        data = None if root is None else typed.constructor.construct_document(root)
+    except LimitError as error:
+        raise ValueError(f"{path}:{error}") from error
     except YAMLError as error:
         raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     return mapping(data, str(path))

@@ -2,21 +2,23 @@
 
 Nodes of the kinds linux, host and bridge become nodes, bridges switches; groups are kept, and sysctls, inherited as
 there. Nodes run this machine's file tree, so an image is refused unless it is ignored; so is all else that would change
-what a node does. Labels say what a node is in a lab: with `dilaton.image: host` its image is for containerlab alone.
+what a node does. Labels say what a node is in a lab: with `dilaton.image: host` its image is for containerlab alone,
+and `dilaton.kind: router` makes a router of a node of any kind. Without such a label a node of another kind is refused,
+or left out with its links if its kind is to be ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from dilaton.lab import syntax, units
 from dilaton.lab.importers._importer import Importer, host_name, mapping, read_yaml
 from dilaton.lab.kinds import HOST, SWITCH
-from dilaton.lab.links import Endpoint, Link
-from dilaton.lab.nodes import Node
-from dilaton.lab.part import made
+from dilaton.lab.parts.links import Endpoint, Link
+from dilaton.lab.parts.nodes import Node
+from dilaton.lab.text import syntax, units
+from dilaton.lab.text.part import made
 from dilaton.lab.topology import Topology
 
 KINDS: dict[str, str | None] = {"linux": None, "host": HOST, "bridge": SWITCH}
@@ -38,6 +40,10 @@ LEFT_ALONE = frozenset({"name", "prefix", "topology", "mgmt"})
 """Fields of the file that are read, or that are about the machine that containerlab runs on."""
 
 
+ADDRESSES = ("ipv4", "ipv6")
+"""Fields of a link with the addresses of its ends."""
+
+
 class Source(Importer):
     """A topology file of containerlab."""
 
@@ -53,27 +59,31 @@ class Source(Importer):
         for key in topology:
             if key not in {"defaults", "kinds", "groups", "nodes", "links"}:
                 self.refuse(key, "topology")
-        nodes = {
+        every = {
             host_name(name, f"nodes.{name}"): self._node(str(name), mapping(written, f"nodes.{name}"), topology)
             for name, written in mapping(topology.get("nodes"), "nodes").items()
         }
         entries = topology.get("links") or []
         if not isinstance(entries, list):
             raise ValueError(f"topology.links: must be a list, not {units.shown(entries)}")
-        links = [self._link(number, entry, nodes) for number, entry in enumerate(entries)]
-        return Topology(nodes, links)
+        nodes = {name: node for name, node in every.items() if node is not None}
+        links = [self._link(number, entry, every) for number, entry in enumerate(entries)]
+        return Topology(nodes, [link for link in links if all(end.node in nodes for end in link.endpoints)])
 
-    def _node(self, name: str, written: dict[str, Any], topology: dict[str, Any]) -> Node:
+    def _node(self, name: str, written: dict[str, Any], topology: dict[str, Any]) -> Node | None:
+        """The node; None: it is of a kind that is refused, or left out."""
         defaults = mapping(topology.get("defaults"), "defaults")
         group = written.get("group", defaults.get("group"))
         by_group = mapping(mapping(topology.get("groups"), "groups").get(str(group)), f"groups.{group}")
         kind = next((layer["kind"] for layer in (written, by_group, defaults) if "kind" in layer), None)
         by_kind = mapping(mapping(topology.get("kinds"), "kinds").get(str(kind)), f"kinds.{kind}")
         place = f"nodes.{name}"
-        if not isinstance(kind, str) or kind not in KINDS:
-            raise ValueError(f"{place}.kind: {kind}: a lab has no such nodes; known: {', '.join(KINDS)}")
         layers = (defaults, by_kind, by_group, written)
         labelled = _labelled(layers, place)
+        if not isinstance(kind, str) or (kind not in KINDS and "kind" not in labelled):
+            fix = f"known: {', '.join(KINDS)}; give the node the label {LABEL}kind: router, or what else it is to be"
+            self.refuse(str(kind), f"{place}.kind", fix)
+            return None
         sysctls: dict[str, str] = {}
         for layer in layers:
             for key, value in layer.items():
@@ -81,7 +91,8 @@ class Source(Importer):
                     self.refuse(key, place, "nodes run this machine's programs, and what runs is written under run:")
             values = mapping(layer.get("sysctls"), f"{place}.sysctls")
             sysctls |= {syntax.parse_sysctl_key(str(key)): str(value) for key, value in values.items()}
-        fields: dict[str, Any] = {"kind": KINDS[kind]} if KINDS[kind] else {}
+        implied = KINDS.get(kind)
+        fields: dict[str, Any] = {"kind": implied} if implied else {}
         fields |= labelled
         if group is not None:
             fields["group"] = str(group)
@@ -89,32 +100,49 @@ class Source(Importer):
             fields["sysctls"] = sysctls
         return made(Node, fields, place)
 
-    def _link(self, number: int, entry: object, nodes: dict[str, Node]) -> Link:
+    def _link(self, number: int, entry: object, nodes: Collection[str]) -> Link:
         place = f"links[{number}]"
         link = mapping(entry, place)
         if link.get("type", "veth") != "veth":
             raise ValueError(f"{place}.type: {link['type']}: a lab has only links between two of its nodes")
         for key in link:
-            if key not in {"endpoints", "type", "mtu", "labels", "vars"}:
+            if key not in {"endpoints", "type", "mtu", "labels", "vars", *ADDRESSES}:
                 self.refuse(key, place)
         written = link.get("endpoints")
         if not isinstance(written, list) or len(written) != 2:
             raise ValueError(f"{place}.endpoints: must be two endpoints, such as [a:eth1, b:eth1]")
-        ends = tuple(self._end(end, f"{place}.endpoints[{side}]", nodes) for side, end in enumerate(written))
+        given = [_at(link, key, place) for key in ADDRESSES]
+        ends = tuple(
+            self._end(end, f"{place}.endpoints[{side}]", nodes, [pair[side] for pair in given])
+            for side, end in enumerate(written)
+        )
         mtu = {"mtu": units.parse_count(link["mtu"], f"{place}.mtu", 68, 65535)} if "mtu" in link else {}
         return Link(endpoints=ends, **{**mtu, **self.link_fields()})
 
-    def _end(self, end: object, place: str, nodes: dict[str, Node]) -> Endpoint:
+    def _end(self, end: object, place: str, nodes: Collection[str], addresses: list[object]) -> Endpoint:
         if isinstance(end, dict):
             for key in end:
-                if key not in {"node", "interface"}:
+                if key not in {"node", "interface", *ADDRESSES}:
                     self.refuse(str(key), place)
             node, interface = str(end.get("node")), str(end.get("interface", ""))
+            addresses = [end.get(key) for key in ADDRESSES]
         else:
             node, interface = syntax.parse_endpoint(str(end))
         if node not in nodes:
             raise ValueError(f"{place}: {node}: no node of the file{syntax.did_you_mean(node, nodes)}")
-        return Endpoint(node=node, interface=interface)
+        fields: dict[str, Any] = {"node": node, "interface": interface}
+        if written := [str(address) for address in addresses if address]:
+            fields["address"] = written
+        return made(Endpoint, fields, place)
+
+
+def _at(link: dict[str, Any], key: str, place: str) -> tuple[object, object]:
+    """The addresses that a link gives its two ends under this key, where it does."""
+    listed = link.get(key) or []
+    if not isinstance(listed, list) or len(listed) > 2:
+        raise ValueError(f"{place}.{key}: must be a list of at most two addresses, those of the endpoints")
+    a, b, *_ = (*listed, None, None)
+    return a, b
 
 
 def _labelled(layers: Sequence[dict[str, Any]], place: str) -> dict[str, str]:

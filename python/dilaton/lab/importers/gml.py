@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import networkx
 
-from dilaton.lab.importers._attributed import AttributedGraph
+from dilaton.lab.importers._attributed import AttributedGraph, check_size
 from dilaton.lab.importers._importer import read_text
+
+PART = re.compile(r"\b(?:node|edge)\s*\[")
 
 
 class Source(AttributedGraph):
@@ -20,8 +23,20 @@ class Source(AttributedGraph):
         """The graph of the file."""
         path = directory / self.gml
         text = read_text(path)
-        try:
-            graph: networkx.Graph[Any] = networkx.parse_gml(text, label="id")
-        except (networkx.NetworkXError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: not GML: {error}") from error
-        return graph
+        return parse_gml(text, str(path))
+
+
+def parse_gml(text: str, place: str) -> networkx.Graph[Any]:
+    """The graph of a GML text.
+
+    Raises:
+        ValueError: it is no GML, or larger than what is read.
+    """
+    check_size(len(PART.findall(text)), place)
+    try:
+        graph: networkx.Graph[Any] = networkx.parse_gml(text, label="id")
+    except RecursionError:
+        raise ValueError(f"{place}: not GML: nested too deeply") from None
+    except (networkx.NetworkXError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{place}: not GML: {error}") from error
+    return graph

@@ -9,7 +9,7 @@ from typing import Any
 import networkx
 from pydantic import Field
 
-from dilaton.lab.importers._attributed import AttributedGraph
+from dilaton.lab.importers._attributed import AttributedGraph, check_size
 from dilaton.lab.importers._importer import mapping, read_text
 
 
@@ -25,6 +25,10 @@ class Source(AttributedGraph):
             data = mapping(json.loads(read_text(path)), str(path))
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+        except ValueError as error:
+            raise ValueError(f"{path}: not JSON: {error}") from error
+        except RecursionError:
+            raise ValueError(f"{path}: not JSON: nested too deeply") from None
         return node_link_graph(data, str(path))
 
 
@@ -35,8 +39,9 @@ def node_link_graph(data: dict[str, Any], place: str) -> networkx.Graph[Any]:
         ValueError: it is no such data.
     """
     edges = next((key for key in ("edges", "links") if key in data), None)
-    if "nodes" not in data or edges is None:
-        raise ValueError(f"{place}: not a node-link graph: it needs nodes and edges")
+    if edges is None or not isinstance(data.get("nodes"), list) or not isinstance(data[edges], list):
+        raise ValueError(f"{place}: not a node-link graph: it needs lists of nodes and edges")
+    check_size(len(data["nodes"]) + len(data[edges]), place)
     try:
         graph: networkx.Graph[Any] = networkx.node_link_graph(data, edges=edges)
     except (networkx.NetworkXError, AttributeError, KeyError, TypeError) as error:

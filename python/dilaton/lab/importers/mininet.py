@@ -3,30 +3,34 @@
 Such a file is a Python program. It is run in a process of its own, in a jail in which it can write nothing and reach no
 network, on our own description of that interface (`_mininet`), which makes no network but tells what it would be.
 
-Switches become switches of group `switch`, hosts nodes of group `host`; links have the rate, delay, loss and queue of
-TCLink's `bw`, `delay`, `loss` and `max_queue_size`, in both directions.
+Switches become switches of group `switch`, hosts nodes of group `host`, or routers if their class is called
+`...Router`, as in Mininet's own examples; links have the rate, delay, loss and queue of TCLink's `bw`, `delay`, `loss`
+and `max_queue_size`, in both directions.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-from ipaddress import ip_interface
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from dilaton.lab import syntax, units
-from dilaton.lab.impairments import PacketLimit, Queue
 from dilaton.lab.importers._importer import Importer, host_name
-from dilaton.lab.kinds import HOST, SWITCH
-from dilaton.lab.links import Endpoint, Link
-from dilaton.lab.nodes import Node
+from dilaton.lab.kinds import HOST, ROUTER, SWITCH
+from dilaton.lab.parts.impairments import PacketLimit, Queue
+from dilaton.lab.parts.links import Endpoint, Link
+from dilaton.lab.parts.nodes import Node
+from dilaton.lab.text import syntax, units
+from dilaton.lab.text.part import made
 from dilaton.lab.topology import Topology
 
 CPU_S_MAX = 30
@@ -34,6 +38,9 @@ CPU_S_MAX = 30
 
 WAIT_HOST_S_MAX = 300
 """Host seconds after which a file that takes no CPU is taken to wait for what never comes."""
+
+MEMORY_BYTES_MAX = 2 << 30
+DESCRIPTION_BYTES_MAX = 16 << 20
 
 MEGA = 10**6
 DESCRIBE = Path(__file__).parent / "_mininet" / "describe.py"
@@ -57,6 +64,42 @@ OF_SWITCHES = frozenset({"isSwitch", "dpid", "protocols", "cls", "batch", "failM
 """Options of switches that change nothing for a bridge that learns."""
 
 
+OF_HOSTS = frozenset({"ip", "cls", "addresses", "routes"})
+"""Options of hosts that are read; `routes`, which our own exporter writes, are what is planned anyway."""
+
+ROUTER_CLASS = re.compile(r"Router'>$")
+FIXES = {"defaultRoute": "routes are planned"}
+
+
+@dataclass
+class Addresses:
+    """The addresses of a host: by interface, and one for its first interface that has none of its own."""
+
+    by_interface: dict[str, list[str]]
+    first: str | None
+
+    @classmethod
+    def of(cls, name: str, options: dict[str, Any], place: str) -> Addresses:
+        """What the options of a host say.
+
+        Raises:
+            ValueError: `addresses` is no list of pairs of interface and address.
+        """
+        found: dict[str, list[str]] = {}
+        listed = options.get("addresses") or []
+        if not isinstance(listed, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in listed):
+            raise ValueError(f"{place}: addresses: must be pairs of an interface and its address")
+        for interface, address in listed:
+            found.setdefault(str(interface).removeprefix(f"{name}-"), []).append(str(address))
+        return cls(found, str(options["ip"]) if options.get("ip") else None)
+
+    def take(self, interface: str, own: object) -> list[str]:
+        """The addresses of an interface, of which `own` is what its link says."""
+        first, self.first = self.first, None
+        texts = [str(own)] if own else self.by_interface.get(interface) or ([first] if first else [])
+        return [text if "/" in text else f"{text}/8" for text in texts]
+
+
 class Source(Importer):
     """A topology file of Mininet."""
 
@@ -69,24 +112,20 @@ class Source(Importer):
     def read(self, directory: Path) -> Topology:
         """See `Importer.read`."""
         found = self._describe(directory / self.mininet)
-        nodes, addresses = {}, {}
+        nodes = {}
+        addresses: dict[str, Addresses] = {}
         for name, is_switch, options in found["nodes"]:
             place = f"{'switch' if is_switch else 'host'} {name}"
-            if not is_switch and options.get("ip"):
-                text = str(options["ip"])
-                addresses[name] = ip_interface(text if "/" in text else f"{text}/8")
+            if not is_switch:
+                addresses[name] = Addresses.of(name, options, place)
             for key, value in options.items():
-                if key not in (OF_SWITCHES if is_switch else {"ip", "cls"}) and value is not None:
-                    self.refuse(key, place)
+                if key not in (OF_SWITCHES if is_switch else OF_HOSTS) and value is not None:
+                    self.refuse(key, place, FIXES.get(key, ""))
+            host = ROUTER if ROUTER_CLASS.search(str(options.get("cls"))) else HOST
             nodes[host_name(name, place)] = Node(
-                kind=SWITCH if is_switch else HOST, group="switch" if is_switch else "host"
+                kind=SWITCH if is_switch else host, group="switch" if is_switch else "host"
             )
-        used: set[str] = set()
-        links = [
-            self._link(info, {name: a for name, a in addresses.items() if not _seen(used, name, info)})
-            for info in found["links"]
-        ]
-        return Topology(nodes, links)
+        return Topology(nodes, [self._link(info, addresses) for info in found["links"]])
 
     def _describe(self, path: Path) -> dict[str, Any]:
         jail = shutil.which("bwrap")
@@ -95,31 +134,35 @@ class Source(Importer):
         if not path.is_file():
             raise ValueError(f"{path}: there is no such file")
         command = [jail, *JAIL, sys.executable, "-B", str(DESCRIBE), str(path.resolve()), self.topo or "", *self.args]
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=WAIT_HOST_S_MAX,
-                check=False,
-                preexec_fn=_limit_cpu,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ValueError(f"{path}: did not describe its network within {WAIT_HOST_S_MAX} s") from error
+        # Files have an end, which pipes have not.
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+", errors="replace") as errors:
+            try:
+                done = subprocess.run(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    timeout=WAIT_HOST_S_MAX,
+                    check=False,
+                    preexec_fn=_limit,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise ValueError(f"{path}: did not describe its network within {WAIT_HOST_S_MAX} s") from error
+            output.seek(0)
+            errors.seek(0)
+            described, said = output.read(), errors.read().strip().splitlines()
         if done.returncode == 128 + signal.SIGXCPU:
             raise ValueError(f"{path}: did not describe its network within {CPU_S_MAX} s of CPU")
         try:
-            found: dict[str, Any] = json.loads(done.stdout)
-        except json.JSONDecodeError as error:
-            said = done.stderr.strip().splitlines()
+            found: dict[str, Any] = json.loads(described)
+        except (ValueError, RecursionError) as error:
             why = said[-1] if said else f"exit status {done.returncode}"
             raise ValueError(f"{path}: failed: {why}") from error
         if "error" in found:
             raise ValueError(f"{path}: {found['error']}")
         return found
 
-    def _link(self, info: dict[str, Any], addresses: dict[str, Any]) -> Link:
+    def _link(self, info: dict[str, Any], addresses: dict[str, Addresses]) -> Link:
         place = f"link {info['node1']} -- {info['node2']}"
         fields: dict[str, Any] = {}
         for key, value in info.items():
@@ -133,16 +176,19 @@ class Source(Importer):
                 fields["loss"] = float(value) / 100
             elif key == "max_queue_size":
                 fields["queue"] = Queue(limit=PacketLimit(packets=int(value)))
+            elif key in ("params1", "params2") and isinstance(value, dict):
+                for inner in value.keys() - {"ip"}:
+                    self.refuse(f"{key}.{inner}", place)
             elif key not in ("intfName1", "intfName2") and value not in (False, 0, {}):
                 self.refuse(key, place)
-        ends = [
-            Endpoint(
-                node=info[f"node{side}"],
-                interface=_interface(info, side),
-                **({"addresses": [addresses[info[f"node{side}"]]]} if info[f"node{side}"] in addresses else {}),
+        ends = []
+        for side in (1, 2):
+            node, interface = info[f"node{side}"], _interface(info, side)
+            own = (info.get(f"params{side}") or {}).get("ip")
+            given = addresses[node].take(interface, own) if node in addresses else []
+            ends.append(
+                made(Endpoint, {"node": node, "interface": interface} | ({"address": given} if given else {}), place)
             )
-            for side in (1, 2)
-        ]
         return Link(endpoints=tuple(ends), **{**fields, **self.link_fields()})
 
 
@@ -153,18 +199,14 @@ def _interface(info: dict[str, Any], side: int) -> str:
     return syntax.parse_interface(name.removeprefix(f"{node}-"))
 
 
-def _limit_cpu() -> None:
-    """Limits the CPU time of this process, as the child does before it becomes the jail."""
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    soft = CPU_S_MAX if hard == resource.RLIM_INFINITY else min(CPU_S_MAX, hard)
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
-
-
-def _seen(used: set[str], name: str, info: dict[str, Any]) -> bool:
-    """Whether a host's address is on an earlier link already; a host has it on its first."""
-    if name not in (info["node1"], info["node2"]):
-        return True
-    if name in used:
-        return True
-    used.add(name)
-    return False
+def _limit() -> None:
+    """Limits what this process may use, as the child does before it becomes the jail."""
+    limits = {
+        resource.RLIMIT_CPU: CPU_S_MAX,
+        resource.RLIMIT_AS: MEMORY_BYTES_MAX,
+        resource.RLIMIT_FSIZE: DESCRIPTION_BYTES_MAX,
+    }
+    for what, most in limits.items():
+        hard = resource.getrlimit(what)[1]
+        soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (soft, hard))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from dilaton.lab.importers.json import node_link_graph
 
 
 class Source(AttributedGraph):
-    """A network of topohub, which is installed on its own: `pip install topohub`."""
+    """A network of topohub, which is installed on its own, for the Python that runs Dilaton."""
 
     topohub: str
 
@@ -22,7 +23,8 @@ class Source(AttributedGraph):
         try:
             topohub: Any = importlib.import_module("topohub")
         except ImportError as error:
-            raise ValueError("the package topohub is not installed; pip install topohub") from error
+            install = f"{sys.executable} -m pip install topohub"
+            raise ValueError(f"the package topohub is not installed; {install}") from error
         try:
             data = topohub.get(self.topohub)
         except (KeyError, OSError) as error:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import networkx
 
-from dilaton.lab.topologies._generator import GraphGenerator, count
+from dilaton.lab.generator import GraphGenerator, count
 from dilaton.lab.topology import Topology
 
 
@@ -15,6 +15,10 @@ class Source(GraphGenerator):
 
     nodes: Annotated[int, count("a number of nodes", 2, 10_000)]
     links: Annotated[int, count("a number of links of a new node", 1, 1000)] = 2
+
+    def fabric(self) -> tuple[int, int]:
+        """Nodes and links of the graph, at most."""
+        return self.nodes, self.nodes * self.links
 
     def make(self, seed: int) -> Topology:
         """The network."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from dilaton.lab.generator import Generator, count
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.nodes import Node
-from dilaton.lab.topologies._generator import Generator, count
+from dilaton.lab.parts.nodes import Node
 from dilaton.lab.topology import Topology
 
 
@@ -14,6 +14,10 @@ class Source(Generator):
     """Hosts `s0`, `s1`, … on router `left`, as many `d0`, `d1`, … on router `right`, and a link between the routers."""
 
     pairs: Annotated[int, count("a number of pairs", 1)] = 1
+
+    def parts(self) -> int:
+        """How many nodes and links there are."""
+        return 4 * self.pairs + 3
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""

@@ -11,10 +11,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from dilaton.lab import units
+from dilaton.lab.generator import Generator, in_layers
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.nodes import Node
-from dilaton.lab.topologies._generator import Generator, in_layers
+from dilaton.lab.parts.nodes import Node
+from dilaton.lab.text import units
 from dilaton.lab.topology import Topology
 
 K_MAX = 48
@@ -33,6 +33,10 @@ class Source(Generator):
     """Routers `core1`, …, `agg1`, … and `edge1`, … pod by pod, and hosts `h1`, … edge by edge."""
 
     k: Annotated[int, BeforeValidator(_parse_k)]
+
+    def parts(self) -> int:
+        """How many nodes and links there are."""
+        return self.k**3 + 5 * self.k**2 // 4
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""

@@ -6,14 +6,18 @@ from typing import Annotated
 
 import networkx
 
-from dilaton.lab.topologies._generator import GraphGenerator, count, on_circle
+from dilaton.lab.generator import GraphGenerator, count, on_circle
 from dilaton.lab.topology import Topology
 
 
 class Source(GraphGenerator):
     """`nodes` nodes and a link between any two of them."""
 
-    nodes: Annotated[int, count("a number of nodes", 2, 1000)]
+    nodes: Annotated[int, count("a number of nodes", 2)]
+
+    def fabric(self) -> tuple[int, int]:
+        """Nodes and links of the graph, at most."""
+        return self.nodes, self.nodes * (self.nodes - 1) // 2
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""

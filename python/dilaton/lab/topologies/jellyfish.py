@@ -6,7 +6,7 @@ from typing import Annotated
 
 import networkx
 
-from dilaton.lab.topologies._generator import GraphGenerator, count
+from dilaton.lab.generator import GraphGenerator, count
 from dilaton.lab.topology import Topology
 
 ATTEMPTS_MAX = 100
@@ -18,6 +18,10 @@ class Source(GraphGenerator):
 
     nodes: Annotated[int, count("a number of nodes", 3, 10_000)]
     degree: Annotated[int, count("a number of links of a node", 2, 1000)]
+
+    def fabric(self) -> tuple[int, int]:
+        """Nodes and links of the graph, at most."""
+        return self.nodes, self.nodes * self.degree // 2
 
     def make(self, seed: int) -> Topology:
         """The network."""

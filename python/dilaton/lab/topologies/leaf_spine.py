@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from dilaton.lab.generator import Generator, count, in_layers
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.nodes import Node
-from dilaton.lab.topologies._generator import Generator, count, in_layers
+from dilaton.lab.parts.nodes import Node
 from dilaton.lab.topology import Topology
 
 
@@ -16,6 +16,10 @@ class Source(Generator):
     spines: Annotated[int, count("a number of spines", 1, 1000)] = 2
     leaves: Annotated[int, count("a number of leaves", 1, 1000)] = 4
     hosts: Annotated[int, count("a number of hosts", 0, 1000)] = 2
+
+    def parts(self) -> int:
+        """How many nodes and links there are."""
+        return self.spines * (self.leaves + 1) + self.leaves * (2 * self.hosts + 1)
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""

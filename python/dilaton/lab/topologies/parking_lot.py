@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from dilaton.lab.generator import Generator, count
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.nodes import Node
-from dilaton.lab.topologies._generator import Generator, count
+from dilaton.lab.parts.nodes import Node
 from dilaton.lab.topology import Topology
 
 
@@ -18,6 +18,10 @@ class Source(Generator):
     """
 
     bottlenecks: Annotated[int, count("a number of bottlenecks", 1)] = 2
+
+    def parts(self) -> int:
+        """How many nodes and links there are."""
+        return 6 * self.bottlenecks + 5
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import networkx
 
-from dilaton.lab.topologies._generator import GraphGenerator, count, on_circle
+from dilaton.lab.generator import GraphGenerator, count, on_circle
 from dilaton.lab.topology import Topology
 
 
@@ -14,6 +14,10 @@ class Source(GraphGenerator):
     """`nodes` nodes, each linked with the next, and the last with the first."""
 
     nodes: Annotated[int, count("a number of nodes", 3)]
+
+    def fabric(self) -> tuple[int, int]:
+        """Nodes and links of the graph, at most."""
+        return self.nodes, self.nodes
 
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""

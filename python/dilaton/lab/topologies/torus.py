@@ -6,7 +6,7 @@ from typing import Annotated
 
 import networkx
 
-from dilaton.lab.topologies._generator import NODES_MAX, GraphGenerator, Position, count
+from dilaton.lab.generator import GraphGenerator, Position, count
 from dilaton.lab.topology import Topology
 
 BULGE = 0.3
@@ -19,10 +19,12 @@ class Source(GraphGenerator):
     rows: Annotated[int, count("a number of rows", 3)]
     columns: Annotated[int, count("a number of columns", 3)]
 
+    def fabric(self) -> tuple[int, int]:
+        """Nodes and links of the graph, at most."""
+        return self.rows * self.columns, 2 * self.rows * self.columns
+
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""
-        if self.rows * self.columns > NODES_MAX:
-            raise ValueError(f"{self.rows} rows of {self.columns} columns: at most {NODES_MAX} nodes")
         grid = networkx.grid_2d_graph(self.rows, self.columns, periodic=True)
         graph = networkx.convert_node_labels_to_integers(grid, ordering="sorted")
         return self.of_graph(graph, self._place)

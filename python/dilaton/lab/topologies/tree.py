@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated
 
+from dilaton.lab.generator import Generator, count, in_layers
 from dilaton.lab.kinds import HOST, ROUTER
-from dilaton.lab.nodes import Node
-from dilaton.lab.topologies._generator import NODES_MAX, Generator, count, in_layers
+from dilaton.lab.parts.nodes import Node
 from dilaton.lab.topology import Topology
 
 
@@ -17,11 +17,12 @@ class Source(Generator):
     depth: Annotated[int, count("a depth", 1, 16)] = 1
     fanout: Annotated[int, count("a fan-out", 1, 1024)] = 2
 
+    def parts(self) -> int:
+        """How many nodes and links there are."""
+        return 2 * sum(int(self.fanout**level) for level in range(self.depth + 1))
+
     def make(self, seed: int) -> Topology:
         """The network; nothing in it is drawn by chance."""
-        total = sum(self.fanout**level for level in range(self.depth + 1))
-        if total > NODES_MAX:
-            raise ValueError(f"depth {self.depth} with fan-out {self.fanout}: {total} nodes; at most {NODES_MAX}")
         sizes = [self.fanout**level for level in range(self.depth)]
         layers = [[f"r{sum(sizes[:level]) + number + 1}" for number in range(size)] for level, size in enumerate(sizes)]
         layers.append([f"h{number + 1}" for number in range(self.fanout**self.depth)])

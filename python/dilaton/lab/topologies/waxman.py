@@ -7,7 +7,7 @@ from typing import Annotated
 
 import networkx
 
-from dilaton.lab.topologies._generator import GraphGenerator, count, fraction
+from dilaton.lab.generator import GraphGenerator, count, fraction
 from dilaton.lab.topology import Topology
 
 
@@ -20,6 +20,15 @@ class Source(GraphGenerator):
     nodes: Annotated[int, count("a number of nodes", 2, 5000)]
     alpha: Annotated[float, fraction("alpha")] = 0.1
     beta: Annotated[float, fraction("beta")] = 0.4
+
+    def fabric(self) -> tuple[int, int]:
+        """Nodes and links of the graph, about.
+
+        Of nodes anywhere in a unit square, whose largest distance is the square root of 2, those near the one in the
+        middle have links with it as often as the integral over the plane says.
+        """
+        part = self.beta * min(1.0, 4 * math.pi * self.alpha**2)
+        return self.nodes, int(part * self.nodes * (self.nodes - 1) / 2)
 
     def make(self, seed: int) -> Topology:
         """The network."""

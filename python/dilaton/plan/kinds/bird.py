@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dilaton.plan.addresses import Version
 from dilaton.plan.kinds.daemon import daemon
 from dilaton.plan.kinds.recipe import Adjacency, Site
 from dilaton.plan.model import OwnFile, Process, ReadyOutput
+from dilaton.plan.network.addresses import Version
 
 CONFIG = "/etc/dilaton/bird.conf"
 

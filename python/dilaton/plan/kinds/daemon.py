@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dilaton.plan import schedule
+from dilaton.plan.course.entries import Awaited
 from dilaton.plan.model import Process, Ready
 
 READY_TIMEOUT_NS = 120 * 10**9
@@ -11,7 +12,13 @@ READY_TIMEOUT_NS = 120 * 10**9
 
 def daemon(node: str, program: str, argv: list[str], ready: Ready, after: list[str] | None = None) -> Process:
     """The process of a daemon, whose name is that of its node and program: `r1-bird`."""
-    return _process(node, program, argv).model_copy(update={"ready": ready, "after": after or [], "background": True})
+    return _process(node, program, argv).model_copy(
+        update={
+            "ready": ready,
+            "after": [Awaited(name=name, moment="milestone") for name in after or []],
+            "background": True,
+        }
+    )
 
 
 def setup(node: str, program: str, argv: list[str]) -> Process:
@@ -37,6 +44,7 @@ def _process(node: str, program: str, argv: list[str]) -> Process:
         stop_ns=None,
         timeout_ns=None,
         expect_exit=None,
+        restart=None,
         stdout=f"nodes/{node}/{name}.stdout",
         stderr=f"nodes/{node}/{name}.stderr",
     )

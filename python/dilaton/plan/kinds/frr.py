@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dilaton.plan.addresses import Version
 from dilaton.plan.kinds.daemon import daemon
 from dilaton.plan.kinds.recipe import Adjacency, Site
 from dilaton.plan.model import OwnFile, Process, ReadyTcp
+from dilaton.plan.network.addresses import Version
 
 PROGRAMS = "/usr/lib/frr"
 CONFIG = "/etc/dilaton/{program}.conf"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dilaton.lab.nodes import Node
-from dilaton.plan.addresses import Version
+from dilaton.lab.parts.nodes import Node
 from dilaton.plan.model import Bridge, OwnFile, Process
+from dilaton.plan.network.addresses import Version
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ processes; for what finds no room there is the table of events.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import pandas as pd
@@ -18,19 +20,25 @@ from matplotlib.transforms import IdentityTransform
 
 from dilaton.report.style import BLACK, RED
 
-Kind = Literal["process", "event", "outage", "out of bounds"]
+Kind = Literal["process", "event", "outage", "fault", "out of bounds"]
 
 LOOKS: dict[Kind, dict[str, Any]] = {
-    "process": {"color": BLACK, "alpha": 0.05, "linewidth": 0},
+    "process": {"color": BLACK, "linewidth": 0},
     "outage": {"facecolor": "#dddddd", "edgecolor": "#aaaaaa", "hatch": "////", "alpha": 0.7, "linewidth": 0},
-    "out of bounds": {"color": RED, "alpha": 0.2, "linewidth": 0},
+    "fault": {"color": "#f3dcc0", "alpha": 0.7, "linewidth": 0},
+    # A strip at the bottom, since what a run is out of for a while need not be wrong with its results.
+    "out of bounds": {"color": RED, "alpha": 0.7, "linewidth": 0, "ymax": 0.03},
 }
 CAPTIONS: dict[Kind, str] = {
     "process": "grey: processes",
     "outage": "hatched: a link was down",
-    "out of bounds": "red: fidelity was out of bounds",
+    "fault": "orange: a fault",
+    "out of bounds": "red along the bottom: fidelity was out of bounds",
     "event": "dotted: changes and faults, all of which are in the table of events",
 }
+
+DEPTH_MAX = 4
+"""Of grey: how many processes at once can be told apart; more would hide the series, and in the end be black."""
 
 LANES, LANE_PT = 4, 7.5
 LABEL_PT, CHARACTER_PT, GAP_PT = 6, 3.6, 6
@@ -97,12 +105,27 @@ def caption(bands: Sequence[Band]) -> str:
     return f" {said[0].upper()}{said[1:]}." if said else ""
 
 
+def depths(bands: Sequence[Band]) -> Iterator[tuple[float, float, int]]:
+    """From when to when how many bands lie over each other, where it is one at least, in the order of time."""
+    steps = Counter[float]()
+    for band in bands:
+        steps[band.begin_s] += 1
+        steps[band.end_s] -= 1
+    depth = 0
+    for begin_s, end_s in pairwise(sorted(steps)):
+        depth += steps[begin_s]
+        if depth:
+            yield begin_s, end_s, depth
+
+
 def draw_bands(where: Axes, bands: Sequence[Band]) -> None:
     """Draws bands behind a series that has been drawn, and their names above it."""
+    for begin_s, end_s, depth in depths([band for band in bands if band.kind == "process"]):
+        where.axvspan(begin_s, end_s, zorder=0.5, alpha=0.05 * min(depth, DEPTH_MAX), **LOOKS["process"])
     for band in bands:
         if band.kind == "event":
             where.axvline(band.begin_s, color=BLACK, alpha=0.6, linewidth=0.6, linestyle=":", zorder=0.9)
-        else:
+        elif band.kind != "process":
             where.axvspan(band.begin_s, band.end_s, zorder=0.5, **LOOKS[band.kind])
     for band in sorted((band for band in bands if band.name), key=lambda band: (band.kind == "process", band.begin_s)):
         where.add_artist(Name(band))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from dilaton.plan.bounds import DELAY_SHARE_MAX, Network
+from dilaton.plan.network.bounds import DELAY_SHARE_MAX, Network
 from dilaton.report.style import BLACK, BLUE, LINES_MAX, ORANGE, RED, Drawing, axes, legend, unit
 
 SPREAD_LINEAR_MAX = 20

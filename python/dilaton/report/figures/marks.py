@@ -13,8 +13,8 @@ import pandas as pd
 
 from dilaton.report.figures.bands import Band
 
-NOT_MARKED = {"started", "ready", "exited", "skipped", "link-steered"}
-"""What is expected of processes, which have bands; and who changed a link: that it changed is an event, too."""
+NOT_MARKED = {"started", "ready", "exited", "skipped", "link-steered", "began", "undone"}
+"""What processes and faults do, which have bands; and who changed a link: that it changed is an event, too."""
 
 
 def marks_of(events: pd.DataFrame, end_s: float) -> list[Band]:
@@ -34,7 +34,7 @@ def marks_of(events: pd.DataFrame, end_s: float) -> list[Band]:
         elif row["kind"] not in NOT_MARKED or not row.get("expected", True):
             instants.setdefault(row["t_s"], {}).setdefault(("times", str(row["kind"])), []).append(_subject(row))
     marks = [Band("; ".join(_words(said)), at, at) for at, said in sorted(instants.items())]
-    return [*_outages(rows, end_s), *marks]
+    return [*_outages(rows, end_s), *_faults(rows, end_s), *marks]
 
 
 def _words(said: Mapping[tuple[str, str], Sequence[str]]) -> Iterator[str]:
@@ -43,7 +43,9 @@ def _words(said: Mapping[tuple[str, str], Sequence[str]]) -> Iterator[str]:
 
 
 def _subject(row: Mapping[str, Any]) -> str:
-    return next((str(row[name]) for name in ("process", "link", "program", "table", "node") if name in row), "")
+    return next(
+        (str(row[name]) for name in ("process", "link", "fault", "program", "table", "node") if name in row), ""
+    )
 
 
 def _short_names(links: Sequence[str]) -> dict[str, str]:
@@ -68,3 +70,11 @@ def _outages(rows: Sequence[Mapping[str, Any]], end_s: float) -> Iterator[Band]:
             yield Band("", begin_s, at_s, kind="outage")
     if down:
         yield Band("", begin_s, end_s, kind="outage")
+
+
+def _faults(rows: Sequence[Mapping[str, Any]], end_s: float) -> Iterator[Band]:
+    """From when to when each fault lasted: to the end, where it was not undone."""
+    undone = {row["fault"]: row["t_s"] for row in rows if row["kind"] == "undone"}
+    for row in rows:
+        if row["kind"] == "began":
+            yield Band(str(row["what"]), row["t_s"], undone.get(row["fault"], end_s), "fault")

@@ -29,6 +29,8 @@ NODES_PLACED_MAX = 400
 """More nodes stay on a circle: placing takes their number squared."""
 LABELS_MAX, LINE_LABELS_MAX = 60, 12
 """Nodes whose names can be read; of those in a line, at regular distances."""
+GOLDEN = math.pi * (3 - math.sqrt(5))
+"""Turns by this angle never come back to the same direction."""
 LARGE_MIN = 20
 """Networks of more nodes have a higher figure and smaller marks."""
 NEAR_PT, BESIDE_PT = (36, 16), 4
@@ -142,11 +144,13 @@ def place(count: int, ends: list[tuple[int, int]]) -> Positions:
         count: Of nodes.
         ends: Of links, as numbers of nodes.
     """
-    angle = 2 * np.pi * np.arange(count) / max(1, count)
+    turns = np.arange(count)
+    angle = 2 * np.pi * turns / max(1, count)
     positions = np.column_stack([np.cos(angle), np.sin(angle)]) * count / 4
     if 1 < count <= NODES_PLACED_MAX:
         distance = _distances(count, ends)
-        positions = _scaled(distance)
+        # Nodes with the same neighbours may get the same place, from which nothing would drive them apart.
+        positions = _scaled(distance) + 0.01 * np.column_stack([np.cos(GOLDEN * turns), np.sin(GOLDEN * turns)])
         weight = 1 / np.maximum(distance, 1) ** 2
         np.fill_diagonal(weight, 0)
         for _ in range(STEPS):

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dilaton.measure.lateness import lateness_of_share
 from dilaton.measure.verdict import LATE_SHARE_MAX, Observation, Verdict, judge
-from dilaton.plan.bounds import Network
+from dilaton.plan.network.bounds import Network
 
 COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,share_lost,in_bounds"
 """Of the table of all epochs of a run; `late_us` is what one timer in a hundred was later than."""

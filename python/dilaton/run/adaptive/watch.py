@@ -15,15 +15,15 @@ from typing import Protocol, TextIO
 
 from dilaton.measure import numbers
 from dilaton.plan import model
-from dilaton.plan.bounds import Network
 from dilaton.plan.model import Time
+from dilaton.plan.network.bounds import Network
 from dilaton.run.adaptive.epoch import COLUMNS, Decision, Epoch, Limits, Policy
 from dilaton.run.adaptive.lateness import Lateness
 from dilaton.run.adaptive.ledger import Ledger, Span
 from dilaton.run.adaptive.meter import Meter, Watched
 from dilaton.run.adaptive.pads15 import Pads15
-from dilaton.run.directory import create_file
-from dilaton.run.model import Adaptation, OutOfBounds
+from dilaton.run.files.directory import create_file
+from dilaton.run.record.model import Adaptation, OutOfBounds, VerdictRecord
 
 LOOK_HOST_S = 0.01
 """How often the clock pages are looked at; an epoch that takes less host time is longer for that."""
@@ -121,13 +121,23 @@ class Watch:
         self._spans_told = len(spans)
         return replace(spans[-1], tdf_needed=needed)
 
-    def last_due(self, *, is_valid: bool) -> Span | None:
+    def last_due(self, verdict: VerdictRecord) -> Span | None:
         """What is to be told when the run is over: a violation that has not ended; or, of a run that as a whole is not
-        valid, what needed most, of violations if there were any."""
+        valid, what needed most, of violations if there were any, or of what only the whole run shows."""
         spans = self.ledger.spans
         if spans and spans[-1].is_violation and self._spans_told < len(spans):
             return spans[-1]
-        return None if is_valid else max(spans, key=lambda span: (span.is_violation, span.tdf_needed), default=None)
+        if verdict.level == "valid":
+            return None
+        of_epochs = max(spans, key=lambda span: (span.is_violation, span.tdf_needed), default=None)
+        of_the_run = [reason for reason in verdict.reasons if reason.tdf is not None]
+        if not of_the_run:
+            return of_epochs
+        worst = max(of_the_run, key=lambda reason: reason.tdf or 0)
+        needed = Fraction(str(worst.tdf))
+        if of_epochs and of_epochs.tdf_needed >= needed:
+            return of_epochs
+        return Span(0, self.ledger.virtual_ns, worst.what, needed)
 
     def summary(self) -> Adaptation:
         """What came of it."""

@@ -1,0 +1,356 @@
+"""How often the verdict is wrong: random labs at random loads, and what the same labs show at a much larger TDF.
+
+    PYTHONPATH=python .venv/bin/python benches/verdicts.py RECORDS [--seeds 0:100] [--judge-only]
+
+A lab's seed says all of it. It is run on the work drive at a TDF at which the machine has next to nothing to do, the
+truth, and at some at which it would have to do a tenth to four times of what it can. Each run is a line of the file
+RECORDS: the lab, what the clocks counted, and the results. What is there is not run again, so that a benchmark that was
+interrupted goes on, and verdicts are judged anew from the file, without a run, whenever the judgement has changed.
+
+Labs take one or two virtual seconds, and their results are those that a network decides: of TCP flows that last, which
+take from each other by chance, the sum.
+
+A **miss** is a verdict `valid` with a result that is more than 5 % off, and a **false alarm** one that is not, where
+all are right. Chance: what the runs of the truth, or those at the TDF in question, differ by does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dilaton.lab import loads
+from dilaton.plan.compile import compile as compile_plan
+from dilaton.run.record.model import GuestFidelity
+from dilaton.run.record.observation import NOTHING_BESIDE
+from dilaton.run.record.record import judge_fidelity
+
+OFF = 0.05
+"""Of a result, that is more than a run may be wrong by."""
+
+TRUTH_TDF = 40
+"""At which a machine is busy with these labs for some hundredths of the time; `ping` polls, at the cost of the TDF."""
+
+TRUTHS_MAX = 3
+LOADS = (0.1, 4.0)
+"""Of the machine, between which the others are drawn."""
+
+LOADS_PER_LAB = 2
+CLEARLY_OFF = 0.3
+"""Which no chance explains where two runs of the truth agree."""
+
+LOSS_OFF = 0.02
+"""Of all packets: a loss is a share already, and 5 % of a small one is a packet."""
+
+RUN_HOST_S = 900
+"""After which a run is given up; the machine may do much else."""
+
+Record = dict[str, Any]
+
+
+def link(draw: random.Random, one: str, other: str) -> Record:
+    """A link between two nodes."""
+    rate = round(3 * 10 ** draw.random(), 1)
+    limit = draw.choice([10, 30, 100, 300, 1000, "1bdp", "2bdp"])
+    delay_us = round(200 * 100 ** draw.random())
+    if str(limit).endswith("bdp") and delay_us < 3000:
+        limit = 50
+    return {
+        "endpoints": f"{one} -- {other}",
+        "rate": f"{rate}Mbit",
+        "delay": f"{delay_us}us",
+        "queue": {"limit": limit},
+    }
+
+
+def network(draw: random.Random) -> tuple[list[str], list[Record]]:
+    """Two to six nodes: a line, a star, or any tree."""
+    names = "abcdef"[: draw.choice([2, 2, 3, 3, 4, 5, 6])]
+    shape = draw.choice(["line", "star", "tree"])
+    parents = {"line": lambda n: n - 1, "star": lambda _: 0, "tree": lambda n: draw.randrange(n)}[shape]
+    return list(names), [link(draw, names[parents(number)], names[number]) for number in range(1, len(names))]
+
+
+def programs(draw: random.Random, names: list[str], seconds: int) -> list[Record]:
+    """One to four that send, and perhaps some beside them that ping, compute or write to a disk."""
+    run: list[Record] = []
+    for number in range(draw.choice([1, 1, 2, 2, 3, 4])):
+        one, other = draw.sample(names, 2)
+        port = 5201 + number
+        run.append(
+            {
+                "on": other,
+                "name": f"s{number}",
+                "exec": f"iperf3 -s -p {port}",
+                "ready": {"tcp": port},
+                "background": True,
+            }
+        )
+        kind = draw.choice(["tcp", "tcp", "tcp", "short", "udp", "flood"])
+        how = {
+            "tcp": f"-t {seconds}{draw.choice(['', '', ' -R'])}",
+            "short": f"-n {draw.choice([50, 200, 1000])}K",
+            "udp": f"-u -l {draw.choice([200, 1000, 1400])} -b {draw.choice([1, 2, 4])}M -t {seconds}",
+            "flood": f"-u -l 1400 -b {draw.choice([5, 10, 20])}M -t {seconds}",
+        }[kind]
+        run.append({"on": one, "name": f"f{number}", "exec": f"iperf3 -c {other} -p {port} -J {how}", "start": "500ms"})
+    for number in range(draw.choice([0, 0, 1, 2])):
+        one, other = draw.sample(names, 2)
+        gap = draw.choice([0.02, 0.05, 0.1])
+        run.append(
+            {
+                "on": one,
+                "name": f"p{number}",
+                "exec": f"ping -i {gap} -c {min(20, int(seconds / gap))} {other}",
+                "start": "600ms",
+            }
+        )
+    if draw.random() < 0.25:
+        turns, work = draw.choice([(1, 100_000), (5, 10_000), (10, 3_000)])
+        loop = f"i=0; while [ $i -lt {work} ]; do i=$((i+1)); done"
+        script = f"n=0; while [ $n -lt {turns} ]; do {loop}; sleep 0.1; n=$((n+1)); done"
+        run.append(
+            {"on": draw.choice(names), "name": "c0", "exec": ["sh", "-c", script], "start": "700ms", "background": True}
+        )
+    return run
+
+
+def make_lab(seed: int) -> Record:
+    """The lab of that seed."""
+    draw = random.Random(seed)
+    names, links = network(draw)
+    nodes: dict[str, Record] = {name: {} for name in names}
+    run = programs(draw, names, draw.choice([1, 1, 1, 2]))
+    drive = draw.choice(["work"] * 12 + ["wall", "event"])
+    if drive == "event":
+        # Senders of UDP wait in a loop there, which is known.
+        run = [process for process in run if " -u " not in process["exec"] and process["name"] != "c0"]
+    for name in names:
+        if draw.random() < 0.1 and drive != "event":
+            nodes[name]["cpu"] = draw.choice([0.05, 0.2, 0.5])
+    if draw.random() < 0.1:
+        node = draw.choice(names)
+        nodes[node]["disk"] = draw.choice(["ssd-sata", "hdd-7200"])
+        run.append(
+            {
+                "on": node,
+                "name": "d0",
+                "exec": "dd if=/dev/zero of=/tried bs=64k count=32 conv=fsync",
+                "start": "600ms",
+            }
+        )
+    lab: Record = {
+        "name": f"verdict-{seed}",
+        "time": {"drive": drive},
+        "nodes": nodes,
+        "links": links,
+        "run": run,
+        "stop_after": "30s",
+    }
+    guests = draw.choice([1] * 5 + [2, 3])
+    if guests > 1 and len(names) > guests:
+        lab["guests"] = guests
+    return lab
+
+
+def loads_of(seed: int) -> list[float]:
+    """At which the lab of a seed is judged: shares of the machine, one of each third of the range."""
+    draw = random.Random(seed + 10**6)
+    low, high = map(math.log, LOADS)
+    step = (high - low) / LOADS_PER_LAB
+    return [math.exp(low + step * (number + draw.random())) for number in range(LOADS_PER_LAB)]
+
+
+def competing(lab: Record) -> set[str]:
+    """The names of the TCP flows that go on for a time, and take from each other what there is."""
+    flows = {process["name"]: process["exec"] for process in lab["run"] if process["name"].startswith("f")}
+    return {name for name, command in flows.items() if " -t " in command and " -u " not in command}
+
+
+def summed(lab: Record, results: dict[str, float]) -> dict[str, float]:
+    """Results with one throughput for all flows that compete."""
+    flows = {f"{name}.throughput" for name in competing(lab)} & results.keys()
+    kept = {name: value for name, value in results.items() if name not in flows}
+    return kept | ({"tcp.throughput": sum(results[name] for name in flows)} if flows else {})
+
+
+def results_of(record: Record, directory: Path) -> dict[str, float]:
+    """What a run measured, by name; names that end in `.loss` are shares."""
+    found: dict[str, float] = {}
+    for process in record["processes"]:
+        result, name = process.get("result"), process["name"]
+        if name.startswith("f") and result and result.get("throughput"):
+            found[f"{name}.throughput"] = result["throughput"]
+            if result.get("loss") is not None:
+                found[f"{name}.loss"] = result["loss"]
+        elif name.startswith("p") and result:
+            found[f"{name}.loss"] = result["loss"]
+            if result.get("rtt"):
+                found[f"{name}.rtt"] = result["rtt"]["avg"]
+        elif name == "d0":
+            said = (directory / "nodes" / process["node"] / f"{name}.stderr").read_text().strip().splitlines()[-1]
+            found["d0.seconds"] = float(said.split(",")[2].split()[0])
+        if name.startswith("f") and process.get("exit_status") not in (0, None):
+            found[f"{name}.throughput"] = 0.0
+    return found
+
+
+def run_lab(lab: Record, drive: str, tdf: float) -> Record:
+    """Runs a lab; what there is to know of that."""
+    lab = lab | {"time": {"drive": drive, "tdf": tdf}}
+    with tempfile.TemporaryDirectory() as directory:
+        path, out = Path(directory) / "lab.yaml", Path(directory) / "run"
+        path.write_text(json.dumps(lab))
+        command = [sys.executable, "-m", "dilaton", "run", path, "--out", out]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=RUN_HOST_S)
+        try:
+            record = json.loads((out / "run.json").read_text())
+            return {
+                "tdf": tdf,
+                "state": record["state"],
+                "verdict": record["verdict"],
+                "virtual_s": record["time"]["virtual_s"],
+                "guests": [guest["fidelity"] for guest in record["guests"]],
+                "results": summed(lab, results_of(record, out)),
+            }
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            return {"tdf": tdf, "state": "broken", "said": f"{error!r}: {(done.stdout + done.stderr)[-500:]}"}
+
+
+@dataclass
+class Book:
+    """The file of all runs."""
+
+    path: Path
+
+    def lines(self) -> list[Record]:
+        """What is there; a line that was cut off does not count."""
+        if not self.path.exists():
+            return []
+        kept = (line for line in self.path.read_text().splitlines() if line.endswith("}"))
+        return [line for line in map(json.loads, kept) if line["state"] != "broken"]
+
+    def add(self, record: Record) -> None:
+        """Adds a run."""
+        with self.path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def work_of(run: Record) -> float:
+    """Host seconds of work per virtual second that the busiest guest did."""
+    return max(guest["busy"] or 0.0 for guest in run["guests"]) * float(run["tdf"])
+
+
+def measure(book: Book, seed: int) -> None:
+    """Makes the runs of a seed that are not there yet."""
+    there = {(line["role"], line["number"]): line for line in book.lines() if line["seed"] == seed}
+    lab = make_lab(seed)
+
+    def made(role: str, number: int, tdf: float) -> Record:
+        if (role, number) not in there:
+            drive = "work" if role == "truth" else lab["time"]["drive"]
+            there[role, number] = {"seed": seed, "role": role, "number": number, **run_lab(lab, drive, tdf)}
+            book.add(there[role, number])
+        return there[role, number]
+
+    # On this drive, whose results do not depend on what else the machine does, and which skips what is idle.
+    truth = made("truth", 0, TRUTH_TDF)
+    if truth["state"] != "finished":
+        return
+    shares = sum(node.get("cpu", 0) for node in lab["nodes"].values())
+    for number, load in enumerate(loads_of(seed)[: 1 if lab["time"]["drive"] == "event" else None]):
+        tdf = max(shares, float(f"{work_of(truth) / load:.3g}"))
+        run, truths = made("judged", number, tdf), [truth]
+        judged = [run]
+        # Chance, or wrong: both are tried again.
+        while far_off(truths, judged) and len(truths) < TRUTHS_MAX:
+            truths.append(made("truth", len(truths), TRUTH_TDF))
+            if far_off(truths, judged) and max(far_off(truths, judged).values()) < CLEARLY_OFF:
+                judged.append(made(f"again-{number}", len(judged), tdf))
+
+
+def far_off(truths: list[Record], judged: list[Record]) -> dict[str, float]:
+    """The results that are off beyond chance, and by how much: shares of the truth."""
+    found = {}
+    for name in sorted({name for truth in truths for name in truth["results"]}):
+        true = [truth["results"].get(name) for truth in truths]
+        seen = [run["results"].get(name, 0.0) for run in judged if "results" in run]
+        if not seen or any(value is None for value in true):
+            continue
+        spread = max(max(true) - min(true), max(seen) - min(seen))
+        middle = sum(true) / len(true)
+        scale = 1.0 if name.endswith(".loss") else middle
+        off = max(0.0, abs(sum(seen) / len(seen) - middle) - spread)
+        if scale and off / scale > (LOSS_OFF if name.endswith(".loss") else OFF):
+            found[name] = off / scale
+    return found
+
+
+def judged_again(lab: Record, run: Record) -> Record:
+    """The verdict that this version of Dilaton gives on a run."""
+    planned = compile_plan(loads(json.dumps(lab | {"time": lab["time"] | {"tdf": run["tdf"]}}), "lab.yaml"))
+    guests = [GuestFidelity.model_validate(guest) for guest in run["guests"]]
+    return judge_fidelity(planned, guests, run["virtual_s"], None, NOTHING_BESIDE).model_dump()
+
+
+def cases(book: Book) -> Iterator[tuple[Record, Record, dict[str, float], Record]]:
+    """Each run that is judged: the lab, the run, what is off, and the verdict."""
+    by_seed: dict[int, list[Record]] = defaultdict(list)
+    for line in book.lines():
+        by_seed[line["seed"]].append(line)
+    for seed, runs in sorted(by_seed.items()):
+        truths = [run for run in runs if run["role"] == "truth" and run["state"] == "finished"]
+        if not truths:
+            continue
+        lab = make_lab(seed)
+        judged = [run for run in runs if run["role"] == "judged" and "guests" in run]
+        for run in sorted(judged, key=lambda run: run["number"]):
+            again = [other for other in runs if other["role"] == f"again-{run['number']}" and "guests" in other]
+            yield lab, run, far_off(truths, [run, *again]), judged_again(lab, run)
+
+
+def report(book: Book) -> None:
+    """Prints what was wrong, and how often."""
+    counts: dict[str, int] = defaultdict(int)
+    seeds = set()
+    for lab, run, off, verdict in cases(book):
+        seeds.add(run["seed"])
+        kind = {(True, True): "miss", (True, False): "rightly valid", (False, True): "rightly not valid"}.get(
+            (verdict["level"] == "valid", bool(off)), "false alarm"
+        )
+        counts[kind] += 1
+        if kind in ("miss", "false alarm"):
+            why = [reason["what"] for reason in verdict["reasons"]] or {name: round(by, 3) for name, by in off.items()}
+            print(f"{kind}: seed {run['seed']}, {lab['time']['drive']} drive, TDF {run['tdf']}: {why}")
+    total = sum(counts.values())
+    print(
+        f"{len(seeds)} labs, {total} verdicts: {', '.join(f'{count} {kind}' for kind, count in sorted(counts.items()))}"
+    )
+
+
+def main() -> None:
+    """Runs what is missing, and reports."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("records", type=Path, help="JSON lines, made or gone on with")
+    parser.add_argument("--seeds", default="0:100", help="FIRST:END")
+    parser.add_argument("--judge-only", action="store_true", help="run nothing")
+    asked = parser.parse_args()
+    book = Book(asked.records)
+    if not asked.judge_only:
+        for seed in range(*map(int, asked.seeds.split(":"))):
+            measure(book, seed)
+    report(book)
+
+
+if __name__ == "__main__":
+    main()

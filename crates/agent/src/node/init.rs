@@ -1,0 +1,216 @@
+//! The init of a node: process 1 of its PID namespace. Takes orders, executes programs, reaps everything.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{kill, SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+use nix::unistd::Pid;
+
+use crate::channel::protocol::End;
+use crate::clock;
+use crate::error::{Doing, Error, Result};
+use crate::guest;
+use crate::node::child;
+use crate::node::orders::{receive, send, shortened, Job, Order, Reply};
+use crate::node::spawn::{spawn, Program, StartFailure, Stdin};
+use crate::node::tree;
+use crate::plan::interior::Interior;
+use crate::plan::Process;
+use crate::priority::{self, Priority};
+
+/// Lives the life of a node's init; ends with the agent.
+pub fn run(processes: &[Process], node: &Interior, run_dir: &str, socket: OwnedFd) -> ! {
+    // Without the line to the agent there is nobody to tell why, and the agent sees that it is gone.
+    let Ok(socket) = child::keep_only(socket) else { std::process::exit(1) };
+    child::live(
+        &socket,
+        |reason| Reply::Failed { reason },
+        || {
+            let members = tree::enter(node, run_dir)?;
+            Init::new(processes, node, members, &socket)?.serve()
+        },
+    )
+}
+
+struct Init<'a> {
+    processes: &'a [Process],
+    node: &'a Interior,
+    /// The file that takes the members of the node's control group.
+    members: File,
+    agent: &'a OwnedFd,
+    children: SignalFd,
+    /// Running jobs by the number of their process.
+    running: HashMap<i32, Job>,
+    /// The node is paused: what starts waits for its end.
+    paused: bool,
+}
+
+impl<'a> Init<'a> {
+    fn new(processes: &'a [Process], node: &'a Interior, members: File, agent: &'a OwnedFd) -> Result<Self> {
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGCHLD);
+        signals.thread_block().doing(|| "block SIGCHLD".to_owned())?;
+        let children = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .doing(|| "signalfd".to_owned())?;
+        Ok(Self { processes, node, members, agent, children, running: HashMap::new(), paused: false })
+    }
+
+    fn serve(&mut self) -> Result<()> {
+        set_sysctls(self.node, |key| !self.node.is_of_interface(key))?;
+        self.tell(&Reply::Done)?;
+        loop {
+            let mut sources = [
+                PollFd::new(self.agent.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.children.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut sources, PollTimeout::NONE) {
+                Err(Errno::EINTR) => continue,
+                result => result.doing(|| "poll".to_owned())?,
+            };
+            let has_order = sources[0].any().unwrap_or(true);
+            let has_dead = sources[1].any().unwrap_or(true);
+            if has_dead {
+                while self.children.read_signal().doing(|| "read signalfd".to_owned())?.is_some() {}
+                self.reap()?;
+            }
+            if has_order {
+                match receive(self.agent)? {
+                    Some((order, descriptors)) => self.obey(&order, &descriptors)?,
+                    None => return Ok(()),
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, order: &Order, descriptors: &[OwnedFd]) -> Result<()> {
+        match *order {
+            Order::SetInterfaceSysctls => {
+                set_sysctls(self.node, |key| self.node.is_of_interface(key))?;
+                self.tell(&Reply::Done)
+            }
+            Order::Start { process } => {
+                let [stdout, stderr] = descriptors else {
+                    return Err(Error::new(format!(
+                        "start of process {process} came with {} files",
+                        descriptors.len()
+                    )));
+                };
+                let process_plan = &self.processes[process];
+                let stdin = Stdin::Path(&process_plan.stdin);
+                self.start(Job::Process(process), Program::of(process_plan), &stdin, stdout, stderr)
+            }
+            Order::Open { session, terminal } => {
+                let [request, stdin, stdout, stderr] = descriptors else {
+                    return Err(Error::new(format!("session {session} came with {} files", descriptors.len())));
+                };
+                let stdin = if terminal { Stdin::Terminal(stdin) } else { Stdin::Open(stdin) };
+                self.start(Job::Session(session), read_program(request), &stdin, stdout, stderr)
+            }
+            Order::Signal { job, signal } => {
+                // It may have ended a moment ago; the agent hears of that by itself.
+                if let Some((pid, _)) = self.running.iter().find(|(_, &running)| running == job) {
+                    let signal = Signal::try_from(signal).doing(|| format!("signal {signal}"))?;
+                    let _ = kill(Pid::from_raw(-pid), signal);
+                }
+                Ok(())
+            }
+            Order::Pause { paused } => {
+                self.paused = paused;
+                // Process 1 of its namespace is not meant by -1. No process at all is fine.
+                let _ = kill(Pid::from_raw(-1), if paused { Signal::SIGSTOP } else { Signal::SIGCONT });
+                Ok(())
+            }
+            Order::Sweep => self.sweep(),
+        }
+    }
+
+    fn start(
+        &mut self,
+        job: Job,
+        program: Result<Program>,
+        stdin: &Stdin<'_>,
+        stdout: &OwnedFd,
+        stderr: &OwnedFd,
+    ) -> Result<()> {
+        let started = program
+            .map_err(StartFailure::from)
+            .and_then(|program| spawn(&program, self.node.cpu, stdin, stdout, stderr));
+        let reply = match started {
+            Ok(pid) => {
+                if self.paused && matches!(job, Job::Process(_)) {
+                    // Before it runs its first instruction. It may have been killed already.
+                    let _ = kill(pid, Signal::SIGSTOP);
+                }
+                self.admit(pid)?;
+                self.running.insert(pid.as_raw(), job);
+                Reply::Started { job, pid: pid.as_raw(), at_ns: clock::now_ns() }
+            }
+            Err(StartFailure { reason, status }) => {
+                Reply::StartFailed { job, status, reason: shortened(&reason), at_ns: clock::now_ns() }
+            }
+        };
+        self.tell(&reply)
+    }
+
+    /// Makes a program, which did not run its first instruction yet, an ordinary member of the node.
+    fn admit(&mut self, pid: Pid) -> Result<()> {
+        let doing = || format!("put process {pid} into the node's control group");
+        // The order matters: a control group takes no process of real-time priority.
+        priority::set(pid, Priority::Ordinary).doing(doing)?;
+        match self.members.write_all(pid.to_string().as_bytes()) {
+            // It was killed before it could begin.
+            Err(cause) if cause.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            result => result.doing(doing),
+        }
+    }
+
+    /// Reaps all that ended. Orphans, which belong to nobody in the plan, are not reported.
+    fn reap(&mut self) -> Result<()> {
+        loop {
+            let (pid, end) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, status)) => (pid, End::Status(status)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, End::Signal(signal as i32)),
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(()),
+                Ok(_) => continue,
+                Err(cause) => return Err(cause).doing(|| "wait for children".to_owned()),
+            };
+            if let Some(job) = self.running.remove(&pid.as_raw()) {
+                self.tell(&Reply::Ended { job, end, at_ns: clock::now_ns() })?;
+            }
+        }
+    }
+
+    fn sweep(&mut self) -> Result<()> {
+        // As process 1 of its namespace this one is not meant by -1. No process at all is fine.
+        let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
+        while !matches!(waitpid(None, None), Err(Errno::ECHILD)) {}
+        for (_, job) in std::mem::take(&mut self.running) {
+            self.tell(&Reply::Ended { job, end: End::Signal(Signal::SIGKILL as i32), at_ns: clock::now_ns() })?;
+        }
+        self.tell(&Reply::Done)
+    }
+
+    fn tell(&self, reply: &Reply) -> Result<()> {
+        send(self.agent, reply, &[])
+    }
+}
+
+/// Reads what a session executes from the file that came with the order.
+fn read_program(request: &OwnedFd) -> Result<Program> {
+    let doing = || "read a session's request".to_owned();
+    let mut file = File::from(request.try_clone().doing(doing)?);
+    let mut text = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut text)).doing(doing)?;
+    Program::parse(&text)
+}
+
+/// Writes the sysctls of the node that `choose` accepts.
+fn set_sysctls(node: &Interior, choose: impl Fn(&str) -> bool) -> Result<()> {
+    node.sysctls.iter().filter(|(key, _)| choose(key)).try_for_each(|(key, value)| guest::set_sysctl(key, value))
+}

@@ -1,0 +1,283 @@
+//! The inside of a node: its control group and its file tree.
+//!
+//! The root of a node is an overlay. Its lower layers are the tree that all nodes have in common (`/etc/hosts`, and
+//! /var/log without files) above the machine's own root, which the guest sees through hostfs. Its upper layer is a tmpfs,
+//! one a node; directories of the same tmpfs are bound over /tmp, /run, /var/tmp, /dev and /dev/shm, which is cheaper
+//! than a file system for each. Where the node has a disk for all that it writes, its file system takes the place of
+//! the tmpfs but for /dev and /run. An overlay shows its lower layer without what is mounted on top of it, so hostfs
+//! would show the outer machine's /proc, /sys, /dev and /tmp, and with the latter the run directory: each of them is
+//! covered.
+//!
+//! ```text
+//! /                overlay: upper NODE/upper, lower COMMON, lower hostfs /
+//! ├── dev          NODE/dev    null, zero, full, random, urandom, tty, net/tun; devpts of its own
+//! ├── proc  sys    of the node's own PID and network namespace; sys/fs/cgroup its own control group, not to be changed
+//! ├── run  tmp  var/tmp  dev/shm     NODE/…
+//! ├── lib/modules  the modules of the guest's kernel, so that modprobe works
+//! └── RUN_DIR      covered, if nothing of the above covers it
+//! ```
+
+use std::fs::{create_dir_all, set_permissions, write, File, OpenOptions, Permissions};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{symlink, PermissionsExt};
+use std::path::Path;
+
+use nix::mount::{mount, umount2, MntFlags, MsFlags};
+use nix::sched::{unshare, CloneFlags};
+use nix::sys::stat::{makedev, mknod, stat, Mode, SFlag};
+use nix::unistd::{chdir, pivot_root, sethostname};
+
+use crate::error::{Doing, Result};
+use crate::guest::modules;
+use crate::guest::{cgroup_of_nodes, mount_at, CGROUPS, COMMON, WORKSHOP};
+use crate::plan::interior::{Bind, Disk, Interior};
+
+/// Character devices of a node: name, major, minor.
+const DEVICES: [(&str, u64, u64); 7] = [
+    ("null", 1, 3),
+    ("zero", 1, 5),
+    ("full", 1, 7),
+    ("random", 1, 8),
+    ("urandom", 1, 9),
+    ("tty", 5, 0),
+    ("net/tun", 10, 200),
+];
+/// Symbolic links in /dev.
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("/proc/self/fd", "fd"),
+    ("/proc/self/fd/0", "stdin"),
+    ("/proc/self/fd/1", "stdout"),
+    ("/proc/self/fd/2", "stderr"),
+    ("pts/ptmx", "ptmx"),
+];
+/// Directories of the node's tmpfs that are bound into its root, and their permissions.
+const OWN_DIRECTORIES: [(&str, u32); 5] =
+    [("dev", 0o755), ("run", 0o755), ("tmp", 0o1777), ("var/tmp", 0o1777), ("dev/shm", 0o1777)];
+
+/// Those of these directories that are in memory whatever the node has.
+const IN_MEMORY: [&str; 3] = ["dev", "run", "dev/shm"];
+
+/// Where the node's disk is mounted while the node is put together.
+const DISK: &str = "/run/node/disk";
+/// The name of a disk in /dev, as in most virtual machines; the numbers of the kernel's ubd devices.
+const DISK_NAME: &str = "vda";
+const DISK_MAJOR: u64 = 98;
+const DISK_MINORS: u64 = 16;
+
+/// Turns the calling process, fresh in its namespaces, into the inside of the node. Returns the file into which the
+/// numbers of the processes that belong to the node's control group are written.
+///
+/// # Errors
+/// The kernel refuses something.
+pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
+    let members = create_cgroup(node)?;
+    sethostname(&node.name).doing(|| "set the host name".to_owned())?;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(None::<&str>, "/", None::<&str>, private, None::<&str>).doing(|| "make mounts private".to_owned())?;
+    mount_at("tmpfs", WORKSHOP, MsFlags::empty(), "mode=755")?;
+    mount_disk(node)?;
+    let root = mount_root(node)?;
+    write_own_files(node, &root)?;
+    bind_own_directories(node, &root)?;
+    fill_dev(node, &root)?;
+    mount_at("proc", &format!("{root}/proc"), MsFlags::empty(), "")?;
+    mount_at("sysfs", &format!("{root}/sys"), MsFlags::empty(), "")?;
+    mount_cgroup(&root)?;
+    bind_modules(&root)?;
+    cover_run_directory(&root, run_dir)?;
+    bind_from_machine(node, &root)?;
+    bind_disk(node, &root)?;
+    change_root(&root)?;
+    Ok(members)
+}
+
+/// Makes the control group of the node's programs, and a namespace in which it is the root of all groups, by being in it
+/// for a moment. The init stays outside, as it is no load of the node.
+fn create_cgroup(node: &Interior) -> Result<File> {
+    let group = format!("{}/{}", cgroup_of_nodes(), node.name);
+    make_directory(&group)?;
+    if let Some(limit) = node.memory_bytes {
+        let file = format!("{group}/memory.max");
+        write(&file, limit.to_string()).doing(|| format!("write {file}"))?;
+    }
+    let members = open_members(&group)?;
+    let outside = open_members(CGROUPS)?;
+    join(&members)?;
+    unshare(CloneFlags::CLONE_NEWCGROUP).doing(|| "make a namespace of control groups".to_owned())?;
+    join(&outside)?;
+    Ok(members)
+}
+
+/// Opens what takes the numbers of the processes that are to be in a control group.
+fn open_members(group: &str) -> Result<File> {
+    let members = format!("{group}/cgroup.procs");
+    OpenOptions::new().write(true).open(&members).doing(|| format!("open {members}"))
+}
+
+/// Puts the calling process into a control group.
+fn join(mut members: &File) -> Result<()> {
+    members.write_all(b"0").doing(|| "join a control group".to_owned())
+}
+
+/// Shows the node its control group, as container engines do: programs take from it how much memory they may use.
+fn mount_cgroup(root: &str) -> Result<()> {
+    let target = format!("{root}{CGROUPS}");
+    mount_at("cgroup2", &target, MsFlags::empty(), "")?;
+    let read_only = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    mount(None::<&str>, target.as_str(), None::<&str>, read_only, None::<&str>)
+        .doing(|| format!("make {target} read-only"))
+}
+
+/// Mounts the file system of the node's disk where the node is put together.
+fn mount_disk(node: &Interior) -> Result<()> {
+    let Some(Disk { number, mount: Some(_), .. }) = node.disk else { return Ok(()) };
+    let device = format!("/dev/ubd{}", char::from(b'a' + number as u8));
+    make_directory(DISK)?;
+    // Its unused parts are not to be written to in the background, as after mkfs.
+    let options = Some("noinit_itable");
+    mount(Some(device.as_str()), DISK, Some("ext4"), MsFlags::empty(), options)
+        .doing(|| format!("mount {device}, the disk of node {}", node.name))
+}
+
+/// Where all that a node writes goes: its disk, or memory.
+fn writable(node: &Interior) -> &'static str {
+    match &node.disk {
+        Some(Disk { mount: Some(path), .. }) if path == "/" => DISK,
+        _ => WORKSHOP,
+    }
+}
+
+/// Puts a disk that is not for all that the node writes where it is wanted.
+fn bind_disk(node: &Interior, root: &str) -> Result<()> {
+    match &node.disk {
+        Some(Disk { mount: Some(path), .. }) if path != "/" => bind(DISK, &format!("{root}{path}")),
+        _ => Ok(()),
+    }
+}
+
+fn mount_root(node: &Interior) -> Result<String> {
+    let root = format!("{WORKSHOP}/root");
+    let upper = format!("{}/upper", writable(node));
+    let work = format!("{}/work", writable(node));
+    let etc = format!("{upper}/etc");
+    for directory in [&root, &etc, &work] {
+        make_directory(directory)?;
+    }
+    let hostname = format!("{etc}/hostname");
+    write(&hostname, format!("{}\n", node.name)).doing(|| format!("write {hostname}"))?;
+    let layers = format!("lowerdir={COMMON}:/,upperdir={upper},workdir={work}");
+    let flags = if is_of_root()? { MsFlags::empty() } else { MsFlags::MS_NOSUID };
+    mount_at("overlay", &root, flags, &layers)?;
+    Ok(root)
+}
+
+/// Whether the files of the machine's root user are root's here too. In the jail of an ordinary user they appear as those
+/// of nobody: programs like mount, with its set-user-ID bit, would run as nobody even for root, so there the bit has no
+/// effect; and root's home cannot be read, so there root has one of its own.
+fn is_of_root() -> Result<bool> {
+    Ok(stat("/").doing(|| "look at /".to_owned())?.st_uid == 0)
+}
+
+fn write_own_files(node: &Interior, root: &str) -> Result<()> {
+    for file in &node.files {
+        let path = format!("{root}{}", file.path);
+        if let Some(directory) = Path::new(&path).parent() {
+            make_directory(&directory.to_string_lossy())?;
+        }
+        write(&path, &file.text).doing(|| format!("write {path}"))?;
+    }
+    Ok(())
+}
+
+fn bind_own_directories(node: &Interior, root: &str) -> Result<()> {
+    let home = (!is_of_root()?).then_some(("root", 0o700));
+    for (name, mode) in OWN_DIRECTORIES.into_iter().chain(home) {
+        let place = if IN_MEMORY.contains(&name) { WORKSHOP } else { writable(node) };
+        let own = format!("{place}/own/{name}");
+        make_directory(&own)?;
+        set_mode(&own, mode)?;
+        bind(&own, &format!("{root}/{name}"))?;
+    }
+    Ok(())
+}
+
+fn fill_dev(node: &Interior, root: &str) -> Result<()> {
+    make_directory(&format!("{root}/dev/net"))?;
+    for (name, major, minor) in DEVICES {
+        let path = format!("{root}/dev/{name}");
+        mknod(path.as_str(), SFlag::S_IFCHR, Mode::empty(), makedev(major, minor)).doing(|| format!("make {path}"))?;
+        set_mode(&path, 0o666)?;
+    }
+    if let Some(Disk { number, .. }) = node.disk {
+        let path = format!("{root}/dev/{DISK_NAME}");
+        let device = makedev(DISK_MAJOR, u64::from(number) * DISK_MINORS);
+        mknod(path.as_str(), SFlag::S_IFBLK, Mode::empty(), device).doing(|| format!("make {path}"))?;
+        set_mode(&path, 0o660)?;
+    }
+    for (target, name) in DEVICE_LINKS {
+        let path = format!("{root}/dev/{name}");
+        symlink(target, &path).doing(|| format!("make {path}"))?;
+    }
+    let terminals = format!("{root}/dev/pts");
+    make_directory(&terminals)?;
+    mount_at("devpts", &terminals, MsFlags::empty(), "newinstance,gid=5,mode=620,ptmxmode=666")
+}
+
+fn bind_modules(root: &str) -> Result<()> {
+    let directory = modules::directory()?;
+    let parent = directory.parent().unwrap_or(&directory);
+    bind(&parent.to_string_lossy(), &format!("{root}/lib/modules"))
+}
+
+/// Hides the run directory, whose path may lie where nothing else of the node hides it.
+fn cover_run_directory(root: &str, run_dir: &str) -> Result<()> {
+    let path = format!("{root}{run_dir}");
+    if Path::new(&path).exists() {
+        let empty = format!("{WORKSHOP}/own/nothing");
+        make_directory(&empty)?;
+        bind(&empty, &path)?;
+    }
+    Ok(())
+}
+
+/// Puts directories of the machine over the node's overlay and its own directories.
+fn bind_from_machine(node: &Interior, root: &str) -> Result<()> {
+    for (number, Bind { path, writable }) in node.binds.iter().enumerate() {
+        let target = format!("{root}{path}");
+        if *writable {
+            bind(path, &target)?;
+            continue;
+        }
+        let [upper, work] = ["upper", "work"].map(|name| format!("{WORKSHOP}/binds/{number}/{name}"));
+        [&upper, &work, &target].into_iter().try_for_each(|directory| make_directory(directory))?;
+        // By its descriptor, since a path may have in it what separates options.
+        let directory = File::open(path).doing(|| format!("open {path}"))?;
+        let lower = format!("/proc/self/fd/{}", directory.as_raw_fd());
+        mount_at("overlay", &target, MsFlags::empty(), &format!("lowerdir={lower},upperdir={upper},workdir={work}"))?;
+    }
+    Ok(())
+}
+
+/// Makes `root` the root and lets go of the old one.
+fn change_root(root: &str) -> Result<()> {
+    chdir(root).doing(|| format!("enter {root}"))?;
+    // The old root is stacked onto the new one and taken off again: pivot_root(2), section "pivot_root(".", ".")".
+    pivot_root(".", ".").doing(|| "change the root".to_owned())?;
+    umount2(".", MntFlags::MNT_DETACH).doing(|| "detach the old root".to_owned())?;
+    chdir("/").doing(|| "enter the new root".to_owned())
+}
+
+fn bind(from: &str, to: &str) -> Result<()> {
+    make_directory(to)?;
+    mount(Some(from), to, None::<&str>, MsFlags::MS_BIND, None::<&str>).doing(|| format!("bind {from} on {to}"))
+}
+
+/// Sets permissions whatever the mask is.
+fn set_mode(path: &str, mode: u32) -> Result<()> {
+    set_permissions(path, Permissions::from_mode(mode)).doing(|| format!("chmod {path}"))
+}
+
+fn make_directory(path: &str) -> Result<()> {
+    create_dir_all(path).doing(|| format!("make {path}"))
+}

@@ -1,0 +1,163 @@
+//! What happens in a run beside processes, as the plan says it: the mirror of `python/dilaton/plan/course/entries.py`, where
+//! every field is explained.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::plan::queues::Egress;
+
+/// The complete new state of one end of a link.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndChange {
+    /// The node.
+    pub node: String,
+    /// The interface of the node.
+    pub interface: String,
+    /// What it does from then on to packets that leave by it.
+    pub egress: Egress,
+    /// Whether it is up.
+    pub up: bool,
+}
+
+/// An entry of the course that is no process.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timed {
+    /// By which others wait for it; empty: nobody can.
+    pub name: String,
+    /// What it does, in the words of the lab.
+    pub what: String,
+    /// When it begins.
+    pub when: When,
+    /// How long after that it is undone; `None`: never.
+    pub for_ns: Option<i64>,
+    /// What it does.
+    pub effect: Effect,
+}
+
+/// When an entry begins.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum When {
+    /// At an instant.
+    At {
+        /// Since virtual 0.
+        at_ns: i64,
+    },
+    /// So long after a moment of another entry.
+    After {
+        /// The moment.
+        awaited: Awaited,
+        /// How long.
+        wait_ns: i64,
+    },
+}
+
+/// A moment in the life of an entry, which others wait for.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Awaited {
+    /// The entry: a process, or another one with a name.
+    pub name: String,
+    /// Which moment.
+    pub moment: Moment,
+}
+
+/// The moments of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moment {
+    /// It began; a process was executed.
+    Begin,
+    /// What a process is there for: its readiness if it has one, else its start if it is in the background, else its
+    /// end as expected. Of other entries, their begin.
+    Milestone,
+    /// It ended, however.
+    End,
+}
+
+/// What an entry does while it lasts. `run/effects.rs` carries it out.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Effect {
+    /// A link is something else from then on; this is never undone, since the plan says what comes next.
+    ChangeLink {
+        /// The link.
+        link: String,
+        /// The ends that change.
+        ends: Vec<EndChange>,
+        /// What these ends are while a fault lasts, by its name.
+        under: BTreeMap<String, Vec<EndChange>>,
+    },
+    /// Links are what they are while this fault lasts, and then what they would be without it.
+    ImpairLink {
+        /// The links: one, or the ports of a segment.
+        links: Vec<String>,
+        /// All their ends under the fault, at virtual 0; changes say what later becomes of them.
+        ends: Vec<EndChange>,
+        /// If the fault comes and goes.
+        flap: Option<Flap>,
+    },
+    /// A process is killed, and started again at the end, if it has one.
+    Kill {
+        /// Its node.
+        node: String,
+        /// The process, with its group.
+        process: String,
+    },
+    /// What some nodes send to others is lost.
+    Partition {
+        /// Which to which.
+        cuts: Vec<Cut>,
+    },
+    /// Programs stand still, and go on as if nothing had been.
+    Pause {
+        /// The node.
+        node: String,
+        /// Its process, with its group; `None`: all that the node runs.
+        process: Option<String>,
+    },
+}
+
+/// How a fault comes and goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flap {
+    /// So long it is there, from its begin on.
+    pub down_ns: i64,
+    /// Then so long it is not.
+    pub up_ns: i64,
+}
+
+/// A part of a partition.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cut {
+    /// What these nodes send is lost,
+    pub sources: Vec<String>,
+    /// if it is to one of these.
+    pub targets: Vec<String>,
+}
+
+impl Cut {
+    /// Whether a node is on either side.
+    pub fn is_of(&self, node: &str) -> bool {
+        self.sources.iter().chain(&self.targets).any(|name| name == node)
+    }
+}
+
+/// What a link becomes while the run goes on, in place of what was planned for it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkUpdate {
+    /// The link.
+    pub link: String,
+    /// Kernel modules that this takes and the plan does not name.
+    pub modules: Vec<String>,
+    /// Distribution tables that this uses.
+    pub tables: BTreeMap<String, Vec<i16>>,
+    /// All that is still to come, in the order of time.
+    pub course: Vec<Timed>,
+}

@@ -1,0 +1,55 @@
+//! Carries out the effects of the course (`plan/course.rs`), and undoes them. What is due, and when, the schedule decides.
+
+use nix::sys::signal::Signal;
+
+use crate::build::Guest;
+use crate::error::{Error, Result};
+use crate::node::orders::{send, Job, Order};
+use crate::plan::{Effect, Timed};
+
+/// Lets an effect begin, as far as it is in this guest.
+///
+/// # Errors
+/// The kernel refuses it, or a node's init is gone.
+pub fn begin(guest: &Guest, entry: &Timed) -> Result<()> {
+    let mut interfaces = guest.interfaces.borrow_mut();
+    match &entry.effect {
+        Effect::ChangeLink { ends, under, .. } => interfaces.change(&guest.plan.nodes, ends, under),
+        Effect::ImpairLink { ends, .. } => interfaces.impair(&guest.plan.nodes, &entry.name, ends, true),
+        Effect::Kill { node, process } => signal(guest, node, process, Signal::SIGKILL),
+        Effect::Partition { cuts } => interfaces.cut(&guest.plan.nodes, &entry.name, cuts, true),
+        Effect::Pause { node, process } => pause(guest, node, process.as_deref(), true),
+    }
+}
+
+/// Undoes an effect.
+///
+/// # Errors
+/// As of [`begin`].
+pub fn undo(guest: &Guest, entry: &Timed) -> Result<()> {
+    let mut interfaces = guest.interfaces.borrow_mut();
+    match &entry.effect {
+        Effect::ImpairLink { ends, .. } => interfaces.impair(&guest.plan.nodes, &entry.name, ends, false),
+        // The schedule starts it again.
+        Effect::Kill { .. } => Ok(()),
+        Effect::Partition { cuts } => interfaces.cut(&guest.plan.nodes, &entry.name, cuts, false),
+        Effect::ChangeLink { link, .. } => Err(Error::new(format!("plan.json: a change of {link} has an end"))),
+        Effect::Pause { node, process } => pause(guest, node, process.as_deref(), false),
+    }
+}
+
+/// Stops programs, or lets them go on.
+fn pause(guest: &Guest, node: &str, process: Option<&str>, paused: bool) -> Result<()> {
+    match process {
+        None => send(&guest.nodes[node].socket, &Order::Pause { paused }, &[]),
+        Some(name) => signal(guest, node, name, if paused { Signal::SIGSTOP } else { Signal::SIGCONT }),
+    }
+}
+
+/// Sends a signal to a process and its group. It may have ended meanwhile, which its node's init knows.
+fn signal(guest: &Guest, node: &str, name: &str, signal: Signal) -> Result<()> {
+    let place = guest.plan.processes.iter().position(|process| process.name == name);
+    let place = place.ok_or_else(|| Error::new(format!("plan.json: no process {name}")))?;
+    let order = Order::Signal { job: Job::Process(place), signal: signal as i32 };
+    send(&guest.nodes[node].socket, &order, &[])
+}

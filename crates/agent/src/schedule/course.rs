@@ -1,0 +1,171 @@
+//! The part of the schedule that is about entries which are no processes: when they begin, and when they are undone.
+//!
+//! An entry that is undone is undone by this schedule alone, at an instant that is fixed when it begins: whatever asked for
+//! it, or was to be hit by it, may be gone by then. When the run is being stopped, everything is undone first, so that
+//! programs can end as they do.
+
+use super::entry::Killed;
+use super::moments::{Awaited, Outlook, Place};
+use super::timed::{State as TimedState, Timed};
+use super::{Action, Schedule, State};
+use crate::channel::protocol::EventKind;
+use crate::plan::{self, Effect, When};
+
+impl Schedule {
+    /// An entry as it was planned.
+    pub fn timed(&self, entry: usize) -> &plan::Timed {
+        &self.course[entry].plan
+    }
+
+    /// Takes over what a link becomes from now on, in place of all that was still to come; it is due at the next
+    /// [`super::Input::Tick`].
+    pub fn replan_link(&mut self, link: &str, changes: Vec<plan::Timed>) {
+        for entry in &mut self.course {
+            let is_its = matches!(&entry.plan.effect, Effect::ChangeLink { link: other, .. } if other == link);
+            if is_its && entry.begin_ns().is_some() {
+                entry.state = TimedState::Ended;
+            }
+        }
+        let is_here = |node: &str| !self.nodes_elsewhere.contains(node);
+        self.course.extend(changes.into_iter().map(|change| Timed::new(change, None, is_here)));
+    }
+
+    /// Undoes what is due to be undone, then begins what is due to begin; whether anything changed.
+    pub(super) fn advance_course(&mut self, now_ns: i64) -> bool {
+        let undone = self.undo_where(|entry| entry.end_ns().is_some_and(|instant| instant <= now_ns));
+        let mut changed = undone > 0;
+        for number in 0..self.course.len() {
+            while let Some(is_there) = self.course[number].turn(now_ns) {
+                self.actions.push(if is_there {
+                    Action::Begin { entry: number }
+                } else {
+                    Action::Undo { entry: number }
+                });
+            }
+            changed |= self.await_cause(now_ns, number);
+            if let Some(begin_ns) = self.course[number].begin_ns().filter(|&instant| instant <= now_ns) {
+                self.begin(begin_ns, number);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Undoes all that can be undone, now.
+    pub(super) fn undo_all(&mut self) {
+        let stays = |effect: &Effect| matches!(effect, Effect::ChangeLink { .. } | Effect::Kill { .. });
+        self.undo_where(|entry| entry.has_begun() && !stays(&entry.plan.effect));
+    }
+
+    fn undo_where(&mut self, is_over: impl Fn(&Timed) -> bool) -> usize {
+        let over: Vec<usize> = (0..self.course.len()).filter(|&number| is_over(&self.course[number])).collect();
+        for &number in &over {
+            self.course[number].state = TimedState::Ended;
+            self.actions.push(Action::Undo { entry: number });
+            let what = self.course[number].plan.what.clone();
+            self.report_timed(number, EventKind::Undone { what });
+            if let Some(process) = self.killed_by(number) {
+                self.entries[process].revive(self.now_ns);
+            }
+        }
+        over.len()
+    }
+
+    /// Fixes when an entry begins that waits for another one, once that has come; whether anything changed.
+    fn await_cause(&mut self, now_ns: i64, number: usize) -> bool {
+        let entry = &self.course[number];
+        let (TimedState::Waiting, Some(awaited), When::After { wait_ns, .. }) =
+            (entry.state, entry.after, &entry.plan.when)
+        else {
+            return false;
+        };
+        match self.outlook(awaited) {
+            Outlook::Pending => return false,
+            Outlook::Reached => {
+                self.course[number].state = TimedState::Due { at_ns: now_ns.saturating_add(*wait_ns) };
+            }
+            Outlook::Missed => {
+                let reason = format!("it waits for {}", self.why_missed(awaited));
+                self.skip_timed(number, reason, self.is_elsewhere(awaited.entry));
+            }
+        }
+        true
+    }
+
+    fn begin(&mut self, begin_ns: i64, number: usize) {
+        if let Some(reason) = self.why_not(number) {
+            self.skip_timed(number, reason, false);
+            return;
+        }
+        let entry = &mut self.course[number];
+        entry.begin(begin_ns);
+        let kind = match entry.plan.effect {
+            Effect::ChangeLink { .. } => EventKind::LinkChanged { at_ns: begin_ns },
+            _ => EventKind::Began { what: entry.plan.what.clone() },
+        };
+        self.actions.push(Action::Begin { entry: number });
+        self.report_timed(number, kind);
+        if let Some(process) = self.killed_by(number) {
+            let revives = self.course[number].plan.for_ns.is_some();
+            self.entries[process].killed = Some(Killed { revives, is_due: false });
+        }
+    }
+
+    /// The process that an entry kills, if it does that.
+    fn killed_by(&self, number: usize) -> Option<usize> {
+        let Effect::Kill { process, .. } = &self.course[number].plan.effect else { return None };
+        self.entries.iter().position(|entry| entry.process.name == *process)
+    }
+
+    /// Why an entry that is due cannot begin.
+    fn why_not(&self, number: usize) -> Option<String> {
+        let effect = &self.course[number].plan.effect;
+        if let Some(other) = self.course.iter().find(|other| other.has_begun() && other.meets(effect)) {
+            let how = if matches!(effect, Effect::Pause { .. }) { "paused that" } else { "a hold of that link" };
+            return Some(format!("{} has {how} already", other.plan.name));
+        }
+        let (node, process) = match effect {
+            Effect::Pause { node, process } => (node, process.as_ref()?),
+            Effect::Kill { node, process } => (node, process),
+            _ => return None,
+        };
+        let runs =
+            |entry: &super::Entry| entry.process.name == *process && matches!(entry.state, State::Running { .. });
+        (!self.entries.iter().any(runs)).then(|| format!("process {process} on {node} is not running"))
+    }
+
+    /// An entry can never begin. It is the run's failure, unless what it waited for failed in another guest.
+    fn skip_timed(&mut self, number: usize, reason: String, failed_elsewhere: bool) {
+        if !failed_elsewhere {
+            self.fail(format!("{} was skipped: {reason}", self.course[number].plan.name));
+        }
+        self.course[number].state = TimedState::Skipped;
+        self.report_timed(number, EventKind::Skipped { reason });
+    }
+
+    fn report_timed(&mut self, number: usize, kind: EventKind) {
+        if self.course[number].tells {
+            self.actions.push(Action::Report { entry: Place::Timed(number), kind });
+        }
+    }
+
+    /// Whether a moment comes.
+    pub(super) fn outlook(&self, awaited: Awaited) -> Outlook {
+        let moments = match awaited.entry {
+            Place::Process(process) => self.entries[process].moments(),
+            Place::Timed(number) => self.course[number].moments(),
+        };
+        moments.of(awaited.moment)
+    }
+
+    pub(super) fn is_elsewhere(&self, entry: Place) -> bool {
+        match entry {
+            Place::Process(process) => matches!(self.entries[process].state, State::Elsewhere(_)),
+            Place::Timed(number) => matches!(self.course[number].state, TimedState::Elsewhere(_)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "course_tests.rs"]
+mod tests;

@@ -1,0 +1,138 @@
+//! An entry of the course that is no process: an effect with a begin and, where it is undone, an end.
+
+use super::moments::{Awaited, Moments, Outlook};
+use crate::plan::{self, Effect, Flap, When};
+
+/// Where an entry is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Waiting,
+    /// What it waits for has come; it begins at this instant.
+    Due {
+        at_ns: i64,
+    },
+    /// It has its effect, until this instant if it has an end.
+    Begun {
+        end_ns: Option<i64>,
+        turn: Option<Turn>,
+    },
+    Ended,
+    Skipped,
+    /// Another guest carries it out, and this is what was told of it.
+    Elsewhere(Moments),
+}
+
+/// When an effect that comes and goes does so next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    at_ns: i64,
+    /// Whether it is there until then.
+    is_there: bool,
+}
+
+/// An entry, where it is, and what it waits for.
+#[derive(Debug)]
+pub struct Timed {
+    pub plan: plan::Timed,
+    pub after: Option<Awaited>,
+    pub state: State,
+    /// Whether this guest is the one that tells of it. Of several that carry it out only one does.
+    pub tells: bool,
+    /// What the other guests know of it.
+    pub told: Moments,
+}
+
+impl Timed {
+    pub fn new(plan: plan::Timed, after: Option<Awaited>, is_here: impl Fn(&str) -> bool) -> Self {
+        let (carries_out, tells) = match &plan.effect {
+            Effect::ChangeLink { ends, .. } | Effect::ImpairLink { ends, .. } => {
+                (ends.iter().any(|end| is_here(&end.node)), ends.first().is_some_and(|end| is_here(&end.node)))
+            }
+            Effect::Partition { cuts } => {
+                let mut nodes = cuts.iter().flat_map(|cut| cut.sources.iter().chain(&cut.targets));
+                let tells = nodes.clone().next().is_some_and(|node| is_here(node));
+                (nodes.any(|node| is_here(node)), tells)
+            }
+            Effect::Pause { node, .. } | Effect::Kill { node, .. } => (is_here(node), is_here(node)),
+        };
+        let state = if carries_out { State::Waiting } else { State::Elsewhere(Moments::AT_FIRST) };
+        Self { plan, after, state, tells, told: Moments::AT_FIRST }
+    }
+
+    pub fn moments(&self) -> Moments {
+        let (begin, end) = match self.state {
+            State::Waiting | State::Due { .. } => (Outlook::Pending, Outlook::Pending),
+            State::Begun { .. } => (Outlook::Reached, Outlook::Pending),
+            State::Ended => (Outlook::Reached, Outlook::Reached),
+            State::Skipped => (Outlook::Missed, Outlook::Missed),
+            State::Elsewhere(moments) => return moments,
+        };
+        Moments { begin, milestone: begin, end }
+    }
+
+    /// The instant at which it needs attention.
+    pub fn deadline_ns(&self) -> Option<i64> {
+        match (self.state, &self.plan.when) {
+            (State::Waiting, When::At { at_ns }) => Some(*at_ns),
+            (State::Due { at_ns }, _) => Some(at_ns),
+            (State::Begun { end_ns, turn }, _) => end_ns.into_iter().chain(turn.map(|turn| turn.at_ns)).min(),
+            _ => None,
+        }
+    }
+
+    /// The instant at which it begins, if that is known.
+    pub fn begin_ns(&self) -> Option<i64> {
+        self.deadline_ns().filter(|_| matches!(self.state, State::Waiting | State::Due { .. }))
+    }
+
+    pub fn has_begun(&self) -> bool {
+        matches!(self.state, State::Begun { .. })
+    }
+
+    /// The instant at which it is undone, if it has begun and is undone at all.
+    pub fn end_ns(&self) -> Option<i64> {
+        match self.state {
+            State::Begun { end_ns, .. } => end_ns,
+            _ => None,
+        }
+    }
+
+    /// It has its effect from `begin_ns` on.
+    pub fn begin(&mut self, begin_ns: i64) {
+        let end_ns = self.plan.for_ns.map(|for_ns| begin_ns.saturating_add(for_ns));
+        let turn = self.flap().map(|flap| Turn { at_ns: begin_ns.saturating_add(flap.down_ns), is_there: true });
+        self.state = State::Begun { end_ns, turn };
+    }
+
+    /// An effect that comes and goes does so, if it is time: whether it is there from then on.
+    pub fn turn(&mut self, now_ns: i64) -> Option<bool> {
+        let flap = self.flap()?;
+        let State::Begun { turn: Some(turn), .. } = &mut self.state else { return None };
+        if turn.at_ns > now_ns {
+            return None;
+        }
+        turn.is_there = !turn.is_there;
+        turn.at_ns = turn.at_ns.saturating_add(if turn.is_there { flap.down_ns } else { flap.up_ns });
+        Some(turn.is_there)
+    }
+
+    fn flap(&self) -> Option<Flap> {
+        match self.plan.effect {
+            Effect::ImpairLink { flap, .. } => flap,
+            _ => None,
+        }
+    }
+
+    /// Whether it does something to what `effect` does the same to, or to a part of that, or to more.
+    pub fn meets(&self, effect: &Effect) -> bool {
+        match (&self.plan.effect, effect) {
+            (Effect::Pause { node, process }, Effect::Pause { node: other_node, process: other }) => {
+                node == other_node && (process.is_none() || other.is_none() || process == other)
+            }
+            (Effect::ImpairLink { links, .. }, Effect::ImpairLink { links: others, .. }) => {
+                links.iter().any(|link| others.contains(link))
+            }
+            _ => false,
+        }
+    }
+}

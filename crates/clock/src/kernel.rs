@@ -1,0 +1,6 @@
+//! The guest's kernel as a program: its signal mask, its handlers, its rest, its serial lines.
+
+pub mod direct;
+pub mod masks;
+pub mod rest;
+pub mod serial;

@@ -1,0 +1,103 @@
+//! Calls of the kernel's signal handlers as the host would make them, without a signal: on the signal stack, by whose
+//! address the kernel finds its interrupt stack, and with the arguments of a signal.
+
+use core::arch::asm;
+use core::ffi::c_int;
+use core::mem::{zeroed, MaybeUninit};
+use core::ptr;
+
+use interrupts::Count;
+
+use crate::host::sys;
+
+/// What the first frames of the kernel's alarm handler take of its stack, at most; the stock kernel's take fewer than 32.
+const FIRST_FRAMES_WORDS: usize = 64;
+
+/// The kernel's signal stack; both ends are zero until it is known.
+struct SignalStack {
+    low: Count,
+    high: Count,
+}
+
+static STACK: SignalStack = SignalStack { low: Count::new(0), high: Count::new(0) };
+
+/// Overwrites what earlier calls have left on the stack. The kernel's handlers pass on registers of which they have not set
+/// all (arch/um/os-Linux/signal.c): one goes into its random numbers, where what is left there would be instants of the
+/// host; another tells whether user code was interrupted, to which the tick then charges its time.
+#[inline(never)]
+pub fn fill_stack_below(word: u64) {
+    /// The registers are below 2,696 bytes of extended state, on a stack of 16 KiB.
+    const WORDS: usize = 768;
+    let mut words = MaybeUninit::<[u64; WORDS]>::uninit();
+    for place in 0..WORDS {
+        // SAFETY: within the array; volatile, since nothing that the compiler sees reads it.
+        unsafe { words.as_mut_ptr().cast::<u64>().add(place).write_volatile(word) };
+    }
+}
+
+/// Looks up the kernel's signal stack; false if it is not there yet.
+fn find_signal_stack() -> bool {
+    if STACK.high.get() == 0 {
+        // SAFETY: sigaltstack fills the structure.
+        let stack = unsafe {
+            let mut stack = MaybeUninit::<libc::stack_t>::zeroed();
+            sys::signal_stack(stack.as_mut_ptr());
+            stack.assume_init()
+        };
+        if stack.ss_flags & libc::SS_DISABLE != 0 || stack.ss_size == 0 {
+            return false;
+        }
+        STACK.low.set(stack.ss_sp as usize);
+        STACK.high.set(stack.ss_sp as usize + stack.ss_size);
+    }
+    true
+}
+
+/// The size of the kernel's signal stack, which is that of its other stacks (start_uml in arch/um/kernel/skas/process.c); 0
+/// if it is not there yet.
+pub fn signal_stack_bytes() -> usize {
+    find_signal_stack();
+    STACK.high.get() - STACK.low.get()
+}
+
+/// The top of the kernel's signal stack, unless we are on it or it is not there yet.
+pub fn free_signal_stack() -> Option<usize> {
+    if !find_signal_stack() {
+        return None;
+    }
+    let (low, high) = (STACK.low.get(), STACK.high.get());
+    let here: usize;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags)) };
+    (here < low || here >= high).then_some(high & !0xF)
+}
+
+/// Calls `handler`, the kernel's of `signal`, on the stack that ends at `top`, which is a multiple of 16.
+///
+/// # Safety
+/// Nothing may be using that stack.
+pub unsafe fn call_handler(top: usize, signal: c_int, handler: usize) {
+    // SAFETY: for these C structures zeros are a value; the kernel reads the registers of the interrupted code from the
+    // context, only to tell user code from its own.
+    let (mut info, mut context): (libc::siginfo_t, libc::ucontext_t) = unsafe { (zeroed(), zeroed()) };
+    info.si_signo = signal;
+    // What tells whether user code was interrupted is below the handler's first frames (`fill_stack_below`).
+    // SAFETY: the stack is free.
+    unsafe { ptr::write_bytes((top as *mut u64).sub(FIRST_FRAMES_WORDS), 0, FIRST_FRAMES_WORDS) };
+    // SAFETY: r12 is preserved by the handler, a C function, and so brings our stack back.
+    unsafe {
+        asm!(
+            "mov r12, rsp",
+            "mov rsp, {top}",
+            "call {handler}",
+            "mov rsp, r12",
+            top = in(reg) top,
+            handler = in(reg) handler,
+            inout("rdi") signal => _,
+            inout("rsi") &raw mut info => _,
+            inout("rdx") &raw mut context => _,
+            out("r12") _,
+            clobber_abi("C"),
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! A program asks something of the kernel, and is answered: `interrupts::Polling` tells those that wait without a pause.
+
+use core::ffi::c_int;
+
+use interrupts::{Call, Polling};
+
+use crate::host::page::ClockPage;
+use crate::time::{drive, present};
+
+static POLLING: Polling = Polling::none();
+
+/// The program of stub `pid` has entered the kernel, by that system call if by any.
+pub fn entered(pid: c_int, system_call: i64) {
+    POLLING.entered(pid, i32::try_from(system_call).unwrap_or(i32::MAX));
+}
+
+/// The kernel answers the stub `pid`, which is about to go on, with this result.
+pub fn answered(page: &ClockPage, pid: c_int, result: i64) {
+    if let Some(does_nothing_else) = POLLING.answered(pid, drive::stubs_ns(), |call| kind(call.into(), result)) {
+        page.record_polling(present::latest(page), does_nothing_else);
+    }
+}
+
+/// Something else has happened than that the present program asks.
+pub fn forget() {
+    POLLING.forget();
+}
+
+/// What a system call with this result says of its program.
+fn kind(call: i64, result: i64) -> Call {
+    match call {
+        libc::SYS_clock_gettime | libc::SYS_gettimeofday | libc::SYS_time => Call::Time,
+        libc::SYS_select
+        | libc::SYS_pselect6
+        | libc::SYS_poll
+        | libc::SYS_ppoll
+        | libc::SYS_epoll_wait
+        | libc::SYS_epoll_pwait
+        | libc::SYS_epoll_pwait2
+        | libc::SYS_sched_yield => Call::Look,
+        _ if result == -i64::from(libc::EAGAIN) => Call::Look,
+        _ => Call::Other,
+    }
+}

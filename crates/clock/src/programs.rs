@@ -1,0 +1,7 @@
+//! What the programs of the guest meet, whose processes the kernel traces.
+
+pub mod counter;
+pub mod cpuid;
+pub mod lacks;
+pub mod stub;
+pub mod tracee;

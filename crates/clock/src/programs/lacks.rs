@@ -1,0 +1,47 @@
+//! What programs ask for that guests cannot give, noted so that the host can say so when a command fails.
+//!
+//! It is seen here, at the entry of a system call, since the kernel's answer (ENOMEM, ENOENT, EINVAL) could have many
+//! reasons. Nothing is refused here, and a program may well do without: the notes say what was asked for, not why
+//! something failed.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::host::page::ClockPage;
+
+/// What the three levels of the kernel's page tables can address.
+const ADDRESS_SPACE_BYTES: u64 = 1 << 39;
+
+/// From asm/prctl.h: asks for the use of a component of the extended CPU state; and the component of AMX's tiles.
+const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
+const XFEATURE_XTILE_DATA: u64 = 18;
+
+/// The whole path but for its final zero, as the word that it is in memory.
+const KVM: u64 = u64::from_le_bytes(*b"/dev/kvm");
+
+/// Bits of `lacked` in the clock page.
+const LACKED_KVM: u64 = 1;
+const LACKED_CPU: u64 = 2;
+const LACKED_AMX: u64 = 4;
+
+/// Notes what a stopped process asks for by the system call that it enters, if it enters one; `peek` reads a word of its
+/// memory, or returns all ones where there is none.
+pub fn note(page: &ClockPage, registers: &libc::user_regs_struct, peek: &impl Fn(u64) -> u64) {
+    let (first, second, third) = (registers.rdi, registers.rsi, registers.rdx);
+    let lacked = match registers.orig_rax as i64 {
+        libc::SYS_mmap if second >= ADDRESS_SPACE_BYTES => {
+            page.address_space_lacked_bytes.fetch_max(second, Relaxed);
+            return;
+        }
+        libc::SYS_open if is_kvm(first, peek) => LACKED_KVM,
+        libc::SYS_openat if is_kvm(second, peek) => LACKED_KVM,
+        // There is CPU 0 alone.
+        libc::SYS_sched_setaffinity if second >= 8 && peek(third) & 1 == 0 => LACKED_CPU,
+        libc::SYS_arch_prctl if first == ARCH_REQ_XCOMP_PERM && second == XFEATURE_XTILE_DATA => LACKED_AMX,
+        _ => return,
+    };
+    page.lacked.fetch_or(lacked, Relaxed);
+}
+
+fn is_kvm(path: u64, peek: &impl Fn(u64) -> u64) -> bool {
+    peek(path) == KVM && peek(path + 8).to_le_bytes()[0] == 0
+}

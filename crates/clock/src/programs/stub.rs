@@ -1,0 +1,50 @@
+//! What is asked of a stopped stub, and told it, without the kernel's knowing.
+
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+
+use crate::host::real;
+
+/// The code of the signal that has stopped it, which says why that was sent; `None` if it cannot be asked.
+pub fn fault_code(pid: c_int) -> Option<c_int> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the structure is that of the request, and zeros are a value of it.
+    unsafe {
+        let failed = real::ptrace(libc::PTRACE_GETSIGINFO, pid, null_mut(), info.as_mut_ptr().cast()) != 0;
+        (!failed).then(|| info.assume_init().si_code)
+    }
+}
+
+/// Its registers; `None` if it cannot be asked.
+pub fn registers(pid: c_int) -> Option<libc::user_regs_struct> {
+    let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+    // SAFETY: the structure is that of the request, and zeros are a value of it.
+    unsafe {
+        let failed = real::ptrace(libc::PTRACE_GETREGS, pid, null_mut(), registers.as_mut_ptr().cast()) != 0;
+        (!failed).then(|| registers.assume_init())
+    }
+}
+
+/// Sets its registers; whether it could be told.
+pub fn set_registers(pid: c_int, registers: &mut libc::user_regs_struct) -> bool {
+    // SAFETY: the structure is that of the request.
+    unsafe { real::ptrace(libc::PTRACE_SETREGS, pid, null_mut(), core::ptr::from_mut(registers).cast()) == 0 }
+}
+
+/// Makes it look as if a single step had stopped it.
+pub fn set_stepped(pid: c_int) {
+    // SAFETY: zeros are a valid structure, which is that of the request.
+    unsafe {
+        let mut info: libc::siginfo_t = core::mem::zeroed();
+        info.si_signo = libc::SIGTRAP;
+        info.si_code = libc::TRAP_TRACE;
+        real::ptrace(libc::PTRACE_SETSIGINFO, pid, null_mut(), (&raw mut info).cast());
+    }
+}
+
+/// A word of its memory, whatever its own rights there; all ones where it has none.
+pub fn word_at(pid: c_int, address: u64) -> u64 {
+    // SAFETY: the other process is only read.
+    unsafe { real::ptrace(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64 }
+}

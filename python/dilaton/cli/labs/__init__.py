@@ -1,0 +1,1 @@
+"""Verbs that look at labs: write, check, draw and validate them."""

@@ -1,0 +1,47 @@
+"""`dilaton check` and `dilaton plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dilaton.cli.errors import BAD_INPUT, HOST_LACKS, complain, spelled, warn
+from dilaton.host.errors import HostLacksError
+from dilaton.lab.errors import LabError
+from dilaton.measure import numbers
+from dilaton.service.errors import RequestError
+from dilaton.service.prepare import doubts, measures_nothing, prepare, refuse_hopeless, says_cost, says_no_end
+from dilaton.service.request import LabText, Overrides
+
+
+def check_labs(paths: list[Path], overrides: Overrides) -> int:
+    """Checks labs, with what the command line says instead; returns the exit status."""
+    bad = 0
+    for path in paths:
+        try:
+            prepared = prepare(LabText.read(path), overrides)
+            for doubt in doubts(prepared):
+                warn(doubt)
+            refuse_hopeless(prepared)
+        except LabError as error:
+            complain(error)
+            bad = BAD_INPUT
+        except RequestError as error:
+            complain(spelled(error))
+            bad = BAD_INPUT
+        except HostLacksError as error:
+            complain(error)
+            bad = bad or HOST_LACKS
+        else:
+            lab, plan = prepared.lab, prepared.plan
+            counts = {"node": len(plan.nodes), "link": len(plan.links), "process": len(plan.processes)}
+            shown = ", ".join(numbers.counted(count, what) for what, count in counts.items())
+            good = "good for dilaton up; dilaton run needs a stop_after" if measures_nothing(lab) else "good"
+            good += f"; {without_end}" if (without_end := says_no_end(lab)) else ""
+            good += f"; {cost}" if (cost := says_cost(prepared)) else ""
+            print(f"{prepared.text.name}: {lab.name}: {shown}: {good}")
+    return bad
+
+
+def print_plan(path: Path, overrides: Overrides) -> None:
+    """Prints the plan of a lab."""
+    print(prepare(LabText.read(path), overrides).plan.model_dump_json(indent=1))

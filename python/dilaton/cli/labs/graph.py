@@ -1,0 +1,81 @@
+"""`dilaton graph` and `dilaton export`: a lab's network as a picture, or for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dilaton.cli.errors import BadInputError, writing
+from dilaton.lab.model import Lab
+from dilaton.measure import numbers
+from dilaton.plan.model import Plan
+from dilaton.service.prepare import prepare
+from dilaton.service.request import LabText, Overrides
+
+if TYPE_CHECKING:
+    from dilaton.lab.exporters.configured import Configured
+
+PICTURES = (".svg", ".png", ".pdf")
+
+
+def write_graph(path: Path, out: Path | None) -> None:
+    """Draws the network of a lab.
+
+    Raises:
+        BadInputError: there can be no picture of that name.
+    """
+    lab = prepare(LabText.read(path), Overrides()).lab
+    out = out or Path(f"{lab.name}.svg")
+    if out.suffix == ".dot":
+        write_export(path, out, "dot")
+        return
+    if out.suffix not in PICTURES:
+        raise BadInputError(f"{out}: not a picture; let its name end with {', '.join(PICTURES)} or .dot")
+    from dilaton.report.drawing import draw
+
+    with writing(out):
+        draw(lab, out)
+    print(f"{out}: {_counts(lab)}")
+
+
+def write_export(path: Path, out: Path, name: str | None) -> None:
+    """Writes the network of a lab in another format, and says what that leaves out.
+
+    Raises:
+        BadInputError: there is no such format, or the file cannot be written.
+    """
+    from dilaton.lab.exporters import FORMATS
+
+    prepared = prepare(LabText.read(path), Overrides())
+    lab, plan = prepared.lab, prepared.plan
+    if name is None:
+        name = next((name for name, known in FORMATS.items() if out.name.endswith(known.suffix)), None)
+    if name not in FORMATS:
+        known = ", ".join(f"{name} ({known.suffix})" for name, known in FORMATS.items())
+        raise BadInputError(f"{out if name is None else name}: not a known format; use one of {known}")
+    text, lacks = FORMATS[name].write(lab, configured(plan))
+    with writing(out):
+        out.write_text(text)
+    print(f"{out}: {_counts(lab)}")
+    if lacks:
+        print(f"left out, since {name} has no place for it: {', '.join(lacks)}")
+
+
+def configured(plan: Plan) -> dict[str, Configured]:
+    """What a plan makes of each node, for writers of other formats."""
+    from dilaton.lab.exporters.configured import Configured, Route
+    from dilaton.plan.kinds.recipe import FORWARDING, FORWARDING_IPV6
+
+    return {
+        node.name: Configured(
+            {interface.name: interface.addresses for interface in node.interfaces},
+            [Route(route.to, [(hop.via, hop.interface) for hop in route.hops]) for route in node.routes],
+            forwards=any(node.sysctls.get(key) == "1" for key in FORWARDING | FORWARDING_IPV6),
+            shares=any(route.shares for route in node.routes),
+        )
+        for node in plan.nodes
+    }
+
+
+def _counts(lab: Lab) -> str:
+    return f"{numbers.counted(len(lab.nodes), 'node')}, {numbers.counted(len(lab.links), 'link')}"

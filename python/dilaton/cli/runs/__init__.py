@@ -1,0 +1,1 @@
+"""Verbs that run labs and commands, once or many times."""

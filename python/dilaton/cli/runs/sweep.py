@@ -1,0 +1,47 @@
+"""`dilaton sweep`: many runs of one lab, and what they show together."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from dilaton.cli.errors import complain
+from dilaton.service.conduct import ENDING
+from dilaton.service.studies.sweep import PointEnded, Sweep, SweepRequest
+
+
+def sweep_lab(request: SweepRequest) -> int:
+    """Runs a sweep; returns the exit status: 1 when a run did not finish or a check failed, 130 when interrupted.
+
+    Raises:
+        LabError, RequestError, HostLacksError: as of `Sweep`.
+    """
+    sweep = Sweep(request)
+    print(f"{len(sweep.work)} runs in {sweep.directory}, {len(sweep.work) - len(sweep.waiting)} of them done already")
+    if asyncio.run(_run(sweep)):
+        print(f"interrupted; the same command goes on with what is left in {sweep.directory}", file=sys.stderr)
+        return 130
+    done = sweep.conclude()
+    for why in done.lost:
+        complain(why)
+    print(f"table: {done.table}; {done.figures} figures beside it")
+    if doubted := " and ".join(f"{count} {level}" for level, count in done.doubted.items() if count):
+        print(f"not valid: {doubted} of {done.runs} runs; {done.table.name} says which, the log of each says why")
+    return 0 if done.is_well else 1
+
+
+async def _run(sweep: Sweep) -> bool:
+    """Runs what is left of a sweep; returns whether it was interrupted."""
+    stop = asyncio.Event()
+    for number in ENDING:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async for ended in sweep.run(stop):
+        what = " ".join([*(f"{name}={value}" for name, value in ended.point.settings), f"#{ended.point.repeat}"])
+        print(f"{ended.number}/{len(sweep.waiting)} {what}: {_ending(ended)}", flush=True)
+    return stop.is_set()
+
+
+def _ending(ended: PointEnded) -> str:
+    if not ended.why:
+        return "well"
+    return "interrupted" if ended.was_interrupted else f"{ended.why}; see {ended.log}"

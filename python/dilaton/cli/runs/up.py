@@ -1,0 +1,23 @@
+"""`dilaton up`: a lab that stays, to work in by hand."""
+
+from __future__ import annotations
+
+from dilaton.cli.errors import refusing
+from dilaton.run.control.requests import ControlError
+from dilaton.service import plain
+from dilaton.service.request import RunRequest
+
+
+def bring_up(request: RunRequest, *, detached: bool) -> int:
+    """Starts a lab that stays, and gives its prompt; the lab ends with it. Detached: it goes on. Returns the status."""
+    from dilaton.cli.steering.prompt import converse
+
+    with refusing(ControlError):
+        run = plain.begin(request, detached=detached)
+        if detached:
+            print(f"{run.path} is up; dilaton cli {run.path} for its prompt, dilaton down {run.path} to end it")
+            return 0
+        with run:
+            status = converse(run)
+    print(f"outputs and record: {run.path}")
+    return status

@@ -1,0 +1,1 @@
+"""Verbs that speak to a run that goes on."""

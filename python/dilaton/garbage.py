@@ -1,0 +1,12 @@
+"""How often Python looks for cycles among objects that nobody refers to."""
+
+import gc
+
+ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
+"""The plan of a large lab is a million objects that live until the end. To look for cycles among them as often as
+Python does by default, after 700, took two fifths of the time to plan."""
+
+
+def collect_rarely() -> None:
+    """Has the whole process look as often as that."""
+    gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)

@@ -1,0 +1,166 @@
+"""What guests and the wires between them have counted at some moment: values that do not change any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntFlag
+
+BINS = 64
+"""Of a histogram: bin 0 counts zeros, bin n what has n binary digits."""
+
+NOTHING = (0,) * BINS
+"""A histogram in which nothing was counted."""
+
+
+class Lack(IntFlag):
+    """What a program asked for that a guest does not have."""
+
+    KVM = 1
+    OTHER_CPU = 2
+    AMX = 4
+
+
+NO_LACK = Lack(0)
+
+
+@dataclass(frozen=True)
+class Late:
+    """How late timers were served, or frames received.
+
+    Attributes:
+        counts: How many, by their lateness in virtual nanoseconds, in bins.
+        max_ns: The largest lateness.
+    """
+
+    counts: Sequence[int] = NOTHING
+    max_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Busy periods of a guest, by their length in virtual nanoseconds, in bins.
+
+    Attributes:
+        counts: How many.
+        totals_ns: How long together, in virtual time.
+        interrupts: How many interrupts the kernel got in them.
+        idle_totals_ns: How long the idle periods between them were together, by their length.
+        longest_ns: The longest.
+    """
+
+    counts: Sequence[int] = NOTHING
+    totals_ns: Sequence[int] = NOTHING
+    interrupts: Sequence[int] = NOTHING
+    idle_totals_ns: Sequence[int] = NOTHING
+    longest_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What nodes have got whose CPUs are shares of their guest's, in virtual nanoseconds but for the work.
+
+    Attributes:
+        work_ns: CPU time of the host that they used.
+        other_ns: CPU time of the host that was charged to no node.
+        busy_ns: How long they took for their work.
+        lost_ns: How much longer they took than they should have.
+    """
+
+    work_ns: int = 0
+    other_ns: int = 0
+    busy_ns: int = 0
+    lost_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a guest has counted, since its start where nothing else is said.
+
+    Attributes:
+        virtual_ns: The latest reading of its clock, since the run's virtual 0. An idle guest reads no clock.
+        idle_ns: Virtual time in which it was idle.
+        reads: Readings of its clock.
+        timers: Those served since the run's virtual 0.
+        frames: Those that came over wires since then.
+        busy: Its busy periods since then.
+        shares: None where no node has a share of its CPU.
+        disk_requests: Served by its disks.
+        disk_errors: Of these, those that failed.
+        spinning: Programs found to spin, on the event drive.
+        lacks: What its programs have asked for in vain.
+        address_space_lacked_bytes: The largest address space that one of them asked for in vain.
+        counter_switch_ns: What it takes to give up the time-stamp counter and to take it back; 0: not measured.
+        counter_given_up: Whether it gives that up while programs run.
+    """
+
+    virtual_ns: int = 0
+    idle_ns: int = 0
+    reads: int = 0
+    timers: Late = field(default_factory=Late)
+    frames: Late = field(default_factory=Late)
+    busy: Busy = field(default_factory=Busy)
+    shares: Shares | None = None
+    disk_requests: int = 0
+    disk_errors: int = 0
+    spinning: int = 0
+    lacks: Lack = NO_LACK
+    address_space_lacked_bytes: int = 0
+    counter_switch_ns: int = 0
+    counter_given_up: bool = False
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one way of a wire has carried.
+
+    Frames under way are those sent and neither received nor not received, `bytes_under_way` what they take in the ring.
+    `late`, `disordered` and `lost` break what the wire promises, and are 0 in every run.
+    """
+
+    sender: int
+    """Number of the guest that sends."""
+    receiver: int
+    sent: int = 0
+    bytes_sent: int = 0
+    not_sent: int = 0
+    received: int = 0
+    bytes_received: int = 0
+    not_received: int = 0
+    late: int = 0
+    disordered: int = 0
+    bytes_under_way: int = 0
+
+    @property
+    def lost(self) -> int:
+        """Frames that are nowhere; those on the way between others are found when the next one is `disordered`."""
+        missing = self.sent - self.received - self.not_received
+        return abs(missing) if missing < 0 or not self.bytes_under_way else 0
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What a guest has spent on keeping to the others' time.
+
+    Attributes:
+        windows: Stretches of virtual time in which it could run.
+        waits: How often it waited for another.
+        waited_host_ns: For how long.
+        agreements: How often all had to agree on when the next thing happens.
+        wakes: How often it woke another.
+    """
+
+    windows: int = 0
+    waits: int = 0
+    waited_host_ns: int = 0
+    agreements: int = 0
+    wakes: int = 0
+
+
+@dataclass(frozen=True)
+class Wires:
+    """The wires of a run: what each way has carried, there and back of one wire after the other, and what each guest
+    has spent on waiting, in their order."""
+
+    ways: Sequence[Traffic]
+    waits: Sequence[Waits]

@@ -1,0 +1,1 @@
+"""This machine: where guests run as kernels in user space."""

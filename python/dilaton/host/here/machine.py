@@ -1,0 +1,74 @@
+"""This machine, as runs see it: guests are kernels in user space, each in its jail."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dilaton.host.here.guests import open_files
+from dilaton.host.here.guests.guest import LEAD_NS, Guest
+from dilaton.host.here.guests.guests import Guests
+from dilaton.host.here.guests.kernel import Placement, Wanted
+from dilaton.host.here.jail import jail
+from dilaton.host.orders import REPEATABLE_DATE_NS
+from dilaton.host.port import Progress
+from dilaton.plan.alone import GUEST, Alone
+
+if TYPE_CHECKING:
+    from dilaton.host.sessions.frames import Request
+    from dilaton.host.sessions.session import Session
+    from dilaton.plan.model import Plan
+
+
+class Here:
+    """This machine."""
+
+    own_places = jail.OWN_PLACES
+    parts_place = jail.MOUNT
+
+    async def boot(self, planned: Plan, run_dir: Path, *, jailed: bool, progress: Callable[[Progress], None]) -> Guests:
+        """Boots the guests of a plan, one for each core at a time; see `port.Machine`."""
+        binds = tuple(dict.fromkeys(bind for node in planned.nodes for bind in node.binds))
+        seed = planned.seed if planned.time.drive == "event" else None
+        return await Guests.boot(planned, Placement(run_dir, jailed, binds), seed, progress)
+
+    @contextlib.asynccontextmanager
+    async def alone(self, alone: Alone, request: Request) -> AsyncIterator[tuple[Guest, Session]]:
+        """A program in the guest of a node alone, which is gone at the end of the context.
+
+        The clock is released once the guest knows what to execute: an idle guest skips its time, minutes of it until
+        the host has asked. The event drive lets in what comes from the host by itself, and only once it goes.
+
+        There is no run directory: the plan goes into the jail as a file in memory, the console into another. So there
+        is nothing to clean up, whatever is killed when.
+
+        Raises:
+            HostLacksError: This machine lacks a part.
+            GuestError: The guest does not come up.
+        """
+        plan = json.dumps(alone.plan()).encode()
+        placement = Placement(None, jailed=True, binds=alone.binds, files={"plan.json": plan})
+        repeatable = alone.drive == "event"
+        open_files.allow()
+        guest = await Guest.start(Wanted(GUEST, alone.memory_bytes, seed=alone.seed if repeatable else None), placement)
+        try:
+            await guest.build(lambda _: None)
+            if repeatable:
+                await guest.arm(REPEATABLE_DATE_NS)
+                await guest.release(alone.tdf, alone.drive, alone.max_speed)
+                session = guest.streams.begin(request)
+            else:
+                # The program starts now, and virtual 0 is a moment later.
+                await guest.arm(time.time_ns() + LEAD_NS)
+                session = guest.streams.begin(request)
+                await session.opened.wait()
+                await guest.release(alone.tdf, alone.drive, alone.max_speed)
+            yield guest, session
+            # What was written to this machine's files is still on its way there.
+            await guest.halt()
+        finally:
+            await guest.close()

@@ -1,0 +1,76 @@
+"""What nodes with a CPU ask of a kernel that they share, as its file says (for `crates/clock/src/nodes/shares.rs`).
+
+It has to tell where the sleep is that the guest's clock lets programs do: among its exports to modules, or, as a kernel
+without modules exports nothing, in the file's table of symbols. A User-Mode Linux kernel is linked to fixed addresses,
+so those in the file are those in the guest. The tables of exports: include/linux/export.h of the kernel, in its form
+with whole addresses.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dilaton.host.errors import HostLacksError
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+
+SLEEP = "usleep_range_state"
+"""Since Linux 5.17."""
+
+TABLES = ("__ksymtab", "__ksymtab_gpl")
+NAMES = "__ksymtab_strings"
+EXPORT = struct.Struct("<QQQ")
+"""Address of what is exported, of its name, and of its namespace's."""
+
+FIX = "write guests: per-node, or use Debian's kernel: dilaton kernel use debian"
+
+
+@cache
+def sleep_address(kernel: Path) -> int:
+    """The address of the sleep in a kernel whose CPU nodes can share.
+
+    Args:
+        kernel: A `linux.uml`.
+
+    Raises:
+        HostLacksError: Nodes cannot share its CPU, or it is no such kernel.
+    """
+    from elftools.common.exceptions import ELFError  # here, since most guests start without
+    from elftools.elf.elffile import ELFFile
+
+    with kernel.open("rb") as file:
+        try:
+            elf = ELFFile(file)
+            address = _exported(elf, SLEEP) or _defined(elf, SLEEP)
+        except ELFError:
+            address = None
+    if address is None:
+        raise HostLacksError(
+            f"{kernel} does not tell where its {SLEEP} is, by which nodes with a cpu share a guest", FIX
+        )
+    return address
+
+
+def _exported(elf: ELFFile, name: str) -> int | None:
+    """The address of an exported function; None where there is none of that name."""
+    strings = elf.get_section_by_name(NAMES)
+    if strings is None:
+        return None
+    names = {strings["sh_addr"] + found.start() for found in re.finditer(f"{name}\0".encode(), strings.data())}
+    tables = filter(None, map(elf.get_section_by_name, TABLES))
+    exports = (export for table in tables for export in EXPORT.iter_unpack(table.data()))
+    return next((value for value, at, _ in exports if at in names), None)
+
+
+def _defined(elf: ELFFile, name: str) -> int | None:
+    """The address of a function in the table of symbols; None where there is none, or none of that name."""
+    from elftools.elf.sections import SymbolTableSection
+
+    table = elf.get_section_by_name(".symtab")
+    found = table.get_symbol_by_name(name) if isinstance(table, SymbolTableSection) else None
+    return next((symbol["st_value"] for symbol in found or () if symbol["st_shndx"] != "SHN_UNDEF"), None)

@@ -1,0 +1,1 @@
+"""What a lab breaks on purpose, and mends again."""

@@ -1,0 +1,158 @@
+"""Faults: what a lab breaks on purpose at exact instants, and mends again.
+
+A fault begins at an instant (`at`) or so long (`wait`) after a moment of a process or of another fault (`after`), does
+one thing, and is undone `for` that long after it began, whatever has become meanwhile of what it waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+
+from dilaton.lab.faults.partition import Partition
+from dilaton.lab.parts.impairments import duration
+from dilaton.lab.parts.links import BothWays, Change, words_of
+from dilaton.lab.text import syntax, units
+from dilaton.lab.text.part import Part, Text
+
+ACTIONS = ("pause", "kill", "link", "flap", "partition")
+"""What a fault can do: fields of `Fault`, of which exactly one is written."""
+
+TURN_NS_MIN = 1_000_000
+"""A link that comes and goes faster than this keeps the CPU busy and nothing else."""
+
+
+class Subject(Part):
+    """What a fault is about: a node, or one of its processes."""
+
+    node: str
+    process: str | None = None
+
+    def __str__(self) -> str:
+        return self.node if self.process is None else f"{self.node}/{self.process}"
+
+
+def _parse_subject(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    node, slash, process = syntax.parse_text(value).partition("/")
+    if not node or (slash and not process):
+        raise ValueError(f"{value!r}: write a node, such as db1, or one of its processes, such as db1/server")
+    return Subject(node=node, process=process or None)
+
+
+def _parse_turn(value: object) -> int:
+    ns = units.parse_duration(value, "a duration")
+    if ns < TURN_NS_MIN:
+        raise ValueError(f"{units.shown(value)}: must be at least {units.format_duration(TURN_NS_MIN)}")
+    return ns
+
+
+class Flap(Part):
+    """A link that is down for a while, then up for a while, and so on."""
+
+    link: Text
+    down_ns: Annotated[int, BeforeValidator(_parse_turn)] = Field(validation_alias="down")
+    up_ns: Annotated[int, BeforeValidator(_parse_turn)] = Field(validation_alias="up")
+
+    def __str__(self) -> str:
+        return self.link
+
+
+class Fault(BothWays):
+    """Something that is broken on purpose. Fields of a link's directions say what `link` suffers."""
+
+    name: Text = ""
+    """By which others wait for it; `fault1`, `fault2`, … by its place in the list unless written."""
+    at_ns: Annotated[int, duration("an instant")] | None = Field(default=None, validation_alias="at")
+    after: Text | None = None
+    """A moment of a process or another fault (`lab/text/moments.py`)."""
+    wait_ns: Annotated[int, duration("a wait")] = Field(default=0, validation_alias="wait")
+    """From that moment on."""
+    for_ns: Annotated[int, duration("a duration")] | None = Field(default=None, validation_alias="for")
+    """None: it stays."""
+    pause: Annotated[Subject | None, BeforeValidator(_parse_subject)] = None
+    """Whose programs stand still."""
+    kill: Annotated[Subject | None, BeforeValidator(_parse_subject)] = None
+    """The process that is killed."""
+    restart_ns: Annotated[int, duration("a delay")] | None = Field(default=None, validation_alias="restart")
+    """After the kill; None: it is dead, unless the process says when it is started again."""
+    link: Text | None = None
+    """Its endpoints, as of `changes`."""
+    down: Annotated[bool, BeforeValidator(syntax.parse_flag)] | None = None
+    """Whether both interfaces of `link` are down."""
+    flap: Flap | None = None
+    partition: Partition | None = None
+    """Who does not hear whom."""
+    _set: str = PrivateAttr("")
+    _ports: tuple[Change, ...] | None = PrivateAttr(None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_words(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        fault = handler(data)
+        if isinstance(data, Mapping):
+            fault._set = words_of(data, fault.down)
+        return fault
+
+    @model_validator(mode="after")
+    def _one_beginning_and_one_action(self) -> Fault:
+        if (self.at_ns is None) == (self.after is None):
+            raise ValueError("needs either at, an instant, or after, a process or fault that it waits for")
+        if self.after is None and "wait_ns" in self.model_fields_set:
+            raise ValueError("wait goes with after; at says the instant itself")
+        if sum(getattr(self, action) is not None for action in ACTIONS) != 1:
+            raise ValueError(f"needs what it does, one of {', '.join(ACTIONS)}, as in pause: db1")
+        if self.restart_ns is not None and self.kill is None:
+            raise ValueError("restart goes with kill: db1/server")
+        if self.kill is not None and self.for_ns is not None:
+            raise ValueError("a kill has no duration; restart: says how long after it the process is started again")
+        suffered = self.model_fields_set & {*BothWays.model_fields, "down"}
+        if self.link is None and suffered:
+            raise ValueError("says what becomes of a link, and not of which; write link: a--b")
+        if self.link is not None and not suffered:
+            raise ValueError(f"says not what becomes of link {self.link}; write for example loss: 30% or down: true")
+        return self
+
+    @property
+    def lasts_ns(self) -> int | None:
+        """How long after its begin it ends; None: it does not."""
+        return self.for_ns if self.kill is None else self.restart_ns
+
+    @property
+    def words(self) -> str:
+        """What it does, as it was written: `pause db1`, `link a--b loss 30%`."""
+        return f"{self.action} {getattr(self, self.action)}" + (f" {self._set}" if self.link else "")
+
+    @property
+    def action(self) -> str:
+        """Which of `ACTIONS` it is."""
+        return next(action for action in ACTIONS if getattr(self, action) is not None)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What links are under it, each as a change that counts over all others; the instant is not used."""
+        if self._ports is not None:
+            return self._ports
+        if self.flap is not None:
+            return (Change(at_ns=0, link=self.flap.link, down=True),)
+        if self.link is None:
+            return ()
+        own = {name: getattr(self, name) for name in self.model_fields_set & BothWays.model_fields.keys()}
+        return (Change(at_ns=0, link=self.link, down=self.down, **own).worded(self._set),)
+
+    def on_ports(self, ports: Sequence[Change]) -> Fault:
+        """The same fault, of the ports of a segment."""
+        copy = self.model_copy()
+        copy._ports = tuple(ports)
+        return copy
+
+
+def name_faults(written: list[Fault]) -> list[Fault]:
+    """Gives every fault without a name one by its place."""
+    return [
+        fault if fault.name else fault.model_copy(update={"name": f"fault{number}"})
+        for number, fault in enumerate(written, 1)
+    ]

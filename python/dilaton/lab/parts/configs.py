@@ -1,0 +1,59 @@
+"""What a lab takes from files: configurations, and the directories that its nodes are to see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dilaton.lab.text import syntax
+
+OWN_PLACES = frozenset(map(Path, ("/", "/dev", "/proc", "/run", "/sys", "/tmp", "/var/tmp")))  # noqa: S108 - of nodes
+"""Directories that are not a lab's: nodes have their own."""
+
+BYTES_MAX = 1024 * 1024
+"""Of a configuration."""
+
+
+@dataclass(frozen=True)
+class FileText:
+    """What is in a file."""
+
+    text: str
+
+
+def read_beside(value: object, directory: str | Path) -> FileText:
+    """The text of a file; its path starts at the lab's directory.
+
+    Raises:
+        ValueError: it cannot be read, or is no text.
+    """
+    name = syntax.parse_text(value)
+    path = Path(directory) / name
+    try:
+        if path.stat().st_size > BYTES_MAX:
+            raise ValueError(f"{name}: larger than {BYTES_MAX} bytes")
+        return FileText(path.read_text())
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 text") from error
+
+
+def find_beside(value: object, directory: str | Path) -> tuple[str, ...]:
+    """Directories with a lab's files, as absolute paths; those written start at the lab's directory.
+
+    Raises:
+        ValueError: one is not there, is no directory, or is one that nodes have of their own.
+    """
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list):
+        raise ValueError("must be a directory or a list of them, such as . for that of the lab")
+    found = []
+    for name in map(syntax.parse_text, names):
+        path = (Path(directory) / name).resolve()
+        if not path.is_dir():
+            raise ValueError(f"{name}: not a directory (looked at {path})")
+        if path in OWN_PLACES:
+            raise ValueError(f"{name}: nodes have a {path} of their own; name a directory in it")
+        found.append(str(path))
+    return tuple(dict.fromkeys(found))

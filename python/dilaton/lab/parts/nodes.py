@@ -1,0 +1,68 @@
+"""What a lab says of a node: its kind, and the machine that it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, InstanceOf, ValidationInfo, model_validator
+
+from dilaton.lab.parts.configs import FileText, read_beside
+from dilaton.lab.parts.cpus import parse_cpu
+from dilaton.lab.parts.disks import Disk, parse_disk
+from dilaton.lab.text import syntax
+from dilaton.lab.text.part import Flag, Part, Text
+
+
+@dataclass(frozen=True)
+class Controller:
+    """Where an OpenFlow controller listens."""
+
+    node: str
+    port: int
+
+
+def _parse_controller(value: object) -> object:
+    if value is None or isinstance(value, Controller):
+        return value
+    return Controller(*syntax.parse_controller(value))
+
+
+def _read_config(value: object, info: ValidationInfo) -> FileText:
+    return value if isinstance(value, FileText) else read_beside(value, (info.context or {}).get("directory", "."))
+
+
+class Node(Part):
+    """An emulated machine. `sysctls` has keys with slashes, as the plan wants them."""
+
+    kind: Annotated[str | None, BeforeValidator(syntax.parse_kind_name)] = None
+    """In a lab that was read: None, or one of `KINDS` unless the lab is wrong. None: a host, which forwards packets if
+    it has two links or more."""
+    group: Text | None = None
+    """Whose settings it inherits."""
+    config: Annotated[InstanceOf[FileText], BeforeValidator(_read_config)] | None = None
+    """Of a router with a routing daemon: its configuration, instead of the generated one; written as a file's path."""
+    controller: Annotated[InstanceOf[Controller], BeforeValidator(_parse_controller)] | None = None
+    """Of an Open vSwitch; None: it is a switch that learns by itself."""
+    outside: Annotated[str, BeforeValidator(syntax.parse_interface)] | None = None
+    """Of a NAT: the interface whose address it shows."""
+    stp: Flag = False
+    """Of a switch: whether it runs the spanning tree protocol."""
+    image: Annotated[Literal["host"], BeforeValidator(syntax.parse_image)] = "host"
+    sysctls: dict[Annotated[str, BeforeValidator(syntax.parse_sysctl_key)], Text] = Field(default_factory=dict)
+    guest: Annotated[str | None, BeforeValidator(syntax.parse_guest_name)] = None
+    """The guest that holds it; None: one that `guests` gives it."""
+    cpu: Annotated[InstanceOf[Fraction] | None, BeforeValidator(parse_cpu)] = None
+    """Speed of its CPU, that of a core of the host being 1; None: what the TDF makes of it."""
+    memory_bytes: Annotated[int | None, BeforeValidator(syntax.parse_node_memory)] = Field(
+        default=None, validation_alias="memory"
+    )
+    """What its programs may take, the files that it has in memory included; None: no limit of its own."""
+    disk: Annotated[Disk | None, BeforeValidator(parse_disk)] = None
+    """None: what it writes is in memory."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_nothing(cls, data: Any) -> Any:
+        return {} if data is None else data

@@ -1,0 +1,42 @@
+"""How packets find their way, as users write it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, model_validator
+
+from dilaton.lab.text import syntax
+from dilaton.lab.text.part import Part
+
+POLICIES = ("shortest-path", "ecmp", "ospf", "none")
+
+
+def _parse_policy(value: object) -> object:
+    return syntax.parse_choice(value, "a routing policy", POLICIES)
+
+
+def _parse_hash(value: object) -> object:
+    return syntax.parse_choice(value, "a hash of flows", ("l3", "l4"))
+
+
+def _parse_daemon(value: object) -> object:
+    return syntax.parse_choice(value, "a routing daemon", ("bird", "frr"))
+
+
+class Routing(Part):
+    """The routing of a lab: its policy, and what carries it out."""
+
+    policy: Annotated[Literal["shortest-path", "ecmp", "ospf", "none"], BeforeValidator(_parse_policy)] = (
+        "shortest-path"
+    )
+    hash: Annotated[Literal["l3", "l4"], BeforeValidator(_parse_hash)] = "l4"
+    """With `ecmp`, packets take the same path that have the same addresses (l3), protocol and ports too (l4)."""
+
+    daemon: Annotated[Literal["bird", "frr"], BeforeValidator(_parse_daemon)] = "bird"
+    """With `ospf`, what runs on the routers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_policy(cls, data: Any) -> Any:
+        return {"policy": data} if isinstance(data, str) else data

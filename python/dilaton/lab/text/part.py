@@ -1,0 +1,36 @@
+"""What all parts of a lab have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from dilaton.lab.text import syntax
+
+Flag = Annotated[bool, BeforeValidator(syntax.parse_flag)]
+Text = Annotated[str, BeforeValidator(syntax.parse_text)]
+
+
+class Part(BaseModel):
+    """Base of every part of a lab: immutable, and nothing unknown in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_alias=True, validate_by_name=True)
+
+
+AnyPart = TypeVar("AnyPart", bound=Part)
+
+
+def made(model: type[AnyPart], fields: dict[str, Any], subject: str) -> AnyPart:
+    """A part with these fields, made from what a graph or a file says of `subject`.
+
+    Raises:
+        ValueError: a field cannot be so; the text names the subject and the first such field.
+    """
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        place = ".".join(str(step) for step in detail["loc"])
+        what = detail["ctx"]["error"] if "ctx" in detail else detail["msg"]
+        raise ValueError(f"{subject}: {place}: {what}") from error

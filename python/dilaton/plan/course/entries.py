@@ -1,0 +1,133 @@
+"""The entries of a plan's course that are no processes, and what they do. `plan/model.py` has the rest of the plan.
+
+The agent reads them with `crates/agent/src/plan/course.rs`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dilaton.plan.links.queues import Egress, Nanoseconds, Part
+
+
+class EndChange(Part):
+    """The complete new state of one end of a link."""
+
+    node: str
+    interface: str
+    egress: Egress
+    up: bool
+    """Whether the interface is up; one that comes up again gets its addresses, neighbours and routes anew."""
+
+
+class Awaited(Part):
+    """A moment in the life of an entry of the course, which others wait for.
+
+    `begin`: a process was executed, another entry has its effect. `milestone`: what a process is there for, its
+    readiness if it has one, else its start if it is in the background, else its end with the expected exit status; of
+    other entries their begin. `end`: it ended, however.
+    """
+
+    name: str
+    moment: Literal["begin", "milestone", "end"]
+
+
+class At(Part):
+    """At an instant, since virtual 0."""
+
+    kind: Literal["at"] = "at"
+    at_ns: Nanoseconds
+
+
+class After(Part):
+    """So long after a moment of another entry."""
+
+    kind: Literal["after"] = "after"
+    awaited: Awaited
+    wait_ns: Nanoseconds
+
+
+class ChangeLink(Part):
+    """A link is something else from then on: the ends that change. The next change says what comes, not an end."""
+
+    kind: Literal["change-link"] = "change-link"
+    link: str
+    ends: list[EndChange] = Field(min_length=1)
+    under: dict[str, list[EndChange]]
+    """What these ends are from then on while a fault lasts, by its name."""
+
+
+class Flap(Part):
+    """How a fault comes and goes: it is there for `down_ns` from its begin on, then not for `up_ns`, and so on."""
+
+    down_ns: int = Field(gt=0)
+    up_ns: int = Field(gt=0)
+
+
+class ImpairLink(Part):
+    """Links are what they are under a fault, and at its end what they would be without it."""
+
+    kind: Literal["impair-link"] = "impair-link"
+    links: list[str] = Field(min_length=1)
+    """One, or the ports of a segment."""
+    ends: list[EndChange] = Field(min_length=2)
+    """All their ends under it, at virtual 0; `ChangeLink` says what later becomes of them."""
+    flap: Flap | None
+
+
+class Kill(Part):
+    """A process is killed, with its group, and started again at the end, if it has one."""
+
+    kind: Literal["kill"] = "kill"
+    node: str
+    process: str
+
+
+class Cut(Part):
+    """What these nodes send to those is lost."""
+
+    sources: list[str] = Field(min_length=1)
+    targets: list[str] = Field(min_length=1)
+
+
+class Partition(Part):
+    """Nodes do not hear each other, wherever the packets go; what they forward for others passes."""
+
+    kind: Literal["partition"] = "partition"
+    cuts: list[Cut] = Field(min_length=1)
+
+
+class Pause(Part):
+    """Programs stand still, and go on as if nothing had been."""
+
+    kind: Literal["pause"] = "pause"
+    node: str
+    process: str | None
+    """With its group; None: all that the node runs."""
+
+
+class Timed(Part):
+    """An entry of the course that is no process."""
+
+    name: str
+    """By which others wait for it; empty: nobody can."""
+    what: str
+    """What it does, in the words of the lab; empty where something else says that."""
+    when: Annotated[At | After, Field(discriminator="kind")]
+    for_ns: Nanoseconds | None
+    """It is undone so long after it began; None: never."""
+    effect: Annotated[ChangeLink | ImpairLink | Kill | Partition | Pause, Field(discriminator="kind")]
+
+
+class LinkUpdate(Part):
+    """What a link becomes while a run goes on, in place of all that was planned for it; a document of its own."""
+
+    link: str
+    modules: list[str]
+    """Kernel modules that this takes and the plan does not name."""
+    tables: dict[str, list[int]]
+    """As `Plan.tables`, of those that this uses."""
+    course: list[Timed]
+    """In the order of time; what is at 0, or whose instant has passed, happens at once."""

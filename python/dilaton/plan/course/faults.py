@@ -1,0 +1,88 @@
+"""The course of a run: what happens in it beside processes, and what everything in it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+
+from dilaton.lab.faults.fault import Fault
+from dilaton.lab.model import Lab
+from dilaton.lab.segments import is_switch
+from dilaton.lab.selectors import select
+from dilaton.lab.text.moments import read_moment
+from dilaton.plan.course.entries import After, At, Awaited, Cut, ImpairLink, Kill, Partition, Pause, Timed
+from dilaton.plan.errors import lab_error
+from dilaton.plan.links.changes import State, impaired
+
+Effect = ImpairLink | Kill | Partition | Pause
+"""What faults do."""
+
+
+def awaited(text: str, known: Collection[str]) -> Awaited:
+    """The moment that is written so, of the entries with these names."""
+    name, moment = read_moment(text, known)
+    return Awaited(name=name, moment=moment)
+
+
+def faults(
+    lab: Lab, states: Sequence[Sequence[State]], guest_of: Mapping[str, str], known: Collection[str]
+) -> list[Timed]:
+    """The entries that faults mean.
+
+    Args:
+        lab: Whose; its links have two ends.
+        states: All states of each link.
+        guest_of: The guest of each node.
+        known: The names of all that can be waited for.
+
+    Raises:
+        LabError: A fault that waits for something would be of nodes in several guests.
+    """
+    found = []
+    for number, fault in enumerate(lab.faults):
+        effect, words = _effect(lab, states, fault)
+        if fault.after is not None:
+            guests = sorted({guest_of[node] for node in _nodes(effect)})
+            if len(guests) > 1:
+                # Each would hear at another instant of what it waits for.
+                raise lab_error(
+                    f"faults[{number}].after",
+                    f"{fault.name} is of nodes in the guests {' and '.join(guests)}, which begin it together only at "
+                    "an instant; write at:, or have these nodes in one guest",
+                )
+        found.append(_timed(fault, effect, words, known))
+    return found
+
+
+def _effect(lab: Lab, states: Sequence[Sequence[State]], fault: Fault) -> tuple[Effect, str]:
+    """What a fault does, and the words for that, with what was drawn."""
+    if fault.pause is not None:
+        return Pause(node=fault.pause.node, process=fault.pause.process), fault.words
+    if fault.kill is not None and fault.kill.process is not None:
+        return Kill(node=fault.kill.node, process=fault.kill.process), fault.words
+    if fault.partition is not None:
+        every = [name for name, node in lab.nodes.items() if not is_switch(node)]
+        words, cuts = fault.partition.drawn(partial(select, lab), every, f"{lab.seed} {fault.name}")
+        made = [Cut(sources=cut.sources, targets=cut.targets) for cut in cuts]
+        return Partition(cuts=made), f"partition {words}"
+    return impaired(lab, states, fault), fault.words
+
+
+def _nodes(effect: Effect) -> set[str]:
+    """The nodes to which something is done."""
+    match effect:
+        case ImpairLink():
+            return {end.node for end in effect.ends}
+        case Partition():
+            return {node for cut in effect.cuts for node in (*cut.sources, *cut.targets)}
+        case Kill() | Pause():
+            return {effect.node}
+
+
+def _timed(fault: Fault, effect: Effect, words: str, known: Collection[str]) -> Timed:
+    when = (
+        At(at_ns=fault.at_ns or 0)
+        if fault.after is None
+        else After(awaited=awaited(fault.after, known), wait_ns=fault.wait_ns)
+    )
+    return Timed(name=fault.name, what=words, when=when, for_ns=fault.lasts_ns, effect=effect)

@@ -1,0 +1,245 @@
+"""The nodes, links and names of a plan: where segments, addresses, routes and kinds come together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dilaton.lab.kinds import ROUTER, TRANSIT_DEGREE_MIN
+from dilaton.lab.model import Lab
+from dilaton.lab.segments import Port, segments
+from dilaton.plan import kinds
+from dilaton.plan.bind import Bind
+from dilaton.plan.guests.cpus import shares
+from dilaton.plan.guests.disks import disks
+from dilaton.plan.guests.placement import place
+from dilaton.plan.links.changes import State, states_of_links
+from dilaton.plan.links.wires import RING_BYTES_SPARE, beside_wire, lookahead_ns, wires
+from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbour, Node, Process, Wire
+from dilaton.plan.network import addresses
+from dilaton.plan.network.addresses import NamedAddress, Version, ip, plan_addresses
+from dilaton.plan.network.buffers import larger_bytes
+from dilaton.plan.network.paths import Paths
+from dilaton.plan.network.routes import Routes
+
+HASH_POLICIES = {"l3": 0, "l4": 1}
+"""net.ipv4.fib_multipath_hash_policy."""
+
+SYSCTLS = {
+    # Every user may ping. Distributions allow it by a capability of the program's file, which a guest does not see.
+    "net/ipv4/ping_group_range": "0 2147483647",
+}
+"""Of every node."""
+
+
+class Network:
+    """The network of a lab whose links have two ends."""
+
+    def __init__(self, lab: Lab, cores: int) -> None:
+        """Plans guests, addresses and routes.
+
+        Args:
+            lab: What to plan.
+            cores: Of the host, over which `guests: auto` divides.
+
+        Raises:
+            LabError: a pool is too small, there is too much of something, or guests cannot be apart as asked for.
+        """
+        self.lab = lab
+        self.whole_states = states_of_links(lab)
+        """What each link is in the course of time."""
+        lookaheads_ns = [min(both) for both in self._lookaheads()]
+        self.placement = place(lab, lookaheads_ns, cores)
+        self.states, self.delays_ns = self._take_apart()
+        """What the ends of each link do in the course of time, and the delays of those that are wires."""
+        self._cpus = shares(lab, self.placement.of_node)
+        self._disks = disks(lab, self.placement.of_node)
+        self._numbers = {name: number for number, name in enumerate(lab.nodes)}
+        self._ports: dict[str, list[Port]] = {name: [] for name in lab.nodes}
+        """All interfaces of each node, in the order of links."""
+        for number, link in enumerate(lab.links):
+            for side, end in enumerate(link.endpoints):
+                self._ports[end.node].append(Port(end.node, number, side))
+        degrees = {name: len(ports) for name, ports in self._ports.items()}
+        addresses.check_counts(len(lab.nodes), max(degrees.values(), default=0))
+        self._kinds = {
+            name: ROUTER if node.kind is None and degrees[name] >= TRANSIT_DEGREE_MIN else node.kind
+            for name, node in lab.nodes.items()
+        }
+        self._recipes = {name: kinds.recipe(kind) for name, kind in self._kinds.items()}
+        self._segments = segments(lab)
+        forwarding = frozenset(name for name, recipe in self._recipes.items() if recipe.forwards(degrees[name]))
+        self._forwarding = forwarding
+        has_loopbacks = lab.addressing.loopback is not None or lab.routing.policy == "ospf"
+        routers = [name for name in lab.nodes if has_loopbacks and name in forwarding]
+        self.addresses = plan_addresses(lab, self._segments, routers)
+        paths = Paths(lab, self._segments, forwarding)
+        self._routes = Routes(lab, self._segments, paths, self.addresses)
+        self._peers = {
+            port: other
+            for segment in self._segments
+            if not segment.switches and len(segment.ports) == 2
+            for port, other in (segment.ports, reversed(segment.ports))
+        }
+        """The other end, of interfaces of point-to-point links."""
+        self._macs = {
+            port: addresses.mac(self._numbers[name], number)
+            for name, ports in self._ports.items()
+            for number, port in enumerate(ports)
+        }
+        self._segment_of = {port: segment for segment in self._segments for port in segment.ports}
+        self._prefixes = {
+            port: self.addresses.prefixes[number]
+            for number, segment in enumerate(self._segments)
+            for port in segment.ports
+        }
+
+    def _lookaheads(self) -> list[tuple[int, int]]:
+        """Of each link, by its directions."""
+        return [
+            (lookahead_ns(link, states, 0), lookahead_ns(link, states, 1))
+            for link, states in zip(self.lab.links, self.whole_states, strict=True)
+        ]
+
+    def _take_apart(self) -> tuple[list[list[State]], dict[int, tuple[int, int]]]:
+        of_node = self.placement.of_node
+        rest, delays_ns = list(self.whole_states), dict[int, tuple[int, int]]()
+        for number, (link, delays) in enumerate(zip(self.lab.links, self._lookaheads(), strict=True)):
+            a, b = (of_node[end.node] for end in link.endpoints)
+            if a != b:
+                delays_ns[number] = delays
+                rest[number] = [beside_wire(state, delays) for state in self.whole_states[number]]
+        return rest, delays_ns
+
+    def wires(self) -> list[Wire]:
+        """The wires between guests."""
+        spare = RING_BYTES_SPARE + max(map(larger_bytes, self.lab.nodes.values()), default=0)
+        links, states = self.lab.links, self.whole_states
+        return wires(self.placement.guests, self.placement.of_node, links, states, self.delays_ns, spare)
+
+    def modules(self, guest: str) -> list[str]:
+        """Kernel modules that the kinds of a guest's nodes need."""
+        recipes = [recipe for name, recipe in self._recipes.items() if self.placement.of_node[name] == guest]
+        return list(dict.fromkeys(module for recipe in recipes for module in recipe.modules))
+
+    def nodes(self) -> list[Node]:
+        """The nodes of the plan."""
+        return [self._node(name) for name in self.lab.nodes]
+
+    def _node(self, name: str) -> Node:
+        written = self.lab.nodes[name]
+        ports = self._ports[name]
+        interfaces = [self._interface(port) for port in ports]
+        parts = self._parts(name)
+        sysctls = SYSCTLS | {
+            f"net/ipv6/conf/{interface.name}/disable_ipv6": "1"
+            for interface, port in zip(interfaces, ports, strict=True)
+            if 6 not in self.addresses.addresses.get(port, {})
+        }
+        return Node(
+            name=name,
+            guest=self.placement.of_node[name],
+            image=Image(kind=written.image),
+            interfaces=interfaces,
+            bridge=parts.bridge,
+            loopback=list(self._loopbacks(name).values()),
+            files=parts.files,
+            binds=[Bind(path=path, writable=False) for path in self.lab.files],
+            routes=self._routes.of(name),
+            cpu=self._cpus.get(name),
+            sysctls=sysctls | parts.sysctls | written.sysctls,
+            memory_bytes=written.memory_bytes,
+            disk=self._disks.get(name),
+        )
+
+    def _loopbacks(self, name: str) -> dict[Version, str]:
+        """The node's own addresses, with prefix lengths."""
+        own = self.addresses.loopbacks.get(name, {})
+        return {version: f"{ip(version, value)}/{addresses.BITS[version]}" for version, value in own.items()}
+
+    def processes(self) -> list[Process]:
+        """The daemons that kinds of nodes bring with them."""
+        return [process for name in self.lab.nodes for process in self._parts(name).processes]
+
+    def _parts(self, name: str) -> kinds.Parts:
+        """What the node's kind makes of it."""
+        ports = self._ports[name]
+        routing = self.lab.routing
+        site = kinds.Site(
+            name,
+            self.lab.nodes[name],
+            [self._name(port) for port in ports],
+            has_ipv6=any(6 in self.addresses.addresses.get(port, {}) for port in ports),
+            hash_policy=HASH_POLICIES[routing.hash] if routing.policy in ("ecmp", "ospf") else 0,
+            adjacencies=[self._adjacency(port) for port in ports if port in self._segment_of],
+            loopbacks=self._loopbacks(name),
+            daemon=routing.daemon if routing.policy == "ospf" else None,
+            controller=self._controller(name),
+        )
+        return self._recipes[name].make(site)
+
+    def _controller(self, name: str) -> str | None:
+        """Where the controller of a switch listens: its address on a segment that both are on."""
+        controller = self.lab.nodes[name].controller
+        if controller is None:
+            return None
+        shared = (self._segment_of[port] for port in self._ports[name] if port in self._segment_of)
+        there = next(port for segment in shared for port in segment.ports if port.node == controller.node)
+        return f"tcp:{ip(4, self.addresses.addresses[there][4])}:{controller.port}"
+
+    def _adjacency(self, port: Port) -> kinds.Adjacency:
+        segment = self._segment_of[port]
+        others = [other for other in segment.ports if other != port]
+        return kinds.Adjacency(
+            interface=self._name(port),
+            cost=self.lab.links[port.link].cost,
+            is_stub=not any(other.node in self._forwarding for other in others),
+            is_point_to_point=port in self._peers,
+            versions=frozenset(self.addresses.addresses.get(port, {})),
+        )
+
+    def _name(self, port: Port) -> str:
+        return self.lab.links[port.link].endpoints[port.side].interface
+
+    def _interface(self, port: Port) -> Interface:
+        link = self.lab.links[port.link]
+        own = self.addresses.addresses.get(port, {})
+        other = self._peers.get(port)
+        neighbours = self.addresses.addresses.get(other, {}) if other else {}
+        return Interface(
+            name=self._name(port),
+            mac=self._macs[port],
+            mtu=link.mtu,
+            offload=link.offload,
+            addresses=[
+                f"{ip(version, value)}/{self._prefixes[port][version].length}" for version, value in own.items()
+            ],
+            neighbours=[
+                Neighbour(address=ip(version, value), mac=self._macs[other])
+                for version, value in neighbours.items()
+                if other
+            ],
+            egress=self.states[port.link][0].egress[port.side],
+            wire_delay_ns=self.delays_ns.get(port.link, (0, 0))[port.side],
+        )
+
+    def links(self) -> list[Link]:
+        """The links of the plan."""
+        found = []
+        for link in self.lab.links:
+            a, b = (End(node=end.node, interface=end.interface) for end in link.endpoints)
+            found.append(Link(name=link.name, ends=(a, b)))
+        return found
+
+    def hosts(self) -> list[HostsEntry]:
+        """The names of all addresses, node by node."""
+        return addresses.hosts(self.lab.nodes, self.named())
+
+    def named(self) -> Iterator[NamedAddress]:
+        """All addresses, node by node: its own first, then those of its interfaces."""
+        for name, ports in self._ports.items():
+            for version, value in self.addresses.loopbacks.get(name, {}).items():
+                yield NamedAddress(name, "", version, ip(version, value))
+            for port in ports:
+                interface = self._name(port)
+                for version, value in self.addresses.addresses.get(port, {}).items():
+                    yield NamedAddress(name, interface, version, ip(version, value))

@@ -1,0 +1,47 @@
+"""The JSON schema of the control protocol, published as `docs/control.schema.json`, for other languages.
+
+`python -m dilaton.run.control.schema > docs/control.schema.json` writes it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Literal, get_args
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import models_json_schema
+
+from dilaton.run.control.happenings import Happening
+from dilaton.run.control.sockets import ErrorKind
+from dilaton.run.control.verbs import VERBS, Value
+
+
+def schema_text() -> str:
+    """The schema as text: of each verb what it takes and answers, the kinds of errors, and what followers are told."""
+    types: list[tuple[type[Value], Literal["validation", "serialization"]]] = []
+    for verb in VERBS:
+        types += [(verb.asked, "validation"), (verb.answered, "serialization")]
+    places, definitions = models_json_schema(types, ref_template="#/$defs/{model}")
+    happening = TypeAdapter(Happening).json_schema(mode="serialization", ref_template="#/$defs/{model}")
+    schema: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Speaking to a run of Dilaton: docs/control-protocol.md",
+        "verbs": {
+            verb.name: {
+                "description": verb.what,
+                "takes": places[verb.asked, "validation"],
+                "answers": places[verb.answered, "serialization"],
+                "then": verb.then or None,
+            }
+            for verb in VERBS
+        },
+        "errors": list(get_args(ErrorKind)),
+        "$defs": dict(sorted((definitions["$defs"] | happening.pop("$defs")).items())),
+        "happening": happening,
+    }
+    return json.dumps(schema, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(schema_text())

@@ -1,0 +1,43 @@
+"""What a run that goes on is doing, for those who watch it: `dilaton top` and Prometheus.
+
+The process of the run tells of its clock and its programs through the control socket; samples of interfaces and nodes
+are read from the run directory, where the guests write them, so that watching costs the run nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dilaton.measure.layouts import LAYOUTS
+from dilaton.measure.recent import Row, latest
+from dilaton.plan.model import Plan
+from dilaton.run.control.verbs import ProcessShown, RunState, Status, Timeliness
+from dilaton.run.files.outputs import read_head, read_tail
+from dilaton.run.record.fidelity import Tally, together
+from dilaton.run.record.processes import processes_from_events
+
+HEADER_BYTES_MAX = 4096
+
+TAIL_BYTES = 1 << 20
+"""Of a table of samples: the last two of some 4,000 interfaces."""
+
+
+def status(run: RunState, plan: Plan, events: Iterable[Mapping[str, Any]], tally: Tally) -> Status:
+    """How late timers are, how busy the guests, and what has become of each process."""
+    fidelity = together(tally.seen(), [], None).model_dump(include=set(Timeliness.model_fields))
+    processes = [
+        ProcessShown(**process.model_dump(include=set(ProcessShown.model_fields)))
+        for process in processes_from_events(plan, events)
+    ]
+    return Status(run=run, fidelity=Timeliness(**fidelity), processes=processes)
+
+
+def recent_samples(run_dir: Path, table: str) -> list[Row]:
+    """The latest sample of each interface, or of each node, of all guests; empty when none were asked for."""
+    found = []
+    for path in sorted(run_dir.glob(f"measure/*/{table}.csv")):
+        header = read_head(path, HEADER_BYTES_MAX).decode(errors="replace").partition("\n")[0]
+        found += latest(LAYOUTS[table], header, read_tail(path, TAIL_BYTES).decode(errors="replace"))
+    return found

@@ -1,0 +1,1 @@
+"""The files of a run: its directory, what its programs have written, logs of its events and clock."""

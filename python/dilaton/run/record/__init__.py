@@ -1,0 +1,1 @@
+"""The record of a run, what goes into it, and its words."""

@@ -1,0 +1,71 @@
+"""What was seen of a run beside its clock: what was missed, what observing took, programs that spun, short memory."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dilaton.measure.verdict import Memory
+from dilaton.run.files.outputs import read_output, read_tail
+
+TAIL_BYTES = 4096
+"""Of a capture, in which its last block is."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Fields as in `dilaton.measure.verdict.Observation`, and `measuring_ns`: what samplers took, in virtual time."""
+
+    packets_dropped: tuple[tuple[str, int], ...]
+    samples_lost: int
+    captures_ended: tuple[tuple[str, str], ...]
+    samplings_ended: tuple[tuple[str, str], ...]
+    spinning: tuple[str, ...]
+    shortages: tuple[tuple[str, Memory, int], ...]
+    measuring_ns: int = 0
+
+
+NOTHING_BESIDE = Seen((), 0, (), (), (), ())
+
+
+def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
+    """What was seen of the run in a directory.
+
+    Args:
+        run_dir: Where samples and captures are.
+        events: What happened, as in `events.jsonl`.
+    """
+    dropped = tuple(
+        (":".join(path.name.removesuffix(".pcapng").rsplit(".", 1)), _dropped(path))
+        for path in sorted(run_dir.glob("captures/*.pcapng"))
+    )
+    costs = [_costs(read_output(path)) for path in sorted(run_dir.glob("measure/*/sampler.csv"))]
+    measuring_ns, missed = sum(cost_ns for cost_ns, _ in costs), sum(missed for _, missed in costs)
+    ended = tuple(
+        (f"{event['node']}:{event['interface']}", str(event["reason"]))
+        for event in events
+        if event["kind"] == "capture-ended"
+    )
+    tables = tuple((event["table"], str(event["reason"])) for event in events if event["kind"] == "sampling-ended")
+    spinning = tuple(f"{event['node']}: {event['program']}" for event in events if event["kind"] == "spinning")
+    shortages = tuple(
+        (event["node"], event["memory"], event["times"]) for event in events if event["kind"] == "memory-short"
+    )
+    return Seen(dropped, missed, ended, tables, spinning, shortages, measuring_ns)
+
+
+def _dropped(path: Path) -> int:
+    from dilaton.measure.packets.pcapng import dropped_in
+
+    return dropped_in(read_tail(path, TAIL_BYTES)) or 0
+
+
+def _costs(text: str) -> tuple[int, int]:
+    """Virtual nanoseconds that a sampler says it took, and samples that it missed; what is no such table, as after a
+    kill, says nothing."""
+    rows = [[row.get(name) or "" for name in ("cpu_ns", "missed")] for row in csv.DictReader(text.splitlines())]
+    whole = [(int(cost_ns), int(missed)) for cost_ns, missed in rows if cost_ns.isdecimal() and missed.isdecimal()]
+    return sum(cost_ns for cost_ns, _ in whole), sum(missed for _, missed in whole)

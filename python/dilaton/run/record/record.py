@@ -1,0 +1,265 @@
+"""The run record, `run.json`: making it, writing it, reading it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dilaton.host.port import Identity
+from dilaton.lab.parts.expect import parse_expectation
+from dilaton.measure.busy_periods import BusyPeriods
+from dilaton.measure.expect import evaluate
+from dilaton.measure.verdict import Observation, Reason, Verdict, judge, judge_frames
+from dilaton.plan.model import Guest, Plan
+from dilaton.plan.network.bounds import Network, network_of, network_to
+from dilaton.run.files.directory import RECORD_FILE, replace_file
+from dilaton.run.files.outputs import read_output
+from dilaton.run.record import machine
+from dilaton.run.record.model import (
+    FINAL_STATES,
+    FORMAT,
+    Adaptation,
+    CheckRecord,
+    ClockChange,
+    Dilaton,
+    Fidelity,
+    GuestFidelity,
+    GuestRecord,
+    Host,
+    ProcessRecord,
+    ReasonRecord,
+    Record,
+    State,
+    Time,
+    VerdictRecord,
+    WaitRecord,
+)
+from dilaton.run.record.observation import NOTHING_BESIDE, Seen, seen_of
+from dilaton.run.record.processes import processes_from_events
+
+__all__ = ["CheckRecord", "Dilaton", "GuestRecord", "Host", "ProcessRecord", "Record", "RecordError", "State", "Time"]
+
+
+class RecordError(Exception):
+    """A run record cannot be read; the message names the file, what is wrong and what would be right."""
+
+
+@dataclass
+class SoFar:
+    """What has become of a run so far.
+
+    Attributes:
+        state: Where it is in its life.
+        attempts: How often it was begun.
+        reason: Why it failed or was aborted.
+        boot_host_s: Host seconds until it was ready.
+        host_s: Host seconds from the release of the clock to the end.
+        virtual_s: Virtual time of the end.
+        guest_kernel: Release of the guests' kernel; empty before one has booted.
+        guest_kernel_identity: Which kernel that is.
+        fidelity: How well virtual time was kept; None as long as it is not over.
+        guests: How well each guest kept it, in the order of the plan; empty as long as it is not over.
+        waits: What it cost each guest to keep to the others' time; empty when there is one, or it is not over.
+        tdf_trace: What has changed the clock.
+        events: What happened, as in `events.jsonl`.
+    """
+
+    state: State = "prepare"
+    attempts: int = 1
+    reason: str | None = None
+    boot_host_s: float = 0.0
+    host_s: float = 0.0
+    virtual_s: float = 0.0
+    guest_kernel: str = ""
+    guest_kernel_identity: Identity = field(default_factory=Identity)
+    fidelity: Fidelity | None = None
+    guests: list[GuestFidelity] = field(default_factory=list)
+    waits: list[WaitRecord] = field(default_factory=list)
+    tdf_trace: list[ClockChange] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+
+def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
+    """The record of a run as it stands; once the run has ended, with results and checks.
+
+    Args:
+        plan: What is run.
+        so_far: What has become of it.
+        run_dir: Where the outputs are.
+    """
+    is_over = so_far.state in FINAL_STATES
+    reader = (lambda path: read_output(run_dir / path)) if is_over else None
+    processes = processes_from_events(plan, so_far.events, reader)
+    fidelities: Sequence[GuestFidelity | None] = so_far.guests or [None] * len(plan.guests)
+    waits_of: Sequence[WaitRecord | None] = so_far.waits or [None] * len(plan.guests)
+    beside = seen_of(run_dir, so_far.events) if so_far.guests else NOTHING_BESIDE
+    return Record(
+        lab=plan.lab,
+        state=so_far.state,
+        reason=so_far.reason,
+        attempts=so_far.attempts,
+        seed=plan.seed,
+        dilaton=machine.program(),
+        host=machine.host(so_far.guest_kernel, so_far.guest_kernel_identity),
+        time=Time(
+            drive=plan.time.drive,
+            tdf=_number(plan.time.tdf.ratio),
+            virtual_s=so_far.virtual_s,
+            host_s=so_far.host_s,
+            boot_host_s=so_far.boot_host_s,
+        ),
+        fidelity=_fidelity(so_far, beside),
+        verdict=_verdict(plan, so_far, beside),
+        guests=[
+            GuestRecord(
+                name=guest.name,
+                memory_bytes=guest.memory_bytes,
+                tdf=_number((guest.tdf or plan.time.tdf).ratio),
+                clock_rate=_number(guest.clock_rate.ratio),
+                fidelity=fidelity,
+                waits=waits,
+            )
+            for guest, fidelity, waits in zip(plan.guests, fidelities, waits_of, strict=True)
+        ],
+        processes=processes,
+        checks=evaluate_checks(plan, processes) if is_over and so_far.events else [],
+    )
+
+
+def _fidelity(so_far: SoFar, beside: Seen) -> Fidelity | None:
+    """That of the clocks, with what measuring took of the guests' work."""
+    work_s = so_far.virtual_s * sum(guest.busy or 0.0 for guest in so_far.guests)
+    if so_far.fidelity is None or not beside.measuring_ns or not work_s:
+        return so_far.fidelity
+    return so_far.fidelity.model_copy(update={"measuring_share": min(1.0, beside.measuring_ns / 1e9 / work_s)})
+
+
+def _verdict(plan: Plan, so_far: SoFar, beside: Seen) -> VerdictRecord | None:
+    if not so_far.guests:
+        return None
+    adaptation = so_far.fidelity.adaptation if so_far.fidelity else None
+    return judge_fidelity(plan, so_far.guests, so_far.virtual_s, adaptation, beside)
+
+
+def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[CheckRecord]:
+    """Evaluates the expectations of a plan on what became of its processes."""
+    by_name = {process.name: process.model_dump() for process in processes}
+    checks = []
+    for check in plan.checks:
+        passed, value = evaluate(parse_expectation(check.text), by_name)
+        checks.append(CheckRecord(text=check.text, passed=passed, value=value))
+    return checks
+
+
+def judge_fidelity(
+    plan: Plan, guests: Sequence[GuestFidelity], virtual_s: float, adaptation: Adaptation | None, beside: Seen
+) -> VerdictRecord:
+    """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them; it took `virtual_s`."""
+    reasons: list[Reason] = []
+    watch = plan.time.watch
+    is_adaptive = watch is not None and watch.least != watch.most
+    tdf = (adaptation and adaptation.tdf_mean) or float(plan.time.tdf.ratio)
+    for guest, fidelity in zip(plan.guests, guests, strict=True):
+        seen = Observation(
+            drive=plan.time.drive,
+            tdf=tdf if guest.tdf is None else float(guest.tdf.ratio),
+            lateness_counts=fidelity.lateness_ns_counts,
+            disk_errors=fidelity.disk_errors,
+            lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
+            virtual_ns=round(virtual_s * 1e9),
+            busy=fidelity.busy,
+            share_lost=fidelity.shares.lost_share if fidelity.shares else 0.0,
+            busiest_second=fidelity.busiest_second,
+            busy_periods=_busy_periods(fidelity),
+            is_adaptive=is_adaptive,
+            own_tdf=_own_tdf(plan, guest),
+        )
+        where = f"guest {guest.name}: " if len(guests) > 1 else ""
+        found = [*judge(network_of(plan, guest.name), seen).reasons, *_late_frames(plan, guest, fidelity, seen)]
+        reasons += [replace(reason, what=where + reason.what) for reason in found]
+    of_the_run = Observation(
+        drive=plan.time.drive,
+        tdf=tdf,
+        virtual_ns=round(virtual_s * 1e9),
+        out_share=adaptation.out_of_bounds_share if adaptation else 0.0,
+        is_adaptive=is_adaptive,
+        packets_dropped=beside.packets_dropped,
+        samples_lost=beside.samples_lost,
+        captures_ended=beside.captures_ended,
+        samplings_ended=beside.samplings_ended,
+        spinning=beside.spinning,
+        shortages=beside.shortages,
+    )
+    verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons])
+    return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
+
+
+def _busy_periods(fidelity: GuestFidelity) -> BusyPeriods | None:
+    seen = fidelity.busy_periods
+    return None if seen is None else BusyPeriods(seen.ns_counts, seen.ns_totals, seen.interrupts)
+
+
+def _late_frames(plan: Plan, guest: Guest, fidelity: GuestFidelity, seen: Observation) -> list[Reason]:
+    """What the frames that others sent to a guest say about the run."""
+    frames = fidelity.frames
+    if frames is None:
+        return []
+    max_ns = round(frames.lateness_us.max * 1e3)
+    return judge_frames(network_to(plan, guest.name), seen, frames.lateness_ns_counts, max_ns)
+
+
+def _own_tdf(plan: Plan, guest: Guest) -> tuple[str, ...]:
+    """See `Observation`."""
+    if guest.tdf is None:
+        return ()
+    nodes = [node.name for node in plan.nodes if node.guest == guest.name]
+    return (guest.name, *nodes) if len(nodes) == 1 else (guest.name,)
+
+
+def _number(tdf: Fraction) -> int | float:
+    return int(tdf) if tdf.denominator == 1 else float(tdf)
+
+
+def write(run_dir: Path, record: Record) -> None:
+    """Writes `run.json` so that whatever happens there is the record before or the record after, and whole.
+
+    Raises:
+        OSError: it cannot be written, as on a full disk; the record before is then still there.
+    """
+    replace_file(run_dir / RECORD_FILE, (record.model_dump_json(indent=1) + "\n").encode())
+
+
+def load(run_dir: Path) -> Record:
+    """Reads the record of a run.
+
+    Raises:
+        RecordError: there is none, it is damaged, or another version of Dilaton wrote it.
+    """
+    path = run_dir / RECORD_FILE
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise RecordError(f"{run_dir}: not a run directory, since it has no {RECORD_FILE}") from error
+    except NotADirectoryError as error:
+        raise RecordError(f"{run_dir}: not a directory; a run is named by its run directory") from error
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path}: damaged: not JSON: {error}") from error
+    written = data.get("format") if isinstance(data, dict) else None
+    if not isinstance(written, int):
+        raise RecordError(f"{path}: not a run record of Dilaton, since it names no format")
+    if written != FORMAT:
+        raise RecordError(f"{path}: format {written}; this version of Dilaton reads format {FORMAT}")
+    try:
+        return Record.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise RecordError(f"{path}: damaged: {field}: {first['msg']}") from error

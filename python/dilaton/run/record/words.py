@@ -1,0 +1,128 @@
+"""What became of a process and what happened in a run, in a few words, for the terminal and for reports."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from dilaton.measure import numbers
+from dilaton.run.record.model import ProcessRecord
+
+
+def command(process: ProcessRecord) -> str:
+    """The command of a process as a shell would take it, so with quotes where its words need them."""
+    return shlex.join(process.argv)
+
+
+def outcome(process: ProcessRecord) -> str:
+    """What a process measured, or else how it ended."""
+    try:
+        measured = _measured(process.result or {})
+    except (TypeError, ValueError, KeyError, AttributeError):
+        # A record may have been written by anybody.
+        measured = "a result that cannot be read"
+    if measured is not None:
+        return measured
+    if process.expected and process.exit == 0:
+        return "done"
+    if process.expected and process.stopped:
+        return "stopped"
+    if process.expected and process.exit is not None:
+        return f"exit status {process.exit}, as expected"
+    return process.outcome if process.exit is None else f"{process.outcome} with {process.exit}"
+
+
+def _measured(result: Mapping[str, Any]) -> str | None:
+    """A result in words; None where there is nothing of it to say."""
+    if "error" in result:
+        return str(result["error"])
+    if "throughput" in result and "sent_throughput" in result:
+        back = result.get("reverse")
+        return _carried(result) + (f"; back {_carried(back)}" if back else "")
+    if "rtt" in result:
+        loss = f", loss {numbers.ratio(result['loss'])}" if result["loss"] else ""
+        rtt = result["rtt"]
+        if rtt is None:
+            return f"no reply{loss}"
+        least, most = numbers.duration(rtt["min"]), numbers.duration(rtt["max"])
+        return f"RTT {numbers.duration(rtt['avg'])} ({least} to {most}){loss}"
+    if any(name in result for name in ("requests", "iops", "packets_per_s")):
+        return _served(result)
+    if own := result.get("own"):
+        return ", ".join(f"{name} {_own(**value)}" for name, value in own.items())
+    return None
+
+
+def _own(value: float, unit: str) -> str:
+    """A number that the lab itself wanted read."""
+    match unit:
+        case "s":
+            return numbers.duration(value)
+        case "bit/s":
+            return numbers.rate(value)
+        case "1":
+            return numbers.ratio(value)
+    return numbers.significant(value)
+
+
+def _carried(direction: Mapping[str, Any]) -> str:
+    """What a direction of a test of throughput measured."""
+    parts = [numbers.rate(direction["throughput"])]
+    if direction.get("retransmits") is not None:
+        parts.append(f"{direction['retransmits']} retransmitted")
+    if direction.get("loss"):
+        parts.append(f"loss {numbers.ratio(direction['loss'])}")
+    return ", ".join(parts)
+
+
+def _served(result: Mapping[str, Any]) -> str:
+    """What a program that asks or serves measured."""
+    parts = [numbers.counted(result["requests"], "request")] if result.get("requests") is not None else []
+    parts += [
+        f"{numbers.significant(result[name])} {word}"
+        for name, word in (("requests_per_s", "requests/s"), ("iops", "IOPS"))
+        if result.get(name) is not None
+    ]
+    if result.get("throughput"):
+        parts.append(numbers.rate(result["throughput"]))
+    latency = result.get("latency") or {}
+    if latency.get("avg") is not None and latency.get("max") is not None:
+        most = f" (to {numbers.duration(latency['max'])})" if latency["max"] > latency["avg"] else ""
+        parts.append(f"latency {numbers.duration(latency['avg'])}{most}")
+    if result.get("loss"):
+        parts.append(f"loss {numbers.ratio(result['loss'])}")
+    if errors := result.get("errors"):
+        parts.append(numbers.counted(errors, "error"))
+    return ", ".join(parts)
+
+
+def subject(event: Mapping[str, Any]) -> str:
+    """What an event is about: a process, link, fault, program, capture, table of samples, or node."""
+    for whole in ("link", "fault"):
+        if whole in event:
+            return str(event[whole])
+    if "table" in event:
+        return f"measure: {event['table']}"
+    node = str(event.get("node", ""))
+    for part, between in (("process", "/"), ("program", "/"), ("interface", ":")):
+        if part in event:
+            return f"{node}{between}{event[part]}"
+    return node
+
+
+def happened(event: Mapping[str, Any]) -> str:
+    """What an event says of its subject."""
+    kind, detail = event.get("kind", ""), event.get("reason", "")
+    if kind == "exited":
+        ended = f"status {event['status']}" if event.get("status") is not None else f"signal {event.get('signal')}"
+        detail = ended + (" (stopped)" if event.get("stopped") else " (timed out)" if event.get("timed_out") else "")
+    elif kind == "session-ended":
+        detail = "" if event.get("status") is None else f"status {event['status']}"
+    elif kind in ("link-changed", "began", "undone"):
+        detail = event.get("what", "")
+    elif kind == "link-steered":
+        detail = event.get("asked", "")
+    elif kind == "memory-short":
+        detail = f"{event.get('memory')} {event.get('times')}"
+    return f"{kind} {detail}".rstrip()

@@ -1,0 +1,241 @@
+"""Showing and changing the links of a run that goes on.
+
+A change is planned as if the lab had said it (`plan/links/updates.py`), written to the run directory, and taken over by
+the agent at the virtual instant at which it hears of it, or later, at exactly the instant that it names. What is wrong
+with it is found here, before the agent hears of it, and the run is unharmed.
+
+A link between guests is changed by both of their agents, and a segment port by port. They hear of it while virtual time
+stands still, so that all of it changes at one instant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dilaton.host import messages
+from dilaton.host.messages import LinkChanged, LinkRefused, LinkUpdated, OfUpdate, UpdateLink
+from dilaton.host.port import Guest
+from dilaton.lab.errors import LabError
+from dilaton.lab.model import Lab
+from dilaton.lab.parts.links import Change, Link, find_link
+from dilaton.lab.segments import port_change, without_lans
+from dilaton.lab.steering import check_changed, read_change
+from dilaton.lab.text import units
+from dilaton.measure import numbers
+from dilaton.plan.guests.kernels import MEMORY_SPARE, memory_bytes
+from dilaton.plan.links.changes import changes_of_links, faults_of_links, states_of_links
+from dilaton.plan.links.updates import SteeredLink, link_update
+from dilaton.plan.model import Plan
+from dilaton.run.control import verbs
+from dilaton.run.control.requests import ControlError, Handler
+from dilaton.run.control.verbs import ChangeTaken, LinkChange, LinkEnd, LinkShown, LinksShown, WhichLink
+from dilaton.run.files.clock_log import Reading
+from dilaton.run.files.directory import RunDir
+from dilaton.run.files.event_log import Event
+from dilaton.run.steering.clock import ClockControl
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A change that the agent has been told of and has not answered yet."""
+
+    after: SteeredLink
+    words: str
+    at_ns: int
+    accepted: Callable[[], None] | None
+    """Called when it has taken it over; None: another agent is still to be told."""
+    answer: asyncio.Future[OfUpdate]
+
+
+class LinkControl:
+    """The links of a run, for those who steer it."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        plan: Plan,
+        run_dir: RunDir,
+        guests: Sequence[Guest],
+        steering: ClockControl,
+        clock: Callable[[], Reading],
+    ) -> None:
+        """Takes the links of a run.
+
+        Args:
+            lab: What is run.
+            plan: What it was compiled to.
+            run_dir: Where updates are written for the agents.
+            guests: That have its nodes, in the order of the plan.
+            steering: Lets its clock stand still.
+            clock: Reads the clock of the run.
+        """
+        self._lab = without_lans(lab)
+        self._segments = [link for link in lab.links if len(link.endpoints) > 2]
+        self._plan = plan
+        self._wires = {wire.link: wire for wire in plan.wires}
+        self._run_dir = run_dir
+        self._guests = guests
+        self._guest_of = {node.name: node.guest for node in plan.nodes}
+        self._steering = steering
+        self._clock = clock
+        self._changes = changes_of_links(self._lab)
+        self._faults = faults_of_links(self._lab)
+        self._steered: dict[int, SteeredLink] = {}
+        self._count = 0
+        self._asked: dict[str, _Asked] = {}
+        self._turn = asyncio.Lock()
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """By the verbs of the control socket."""
+        return verbs.LINK_SHOW.by(self._on_show) | verbs.LINK_CHANGE.by(self._on_change)
+
+    def answered(self, message: OfUpdate) -> Event | None:
+        """Takes what an agent says became of an update; returns the event that this is, if it is one.
+
+        Raises:
+            ValueError: Nobody has asked for that update.
+        """
+        if message.file not in self._asked:
+            raise ValueError(f"nobody has asked for the update {message.file}")
+        asked = self._asked.pop(message.file)
+        if not asked.answer.done():
+            asked.answer.set_result(message)
+        if not isinstance(message, LinkUpdated) or asked.accepted is None:
+            return None
+        asked.accepted()
+        about = {"link": asked.after.link.name, "asked": asked.words, "at_ns": asked.at_ns, "file": message.file}
+        return {"t_ns": message.t_ns, "kind": "link-steered", **about, "host_s": self._clock().host_ns / 1e9}
+
+    def explained(self, event: messages.Event) -> Event:
+        """An agent's event; where it says that a link has changed, with what the lab, or somebody, said of that."""
+        if not isinstance(event, LinkChanged):
+            return event.record()
+        number = next(place for place, link in enumerate(self._lab.links) if link.name == event.link)
+        # An agent makes what comes at once before it says that it has taken it over.
+        asked = [one.after for one in self._asked.values() if one.after.link.name == event.link]
+        at_once = next(iter(asked), self._link(number)).course.states[0].at_ns
+        at_ns = event.at_ns or at_once
+        knowing = (after for after in asked if any(state.at_ns == at_ns for state in after.course.states))
+        return event.record() | next(knowing, self._link(number)).became(at_ns)
+
+    async def _on_show(self, asked: WhichLink) -> LinksShown:
+        """All links, or one, as they are now."""
+        if asked.link is None:
+            return LinksShown(name=None, links=[self._shown(number) for number in range(len(self._lab.links))])
+        link, found = self._find(asked.link)
+        return LinksShown(name=link.name, links=[self._shown(number) for number in found])
+
+    async def _on_change(self, asked: LinkChange) -> ChangeTaken:
+        """Changes a link, now or at a later instant."""
+        link, found = self._find(asked.link)
+        async with self._turn:
+            is_one_message = len(found) == 1 and len(self._guests_of(found[0])) == 1
+            why = f"{link.name} is changed"
+            async with contextlib.nullcontext() if is_one_message else self._steering.standing(why):
+                now_ns = self._clock().virtual_ns
+                at_ns = now_ns if asked.at is None else asked.at
+                if at_ns < now_ns:
+                    at, now = numbers.duration(at_ns / 1e9), numbers.duration(now_ns / 1e9)
+                    raise ControlError(f"{at}: virtual time is already at {now}, and never goes back")
+                try:
+                    change = read_change(link, asked.settings, at_ns, asked.directory)
+                    changed = {number: self._changed(link, number, change, now_ns) for number in found}
+                except LabError as error:
+                    raise ControlError(str(error)) from error
+                self._check_memory(changed)
+                words = " ".join(f"{path}={value}" for path, value in asked.settings)
+                told = [await self._tell(number, after, now_ns, at_ns, words) for number, after in changed.items()]
+                t_ns = max(told)
+        return ChangeTaken(t_ns=t_ns, at_ns=max(at_ns, t_ns), links=[self._shown(number) for number in found])
+
+    def _changed(self, link: Link, number: int, change: Change, now_ns: int) -> SteeredLink:
+        """What a change makes of a link of the lab, or of a port of a segment."""
+        before = self._link(number)
+        own = port_change(change, before.link) if len(link.endpoints) > 2 else change
+        check_changed(before.link, (*before.changes, own), before.faults.values())
+        after = before.changed(own, now_ns)
+        for what in after.beyond_wire():
+            raise ControlError(f"{link.name}: {what}")
+        return after
+
+    async def _tell(self, number: int, after: SteeredLink, now_ns: int, at_ns: int, words: str) -> int:
+        """Has the agents take a change over; returns the virtual instant at which they did."""
+        before = self._link(number)
+
+        def accepted() -> None:
+            self._steered[number] = after
+
+        t_ns = 0
+        *first, last = self._guests_of(number)
+        # All guests have the same kernel and modules: what one takes over the other does not refuse.
+        for guest in (*first, last):
+            self._count += 1
+            file = f"link-update-{self._count}.json"
+            modules = self._plan.guests[guest].modules
+            self._run_dir.write(file, link_update(before, after, now_ns, modules).model_dump_json(indent=1))
+            answer: asyncio.Future[OfUpdate] = asyncio.get_running_loop().create_future()
+            self._asked[file] = _Asked(after, words, at_ns, accepted if guest == last else None, answer)
+            await self._guests[guest].send(UpdateLink(file=file))
+            match await answer:
+                case LinkRefused(reason=reason):
+                    raise ControlError(f"{before.link.name}: the guest cannot do that: {reason}")
+                case LinkUpdated(t_ns=taken_ns):
+                    t_ns = max(t_ns, taken_ns)
+        return t_ns
+
+    def _guests_of(self, number: int) -> list[int]:
+        """The guests that a link is in, by their numbers."""
+        names = {self._guest_of[end.node] for end in self._lab.links[number].endpoints}
+        return [number for number, guest in enumerate(self._plan.guests) if guest.name in names]
+
+    def _check_memory(self, changed: Mapping[int, SteeredLink]) -> None:
+        """Makes sure that guests have room for what can then be under way."""
+        planned = states_of_links(self._lab)
+        states = list(planned)
+        for number, after in changed.items():
+            states[number] = [*planned[number], *after.course.all_states]
+        is_alone = len(self._plan.guests) == 1
+        for number in sorted({guest for link in changed for guest in self._guests_of(link)}):
+            guest = self._plan.guests[number]
+            nodes = {node for node, name in self._guest_of.items() if name == guest.name}
+            need, given = (memory_bytes(self._lab, each, nodes, is_alone=is_alone) for each in (states, planned))
+            if need > max(guest.memory_bytes, given) + MEMORY_SPARE:
+                raise ControlError(
+                    f"what could then be under way takes a guest of {units.format_size(need)}, and {guest.name} has "
+                    f"{units.format_size(guest.memory_bytes)}; say it in the lab's changes: beforehand"
+                )
+
+    def _find(self, text: str) -> tuple[Link, list[int]]:
+        """The link that is meant, or the segment, and its positions, or those of the segment's ports."""
+        try:
+            number = find_link(text, [*self._lab.links, *self._segments])
+        except ValueError as error:
+            raise ControlError(str(error)) from error
+        if number < len(self._lab.links):
+            return self._lab.links[number], [number]
+        segment = self._segments[number - len(self._lab.links)]
+        return segment, [place for place, link in enumerate(self._lab.links) if link.endpoints[0] in segment.endpoints]
+
+    def _link(self, number: int) -> SteeredLink:
+        if number in self._steered:
+            return self._steered[number]
+        link = self._lab.links[number]
+        wire, faults = self._wires.get(link.name), self._faults.get(number)
+        return SteeredLink.planned(link, self._changes.get(number, []), self._lab.seed, wire, faults)
+
+    def _shown(self, number: int) -> LinkShown:
+        steered = self._link(number)
+        state = steered.course.at(max(self._clock().virtual_ns, steered.course.states[0].at_ns))
+        ends = zip(steered.link.endpoints, steered.beside_wire(state).egress, steered.wire_delays_ns, strict=True)
+        return LinkShown(
+            link=steered.link.name,
+            up=state.up,
+            ends=[
+                LinkEnd(node=end.node, interface=end.interface, egress=egress, wire_delay_ns=wire_delay_ns)
+                for end, egress, wire_delay_ns in ends
+            ],
+        )

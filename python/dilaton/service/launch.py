@@ -1,0 +1,170 @@
+"""Launching a run in a process of its own, and waiting for what becomes of it.
+
+The run ends with the process that launched it, however that ends, unless it is to outlive it. By the kernel's rules it
+is the *thread* that counts, so a coroutine here is awaited in a loop whose thread lives as long as the program does:
+that of a server, or of `portal.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import IO
+
+from dilaton.host.processes import PYTHON, ending_with_us
+from dilaton.run.control.requests import ControlError
+from dilaton.service.request import RunRequest, to_json
+from dilaton.service.tidings import Begun, Ended, Tiding, tiding_of
+
+RUNNER = (*PYTHON, "-m", "dilaton.service.runner")
+
+TIDING_BYTES_MAX = 1 << 24
+
+LAST_WORDS_BYTES = 4096
+
+
+class RunProcess:
+    """The process of a run that was launched here."""
+
+    def __init__(self, process: subprocess.Popen[bytes], tidings: int, journal: IO[bytes]) -> None:
+        """Use `launch`."""
+        self._process = process
+        self._tidings = _lines(tidings)
+        self._journal = journal
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    async def begin(self) -> Path:
+        """Waits until the run can be steered, or is over already, if it was so short; returns its directory.
+
+        Raises:
+            LabError: the lab has mistakes.
+            RequestError: the request has.
+            HostLacksError: this machine lacks something that the run needs.
+            ControlError: the run ended before it could be steered.
+        """
+        async for tiding in self._tidings:
+            match tiding:
+                case Begun(run_dir=run_dir) | Ended(state="finished", run_dir=run_dir):
+                    return run_dir
+                case Ended(run_dir=run_dir, state=state, reason=reason):
+                    raise ControlError(f"{run_dir}: the run {state} before it could be steered: {reason}")
+                case refusal:
+                    raise refusal.error()
+        await self._wait()
+        raise ControlError(f"the run ended before it could be steered: {self._last_words()}")
+
+    async def end(self) -> Ended:
+        """Waits for the end of the run, and of what follows it; to be used without `begin`, or after it.
+
+        Raises:
+            As `begin`; ControlError: its process was killed.
+        """
+        ended = None
+        async for tiding in self._tidings:
+            match tiding:
+                case Begun():
+                    pass
+                case Ended():
+                    ended = tiding
+                case refusal:
+                    raise refusal.error()
+        await self._wait()
+        if ended is None:
+            raise ControlError(f"the run was killed: {self._last_words()}")
+        return ended
+
+    async def wait(self) -> None:
+        """Waits until the process is gone; what it said is then gone, too."""
+        await self._wait()
+        await self.leave()
+
+    async def leave(self) -> None:
+        """Lets go of the run, which goes on."""
+        await self._tidings.aclose()
+        self._journal.close()
+
+    async def _wait(self) -> None:
+        over = asyncio.Event()
+        with contextlib.suppress(ProcessLookupError):
+            process = os.pidfd_open(self.pid)
+            asyncio.get_running_loop().add_reader(process, over.set)
+            try:
+                await over.wait()
+            finally:
+                asyncio.get_running_loop().remove_reader(process)
+                os.close(process)
+        self._process.wait()
+
+    def stop(self) -> None:
+        """Asks the run to end in good order."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def _last_words(self) -> str:
+        """What it said last."""
+        self._journal.seek(max(0, self._journal.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
+        lines = self._journal.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+
+def launch(request: RunRequest, *, detached: bool = False, journal: Path | None = None) -> RunProcess:
+    """Launches a run; to be called where an event loop runs.
+
+    Args:
+        request: What is run.
+        detached: Whether it outlives this process.
+        journal: The file that gets in plain text what happens in it; None: it is kept until then.
+    """
+    tidings, told = os.pipe()
+    with _as_file(request) as asked:
+        said: IO[bytes] = tempfile.TemporaryFile() if journal is None else journal.open("w+b")  # noqa: SIM115
+        process = subprocess.Popen(
+            RUNNER,
+            env=os.environ | {"PYTHONPATH": _places()},
+            stdin=asked,
+            stdout=told,
+            stderr=said,
+            # What a terminal sends, as at Ctrl-C, is for the face, which then stops its runs.
+            start_new_session=True,
+            preexec_fn=None if detached else ending_with_us(),
+        )
+    os.close(told)
+    return RunProcess(process, tidings, said)
+
+
+def _as_file(request: RunRequest) -> IO[bytes]:
+    """A request as an open file, which takes it whole, however late it is read."""
+    file = open(os.memfd_create("request"), "w+b")  # noqa: SIM115
+    file.write(to_json(request))
+    file.seek(0)
+    return file
+
+
+def _places() -> str:
+    """Where the runner finds this package."""
+    ours = Path(__file__).resolve().parents[2]
+    # An empty one would be the present directory.
+    return os.pathsep.join(filter(None, [str(ours), os.environ.get("PYTHONPATH")]))
+
+
+async def _lines(tidings: int) -> AsyncGenerator[Tiding, None]:
+    """The tidings that come out of a pipe, up to its end."""
+    reader = asyncio.StreamReader(limit=TIDING_BYTES_MAX)
+    pipe = open(tidings, "rb", buffering=0)  # noqa: SIM115 - closed with its transport
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
+    )
+    try:
+        while line := await reader.readline():
+            yield tiding_of(line)
+    finally:
+        transport.close()

@@ -1,0 +1,160 @@
+"""From a lab, and what counts instead of what it says, to its plan; and what is likely to go wrong in a run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from dilaton.host.errors import HostLacksError
+from dilaton.host.here.doctor import programs
+from dilaton.lab.checks.whole import check_time
+from dilaton.lab.errors import LabError, Problem, field_name
+from dilaton.lab.loader import loads, locate
+from dilaton.lab.model import Lab
+from dilaton.lab.settings import Setting, parse_setting
+from dilaton.lab.text import syntax
+from dilaton.measure import numbers
+from dilaton.plan import foresight
+from dilaton.plan.compile import compile as compile_plan
+from dilaton.plan.confirm import refusal
+from dilaton.plan.cost import estimate
+from dilaton.plan.errors import lab_error
+from dilaton.plan.model import Plan, Speed
+from dilaton.run.execute import Source
+from dilaton.run.record import machine
+from dilaton.service.errors import RequestError, refusing
+from dilaton.service.request import LabText, Overrides
+
+LONG_HOST_S = 30.0
+"""A run that takes longer is told why before it starts."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A lab that can be planned.
+
+    Attributes:
+        lab: With what counts instead of what it says.
+        plan: What it compiles to.
+        text: As it was written.
+        settings: The fields that were replaced.
+    """
+
+    lab: Lab
+    plan: Plan
+    text: LabText
+    settings: tuple[Setting, ...] = ()
+
+    @property
+    def source(self) -> Source:
+        """What a run of it keeps of the lab."""
+        return Source(self.lab, self.text.text, self.text.file)
+
+    def placed(self, problems: Iterable[Problem]) -> LabError:
+        """Problems, each at its place in the lab's text, or in the settings that replaced that."""
+        return locate(LabError(list(problems)), self.text.text, self.text.name, self.settings)
+
+
+def prepare(text: LabText, overrides: Overrides) -> Prepared:
+    """Reads and plans a lab.
+
+    Raises:
+        LabError: with a line for every mistake in the lab.
+        RequestError: what is to count instead of it has one.
+    """
+    with refusing(ValueError):
+        settings = tuple(parse_setting(setting) for setting in overrides.settings)
+    lab = loads(text.text, text.name, settings, machine.core_ghz())
+    lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
+    if found := [f"{field_name(finding.path)}: {finding.message}" for finding in check_time(lab.time)]:
+        raise RequestError("\n".join(found))
+    if overrides.confirm is not None:
+        fidelity = lab.fidelity.model_copy(update={"confirm": overrides.confirm})
+        lab = lab.model_copy(update={"fidelity": fidelity})
+    try:
+        plan = compile_plan(lab, machine.for_plans())
+        if lab.fidelity.confirm and (why := refusal(lab, plan)):
+            if overrides.confirm:
+                raise RequestError(why, "confirm")
+            raise lab_error("fidelity", why)
+    except LabError as error:
+        raise locate(error, text.text, text.name, settings) from error
+    return Prepared(lab, plan, text, settings)
+
+
+def _times(overrides: Overrides) -> dict[str, object]:
+    """The fields of a lab's `time` that are given instead.
+
+    Raises:
+        RequestError: one cannot be read.
+    """
+    readers = {"tdf": syntax.parse_tdf, "drive": syntax.parse_drive, "max_speed": syntax.parse_max_speed}
+    fields: dict[str, object] = {}
+    for name, read in readers.items():
+        if (text := getattr(overrides, name)) is not None:
+            with refusing(ValueError, field=name):
+                fields[name] = read(text)
+    return fields
+
+
+def doubts(prepared: Prepared) -> list[Problem]:
+    """What is likely to be a mistake, and keeps nothing from running."""
+    return prepared.placed(foresight.doubts(prepared.lab, prepared.plan)).problems
+
+
+def refuse_hopeless(prepared: Prepared) -> None:
+    """Refuses a lab whose run would go wrong, as far as that can be seen before.
+
+    Raises:
+        LabError: with every mistake that keeps it from running.
+        HostLacksError: this machine lacks programs that it runs.
+    """
+    lab, plan = prepared.lab, prepared.plan
+    sight = foresight.Sight(programs.executes, programs.reads, programs.hides, programs.congestion_controls())
+    if found := list(foresight.mistakes(lab, sight)):
+        raise prepared.placed(found)
+    if lacks := list(foresight.lacks(lab, plan, sight)):
+        lacking = list(dict.fromkeys(lack.program for lack in lacks))
+        named = [Problem("", 0, 0, lack.field, f"{lack.program}: not on this machine") for lack in lacks]
+        raise HostLacksError(str(prepared.placed(named)), programs.fix(lacking))
+
+
+def measures_nothing(lab: Lab) -> bool:
+    """Whether a run of the lab would be over before it has measured anything that it is asked to."""
+    measure = lab.measure
+    is_asked = measure.interfaces_ns or measure.tcp_ns or measure.nodes_ns or measure.capture
+    return bool(is_asked) and lab.stop_after_ns is None and all(process.background for process in lab.run)
+
+
+def says_cost(prepared: Prepared, least_host_s: float = 0.0) -> str:
+    """What a run costs of the host's time, and why if that is long; empty if it is not known, or less than so much."""
+    found = estimate(prepared.lab, prepared.plan, machine.for_plans().cores)
+    if found is None or found.host_s < least_host_s:
+        return ""
+    said = f"about {numbers.duration(found.host_s, digits=2)} of host time"
+    return f"{said}, since {found.hint}" if found.host_s > LONG_HOST_S else said
+
+
+def says_no_end(lab: Lab) -> str:
+    """That the lab has programs that never end, and when its run ends therefore; empty if it has an end."""
+    names = [f"{process.on}/{process.name}" for process in foresight.unending(lab)]
+    if not names:
+        return ""
+    never = "never ends by itself" if len(names) == 1 else "never end by themselves"
+    return (
+        f"{', '.join(names)} {never}: the run ends at {foresight.UNENDING_S} s; for another end write "
+        "stop_after, or --set stop_after=10s"
+    )
+
+
+def staying(prepared: Prepared) -> Prepared:
+    """A lab whose run stays: its time passes at host speed at most, unless the lab says another."""
+    plan = prepared.plan
+    time = plan.time.model_copy(update={"max_speed": plan.time.max_speed or Speed(numerator=1, denominator=1)})
+    return replace(prepared, plan=plan.model_copy(update={"stays": True, "stop_after_ns": None, "time": time}))
+
+
+def ending(prepared: Prepared) -> Prepared:
+    """A lab whose programs never end, with an end."""
+    end = {"stop_after_ns": foresight.UNENDING_S * 10**9}
+    return replace(prepared, lab=prepared.lab.model_copy(update=end), plan=prepared.plan.model_copy(update=end))

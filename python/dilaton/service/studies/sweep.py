@@ -1,0 +1,292 @@
+"""A sweep: many runs of one lab, and what they show together.
+
+Each run is a process of its own: it takes its own core, and one that fails fails alone. What is done is told by its run
+record, so a sweep that was interrupted goes on with the rest. When whoever sweeps dies, however that happens, the runs
+are told to end in good order by the kernel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dilaton.host.errors import HostLacksError
+from dilaton.host.here.doctor.doctor import require
+from dilaton.lab.errors import LabError
+from dilaton.lab.settings import parse_setting
+from dilaton.report.sweeps import FILE, Point, points
+from dilaton.run.control.requests import ControlError
+from dilaton.run.record import record as records
+from dilaton.run.record.record import RecordError
+from dilaton.service.errors import RequestError, refusing
+from dilaton.service.launch import RunProcess, launch
+from dilaton.service.prepare import prepare
+from dilaton.service.request import LabText, Overrides, RunRequest, Value
+from dilaton.service.tidings import Ended
+
+Values = dict[str, list[str]]
+"""The values of each field, in the order in which they are swept."""
+
+
+class SweepRequest(Value):
+    """A sweep that is wanted.
+
+    Attributes:
+        lab: What is run.
+        fields: Each as PATH=A,B,C: a field of the lab and its values.
+        repeat: Runs of each combination, each with its own seed.
+        jobs: Runs side by side.
+        out: The directory; None: `sweeps/<lab>`.
+        confirm: Whether its runs are confirmed; None: as the lab says.
+    """
+
+    lab: LabText
+    fields: tuple[str, ...]
+    repeat: int = 1
+    jobs: int = 1
+    out: Path | None = None
+    confirm: bool | None = None
+
+
+@dataclass(frozen=True)
+class PointEnded:
+    """A run of a sweep is over.
+
+    Attributes:
+        number: Which of those that were waiting, from 1.
+        point: Its values.
+        why: Why it did not go well, in a line; empty: it did.
+        log: Where it says more.
+        was_interrupted: Whether the sweep was.
+    """
+
+    number: int
+    point: Point
+    why: str
+    log: Path
+    was_interrupted: bool
+
+
+@dataclass(frozen=True)
+class Concluded:
+    """What a sweep came to.
+
+    Attributes:
+        table: The file with a row for each run.
+        figures: How many figures are beside it.
+        runs: How many runs the table has.
+        doubted: How many of them have each verdict that is not valid.
+        lost: Runs whose records cannot be read, and why.
+        is_well: Whether all runs finished and all their checks passed.
+    """
+
+    table: Path
+    figures: int
+    runs: int
+    doubted: dict[str, int]
+    lost: list[str]
+    is_well: bool
+
+
+class Sweep:
+    """A sweep whose directory has been taken.
+
+    Attributes:
+        directory: Where it is.
+        work: All of its runs.
+        waiting: Those that are not done yet.
+    """
+
+    def __init__(self, request: SweepRequest) -> None:
+        """Plans all runs, and takes the directory, or goes on with the sweep in it.
+
+        Raises:
+            LabError: the lab has mistakes, with the values of some run.
+            RequestError: a field has mistakes, or the directory is another sweep's, or cannot be written.
+            HostLacksError: this machine cannot run guests.
+        """
+        self._request = request
+        with refusing(ValueError):
+            self._values = _values(request.fields)
+            self.work = points(self._values, request.repeat)
+        labs = [prepare(request.lab, self._overrides(point)).lab for point in self.work]
+        self.directory = request.out or Path("sweeps") / labs[0].name
+        with _writing(self.directory):
+            _take(self.directory, request.lab.text, self._values)
+        require(jailed=True)
+        self._seeds = {point: lab.seed for point, lab in zip(self.work, labs, strict=True)}
+        self.waiting = [
+            point
+            for point, lab in zip(self.work, labs, strict=True)
+            if not _is_done(self.directory / point.directory, lab.fidelity.confirm)
+        ]
+        for link in (self.directory / point.directory for point in self.waiting):
+            if link.is_symlink():
+                raise RequestError(f"{link}: a symbolic link, which no run replaces; remove it")
+
+    async def run(self, stop: asyncio.Event) -> AsyncIterator[PointEnded]:
+        """Runs all that waits, some side by side; yields each run as it ends.
+
+        Args:
+            stop: Set to have all runs end in good order, and none begin.
+
+        Raises:
+            RequestError: the place of a run cannot be written.
+        """
+        places = asyncio.Semaphore(self._request.jobs)
+
+        async def one(number: int, point: Point) -> PointEnded | None:
+            async with places:
+                if stop.is_set():
+                    return None
+                why = await self._run(point, stop)
+                return PointEnded(number, point, why, self._log(point), stop.is_set())
+
+        tasks = [asyncio.create_task(one(number, point)) for number, point in enumerate(self.waiting, 1)]
+        try:
+            for task in asyncio.as_completed(tasks):
+                if ended := await task:
+                    yield ended
+        finally:
+            # Whoever gives up, or fails, leaves no run behind.
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, point: Point, stop: asyncio.Event) -> str:
+        """Runs a point; returns why that did not go well."""
+        run_dir = self.directory / point.directory
+        with _writing(run_dir):
+            if run_dir.exists():
+                # What is left of a run that was interrupted or failed.
+                shutil.rmtree(run_dir)
+            run_dir.parent.mkdir(parents=True, exist_ok=True)
+            overrides = self._overrides(point, f"seed={self._seeds[point] + point.repeat}")
+            request = RunRequest(lab=self._request.lab, overrides=overrides, out=run_dir)
+            process = launch(request, journal=self._log(point))
+        ended = asyncio.create_task(process.end())
+        asked = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                process.stop()
+            return _why(run_dir, await ended)
+        except (LabError, HostLacksError, ControlError, RecordError) as error:
+            return str(error).strip().splitlines()[-1]
+        finally:
+            asked.cancel()
+            await _let_go(process, ended)
+
+    def _overrides(self, point: Point, *settings: str) -> Overrides:
+        values = tuple(f"{path}={value}" for path, value in point.settings)
+        return Overrides(settings=(*settings, *values), confirm=self._request.confirm)
+
+    def _log(self, point: Point) -> Path:
+        return (self.directory / point.directory).with_suffix(".log")
+
+    def conclude(self) -> Concluded:
+        """Writes the table and the plots of all runs that have left a record."""
+        from dilaton.report.export import save
+        from dilaton.report.style import applied
+        from dilaton.report.sweeps import draw_sweep, latex_of, means_of, table_of, units_of
+
+        done, lost = [], []
+        for point in self.work:
+            try:
+                done.append((point, Path(point.directory), records.load(self.directory / point.directory)))
+            except RecordError as error:
+                lost.append(str(error))
+        table, path = table_of(done), self.directory / "sweep.csv"
+        table.to_csv(path, index=False)
+        table.to_parquet(self.directory / "sweep.parquet", index=False)
+        units = units_of(done)
+        means = means_of(table, self._values, units)
+        means.to_csv(self.directory / "sweep-means.csv", index=False)
+        (self.directory / "sweep-means.tex").write_text(latex_of(means, self._values, units))
+        with applied():
+            drawings = draw_sweep(table, self._values, units)
+            figures = [save(drawing, self.directory / f"{drawing.name}.svg") for drawing in drawings]
+        doubted = {level: int(sum(table.verdict == level)) for level in ("suspect", "invalid")}
+        is_well = not lost and bool((table.state == "finished").all() and table.passed.all())
+        return Concluded(path, len(figures), len(table), doubted, lost, is_well)
+
+
+def _values(fields: tuple[str, ...]) -> Values:
+    """The values of each field.
+
+    Raises:
+        ValueError: a field is given twice, or a value is missing.
+    """
+    values: Values = {}
+    for text in fields:
+        path, value = parse_setting(text)
+        if path in values:
+            raise ValueError(f"--set {path}: given twice; write its values with commas between them")
+        values[path] = [each.strip() for each in value.split(",")]
+        if not all(values[path]) or len(set(values[path])) < len(values[path]):
+            raise ValueError(f"--set {text}: every value must be there, and once")
+    return values
+
+
+def _take(directory: Path, lab: str, values: Values) -> None:
+    """Takes a directory for a sweep, or goes on with the sweep in it.
+
+    Raises:
+        RequestError: it belongs to another sweep.
+    """
+    text = json.dumps({"lab": lab, "fields": list(values)}, indent=1) + "\n"
+    directory.mkdir(parents=True, exist_ok=True)
+    if (directory / FILE).exists():
+        if (directory / FILE).read_text() != text:
+            raise RequestError(
+                f"{directory}: holds a sweep of another lab or other fields; --out takes another directory"
+            )
+    elif any(directory.iterdir()):
+        raise RequestError(f"{directory}: is not empty and holds no sweep; --out takes a new directory")
+    else:
+        (directory / FILE).write_text(text)
+
+
+def _is_done(run_dir: Path, confirm: bool) -> bool:
+    try:
+        record = records.load(run_dir)
+        return record.state == "finished" and (not confirm or record.confirmation is not None)
+    except RecordError:
+        return False
+
+
+def _why(run_dir: Path, ended: Ended) -> str:
+    """Why a run did not go well, in a line; empty if it did."""
+    if ended.is_well:
+        return ""
+    if ended.reason:
+        return ended.reason.strip().splitlines()[-1]
+    record = records.load(run_dir)
+    return f"not so: {', '.join(check.text for check in record.checks if not check.passed)}"
+
+
+async def _let_go(process: RunProcess, ended: asyncio.Task[Ended]) -> None:
+    """Ends a run that nobody waits for any more, and waits for that."""
+    ended.cancel()
+    with contextlib.suppress(asyncio.CancelledError, Exception):
+        await ended
+    process.stop()
+    await process.wait()
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Writes `path`, or files below it.
+
+    Raises:
+        RequestError: it cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RequestError(f"{error.filename or path}: cannot be written: {error.strerror}") from error

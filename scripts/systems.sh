@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# Tries the wheel on other systems: file trees of other distributions, which an ordinary user enters. Sourced by dev.
+# The trees share this machine's kernel and processors; what differs is what a wheel meets: libc, Python, programs.
+: "${root:?}"
+
+systems_dir=$root/target/systems
+system_packages=python3,python3-venv,bubblewrap,iperf3,iputils-ping,iproute2,ca-certificates
+# Suites of Debian and Ubuntu, with the oldest libc first.
+suites=(bookworm noble trixie)
+system_tests=(tests/functional/course/test_schedule.py tests/functional/course/test_pauses.py
+    tests/functional/nodes/test_cpu_shares.py)
+
+# make_tree SUITE: once; by mmdebstrap(1), as whoever runs this, from the mirrors that it knows.
+make_tree() {
+    local tree=$systems_dir/$1/tree components=main
+    [[ ! -e $tree.made ]] || return 0
+    command -v mmdebstrap >/dev/null || give_up "there is no mmdebstrap: sudo apt-get install mmdebstrap"
+    [[ $1 != noble ]] || components=main,universe
+    say "Making the file tree of $1 …"
+    mkdir -p "$systems_dir/$1"
+    rm -rf -- "$tree"
+    mmdebstrap --quiet --variant=minbase --components="$components" --include="$system_packages" "$1" "$tree" || return
+    # Places for what is of this machine.
+    touch "$tree/etc/resolv.conf" "$tree.made"
+}
+
+# in_system SUITE COMMAND...: as an ordinary user, in a namespace of its own; only /home is writable, and lasts.
+in_system() {
+    local place=$systems_dir/$1 user=()
+    shift
+    [[ $(id -u) != 0 ]] || user=(setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all --no-new-privs)
+    "${user[@]}" bwrap --unshare-user --uid 1000 --gid 1000 --unshare-pid --unshare-ipc --die-with-parent --new-session \
+        --ro-bind "$place/tree" / --dev /dev --proc /proc --tmpfs /tmp --tmpfs /run --bind "$place/home" /home \
+        --ro-bind /etc/resolv.conf /etc/resolv.conf \
+        --ro-bind /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt \
+        --chdir /home --setenv HOME /home --setenv PATH /home/venv/bin:/usr/bin:/bin --setenv LANG C.UTF-8 -- "$@"
+}
+
+# try_system SUITE WHEEL
+try_system() {
+    local home=$systems_dir/$1/home
+    make_tree "$1" || return
+    rm -rf -- "$home"
+    mkdir -p "$home/clone"
+    cp -- "$2" "$home"
+    # Without the package: the tests run what is installed.
+    cp -r -- "$root"/{tests,examples,docs,pyproject.toml} "$home/clone"
+    [[ $(id -u) != 0 ]] || chown -R 65534:65534 "$home"
+    in_system "$1" python3 -m venv venv || return
+    in_system "$1" pip install --quiet "/home/${2##*/}" pytest pytest-timeout hypothesis || return
+    in_system "$1" dilaton doctor || return
+    in_system "$1" dilaton demo --out demo || return
+    in_system "$1" env -C clone python -m pytest --quiet -p no:cacheprovider "${system_tests[@]}"
+}
+
+# systems [SUITE...]: every system, though one fails.
+systems() {
+    local suite wheel chosen=("$@")
+    ((${#chosen[@]})) || chosen=("${suites[@]}")
+    for wheel in "$root"/target/wheel/*.whl; do :; done
+    [[ -e $wheel ]] || give_up "there is no wheel: ./dev wheel makes one"
+    for suite in "${chosen[@]}"; do
+        check "$suite" try_system "$suite" "$wheel"
+    done
+    # shellcheck disable=SC2154 # check, of dev, sets it
+    if ((${#failures[@]})); then
+        say "the wheel fails on: ${failures[*]}"
+        return 1
+    fi
+}

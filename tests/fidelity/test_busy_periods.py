@@ -1,0 +1,78 @@
+"""Busy periods: for how long without a pause a guest was busy, in virtual time, and that none of its time is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import RunLab
+
+LAB = """
+name: x
+nodes: {a: , b: }
+links: [{endpoints: a -- b, rate: 10Mbit, delay: 5ms}]
+run:
+  - {on: a, exec: ping -c 20 -i 0.02 b}
+  - {on: b, exec: "timeout 0.4 sh -c 'while :; do :; done'", expect_exit: 124, start: 1s}
+"""
+
+
+def periods(record: dict[str, Any]) -> dict[str, Any]:
+    """The busy periods of a run."""
+    found: dict[str, Any] = record["fidelity"]["busy_periods"]
+    return found
+
+
+@pytest.mark.parametrize("drive", ["work", "wall", "event"])
+def test_busy_and_idle_periods_together_are_all_of_virtual_time(run_lab: RunLab, drive: str) -> None:
+    record = run_lab(LAB if drive != "event" else LAB.split("  - {on: b")[0], "--drive", drive, "--tdf", "5").record
+    seen = periods(record)
+    passed_s = (sum(seen["ns_totals"]) + sum(seen["idle_ns_totals"])) / 1e9
+    # The time from the last process's end to the agents' last words is in one of the two only.
+    assert passed_s == pytest.approx(record["time"]["virtual_s"], abs=0.05)
+    assert sum(seen["ns_totals"]) / 1e9 == pytest.approx(record["fidelity"]["busy"] * passed_s, rel=0.05, abs=0.01)
+    assert seen["longest_ns"].bit_length() == max(number for number, count in enumerate(seen["ns_counts"]) if count)
+    for number, (count, total_ns) in enumerate(zip(seen["ns_counts"], seen["ns_totals"], strict=True)):
+        assert count << max(0, number - 1) <= max(total_ns, number == 0 and count) <= count << number
+
+
+def test_every_interrupt_is_in_a_busy_period(run_lab: RunLab) -> None:
+    record = run_lab(LAB.split("  - {on: b")[0], "--drive", "work", "--tdf", "5").record
+    # In a single guest all interrupts are timers, but for what the host says to the agents at the end.
+    timers = record["fidelity"]["timers"]
+    assert timers <= sum(periods(record)["interrupts"]) <= timers + 20
+
+
+def test_a_program_that_never_pauses_is_one_busy_period_and_one_that_sleeps_is_many(run_lab: RunLab) -> None:
+    spinning = periods(run_lab(LAB, "--drive", "work", "--tdf", "20").record)
+    # Of the time that the shell runs until its limit of 0.4 s; a program's start may be in it.
+    assert 0.38e9 < spinning["longest_ns"] < 0.6e9
+    with_share = LAB.replace("b: }", "b: {cpu: 2}}")
+    sleeping = periods(run_lab(with_share, "--drive", "work", "--tdf", "20").record)
+    assert sleeping["longest_ns"] < spinning["longest_ns"] / 10
+
+
+POLLING = """
+name: x
+nodes: {a: , b: }
+links: [{endpoints: a -- b, rate: 10Mbit, delay: 5ms}]
+run: [{on: a, exec: ping -c 40 -i 0.02 b}]
+"""
+
+
+def test_a_program_that_asks_again_and_again_whether_something_has_come_idles(run_lab: RunLab) -> None:
+    """In the last 10 ms before each packet ping does nothing else: for half of the time, and through each round trip."""
+    seen = run_lab(POLLING, "--tdf", "20").record["fidelity"]
+    assert seen["busy"] < 0.2
+    assert sum(seen["busy_periods"]["ns_totals"][24:]) == 0, (
+        "a period of 8 ms, in which no answer would have come in time"
+    )
+
+
+@pytest.mark.parametrize("question", ["select.select([], [], [], 0)", "time.monotonic()"])
+def test_a_program_that_computes_between_its_questions_is_busy(run_lab: RunLab, question: str) -> None:
+    loop = "import select, time\nend = time.monotonic() + .3\nwhile time.monotonic() < end:\n"
+    program = f"{loop} {question}\n for _ in range(20000): pass"
+    lab = f"name: x\nnodes: {{a: }}\nrun:\n  - on: a\n    exec: [python3, -c, {program!r}]\n".replace("'", '"')
+    assert periods(run_lab(lab, "--tdf", "5").record)["longest_ns"] > 0.25e9

@@ -1,0 +1,76 @@
+"""Small labs whose right results are known: what is wrong is not called valid, and what is right is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.conftest import RunLab
+
+SERVER = "{on: b, name: server, exec: iperf3 -s, ready: {tcp: 5201}, background: true}"
+
+
+def lab(link: str, *programs: str) -> str:
+    """Programs in node `a` beside a server in node `b`."""
+    run = "".join(f"  - {each}\n" for each in (SERVER, *programs))
+    return f"name: small\nnodes: {{a: , b: }}\nlinks: [{{endpoints: a -- b, {link}}}]\nrun:\n{run}"
+
+
+UDP = lab(
+    "rate: 10Mbit, delay: 10ms, queue: {limit: 100}",
+    "{on: a, name: flow, exec: iperf3 -c b -u -b 2M -l 500 -t 1 -J, after: server}",
+)
+TCP = lab(
+    "rate: 10Mbit, delay: 5ms, queue: {limit: 100}",
+    "{on: a, name: flow, exec: iperf3 -c b -t 1 -J, after: server}",
+    "{on: b, name: pings, exec: ping -i 0.1 -c 5 a, after: server}",
+)
+FLOOD = lab(
+    "rate: 10Mbit, delay: 100ms, queue: {limit: 1bdp}",
+    "{on: a, name: flow, exec: iperf3 -c b -u -b 8M -l 500 -t 1 -J, after: server}",
+)
+FLOWS = """
+name: flows
+nodes: {a: , b: , c: }
+links:
+  - {endpoints: a -- b, rate: 800Mbit, delay: 5ms, queue: {limit: 100}}
+  - {endpoints: b -- c, rate: 800Mbit, delay: 5ms, queue: {limit: 300}}
+run:
+  - {on: b, name: s0, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: c, name: s1, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: a, name: flow, exec: iperf3 -c b -t 1 -J, after: s0}
+  - {on: b, name: flow1, exec: iperf3 -c c -t 1 -J, after: s1}
+"""
+
+
+def carried_bit_per_s(record: Mapping[str, Any]) -> float:
+    """What all flows of a run carried together."""
+    flows = (process for process in record["processes"] if process["name"].startswith("flow"))
+    return sum(flow["result"]["throughput"] if flow["result"] else 0.0 for flow in flows)
+
+
+@pytest.mark.parametrize(
+    ("text", "tdf", "right_bit_per_s", "off_max"),
+    # iperf3 counts until the last datagram's arrival, and a TCP flow's first round trips carry little.
+    [(UDP, "10", 2e6 / 1.02, 0.03), (TCP, "10", 9.3e6, 0.05), (FLOOD, "10", 8e6 / 1.2, 0.03)],
+    ids=["udp", "tcp", "flood"],
+)
+def test_what_is_right_is_valid(run_lab: RunLab, text: str, tdf: str, right_bit_per_s: float, off_max: float) -> None:
+    record = run_lab(text, "--tdf", tdf).record
+    assert carried_bit_per_s(record) == pytest.approx(right_bit_per_s, rel=off_max)
+    assert record["verdict"] == {"level": "valid", "reasons": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "tdf", "right_bit_per_s"),
+    [(FLOOD, "1/10", 8e6 / 1.2), (FLOWS, "2", 1.01e9)],
+    ids=["flood", "flows"],
+)
+def test_what_is_wrong_as_programs_waited_is_not_valid(
+    run_lab: RunLab, text: str, tdf: str, right_bit_per_s: float
+) -> None:
+    record = run_lab(text, "--tdf", tdf).record
+    assert carried_bit_per_s(record) < 0.8 * right_bit_per_s
+    assert any("may have waited for the CPU" in reason["what"] for reason in record["verdict"]["reasons"])

@@ -1,0 +1,101 @@
+"""Watching a run that goes on: `dilaton top`, and the endpoint for Prometheus."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.conftest import dilaton, environment, started
+
+LAB = """
+name: watched
+time: {tdf: 10}
+nodes: {a: {}, b: {}}
+links: [{endpoints: [a, b], rate: 10Mbit, delay: 10ms}]
+run:
+  - {on: b, name: server, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: a, name: bulk, exec: iperf3 -c b -t 30, after: server}
+measure: {interfaces: 100ms, nodes: 100ms}
+"""
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
+    """A run that is held at 5 s, and the port of its metrics."""
+    directory = tmp_path_factory.mktemp("watched")
+    lab, out = directory / "lab.yaml", directory / "run"
+    lab.write_text(LAB)
+    arguments = ("run", lab, "--out", out, "--hold-at", "5s", "--metrics", "0")
+    with started(*arguments, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        port = 0
+        for line in process.stderr:
+            if line.startswith("metrics: http://127.0.0.1:"):
+                port = int(line.rsplit(":", 1)[1].partition("/")[0])
+            if "clock held" in line:
+                break
+        yield out, port
+
+
+def scraped(port: int) -> dict[tuple[str, ...], float]:
+    """Every value that Prometheus would read, by its name and the values of its labels."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        text = answer.read().decode()
+    families = text_string_to_metric_families(text)
+    return {(one.name, *one.labels.values()): one.value for family in families for one in family.samples}
+
+
+def test_prometheus_reads_the_clock_the_programs_and_the_latest_samples(watched: tuple[Path, int]) -> None:
+    values = scraped(watched[1])
+    assert values["dilaton_up",] == 1
+    assert values["dilaton_virtual_seconds_total",] == 5.0
+    assert values["dilaton_held",] == 1
+    assert values["dilaton_process_running", "a", "bulk"] == 1
+    sent = values["dilaton_interface_transmit_bytes_total", "eth0", "a"]
+    assert 4e6 < sent < 6.3e6, "10 Mbit/s for nearly 5 s"
+    assert values["dilaton_node_cpu_seconds_total", "a"] > 0
+    counts = [value for name, value in values.items() if name[0] == "dilaton_timer_lateness_seconds_bucket"]
+    assert counts == sorted(counts)
+    assert counts[-1] > 100
+
+
+def test_top_shows_links_programs_and_the_clock(watched: tuple[Path, int]) -> None:
+    shown = dilaton("top", watched[0], env=environment() | {"COLUMNS": "200"}).stdout
+    assert "virtual 5.000 s" in shown
+    assert "held" in shown
+    first = next(line for line in shown.splitlines() if "eth0" in line)
+    assert "a:eth0" in first, "what sends most comes first"
+    rate = re.search(r"([\d.]+) Mbit/s", first)
+    assert rate
+    assert 9.5 < float(rate[1]) < 10.5
+    assert any("a/bulk" in line and "running" in line for line in shown.splitlines())
+
+
+def test_nobody_else_can_connect(watched: tuple[Path, int]) -> None:
+    listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+    places = [line.split()[1] for line in listening.splitlines() if f":{watched[1]:04X} " in line.split()[1] + " "]
+    assert places
+    assert all(place.startswith("0100007F:") for place in places)
+
+
+def test_a_port_that_is_taken_is_said_before_anything_runs(watched: tuple[Path, int], tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text(LAB)
+    done = dilaton("run", lab, "--metrics", str(watched[1]), cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"--metrics: {watched[1]}: cannot listen on 127.0.0.1" in done.stderr
+    assert not list(tmp_path.glob("runs/*")), "nothing is left of a run that never began"
+
+
+def test_top_of_no_run_is_refused(tmp_path: Path) -> None:
+    done = dilaton("top", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        f"dilaton: {tmp_path}: not a run directory, nor a lab that runs, nor the name of one; "
+    )

@@ -1,0 +1,81 @@
+"""Nodes that share a guest compute as fast as their CPUs are, whatever the TDF and whoever else is in the guest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dilaton.run.control.requests import Client
+from tests.conftest import Outcome, RunLab, held_run, outcome_of
+
+COUNT = "for _ in range(3_000_000): pass"
+CHILDREN = """
+import os, subprocess, sys
+if os.fork() == 0:
+    for _ in range(1_000_000): pass
+    os._exit(0)
+os.wait()
+subprocess.run([sys.executable, "-I", "-S", "-c", "for _ in range(1_000_000): pass"], check=True)
+"""
+ENTER = "import os\nfor _ in range(20_000): os.getppid()"
+
+
+def lab(nodes: int, cpu: float, program: str, tdf: int) -> str:
+    """A lab of packed nodes of one speed that all run a program of Python."""
+    names = [f"n{number}" for number in range(nodes)]
+    return json.dumps(
+        {
+            "name": "shares",
+            "time": {"tdf": tdf},
+            "nodes": {name: {"cpu": cpu} for name in names},
+            "run": [{"on": name, "name": name, "exec": ["python3", "-I", "-S", "-c", program]} for name in names],
+        }
+    )
+
+
+def lives_s(outcome: Outcome) -> float:
+    """For how long the processes ran, virtual seconds, summed."""
+    names = [process["name"] for process in outcome.record["processes"]]
+    return sum(outcome.instant_s("exited", name) - outcome.instant_s("started", name) for name in names)
+
+
+@pytest.mark.parametrize(("tdf", "within"), [(1, 0.06), (50, 0.03)])
+def test_ten_nodes_that_compute_are_as_fast_as_their_cpus(run_lab: RunLab, tdf: int, within: float) -> None:
+    """What programs cost the host, over the speed of their CPUs, is for how long they were there. At TDF 1 the starts of
+    ten, which are nobody's work, are a noticeable part of the guest's CPU."""
+    outcome = run_lab(lab(10, 0.05, COUNT, tdf))
+    assert outcome.status == 0
+    shares = outcome.record["fidelity"]["shares"]
+    assert shares["busy_s"] == pytest.approx(shares["charged_s"] / 0.05, rel=1e-6)
+    assert lives_s(outcome) == pytest.approx(shares["busy_s"], rel=within)
+
+
+def test_programs_that_make_system_calls_lose_nothing_by_their_sleeps(run_lab: RunLab) -> None:
+    """Twenty thousand system calls, with a sleep before each of them: at TDF 1 a sleep is long beside the call."""
+    outcome = run_lab(lab(2, 0.2, ENTER, 1))
+    shares = outcome.record["fidelity"]["shares"]
+    assert lives_s(outcome) == pytest.approx(shares["busy_s"], rel=0.06)
+    assert shares["uncharged_s"] > 0
+
+
+def test_children_compute_on_the_cpu_of_their_parents_node(run_lab: RunLab) -> None:
+    """One by fork, which computes in its parent's program, and one by vfork and exec."""
+    outcome = run_lab(lab(2, 0.2, CHILDREN, 10))
+    assert outcome.status == 0
+    shares = outcome.record["fidelity"]["shares"]
+    assert lives_s(outcome) == pytest.approx(shares["busy_s"], rel=0.06)
+
+
+def test_a_change_of_the_tdf_changes_nothing_for_nodes(tmp_path: Path) -> None:
+    """In the middle of their work the guest becomes 40 times as fast."""
+    with held_run(tmp_path, lab(2, 0.2, COUNT, 1), "50ms") as (process, out):
+        with Client(out) as client:
+            client.request("clock.tdf", tdf="40")
+            client.request("clock.release")
+        outcome = outcome_of(process, out)
+    assert outcome.status == 0
+    shares = outcome.record["fidelity"]["shares"]
+    assert {change["tdf"] for change in outcome.record["fidelity"]["tdf_trace"]} >= {1.0, 40.0}
+    assert lives_s(outcome) == pytest.approx(shares["busy_s"], rel=0.06)

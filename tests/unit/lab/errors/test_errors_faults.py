@@ -1,0 +1,109 @@
+"""Mistakes in faults: each gets its one line, with the place, the fault and the fix."""
+
+from __future__ import annotations
+
+import pytest
+
+from dilaton.lab import LabError, loads
+
+HEAD = "name: x\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: [a, b], rate: 10Mbit}]\nrun: [{on: a, name: p, exec: sleep 9}, {on: b, exec: ping a}]\n"
+"""The first four lines of most labs here."""
+
+MISTAKES = [
+    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, as in pause: db1"),
+    ("{pause: a}", "5:10: faults[0]: needs either at, an instant, or after, a process or fault that it waits for"),
+    ("{at: 1s, after: p, pause: a}", "5:10: faults[0]: needs either at, an instant, or after, a process or fault that it waits for"),
+    ("{at: 1s, wait: 1s, pause: a}", "5:10: faults[0]: wait goes with after; at says the instant itself"),
+    ("{at: 1s, for: 0s, pause: a}", "5:24: faults[0].for: 0s: must be more than 0"),
+    ("{at: 1s, pause: c}", "5:26: faults[0].pause: unknown node c; known: a, b"),
+    ("{at: 1s, pause: a/q}", "5:26: faults[0].pause: unknown process of a: q; known: p"),
+    ("{at: 1s, pause: b/p}", "5:26: faults[0].pause: unknown process of b: p; known: ping"),
+    ("{at: 1s, pause: a/}", "5:26: faults[0].pause: 'a/': write a node, such as db1, or one of its processes, such as db1/server"),
+    ("{after: q, pause: a}", "5:18: faults[0].after: unknown process or fault q; known: fault1, p, ping"),
+    ("{after: p.start, pause: a}", "5:18: faults[0].after: p.start: p has no moment start; write p, p.begin or p.end"),
+    ("{name: p, at: 1s, pause: a}", "5:17: faults[0].name: p is already the name of run[0]; give this one its own with name:"),
+    ("{name: x y, at: 1s, pause: a}", "5:17: faults[0].name: 'x y': a fault's name has 1 to 64 letters, digits, dots, dashes and underscores, and does not begin with a dot or dash"),
+    ("{name: x, at: 1s, pause: a}, {after: x.end, pause: b}", "5:47: faults[1].after: x.end: x has no end; write for: in it"),
+    ("{name: x, after: y, pause: a}, {name: y, after: x, pause: b}", "5:27: faults[0].after: a cycle: x after y after x; none could start"),
+    ("{at: 1s, for: 2s, pause: a}, {at: 2s, for: 2s, pause: a/p}", "5:64: faults[1].pause: a/p is paused already by fault1, faults[0], at that time"),
+    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, as in pause: db1"),
+    ("{at: 1s, pause: a, loss: 1%}", "5:10: faults[0]: says what becomes of a link, and not of which; write link: a--b"),
+    ("{at: 1s, link: a--b}", "5:10: faults[0]: says not what becomes of link a--b; write for example loss: 30% or down: true"),
+    ("{at: 1s, link: a--b, down: false}", "5:37: faults[0].down: false: a fault has a link down, or does not speak of it"),
+    ("{at: 1s, link: a--c, down: true}", "5:25: faults[0].link: a--c: no such link; known: a:eth0--b:eth0"),
+    ("{at: 1s, link: a--b, loss: 300%}", "5:37: faults[0].loss: 300%: a loss can be at most 100%"),
+    ("{at: 1s, link: a--b, reorder: 5%}", "5:40: faults[0].reorder: reordering sends packets at once while others are delayed; write delay: too"),
+    ("{at: 1s, link: a--b, trace: {schedule: [[0s, 1Mbit]]}}", "5:38: faults[0].trace: a trace is of the whole run; change the rate: instead"),
+    ("{at: 1s, flap: {link: a--b, down: 1us, up: 1s}}", "5:44: faults[0].flap.down: 1us: must be at least 1ms"),
+    ("{at: 1s, flap: {link: b--c, down: 1s, up: 1s}}", "5:32: faults[0].flap.link: b--c: no such link; known: a:eth0--b:eth0"),
+    ("{at: 1s, for: 2s, link: a--b, loss: 1%}, {at: 2s, flap: {link: 'b:eth0--a', down: 1s, up: 1s}}", "5:66: faults[1].flap: link a:eth0--b:eth0 is broken already by fault1, faults[0], at that time"),
+    ("{at: 1s, kill: a}", "5:25: faults[0].kill: a: a kill is of a process; write one of its processes, such as a/server"),
+    ("{at: 1s, kill: a/q}", "5:25: faults[0].kill: unknown process of a: q; known: p"),
+    ("{at: 1s, for: 1s, kill: a/p}", "5:10: faults[0]: a kill has no duration; restart: says how long after it the process is started again"),
+    ("{at: 1s, restart: 1s, pause: a/p}", "5:10: faults[0]: restart goes with kill: db1/server"),
+    ("{name: x, at: 1s, kill: a/p}, {after: x.end, pause: b}", "5:48: faults[1].after: x.end: x has no end; write restart: in it"),
+    ("{at: 1s, restart: 2s, kill: a/p}, {at: 2s, kill: a/p}", "5:59: faults[1].kill: a/p is killed already by fault1, faults[0], at that time"),
+    ("{at: 1s, partition: [[a, b]]}", "5:30: faults[0].partition.groups: needs two groups of nodes or more, as in [[db1, db2], [db3]]"),
+    ("{at: 1s, partition: [[a], [a, b]]}", "5:36: faults[0].partition[1]: a is on both sides"),
+    ("{at: 1s, partition: [[a], [c]]}", "5:36: faults[0].partition[1]: unknown node or group c; known: a, b"),
+    ("{at: 1s, partition: [[a], ['c*']]}", "5:36: faults[0].partition[1]: c*: meets no node"),
+    ("{at: 1s, partition: [['*', a], [b]]}", "5:31: faults[0].partition[0]: a is named twice"),
+    ("{at: 1s, partition: {from: [a]}}", "5:30: faults[0].partition: needs [[a], [b, c]], {from: [a], to: [b]}, or one of isolate, halves, majority, ring, bridge"),
+    ("{at: 1s, partition: {halves: [a], isolate: b}}", "5:30: faults[0].partition: needs [[a], [b, c]], {from: [a], to: [b]}, or one of isolate, halves, majority, ring, bridge"),
+    ("{at: 1s, partition: {ring: [a, b]}}", "5:37: faults[0].partition.ring: a, b: ring needs at least 4 nodes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "said"), MISTAKES, ids=[written for written, _ in MISTAKES])
+def test_a_mistake_in_a_fault_is_told_in_one_line(written: str, said: str) -> None:
+    with pytest.raises(LabError) as caught:
+        loads(f"{HEAD}faults: [{written}]\n", "lab.yaml")
+    assert str(caught.value) == f"lab.yaml:{said}"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{at: 3s, pause: a}", "5:14: faults[0].at: 3s: never comes, since stop_after ends the run at 2s"),
+        ("{at: 1s, for: 2s, pause: a}", "5:23: faults[0].for: ends at 3s, after stop_after has ended the run at 2s"),
+    ],
+)
+def test_a_fault_beyond_the_end_of_the_run_is_told(written: str, said: str) -> None:
+    with pytest.raises(LabError) as caught:
+        loads(f"{HEAD}faults: [{written}]\nstop_after: 2s\n", "lab.yaml")
+    assert said[4:] in str(caught.value)
+
+
+def test_pauses_of_different_processes_and_one_after_the_other_are_right() -> None:
+    lab = loads(
+        HEAD
+        + "faults: [{at: 1s, for: 1s, pause: a/p}, {at: 1s, for: 1s, pause: b/ping}, {at: 2s, for: 1s, pause: a}]\n",
+        "lab.yaml",
+    )
+    assert [(fault.name, fault.words) for fault in lab.faults] == [
+        ("fault1", "pause a/p"),
+        ("fault2", "pause b/ping"),
+        ("fault3", "pause a"),
+    ]
+
+
+def test_a_name_with_dots_is_a_name_before_it_is_a_moment() -> None:
+    lab = loads(
+        "name: x\nnodes: {a: {}}\nrun: [{on: a, name: p.end, exec: sleep 1}, {on: a, exec: 'true', after: p.end}]\n",
+        "lab.yaml",
+    )
+    assert lab.run[1].after == ["p.end"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("restart: always", "always: the run would never end; write background: true too, or on-failure"),
+        ("restart: sometimes", "sometimes: not when to start it again; use always or on-failure"),
+        ("restart: {delay: 0s}", "0s: must be more than 0"),
+    ],
+)
+def test_a_restart_that_cannot_be_is_told(written: str, said: str) -> None:
+    with pytest.raises(LabError) as caught:
+        loads(f"name: x\nnodes: {{a: {{}}}}\nrun: [{{on: a, exec: sleep 1, {written}}}]\n", "lab.yaml")
+    assert said in str(caught.value)

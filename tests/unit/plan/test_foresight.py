@@ -1,0 +1,90 @@
+"""What would go wrong in a run is seen before, where it is certain; and what may be right is let pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from dilaton.lab import loads
+from dilaton.plan.compile import compile as compile_plan
+from dilaton.plan.foresight import Sight, doubts, lacks, mistakes, unending
+
+THERE = {"ping", "iperf3", "python3", "sh", "/usr/local/bin/mine"}
+SIGHT = Sight(
+    executes=lambda program, _: program in THERE,
+    reads=lambda path: path == "/srv/there.py",
+    hides=lambda path: path.startswith("/tmp/there"),  # noqa: S108 - nothing is written
+    controls={"cubic", "reno", "bbr"},
+)
+HEAD = "name: x\nnodes: {a: , b: }\nlinks: [a -- b]\n"
+
+
+def seen(text: str) -> list[str]:
+    lab = loads(HEAD + text if text.startswith("run") else text, "lab.yaml")
+    plan = compile_plan(lab)
+    found = [f"{lack.field}: {lack.program}" for lack in lacks(lab, plan, SIGHT)]
+    return found + [f"{each.field}: {each.message}" for each in (*mistakes(lab, SIGHT), *doubts(lab, plan))]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("run: [{on: a, exec: wrk http://b}]\n", ["run[0].exec: wrk"]),
+        ("run: [{on: a, exec: /opt/x y, start: 1s}]\n", ["run[0].exec: /opt/x"]),
+        ("name: x\nnodes: {s: {kind: controller}}\n", ["nodes.s: ovs-testcontroller"]),
+        ("run: [{on: a, exec: ping -c 1 bee}]\n", ["run[0].exec: unknown host bee; known: a, b"]),
+        ("run: [{on: a, exec: ping bee -c 1}]\n", ["run[0].exec: unknown host bee; known: a, b"]),
+        ("run: [{on: a, exec: iperf3 -c server}]\n", ["run[0].exec: unknown host server; known: a, b"]),
+        (
+            "run: [{on: a, exec: iperf3 -c b -C bbr3}]\n",
+            ["run[0].exec: bbr3: the guest's kernel has no such congestion control"],
+        ),
+        (
+            "name: x\nnodes: {a: , b: , c: }\nlinks: [a -- b]\n",
+            ["nodes.c: no link ends here, so that nothing can reach it"],
+        ),
+        ("run: [{on: a, exec: python3 /srv/gone.py}]\n", ["run[0].exec: /srv/gone.py: there is no such file"]),
+    ],
+)
+def test_what_is_wrong_is_seen_before(text: str, said: list[str]) -> None:
+    assert seen(text) == said
+
+
+@pytest.mark.parametrize("command", ["/tmp/there", "python3 /tmp/there.py", "sh /tmp/there.sh x"])  # noqa: S108 - nothing is written
+def test_a_script_that_nodes_do_not_see_is_told(command: str) -> None:
+    [said] = seen(f"run: [{{on: a, exec: {command}}}]\n")
+    assert "nodes have a /tmp" in said and command.split()[-1 if "x" not in command.split() else 1] in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run: [{on: a, exec: wrk http://b, expect_exit: any}]\n",
+        "run: [{on: a, name: make, exec: sh -c make}, {on: a, exec: /opt/made, after: make}]\n",
+        "run: [{on: a, exec: ping -c 1 10.0.0.1}, {on: b, name: v6, exec: 'ping -c 1 ::1'}]\n",
+        "run: [{on: a, exec: iperf3 -c localhost -C bbr}, {on: b, exec: python3 -c pass}]\n",
+        "run: [{on: a, exec: python3 /srv/there.py}, {on: b, exec: mine, env: {PATH: /x}, expect_exit: 127}]\n",
+        "name: x\nnodes: {a: {disk: ssd-sata}, b: }\n",
+    ],
+)
+def test_what_may_be_right_is_let_pass(text: str) -> None:
+    assert seen(text) == []
+
+
+@pytest.mark.parametrize(
+    ("process", "more", "ends"),
+    [
+        ("exec: ping b", "", False),
+        ("exec: ping -i 0.1 b", "", False),
+        ("exec: ping -w 5 b", "", True),
+        ("exec: ping -c5 b", "", True),
+        ("exec: iperf3 -s", "", False),
+        ("exec: iperf3 -s -1", "", True),
+        ("exec: ping b, background: true", "", True),
+        ("exec: ping b, stop: 5s", "", True),
+        ("exec: ping b, timeout: 5s", "", True),
+        ("exec: ping b", "stop_after: 5s\n", True),
+    ],
+)
+def test_programs_that_never_end_are_known(process: str, more: str, ends: bool) -> None:
+    lab = loads(f"{HEAD}{more}run: [{{on: a, {process}}}]\n", "lab.yaml")
+    assert [each.name for each in unending(lab)] == ([] if ends else [lab.run[0].name])

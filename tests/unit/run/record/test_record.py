@@ -1,0 +1,334 @@
+"""The run record is whole at every moment, says what happened, and is refused where it is not one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dilaton.lab import loads
+from dilaton.plan.compile import compile as compile_plan
+from dilaton.run.files.outputs import read_output
+from dilaton.run.record import fidelity as fidelities
+from dilaton.run.record import record as records
+from dilaton.run.record.model import Adaptation, Fidelity, FramesRecord, GuestFidelity, LatenessRecord
+from dilaton.run.record.observation import NOTHING_BESIDE
+from dilaton.run.record.processes import processes_from_events
+from dilaton.run.schema import schema_text
+from tests.unit.measure.made import pcapng, plan, so_far, transfer
+
+ROOT = Path(__file__).resolve().parents[4]
+
+PLAN = compile_plan(
+    loads(
+        """
+name: lab
+time: {tdf: 1/3}
+nodes: {a: {}}
+run:
+  - {on: a, exec: ping -c 1 b}
+  - {on: a, name: sh, exec: sh, after: ping}
+expect: [ping.rtt.avg < 1ms, ping.loss == 0%, sh.exit == 0]
+""",
+        "lab.yaml",
+    )
+)
+
+PINGED = """1 packets transmitted, 1 received, 0% packet loss, time 0ms
+rtt min/avg/max/mdev = 40.000/40.000/40.000/0.000 ms
+"""
+
+
+def event(kind: str, process: str = "ping", t_ns: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"t_ns": t_ns, "kind": kind, "process": process, "node": "a", **fields}
+
+
+def exited(t_ns: int = 2 * 10**9, process: str = "ping", **fields: Any) -> dict[str, Any]:
+    ended = {"status": 0, "expected": True, "timed_out": False, "stopped": False}
+    return event("exited", process, t_ns, **(ended | fields))
+
+
+def finished(tmp_path: Path, **fields: Any) -> records.Record:
+    output = tmp_path / PLAN.processes[0].stdout
+    output.parent.mkdir(parents=True)
+    output.write_text(PINGED)
+    events = [event("started", t_ns=10**9), exited(), event("started", "sh", 2 * 10**9), exited(3 * 10**9, "sh")]
+    return records.make(PLAN, so_far(events=events, **fields), tmp_path)
+
+
+def test_a_finished_run_has_results_and_checks(tmp_path: Path) -> None:
+    record = finished(tmp_path)
+    ping, sh = record.processes
+    assert (ping.start_s, ping.end_s, ping.exit, ping.expected, ping.outcome) == (1.0, 2.0, 0, True, "exited")
+    assert ping.result is not None and ping.result["rtt"]["avg"] == 0.04
+    assert sh.result is None
+    assert [(check.passed, check.value) for check in record.checks] == [(False, 0.04), (True, 0.0), (True, 0)]
+
+
+def test_a_run_that_goes_on_has_neither(tmp_path: Path) -> None:
+    record = finished(tmp_path, state="running")
+    assert record.checks == []
+    assert [process.result for process in record.processes] == [None, None]
+
+
+def test_a_run_that_never_started_has_no_checks(tmp_path: Path) -> None:
+    record = records.make(PLAN, so_far(state="failed", reason="no kernel"), tmp_path)
+    assert record.checks == []
+    assert [process.outcome for process in record.processes] == ["not-started", "not-started"]
+
+
+def test_a_record_survives_writing_and_reading(tmp_path: Path) -> None:
+    record = finished(tmp_path)
+    records.write(tmp_path, record)
+    assert records.load(tmp_path) == record
+
+
+def test_what_is_written_is_as_the_schema_says(tmp_path: Path) -> None:
+    schema = json.loads(schema_text())
+    records.write(tmp_path, finished(tmp_path))
+    written = json.loads((tmp_path / "run.json").read_text())
+    jsonschema.validate(written, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(written | {"state": "resting"}, schema)
+
+
+def test_the_published_schema_is_current() -> None:
+    """To write it anew: `python -m dilaton.run.schema > docs/run.schema.json`."""
+    assert (ROOT / "docs" / "run.schema.json").read_text() == schema_text()
+
+
+def test_a_write_that_fails_leaves_the_record_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records.write(tmp_path, finished(tmp_path))
+    before = (tmp_path / "run.json").read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        records.write(tmp_path, records.make(PLAN, so_far(state="failed"), tmp_path))
+    assert (tmp_path / "run.json").read_bytes() == before
+
+
+def test_writing_never_goes_through_a_link_that_a_guest_left(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    for name in ("run.json", ".run.json.part"):
+        (run_dir / name).symlink_to(outside)
+    records.write(run_dir, records.make(PLAN, so_far(), run_dir))
+    assert outside.read_text() == "mine"
+    assert sorted(path.name for path in run_dir.iterdir()) == ["run.json"]
+    assert not (run_dir / "run.json").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "damaged: not JSON"),
+        ("[" * 100_000, "damaged: not JSON"),
+        ("[]", "not a run record of Dilaton"),
+        ("{}", "not a run record of Dilaton"),
+        ('{"format": 2}', "format 2; this version of Dilaton reads format 1"),
+        ('{"format": 1, "lab": 3}', "damaged: lab:"),
+    ],
+)
+def test_what_is_no_record_is_refused_by_name(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(records.RecordError) as caught:
+        records.load(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path}/run.json: {message}")
+
+
+def test_a_directory_without_a_record_and_a_file_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(records.RecordError, match=r"not a run directory, since it has no run\.json"):
+        records.load(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(records.RecordError, match="not a directory"):
+        records.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([], {"outcome": "not-started", "expected": False}),
+        ([event("started")], {"outcome": "running", "start_s": 0.0, "end_s": None, "expected": False}),
+        (
+            [event("start-failed", reason="exec x: no")],
+            {"outcome": "start-failed", "reason": "exec x: no", "start_s": None},
+        ),
+        ([event("skipped", reason="a failed")], {"outcome": "skipped", "reason": "a failed", "expected": False}),
+        ([event("started"), exited(status=3, expected=False)], {"outcome": "exited", "exit": 3, "expected": False}),
+        (
+            [event("started"), exited(status=None, signal=11, expected=False)],
+            {"outcome": "signalled", "exit": None, "signal": 11, "expected": False},
+        ),
+        (
+            [event("started"), exited(status=None, signal=15, expected=False, timed_out=True)],
+            {"outcome": "signalled", "reason": "timed out", "expected": False},
+        ),
+        (
+            [event("started"), event("ready"), exited(status=None, signal=15, stopped=True)],
+            {"outcome": "signalled", "signal": 15, "expected": True, "reason": None},
+        ),
+        (
+            [event("started"), event("ready-timeout", reason="no listener within 2 s"), exited(stopped=True)],
+            {"outcome": "exited", "expected": False, "reason": "not ready: no listener within 2 s"},
+        ),
+    ],
+)
+def test_events_tell_what_became_of_a_process(events: list[dict[str, Any]], expected: dict[str, Any]) -> None:
+    record = processes_from_events(PLAN, events)[0].model_dump()
+    assert {name: record[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason"),
+    [("warning\nno such file\n\n", "no such file"), ("", None), ("x " * 200, "x " * 98 + "x …")],
+)
+def test_a_process_that_failed_has_its_last_words(stderr: str, reason: str | None) -> None:
+    def read(path: str) -> str:
+        return stderr if path.endswith("stderr") else PINGED
+
+    failed, late, fine = (
+        processes_from_events(PLAN, [event("started"), end], read)[0]
+        for end in (exited(status=3, expected=False), exited(expected=False, timed_out=True), exited())
+    )
+    assert (failed.reason, late.reason, fine.reason) == (reason, "timed out", None)
+
+
+def test_events_of_an_unknown_kind_are_no_events() -> None:
+    with pytest.raises(ValueError, match="exploded: not a kind of event"):
+        processes_from_events(PLAN, [event("exploded")])
+
+
+def test_outputs_are_read_only_from_plain_files(tmp_path: Path) -> None:
+    plain, link, pipe = (tmp_path / name for name in ("plain", "link", "pipe"))
+    plain.write_bytes(b"ok \xff")
+    link.symlink_to(plain)
+    os.mkfifo(pipe)
+    assert read_output(plain) == "ok \ufffd"
+    assert [read_output(path) for path in (link, pipe, tmp_path, tmp_path / "none")] == ["", "", "", ""]
+
+
+def test_a_run_that_kept_time_badly_has_a_verdict_with_reasons(tmp_path: Path) -> None:
+    late = LatenessRecord(p50=0, p99=1.0, p999=1.0, max=50_000.0)
+    fidelity = Fidelity(lateness_us=late, timers=100, reads=1, lateness_ns_counts=[100], busy=0.95)
+    verdict = finished(tmp_path, fidelity=fidelity).verdict
+    assert verdict is not None
+    assert verdict.level == "suspect"
+    assert [reason.unit for reason in verdict.reasons] == ["us", "ratio"]
+
+
+def test_a_run_without_fidelity_has_no_verdict(tmp_path: Path) -> None:
+    assert finished(tmp_path).verdict is None
+
+
+def test_what_was_not_observed_is_in_the_verdict_and_what_observing_took_in_the_record(tmp_path: Path) -> None:
+    late = LatenessRecord(p50=0, p99=1.0, p999=1.0, max=1.0)
+    fidelity = Fidelity(lateness_us=late, timers=100, reads=1, lateness_ns_counts=[100], busy=0.5)
+    for folder in ("captures", "measure/guest0"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "captures/a.eth0.pcapng").write_bytes(pcapng(transfer(9), dropped=4))
+    (tmp_path / "captures/b.eth0.pcapng").write_bytes(pcapng(transfer(9), dropped=0))
+    (tmp_path / "captures/c.eth0.pcapng").write_bytes(pcapng(transfer(9), dropped=None))
+    sampler = "t_ns,kind,cpu_ns,count,late_ns,missed\n0,tcp,10,1,5,0\n30,tcp,10,1,5,2\n40,tcp,1"
+    (tmp_path / "measure/guest0/sampler.csv").write_text(sampler)
+    record = finished(tmp_path, fidelity=fidelity)
+    verdict = record.verdict
+    assert verdict is not None
+    assert record.fidelity is not None
+    assert record.fidelity.measuring_share == pytest.approx(20e-9 / (record.time.virtual_s * 0.5))
+    assert [reason.what.split(":")[0] for reason in verdict.reasons] == [
+        "the capture of a",
+        "2 samples could not be taken",
+    ]
+
+
+GUESTS = """
+name: two
+nodes: {{a: {{guest: x}}, b: {{guest: x}}, c: {{guest: y{cpu}}}}}
+links: [{{endpoints: [a, b], delay: 1ms}}, {{endpoints: [b, c], delay: 1ms}}]
+guests: {{x: {{tdf: 2}}{y}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpu", "y", "advice"),
+    [
+        ("", "", ("write guests: {x: {tdf: 5}}", "raise tdf to 2")),
+        (
+            ", cpu: 2",
+            "",
+            ("write guests: {x: {tdf: 5}}", "write guests: {y: {tdf: 5}} or, where c has a cpu, cpu: 5 there"),
+        ),
+        (
+            "",
+            ", y: {tdf: 2}",
+            ("write guests: {x: {tdf: 5}}", "write guests: {y: {tdf: 5}} or, where c has a cpu, cpu: 5 there"),
+        ),
+    ],
+)
+def test_the_advice_for_a_guest_names_the_line_that_its_tdf_comes_from(cpu: str, y: str, advice: Sequence[str]) -> None:
+    planned = compile_plan(loads(GUESTS.format(cpu=cpu, y=y), "lab.yaml"))
+    busy = GuestFidelity(
+        lateness_us=LatenessRecord(p50=0, p99=0, p999=0, max=0),
+        timers=0,
+        reads=0,
+        lateness_ns_counts=[0] * 64,
+        busy=0.95,
+    )
+    verdict = records.judge_fidelity(planned, [busy, busy], 1.0, None, NOTHING_BESIDE)
+    assert [reason.advice for reason in verdict.reasons] == [f"{line}, or do less in the lab" for line in advice]
+
+
+def test_late_frames_are_judged_by_the_links_on_which_they_came_and_name_the_guest_that_got_them() -> None:
+    lab = """
+name: two
+nodes: {a: {guest: x}, b: {guest: x}, c: {guest: y}}
+links: [{endpoints: [a, b], delay: 100us}, {endpoints: [b, c], a_to_b: {delay: 40ms}, b_to_a: {delay: 1ms}}]
+"""
+    planned = compile_plan(loads(lab, "lab.yaml"))
+    counts = [990, *[0] * 14, 10, *[0] * 48]
+    on_time = LatenessRecord(p50=0, p99=0, p999=0, max=0)
+    late = FramesRecord(received=1000, lateness_us=on_time.model_copy(update={"max": 30.0}), lateness_ns_counts=counts)
+    later = late.model_copy(update={"lateness_ns_counts": [900, *[0] * 14, 100, *[0] * 48]})
+    quiet = GuestFidelity(lateness_us=on_time, timers=0, reads=0, lateness_ns_counts=[0] * 64)
+
+    def reasons(x: FramesRecord | None, y: FramesRecord | None) -> list[str]:
+        guests = [quiet.model_copy(update={"frames": frames}) for frames in (x, y)]
+        return [one.what for one in records.judge_fidelity(planned, guests, 1.0, None, NOTHING_BESIDE).reasons]
+
+    assert reasons(None, None) == reasons(late, later) == [], "a hundredth may be, and y hears over 40 ms"
+    (what,) = reasons(later, None)
+    assert what.startswith("guest x: 1 % of frames from other guests were later than")
+    assert "of the delay of c:eth0" in what
+
+
+def test_frames_of_all_guests_are_taken_together() -> None:
+    on_time = LatenessRecord(p50=0, p99=0, p999=0, max=0)
+
+    def guest(*bins: int, max_us: float) -> GuestFidelity:
+        lateness = on_time.model_copy(update={"max": max_us})
+        frames = FramesRecord(received=sum(bins), lateness_us=lateness, lateness_ns_counts=[*bins, 0, 0])
+        return GuestFidelity(lateness_us=on_time, timers=0, reads=0, lateness_ns_counts=[0], frames=frames)
+
+    found = fidelities.together([guest(5, 1, max_us=0.001), guest(7, 0, max_us=0)], [], None).frames
+    assert found is not None
+    assert (found.received, found.lateness_ns_counts, found.lateness_us.max) == (13, [12, 1, 0, 0], 0.001)
+
+
+def test_a_run_that_was_out_of_bounds_for_long_says_so_in_its_verdict() -> None:
+    planned = plan("name: x\nnodes: {a: }\ntime: {tdf: auto}\n")
+    idle = GuestFidelity(lateness_us=LatenessRecord(p50=0, p99=0, p999=0, max=0), timers=0, reads=0, busy=0.5)
+    watched = Adaptation(
+        policy="pads15", epochs=100, tdf_mean=2, out_of_bounds_share=0.26, out_of_bounds=[], tdf_needed=None
+    )
+    (reason,) = records.judge_fidelity(planned, [idle], 10.0, watched, NOTHING_BESIDE).reasons
+    assert reason.what == "fidelity was out of bounds for 26 % of virtual time, judged epoch by epoch"

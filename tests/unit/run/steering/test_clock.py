@@ -1,0 +1,144 @@
+"""Steering the clock of a run: who may, and who has the last word."""
+
+from __future__ import annotations
+
+import asyncio
+from fractions import Fraction
+
+import pytest
+
+from dilaton.host.orders import Orders
+from dilaton.plan.model import Tdf, Time
+from dilaton.run.control.requests import ControlError
+from dilaton.run.steering.clock import ClockControl
+
+
+class Clock:
+    """The guests of a run, as far as their clock is steered here."""
+
+    def __init__(self) -> None:
+        self.held = True
+        self.reached = asyncio.Event()
+        """An end, at which the clock stands."""
+        self.seen = asyncio.Event()
+        """By who waits for that."""
+
+    async def run_until(self, at_ns: int, tdf: Fraction | None) -> None:
+        self.held = True
+        self.reached.set()
+        await self.seen.wait()
+
+    async def order(self, orders: Orders) -> None:
+        self.held = orders.tdf is None
+
+    async def hold(self) -> None:
+        await asyncio.sleep(0)
+        self.held = True
+
+    def is_held(self) -> bool:
+        return self.held
+
+    def look(self) -> tuple[int, bool]:
+        return 0, self.held
+
+    def latest_ns(self) -> int:
+        return 0
+
+    async def set_tdf(self, tdf: Fraction) -> None:
+        raise NotImplementedError
+
+    async def set_max_speed(self, speed: Fraction | None) -> None:
+        raise NotImplementedError
+
+    async def step(self, tdf: Fraction) -> None:
+        raise NotImplementedError
+
+
+async def called(control: ClockControl, verb: str) -> None:
+    await control.handlers[verb]({})
+
+
+def steering(clock: Clock) -> ClockControl:
+    return ClockControl(clock, Time(drive="work", tdf=Tdf.of(Fraction(1))), lambda _: None)
+
+
+async def at_an_end() -> tuple[Clock, ClockControl, asyncio.Task[None]]:
+    """A clock that stands at 5 ns, which who waits for that has yet to see."""
+    clock = Clock()
+    control = steering(clock)
+    reaching = asyncio.create_task(control.until(5, "until 5 ns"))
+    await clock.reached.wait()
+    return clock, control, reaching
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_clock_is_as_it_was_when_what_it_stood_for_is_over(is_held: bool) -> None:
+    async def change() -> bool:
+        clock = Clock()
+        control = steering(clock)
+        if not is_held:
+            await control.release("released")
+        async with control.standing("a link is changed"):
+            assert clock.held
+        return clock.held
+
+    assert asyncio.run(change()) == is_held
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_a_hold_outlasts_what_the_clock_stood_for_when_it_came(is_early: bool) -> None:
+    async def change() -> bool:
+        clock = Clock()
+        control = steering(clock)
+        await control.release("released")
+        if is_early:  # while the clock is being stopped
+            holding = asyncio.create_task(control.hold("held"))
+        async with control.standing("a link is changed"):
+            if not is_early:
+                holding = asyncio.create_task(control.hold("held"))
+            await holding
+        return clock.held
+
+    assert asyncio.run(change())
+
+
+@pytest.mark.parametrize("is_first_held", [False, True])
+def test_a_clock_that_stands_for_something_is_not_released_before_that_is_over(is_first_held: bool) -> None:
+    async def change() -> None:
+        clock = Clock()
+        control = steering(clock)
+        if not is_first_held:
+            await control.release("released")
+        async with control.standing("a link is changed"):
+            release = asyncio.create_task(called(control, "clock.release"))
+            await asyncio.sleep(0.01)
+            assert clock.held and not release.done()
+        await release
+        assert not clock.held
+
+    asyncio.run(change())
+
+
+def test_who_sees_that_a_clock_has_come_to_stand_may_steer_it() -> None:
+    async def steer() -> None:
+        clock, control, reaching = await at_an_end()
+        release = asyncio.create_task(called(control, "clock.release"))
+        await asyncio.sleep(0.01)
+        assert not release.done(), "the first one is not over"
+        clock.seen.set()
+        await asyncio.gather(reaching, release)
+        assert not clock.held
+
+    asyncio.run(steer())
+
+
+def test_a_command_that_is_under_way_keeps_others_from_steering() -> None:
+    async def steer() -> None:
+        clock, control, reaching = await at_an_end()
+        clock.held = False
+        with pytest.raises(ControlError, match="another command steers the clock: until 5 ns; hold ends it"):
+            await called(control, "clock.release")
+        clock.seen.set()
+        await reaching
+
+    asyncio.run(steer())
