@@ -29,6 +29,12 @@ __all__ = ["Client", "ControlError"]
 
 REQUEST_BYTES_MAX = 1 << 16
 
+BACKLOG = 100
+"""Connections that wait to be accepted; who finds no room tries again."""
+
+FAREWELL_HOST_S = 1.0
+"""What a client who does not read can delay the end of a run by."""
+
 Request = dict[str, Any]
 Result = dict[str, Any]
 Answer = TypeVar("Answer")
@@ -54,29 +60,53 @@ async def serve(run_dir: Path, handlers: Mapping[str, Handler]) -> AsyncIterator
         run_dir: The run directory.
         handlers: By verb.
     """
-    connections: set[asyncio.Task[None]] = set()
+    loop = asyncio.get_running_loop()
+    connections: dict[asyncio.Task[None], socket.socket] = {}
+    answering: set[asyncio.Task[None]] = set()
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def converse(connection: socket.socket) -> None:
         task = asyncio.current_task()
         assert task is not None
-        connections.add(task)
+        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=REQUEST_BYTES_MAX)
         try:
-            await _answer(reader, writer, handlers)
-        except (ConnectionError, asyncio.CancelledError):
-            pass  # the client is gone, or the run is over
+            with contextlib.suppress(ConnectionError):  # the client is gone
+                await _answer(reader, writer, handlers)
         finally:
-            connections.discard(task)
-            writer.close()
+            answering.discard(task)
+            await _farewell(writer)
 
-    name = "\0" + sockets.name_for(run_dir)
-    server = await asyncio.start_unix_server(connected, name, limit=REQUEST_BYTES_MAX)
+    def accept() -> None:
+        with contextlib.suppress(OSError):  # the client is gone, or there is no descriptor left
+            connection, _ = listening.accept()
+            connection.setblocking(False)
+            task = loop.create_task(converse(connection))
+            connections[task] = connection
+            answering.add(task)
+            # A task that is cancelled before its first step does nothing, not even close.
+            task.add_done_callback(lambda task: connections.pop(task).close())
+
+    # asyncio's own server forgets, open, a connection that it has accepted when it is closed (Python 3.11).
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as listening:
+        listening.bind("\0" + sockets.name_for(run_dir))
+        listening.listen(BACKLOG)
+        loop.add_reader(listening, accept)
+        try:
+            yield
+        finally:
+            loop.remove_reader(listening)
+            for task in answering:
+                task.cancel()
+            await asyncio.gather(*connections, return_exceptions=True)
+
+
+async def _farewell(writer: asyncio.StreamWriter) -> None:
+    """Closes a connection: what was said last has some time to reach a client who still reads."""
+    writer.close()
     try:
-        yield
-    finally:
-        server.close()
-        for task in connections:
-            task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        await asyncio.wait_for(asyncio.shield(writer.wait_closed()), FAREWELL_HOST_S)
+    except (TimeoutError, OSError):
+        writer.transport.abort()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handlers: Mapping[str, Handler]) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+import select
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dilaton.host.errors import GuestError
+from dilaton.run.control import sockets
 from dilaton.run.control.requests import Client, ControlError, Handler, Request, Result, serve
+from tests.conftest import PATIENCE_HOST_S
 
 
 async def echo(request: Request) -> Result:
@@ -46,23 +52,23 @@ HANDLERS: dict[str, Handler] = {"echo": echo, "refuse": refuse, "lose-guest": lo
 def serving(run_dir: Path, handlers: dict[str, Handler] = HANDLERS) -> Iterator[None]:
     """A run's server in a thread, as the run would have it in another process."""
     up, stop = threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
+    loops: list[asyncio.AbstractEventLoop] = []
 
     async def serve_until_stopped() -> None:
+        loops.append(asyncio.get_running_loop())
         async with serve(run_dir, handlers):
             up.set()
             await stop.wait()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve_until_stopped()))
+    thread = threading.Thread(target=lambda: asyncio.run(serve_until_stopped()))
     thread.start()
     while not up.wait(0.1):
         assert thread.is_alive()
     try:
         yield
     finally:
-        loop.call_soon_threadsafe(stop.set)
+        loops[0].call_soon_threadsafe(stop.set)
         thread.join()
-        loop.close()
 
 
 JSON = st.recursive(
@@ -135,3 +141,42 @@ def test_the_end_of_the_run_is_told_to_who_waits_for_it(tmp_path: Path) -> None:
 def test_nothing_of_the_socket_is_in_the_file_system(tmp_path: Path) -> None:
     with serving(tmp_path):
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_who_comes_as_the_run_ends_leaves_nothing_open(turns: int, tmp_path: Path) -> None:
+    """A connection may be anywhere between asked for and answered, one turn of the loop after the other."""
+
+    async def scenario() -> bytes:
+        async with serve(tmp_path, HANDLERS):
+            client = sockets.connect(tmp_path).connection
+            client.setblocking(False)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        with client, contextlib.suppress(ConnectionResetError):
+            return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 1), PATIENCE_HOST_S)
+        return b""
+
+    with warnings.catch_warnings(record=True) as unclosed:
+        warnings.simplefilter("always", ResourceWarning)
+        assert asyncio.run(scenario()) == b"", "closed, not forgotten"
+        gc.collect()
+    assert [str(warning.message) for warning in unclosed] == []
+
+
+def test_who_never_reads_delays_the_end_of_a_run_by_little(tmp_path: Path) -> None:
+    async def say_much(_: Request) -> Result:
+        return {"much": "x" * (1 << 22)}
+
+    async def scenario() -> None:
+        async with serve(tmp_path, {"much": say_much}):
+            client = sockets.connect(tmp_path).connection
+            client.send(b'{"verb": "much"}\n')
+            await asyncio.to_thread(select.select, [client], [], [])
+        client.close()
+
+    with warnings.catch_warnings(record=True) as unclosed:
+        warnings.simplefilter("always", ResourceWarning)
+        asyncio.run(asyncio.wait_for(scenario(), PATIENCE_HOST_S))
+        gc.collect()
+    assert [str(warning.message) for warning in unclosed] == []
