@@ -15,8 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, ValidationInfo, model_validator
 
+from dilaton.lab.faults.drawing import Scene, Service, drawn
 from dilaton.lab.faults.fault import Fault, name_faults
 from dilaton.lab.inheritance import inherit
+from dilaton.lab.kinds import SWITCHES
 from dilaton.lab.parts.addressing import Addressing
 from dilaton.lab.parts.configs import find_beside
 from dilaton.lab.parts.expect import Expectation, parse_expectation
@@ -196,6 +198,18 @@ def _complete_links(written: list[Link], info: ValidationInfo) -> list[Link]:
     return [*(topology.links if topology else ()), *written]
 
 
+def _draw_faults(written: list[Fault], info: ValidationInfo) -> list[Fault]:
+    known = info.data
+    if not written or not {"seed", "nodes", "groups", "links", "run", "stop_after_ns"} <= known.keys():
+        # What is wrong with those is told first.
+        return written
+    nodes: dict[str, Node] = known["nodes"]
+    services = [Service(process.on, process.name, process.background) for process in known["run"]]
+    switches = frozenset(name for name, node in nodes.items() if node.kind in SWITCHES)
+    scene = Scene(nodes, known["groups"], known["links"], services, switches, known["seed"], known["stop_after_ns"])
+    return drawn(written, scene)
+
+
 class Lab(Part):
     """All that a user wrote. `guests:` is written either as a number or word, or as a mapping of guests by name."""
 
@@ -226,10 +240,12 @@ class Lab(Part):
     files: Annotated[tuple[str, ...], BeforeValidator(_find_files)] = ()
     """Directories of this machine that nodes see at the same place, and whose first is where programs start."""
     run: list[Process] = Field(default_factory=list)
-    faults: Annotated[list[Fault], AfterValidator(name_faults)] = Field(default_factory=list)
-    """What is broken on purpose while the lab runs."""
     stop_after_ns: Annotated[int, duration("a duration")] | None = Field(default=None, validation_alias="stop_after")
     """Virtual time at which the run ends, whatever still runs."""
+    faults: Annotated[list[Fault], AfterValidator(name_faults), AfterValidator(_draw_faults)] = Field(
+        default_factory=list
+    )
+    """What is broken on purpose while the lab runs: each fault of one thing, also those that were drawn."""
     measure: Measure = Measure()
     fidelity: Fidelity = Fidelity()
     expect: list[Annotated[InstanceOf[Expectation], BeforeValidator(parse_expectation)]] = Field(default_factory=list)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from itertools import combinations
 
 from dilaton.lab.errors import Finding, Path, unknown
 from dilaton.lab.faults.fault import Fault
+from dilaton.lab.faults.meeting import meeting
 from dilaton.lab.faults.partition import LEAST, Partition
 from dilaton.lab.model import Lab
-from dilaton.lab.parts.links import find_link
 from dilaton.lab.segments import is_switch
-from dilaton.lab.selectors import select
+from dilaton.lab.selectors import Selection
 from dilaton.lab.text import syntax, units
 from dilaton.lab.text.moments import read_moment
 
@@ -22,8 +21,8 @@ def check_course(lab: Lab) -> Iterator[Finding]:
     yield from _check_names(lab)
     yield from _check_awaited(lab)
     yield from _check_cycles(lab)
-    for number, fault in enumerate(lab.faults):
-        yield from _check_fault(lab, fault, ("faults", number))
+    for fault in lab.faults:
+        yield from _check_fault(lab, fault, ("faults", fault.place))
     yield from _check_overlaps(lab)
 
 
@@ -34,14 +33,14 @@ def names(lab: Lab) -> set[str]:
 
 def _check_names(lab: Lab) -> Iterator[Finding]:
     first = {process.name: f"run[{number}]" for number, process in reversed(list(enumerate(lab.run)))}
-    for number, fault in enumerate(lab.faults):
-        path: Path = ("faults", number, "name")
+    for fault in lab.faults:
+        path: Path = ("faults", fault.place, "name")
         try:
             syntax.check_entry_name(fault.name, "a fault's name")
         except ValueError as error:
             yield Finding(path, str(error))
-        other = first.setdefault(fault.name, f"faults[{number}]")
-        if other != f"faults[{number}]":
+        other = first.setdefault(fault.name, f"faults[{fault.place}]")
+        if other != f"faults[{fault.place}]":
             yield Finding(path, f"{fault.name} is already the name of {other}; give this one its own with name:")
 
 
@@ -51,9 +50,9 @@ def _awaited(lab: Lab) -> Iterator[tuple[str, Path, str]]:
         is_list = len(process.after) > 1
         for place, text in enumerate(process.after):
             yield process.name, ("run", number, "after", place) if is_list else ("run", number, "after"), text
-    for number, fault in enumerate(lab.faults):
+    for fault in lab.faults:
         if fault.after is not None:
-            yield fault.name, ("faults", number, "after"), fault.after
+            yield fault.name, ("faults", fault.place, "after"), fault.after
 
 
 def _check_awaited(lab: Lab) -> Iterator[Finding]:
@@ -80,7 +79,7 @@ def _check_awaited(lab: Lab) -> Iterator[Finding]:
 def _check_cycles(lab: Lab) -> Iterator[Finding]:
     """Follows `after` from every entry in depth; an entry met again on the way down closes a cycle."""
     known = names(lab)
-    places: dict[str, Path] = {fault.name: ("faults", number) for number, fault in enumerate(lab.faults)}
+    places: dict[str, Path] = {fault.name: ("faults", fault.place) for fault in lab.faults}
     places |= {process.name: ("run", number) for number, process in enumerate(lab.run)}
     after: dict[str, list[str]] = {name: [] for name in places}
     for name, _, text in _awaited(lab):
@@ -109,6 +108,10 @@ def _check_cycles(lab: Lab) -> Iterator[Finding]:
 
 
 def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
+    if fault.mistake is not None:
+        where, said = fault.mistake
+        yield Finding((*path, *where), said)
+        return
     if fault.for_ns == 0:
         yield Finding((*path, "for"), "0s: must be more than 0")
     end_ns = lab.stop_after_ns
@@ -126,7 +129,7 @@ def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
     if fault.down is False:
         yield Finding((*path, "down"), "false: a fault has a link down, or does not speak of it")
     if fault.partition is not None:
-        yield from _check_partition(lab, fault.partition, (*path, "partition"))
+        yield from _check_partition(lab, fault.partition, (*path, "partition"), fault.name)
     subject = fault.pause or fault.kill
     if subject is None:
         return
@@ -141,12 +144,13 @@ def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
         yield Finding(at, unknown(f"process of {subject.node}:", subject.process, of_node))
 
 
-def _check_partition(lab: Lab, partition: Partition, path: Path) -> Iterator[Finding]:
+def _check_partition(lab: Lab, partition: Partition, path: Path, name: str) -> Iterator[Finding]:
     seen: dict[str, Path] = {}
+    selection = Selection(lab, f"{lab.seed} {name}")
     for place, written in partition.written:
         here = (*path, *place)
         try:
-            nodes = select(lab, written)
+            nodes = selection.select(written)
         except ValueError as error:
             yield Finding(here, str(error))
             continue
@@ -167,14 +171,14 @@ def _check_partition(lab: Lab, partition: Partition, path: Path) -> Iterator[Fin
 def _check_overlaps(lab: Lab) -> Iterator[Finding]:
     """Two faults of one thing at one time, as far as their instants are known beforehand; others fail in the run."""
     known = [
-        (number, fault, fault.at_ns, fault.at_ns + _lasts_ns(lab, fault))
-        for number, fault in enumerate(lab.faults)
-        if fault.at_ns is not None
+        (fault.place, fault, fault.at_ns, fault.at_ns + _lasts_ns(lab, fault))
+        for fault in lab.faults
+        if fault.at_ns is not None and fault.mistake is None
     ]
     for (one, first, begin_ns, end_ns), (other, second, other_begin_ns, other_end_ns) in combinations(known, 2):
         if begin_ns >= other_end_ns or other_begin_ns >= end_ns:
             continue
-        if message := _meeting(lab, first, second):
+        if message := meeting(lab.links, first, second):
             yield Finding(("faults", other, second.action), f"{message} by {first.name}, faults[{one}], at that time")
 
 
@@ -186,19 +190,3 @@ def _lasts_ns(lab: Lab, fault: Fault) -> float:
         process.restart is not None for process in lab.run if process.name == fault.kill.process
     )
     return 0 if again else float("inf")
-
-
-def _meeting(lab: Lab, first: Fault, second: Fault) -> str | None:
-    """What two faults do the same to, or one of them to a part of that."""
-    if first.pause is not None and second.pause is not None and first.pause.node == second.pause.node:
-        of_both = {first.pause.process, second.pause.process}
-        return f"{second.pause} is paused already" if None in of_both or len(of_both) == 1 else None
-    if first.kill is not None and first.kill == second.kill:
-        return f"{second.kill} is killed already"
-    with contextlib.suppress(ValueError):
-        shared = {find_link(change.link, lab.links) for change in first.changes} & {
-            find_link(change.link, lab.links) for change in second.changes
-        }
-        if shared:
-            return f"link {lab.links[min(shared)].name} is broken already"
-    return None

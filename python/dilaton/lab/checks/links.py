@@ -74,9 +74,9 @@ def check_links(lab: Lab) -> Iterator[Finding]:
 
 def _check_faults(lab: Lab, found: dict[int, Layers]) -> Iterator[Finding]:
     """Finds what faults make of each link, by its number; yields what is wrong with one by itself."""
-    for place, fault in enumerate(lab.faults):
-        path: Path = ("faults", place)
-        for change in fault.changes:
+    for fault in lab.faults:
+        path: Path = ("faults", fault.place)
+        for change in () if fault.mistake else fault.changes:
             yield from check_change(change, path)
             try:
                 number = find_link(change.link, lab.links)

@@ -1,7 +1,8 @@
 """Faults: what a lab breaks on purpose at exact instants, and mends again.
 
 A fault begins at an instant (`at`) or so long (`wait`) after a moment of a process or of another fault (`after`), does
-one thing, and is undone `for` that long after it began, whatever has become meanwhile of what it waited for.
+one thing, and is undone `for` that long after it began, whatever has become meanwhile of what it waited for. What a lab
+leaves to its seed is drawn before anything else is done with it (`drawing.py`).
 """
 
 from __future__ import annotations
@@ -9,16 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from dilaton.lab.faults.partition import Partition
+from dilaton.lab.faults.random import Random
 from dilaton.lab.parts.impairments import duration
 from dilaton.lab.parts.links import BothWays, Change, words_of
 from dilaton.lab.text import syntax, units
 from dilaton.lab.text.part import Part, Text
 
-ACTIONS = ("pause", "kill", "link", "flap", "partition")
-"""What a fault can do: fields of `Fault`, of which exactly one is written."""
+ACTIONS = ("pause", "kill", "link", "flap", "partition", "random")
+"""What a fault can do: fields of `Fault`, of which exactly one is written. The last stands for others."""
+
+WORDS: Mapping[str, Mapping[str, Any]] = {
+    "kill": {"kill": "a/a"},
+    "link": {"link": "a--b", "down": True},
+    "partition": {"partition": {"halves": ["a", "b"]}},
+}
+"""What `random` makes of a word that is not just done to a node, with names that stand for what is drawn."""
 
 TURN_NS_MIN = 1_000_000
 """A link that comes and goes faster than this keeps the CPU busy and nothing else."""
@@ -86,6 +95,10 @@ class Fault(BothWays):
     flap: Flap | None = None
     partition: Partition | None = None
     """Who does not hear whom."""
+    random: Random | None = None
+    """Faults that are drawn from the seed, from `at` on, or from a moment on, for so long."""
+    _place: int = PrivateAttr(0)
+    _mistake: tuple[tuple[str, ...], str] | None = PrivateAttr(None)
     _set: str = PrivateAttr("")
     _ports: tuple[Change, ...] | None = PrivateAttr(None)
 
@@ -99,12 +112,15 @@ class Fault(BothWays):
 
     @model_validator(mode="after")
     def _one_beginning_and_one_action(self) -> Fault:
-        if (self.at_ns is None) == (self.after is None):
+        begins_itself = self.random is not None and self.after is None
+        if (self.at_ns is None) == (self.after is None) and not begins_itself:
             raise ValueError("needs either at, an instant, or after, a process or fault that it waits for")
         if self.after is None and "wait_ns" in self.model_fields_set:
             raise ValueError("wait goes with after; at says the instant itself")
         if sum(getattr(self, action) is not None for action in ACTIONS) != 1:
             raise ValueError(f"needs what it does, one of {', '.join(ACTIONS)}, as in pause: db1")
+        if self.random is not None:
+            _check_kinds(self.random.of)
         if self.restart_ns is not None and self.kill is None:
             raise ValueError("restart goes with kill: db1/server")
         if self.kill is not None and self.for_ns is not None:
@@ -115,6 +131,16 @@ class Fault(BothWays):
         if self.link is not None and not suffered:
             raise ValueError(f"says not what becomes of link {self.link}; write for example loss: 30% or down: true")
         return self
+
+    @property
+    def place(self) -> int:
+        """Of what it was written as, in the list of faults."""
+        return self._place
+
+    @property
+    def mistake(self) -> tuple[tuple[str, ...], str] | None:
+        """Why it could not be drawn, and where in it that is written."""
+        return self._mistake
 
     @property
     def lasts_ns(self) -> int | None:
@@ -143,6 +169,18 @@ class Fault(BothWays):
         own = {name: getattr(self, name) for name in self.model_fields_set & BothWays.model_fields.keys()}
         return (Change(at_ns=0, link=self.link, down=self.down, **own).worded(self._set),)
 
+    def at_place(self, place: int) -> Fault:
+        """The same fault, written there."""
+        copy = self.model_copy()
+        copy._place = place
+        return copy
+
+    def mistaken(self, path: tuple[str, ...], message: str) -> Fault:
+        """The same fault, which cannot be drawn."""
+        copy = self.model_copy()
+        copy._mistake = (path, message)
+        return copy
+
     def on_ports(self, ports: Sequence[Change]) -> Fault:
         """The same fault, of the ports of a segment."""
         copy = self.model_copy()
@@ -151,8 +189,50 @@ class Fault(BothWays):
 
 
 def name_faults(written: list[Fault]) -> list[Fault]:
-    """Gives every fault without a name one by its place."""
+    """Gives every fault its place, and one without a name a name by that."""
     return [
-        fault if fault.name else fault.model_copy(update={"name": f"fault{number}"})
+        (fault if fault.name else fault.model_copy(update={"name": f"fault{number}"})).at_place(number - 1)
         for number, fault in enumerate(written, 1)
     ]
+
+
+def kind_of_fault(what: Mapping[str, Any], lasts_ns: int, when: Mapping[str, Any]) -> Fault:
+    """A fault that is written without its time, at some time.
+
+    Raises:
+        ValidationError: It is none.
+    """
+    lasts = "restart" if "kill" in what else "for"
+    return Fault.model_validate({**when, lasts: lasts_ns, **what}, by_name=False)
+
+
+def _check_kinds(kinds: Sequence[Any]) -> None:
+    """Refuses what is no kind of fault that `random` can draw."""
+    for number, kind in enumerate(kinds):
+        place = f"random.of[{number}]"
+        if isinstance(kind, str):
+            if kind not in ACTIONS or kind == "random":
+                hint = syntax.did_you_mean(kind, ACTIONS) or f"; known: {', '.join(ACTIONS[:-1])}"
+                raise ValueError(f"{place}: unknown kind of fault {kind}{hint}")
+            what: Mapping[str, Any] = WORDS.get(kind, {kind: "a"})
+        else:
+            what = kind
+            if timed := sorted({"at", "after", "wait", "for", "restart", "name", "random"} & set(kind)):
+                said = "is not part of a kind of fault; when it is, and for how long, is drawn"
+                raise ValueError(f"{place}: {timed[0]} {said}")
+        try:
+            kind_of_fault(what, 1, {"at": 0})
+        except ValidationError as error:
+            if isinstance(kind, str):
+                raise ValueError(f"{place}: {kind} alone does not say what is done; write {{{kind}: …}}") from error
+            detail = error.errors()[0]
+            where = "".join(f".{step}" for step in detail["loc"] if step in _fields(what))
+            said = detail["ctx"]["error"] if "ctx" in detail else detail["msg"]
+            raise ValueError(f"{place}{where}: {said}") from error
+
+
+def _fields(what: object) -> set[object]:
+    """All names that are written in a mapping and below it."""
+    if isinstance(what, Mapping):
+        return set(what).union(*map(_fields, what.values()))
+    return set(range(len(what))).union(*map(_fields, what)) if isinstance(what, list | tuple) else set()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 
 from dilaton.lab.faults.fault import Fault
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import is_switch
-from dilaton.lab.selectors import select
+from dilaton.lab.selectors import Selection
 from dilaton.lab.text.moments import read_moment
 from dilaton.plan.course.entries import After, At, Awaited, Cut, ImpairLink, Kill, Partition, Pause, Timed
 from dilaton.plan.errors import lab_error
@@ -39,14 +38,14 @@ def faults(
         LabError: A fault that waits for something would be of nodes in several guests.
     """
     found = []
-    for number, fault in enumerate(lab.faults):
+    for fault in lab.faults:
         effect, words = _effect(lab, states, fault)
         if fault.after is not None:
             guests = sorted({guest_of[node] for node in _nodes(effect)})
             if len(guests) > 1:
                 # Each would hear at another instant of what it waits for.
                 raise lab_error(
-                    f"faults[{number}].after",
+                    f"faults[{fault.place}].after",
                     f"{fault.name} is of nodes in the guests {' and '.join(guests)}, which begin it together only at "
                     "an instant; write at:, or have these nodes in one guest",
                 )
@@ -62,7 +61,8 @@ def _effect(lab: Lab, states: Sequence[Sequence[State]], fault: Fault) -> tuple[
         return Kill(node=fault.kill.node, process=fault.kill.process), fault.words
     if fault.partition is not None:
         every = [name for name, node in lab.nodes.items() if not is_switch(node)]
-        words, cuts = fault.partition.drawn(partial(select, lab), every, f"{lab.seed} {fault.name}")
+        seed = f"{lab.seed} {fault.name}"
+        words, cuts = fault.partition.drawn(Selection(lab, seed).select, every, seed)
         made = [Cut(sources=cut.sources, targets=cut.targets) for cut in cuts]
         return Partition(cuts=made), f"partition {words}"
     return impaired(lab, states, fault), fault.words

@@ -10,7 +10,7 @@ HEAD = "name: x\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: [a, b], rate: 10Mbit
 """The first four lines of most labs here."""
 
 MISTAKES = [
-    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, as in pause: db1"),
+    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, random, as in pause: db1"),
     ("{pause: a}", "5:10: faults[0]: needs either at, an instant, or after, a process or fault that it waits for"),
     ("{at: 1s, after: p, pause: a}", "5:10: faults[0]: needs either at, an instant, or after, a process or fault that it waits for"),
     ("{at: 1s, wait: 1s, pause: a}", "5:10: faults[0]: wait goes with after; at says the instant itself"),
@@ -26,7 +26,7 @@ MISTAKES = [
     ("{name: x, at: 1s, pause: a}, {after: x.end, pause: b}", "5:47: faults[1].after: x.end: x has no end; write for: in it"),
     ("{name: x, after: y, pause: a}, {name: y, after: x, pause: b}", "5:27: faults[0].after: a cycle: x after y after x; none could start"),
     ("{at: 1s, for: 2s, pause: a}, {at: 2s, for: 2s, pause: a/p}", "5:64: faults[1].pause: a/p is paused already by fault1, faults[0], at that time"),
-    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, as in pause: db1"),
+    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, random, as in pause: db1"),
     ("{at: 1s, pause: a, loss: 1%}", "5:10: faults[0]: says what becomes of a link, and not of which; write link: a--b"),
     ("{at: 1s, link: a--b}", "5:10: faults[0]: says not what becomes of link a--b; write for example loss: 30% or down: true"),
     ("{at: 1s, link: a--b, down: false}", "5:37: faults[0].down: false: a fault has a link down, or does not speak of it"),
@@ -51,6 +51,22 @@ MISTAKES = [
     ("{at: 1s, partition: {from: [a]}}", "5:30: faults[0].partition: needs [[a], [b, c]], {from: [a], to: [b]}, or one of isolate, halves, majority, ring, bridge"),
     ("{at: 1s, partition: {halves: [a], isolate: b}}", "5:30: faults[0].partition: needs [[a], [b, c]], {from: [a], to: [b]}, or one of isolate, halves, majority, ring, bridge"),
     ("{at: 1s, partition: {ring: [a, b]}}", "5:37: faults[0].partition.ring: a, b: ring needs at least 4 nodes"),
+    ("{at: 1s, for: 1s, pause: 3 of *}", "5:35: faults[0].pause: 3 of *: there are only 2"),
+    ("{at: 1s, for: 1s, pause: 120% of *}", "5:35: faults[0].pause: 120% of *: draws none or more than all; write one of *, 2 of * or 50% of *"),
+    ("{at: 1s, for: 1s, pause: one of x*}", "5:35: faults[0].pause: x*: meets no node"),
+    ("{at: 1s, kill: '*/x*'}", "5:25: faults[0].kill: unknown process of *: x*; known: p, ping"),
+    ("{at: 1s, link: 'b--x*', loss: 1%}", "5:25: faults[0].link: b--x*: meets no link; write a pattern such as db*--*, or a link, such as a--b"),
+    ("{at: 1s, partition: [[one of a], [one of a]]}", "5:43: faults[0].partition[1]: one of a: there is none left"),
+    ("{random: {every: 2s, for: 1s, of: pause}}", "5:19: faults[0].random: draws faults without end; write for: beside it, how long, or at: and the lab's stop_after:"),
+    ("{for: 9s, random: {every: 2s, for: 5s..1s, of: pause}}", "5:45: faults[0].random.for: 5s..1s: a duration is a number with a unit, such as 20ms"),
+    ("{for: 9s, random: {every: 2s, for: uniform 5s..1s, of: pause}}", "5:45: faults[0].random.for: uniform 5s..1s: write a duration of more than 0, exponential 20s, or uniform 1s..5s"),
+    ("{for: 9s, random: {every: 1us, for: 1s, of: pause}}", "5:36: faults[0].random.every: 1us: must be at least 1ms"),
+    ("{for: 9s, random: {every: 2s, for: 1s, of: puase}}", "5:10: faults[0]: random.of[0]: unknown kind of fault puase; did you mean pause?"),
+    ("{for: 9s, random: {every: 2s, for: 1s, of: flap}}", "5:10: faults[0]: random.of[0]: flap alone does not say what is done; write {flap: …}"),
+    ("{for: 9s, random: {every: 2s, for: 1s, of: {pause: a, at: 1s}}}", "5:10: faults[0]: random.of[0]: at is not part of a kind of fault; when it is, and for how long, is drawn"),
+    ("{for: 9s, random: {every: 2s, for: 1s, of: {link: a--b, loss: 300%}}}", "5:10: faults[0]: random.of[0].loss: 300%: a loss can be at most 100%"),
+    ("{for: 9s, random: {every: 2s, for: 1s, of: kill}}", "5:28: faults[0].random: kill: no process in the background on a, b, to be killed"),
+    ("{for: 9h, random: {every: 2s, for: 1s, of: pause}}", "5:28: faults[0].random: draws more than 1000 faults; have one less often, with every:"),
 ]  # fmt: skip
 
 
