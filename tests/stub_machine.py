@@ -47,7 +47,7 @@ class StubMachine:
     parts_place: Path = Path("/stub")
 
     async def boot(
-        self, planned: Plan, run_dir: Path, *, jailed: bool, progress: Callable[[Progress], None]
+        self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
     ) -> StubGuests:
         progress(Progress(1, 1, "nodes"))
         self.guests.append(StubGuests(planned, self))

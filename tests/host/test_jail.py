@@ -52,6 +52,9 @@ def test_guest_root_cannot_write_outside_the_run_directory(run_lab: RunLab, tmp_
 
 SECRET = "open-in-the-caller"
 
+DISK_BYTES = 3 << 30
+"""What its run directory may take; more than its memory."""
+
 LAB = """
 name: inside
 time: {drive: wall} # the others would be over at once
@@ -68,7 +71,16 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     lab.write_text(LAB)
     with (
         (directory / SECRET).open("w") as secret,
-        started("run", lab, "--out", out, stderr=subprocess.PIPE, pass_fds=[secret.fileno()]) as run,
+        started(
+            "run",
+            lab,
+            "--out",
+            out,
+            "--max-disk",
+            f"{DISK_BYTES >> 30}GiB",
+            stderr=subprocess.PIPE,
+            pass_fds=[secret.fileno()],
+        ) as run,
     ):
         assert run.stderr is not None
         assert b"started" in run.stderr.readline()
@@ -147,7 +159,10 @@ for file in proc/1/mem proc/self/mem proc/1/oom_score_adj proc/self/setgroups pr
 done
 mknod tmp/dilaton/run/disk b 8 0 && echo "made a disk"
 mknod tmp/dilaton/run/memory c 1 1 && echo "made memory"
-cp /bin/true tmp/dilaton/run/root && chmod 6755 tmp/dilaton/run/root
+cp /bin/true tmp/dilaton/run/root && chmod 755 tmp/dilaton/run/root && echo "copied"
+chmod 4755 tmp/dilaton/run/root && echo "made a program of the user's"
+chmod 2755 tmp/dilaton/run/root && echo "made a program of the group's"
+cp -p /bin/su tmp/dilaton/run/su && test -u tmp/dilaton/run/su && echo "made a copy of one"
 for process in $(ls proc | grep '^[0-9]'); do test $process = $$ || kill -9 $process 2> /dev/null; done
 echo "goes on"
 """
@@ -156,12 +171,15 @@ echo "goes on"
 def test_guest_root_reaches_no_process_device_or_setting_of_the_host(run_lab: RunLab) -> None:
     outcome = run_lab(tried_by_root(REACH_OUT))
     lines = outcome.stdout("a", "try").splitlines()
-    assert {"mounted", "there is proc/1/mem", "there is proc/self/mem"} <= set(lines), "else this proves nothing"
+    assert {"mounted", "there is proc/1/mem", "there is proc/self/mem", "copied"} <= set(lines), (
+        "else this proves nothing"
+    )
     assert [line for line in lines if line.startswith(("wrote", "made"))] == []
     # What it kills by the numbers of its kernel's processes are processes of its own.
     assert lines[-1] == "goes on" and outcome.record["state"] == "finished"
     kinds = [path.lstat().st_mode for path in outcome.path.rglob("*")]
     assert not any(stat.S_ISBLK(mode) or stat.S_ISCHR(mode) for mode in kinds)
+    assert not any(mode & (stat.S_ISUID | stat.S_ISGID) for mode in kinds if stat.S_ISREG(mode))
 
 
 def test_every_place_in_memory_that_can_be_written_has_a_size(kernel: Path) -> None:
@@ -187,6 +205,7 @@ def test_the_kernel_has_limits_of_processes_and_files_and_leaves_no_core(kernel:
     found = {line[:26].strip(): line[26:].split()[:2] for line in (kernel / "limits").read_text().splitlines()}
     memory = int(next(word for word in (kernel / "cmdline").read_text().split("\0") if word.startswith("mem="))[4:-1])
     assert found["Max core file size"] == ["0", "0"]
+    assert found["Max file size"] == [str(DISK_BYTES)] * 2
     assert found["Max processes"] == [str(limits.processes_max(memory << 20))] * 2
     soft, hard = found["Max open files"]
     assert soft == hard

@@ -7,4 +7,5 @@ pub mod interruption;
 pub mod own_counter;
 pub mod page;
 pub mod real;
+pub mod set_id;
 pub mod sys;

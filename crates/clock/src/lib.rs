@@ -86,7 +86,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use virtual_time::user_slack_ns;
 
 use deadlines::{commands, timer};
-use host::{entropy, guard, interruption, own_counter, page, real, sys};
+use host::{entropy, guard, interruption, own_counter, page, real, set_id, sys};
 use kernel::serial;
 use sources::{disks, guest};
 use time::{drive, present};
@@ -114,6 +114,7 @@ static ATTACH: extern "C" fn() = attach;
 extern "C" fn attach() {
     real::look_up();
     if let Some(inherited) = page::inherited_fds() {
+        set_id::refuse();
         guard::stay_behind();
         end_with_host(inherited.life);
         serial::start(inherited.lines);

@@ -194,13 +194,16 @@ class Machine(Protocol):
     def parts_place(self) -> Path:
         """Where a guest in a jail finds what it is made of, and nothing else."""
 
-    async def boot(self, planned: Plan, run_dir: Path, *, jailed: bool, progress: Callable[[Progress], None]) -> Guests:
+    async def boot(
+        self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
+    ) -> Guests:
         """Boots the guests of a plan and lets them build their parts of it.
 
         Args:
             planned: It is in the run directory already.
             run_dir: Where guests read the plan and write what comes of it.
             jailed: Whether each guest is in a jail.
+            disk_bytes: What the run directory may take; no file that a guest makes is larger.
             progress: Told how far each of them is.
 
         Raises:

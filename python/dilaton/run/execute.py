@@ -188,8 +188,13 @@ class _Run:
         self.enter("prepare")
         begin = time.monotonic()
         self.enter("boot")
+        disk_bytes = self.options.disk_bytes or disk_use.limit_of(self.run_dir.path)
         booting = self.options.machine.boot(
-            self.plan, self.run_dir.path, jailed=self.options.jailed, progress=self.observer.progress
+            self.plan,
+            self.run_dir.path,
+            jailed=self.options.jailed,
+            disk_bytes=disk_bytes,
+            progress=self.observer.progress,
         )
         guests = await unless(self.stop, booting)
         if guests is None:
@@ -200,14 +205,14 @@ class _Run:
             self.so_far.guest_kernel_identity = guests.identity()
             self.so_far.boot_host_s = time.monotonic() - begin
             self.enter("ready")
-            await self.run(guests)
+            await self.run(guests, disk_bytes)
         finally:
             await guests.close()
 
-    async def run(self, guests: Guests) -> None:
+    async def run(self, guests: Guests, disk_bytes: int) -> None:
         await guests.arm(REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns())
         tally = Tally(guests.all)
-        finished = await self.conduct(guests, tally)
+        finished = await self.conduct(guests, tally, disk_bytes)
         await guests.stop_clocks()
         self.so_far.virtual_s = max(message.t_ns for message in finished) / 1e9
         self.so_far.guests = tally.seen()
@@ -221,10 +226,9 @@ class _Run:
         wires = guests.wires()
         self.judge(finished, broken_promise(self.plan, wires) if wires else None)
 
-    async def conduct(self, guests: Guests, tally: Tally) -> list[Finished]:
+    async def conduct(self, guests: Guests, tally: Tally, disk_bytes: int) -> list[Finished]:
         """Releases the clocks and follows the run to its end: the last message of each agent."""
         released_ns = time.monotonic_ns()
-        disk_bytes = self.options.disk_bytes or disk_use.limit_of(self.run_dir.path)
 
         def clock() -> RunClock:
             return self.clock(guests, released_ns)

@@ -28,9 +28,6 @@ from dilaton.service.errors import RequestError, refusing
 from dilaton.service.prepare import Prepared
 from dilaton.service.request import RunRequest
 
-DISK_BYTES_MIN = 10 << 20
-"""What a request has to allow: the record of a run, its plan and the room that is kept for them take a few MiB."""
-
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a run to end in good order."""
 
@@ -66,7 +63,7 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
         HostLacksError: this machine lacks something that the run needs.
         KeyboardInterrupt: it was interrupted before it began.
     """
-    options = Options(request.jailed, _hold_at_ns(request), _disk_bytes(request))
+    options = Options(request.jailed, _hold_at_ns(request), prepare.disk_bytes(request.max_disk))
     prepared = _prepared(request, watcher)
     require(jailed=request.jailed)
     for doubt in prepare.doubts(prepared):
@@ -135,16 +132,6 @@ def _prepared(request: RunRequest, watcher: Watcher) -> Prepared:
 def _hold_at_ns(request: RunRequest) -> int | None:
     with refusing(ValueError, field="hold_at"):
         return None if request.hold_at is None else units.parse_duration(request.hold_at)
-
-
-def _disk_bytes(request: RunRequest) -> int | None:
-    if request.max_disk is None:
-        return None
-    with refusing(ValueError, field="max_disk"):
-        size_bytes = units.parse_size(request.max_disk)
-        if size_bytes < DISK_BYTES_MIN:
-            raise ValueError(f"{request.max_disk}: a run takes {units.format_size(DISK_BYTES_MIN)} at least")
-        return size_bytes
 
 
 @contextlib.contextmanager

@@ -176,6 +176,7 @@ async def start(
     settings: Mapping[str, Any] | None = None,
     stay: bool = False,
     confirm: bool | None = None,
+    max_disk: str | None = None,
     detached: bool = False,
 ) -> AsyncRun:
     """Starts a run in a process of its own, and returns once its clock is released, or held at `hold_at`.
@@ -190,6 +191,7 @@ async def start(
         settings: Fields instead of the lab's: `{"links.0.rate": "1Gbit"}`.
         stay: Whether it goes on when nothing is left to do, at host speed at most, until it is stopped.
         confirm: Whether it is confirmed when it is over, for which `wait` then waits; None: as the lab says.
+        max_disk: What the run directory may take, such as `100GiB`; None: half of what is free.
         detached: Whether it outlives this program, and the `with` in which it is used.
 
     Raises:
@@ -210,6 +212,7 @@ async def start(
         out=Path(out) if out else None,
         hold_at=None if hold_at is None else _text(hold_at),
         stays=stay,
+        max_disk=max_disk,
     )
     return await begin(request, detached=detached)
 

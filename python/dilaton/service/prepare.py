@@ -12,7 +12,7 @@ from dilaton.lab.errors import LabError, Problem, field_name
 from dilaton.lab.loader import loads, locate
 from dilaton.lab.model import Lab
 from dilaton.lab.settings import Setting, parse_setting
-from dilaton.lab.text import syntax
+from dilaton.lab.text import syntax, units
 from dilaton.measure import numbers
 from dilaton.plan import foresight
 from dilaton.plan.compile import compile as compile_plan
@@ -27,6 +27,9 @@ from dilaton.service.request import LabText, Overrides
 
 LONG_HOST_S = 30.0
 """A run that takes longer is told why before it starts."""
+
+DISK_BYTES_MIN = 10 << 20
+"""What a request has to allow: the record of a run, its plan and the room that is kept for them take a few MiB."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,21 @@ class Prepared:
     def placed(self, problems: Iterable[Problem]) -> LabError:
         """Problems, each at its place in the lab's text, or in the settings that replaced that."""
         return locate(LabError(list(problems)), self.text.text, self.text.name, self.settings)
+
+
+def disk_bytes(max_disk: str | None) -> int | None:
+    """What a run directory may take, of a request that says it as the lab would write it.
+
+    Raises:
+        RequestError: that is no size, or no run fits into it.
+    """
+    if max_disk is None:
+        return None
+    with refusing(ValueError, field="max_disk"):
+        size_bytes = units.parse_size(max_disk)
+        if size_bytes < DISK_BYTES_MIN:
+            raise ValueError(f"{max_disk}: a run takes {units.format_size(DISK_BYTES_MIN)} at least")
+        return size_bytes
 
 
 def prepare(text: LabText, overrides: Overrides) -> Prepared:

@@ -41,10 +41,32 @@ def test_a_run_that_takes_too_much_of_the_disk_is_ended_and_says_why(run_lab: Ru
     assert outcome.record["reason"] in outcome.terminal
 
 
+LARGE = """
+name: large
+nodes: {a: {}}
+run:
+  - on: a
+    name: write
+    exec:
+      - sh
+      - -c
+      - "mkdir /tmp/host; mount -t hostfs -o / none /tmp/host; cd /tmp/host/tmp/dilaton/run;
+         dd if=/dev/zero of=large bs=1 count=1 seek=2G; echo $?; dd if=/dev/zero of=small bs=1 count=1 seek=1G; echo $?"
+"""
+
+
+def test_a_file_larger_than_the_run_directory_may_be_is_an_error_for_who_writes_it(run_lab: RunLab) -> None:
+    outcome = run_lab(LARGE, "--max-disk", "1025MiB")
+    assert outcome.record["state"] == "finished"
+    assert outcome.stdout("a", "write").split() == ["1", "0"]
+    assert "File too large" in (outcome.path / "nodes/a/write.stderr").read_text()
+
+
 def test_a_limit_in_which_no_run_fits_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lab.yaml").write_text(TALKS)
-    done = dilaton("run", tmp_path / "lab.yaml", "--max-disk", "1MB")
-    assert (done.returncode, done.stderr) == (2, "dilaton: --max-disk: 1MB: a run takes 10MiB at least\n")
+    for verb in ("run", "up", "sweep"):
+        done = dilaton(verb, tmp_path / "lab.yaml", "--max-disk", "1MB")
+        assert (done.returncode, done.stderr) == (2, "dilaton: --max-disk: 1MB: a run takes 10MiB at least\n")
 
 
 def test_a_command_that_writes_to_its_console_for_ever_takes_little_memory() -> None:

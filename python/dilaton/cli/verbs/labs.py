@@ -231,6 +231,7 @@ def sweep(
     jobs: Annotated[int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Runs side by side.")] = 1,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: sweeps/<lab>).")] = None,
     confirm: ConfirmOption = None,
+    max_disk: MaxDisk = None,
 ) -> None:
     """Run a lab at every combination of values; go on where an earlier sweep was interrupted."""
     from dilaton.cli.runs.sweep import sweep_lab
@@ -238,5 +239,7 @@ def sweep(
     from dilaton.service.studies.sweep import SweepRequest
 
     fields, text = tuple(settings or ()), LabText.read(lab)
-    request = SweepRequest(lab=text, fields=fields, repeat=repeat, jobs=jobs, out=out, confirm=confirm)
+    request = SweepRequest(
+        lab=text, fields=fields, repeat=repeat, jobs=jobs, out=out, confirm=confirm, max_disk=max_disk
+    )
     raise typer.Exit(sweep_lab(request))

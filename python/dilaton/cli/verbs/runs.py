@@ -10,6 +10,7 @@ from dilaton.cli.verbs.options import (
     DriveOption,
     HoldAtOption,
     LabFile,
+    MaxDisk,
     MaxSpeedOption,
     Out,
     RunName,
@@ -34,13 +35,16 @@ def up(
     max_speed: MaxSpeedOption = None,
     hold_at: HoldAtOption = None,
     settings: SetOption = None,
+    max_disk: MaxDisk = None,
 ) -> None:
     """Start a lab that stays, and work in it by hand, at a prompt; at host speed unless told otherwise."""
     from dilaton.cli.runs.up import bring_up
     from dilaton.service.request import LabText, RunRequest
 
     overrides = overridden(tdf, drive, max_speed, settings)
-    request = RunRequest(lab=LabText.read(lab), overrides=overrides, out=out, hold_at=hold_at, stays=True)
+    request = RunRequest(
+        lab=LabText.read(lab), overrides=overrides, out=out, hold_at=hold_at, stays=True, max_disk=max_disk
+    )
     raise typer.Exit(bring_up(request, detached=detached))
 
 

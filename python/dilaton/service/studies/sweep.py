@@ -25,7 +25,7 @@ from dilaton.run.record import record as records
 from dilaton.run.record.record import RecordError
 from dilaton.service.errors import RequestError, refusing
 from dilaton.service.launch import RunProcess, launch
-from dilaton.service.prepare import prepare
+from dilaton.service.prepare import disk_bytes, prepare
 from dilaton.service.request import LabText, Overrides, RunRequest, Value
 from dilaton.service.tidings import Ended
 
@@ -43,6 +43,7 @@ class SweepRequest(Value):
         jobs: Runs side by side.
         out: The directory; None: `sweeps/<lab>`.
         confirm: Whether its runs are confirmed; None: as the lab says.
+        max_disk: What each run's directory may take, as `RunRequest` has it.
     """
 
     lab: LabText
@@ -51,6 +52,7 @@ class SweepRequest(Value):
     jobs: int = 1
     out: Path | None = None
     confirm: bool | None = None
+    max_disk: str | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Sweep:
             HostLacksError: this machine cannot run guests.
         """
         self._request = request
+        disk_bytes(request.max_disk)
         with refusing(ValueError):
             self._values = _values(request.fields)
             self.work = points(self._values, request.repeat)
@@ -167,7 +170,9 @@ class Sweep:
                 shutil.rmtree(run_dir)
             run_dir.parent.mkdir(parents=True, exist_ok=True)
             overrides = self._overrides(point, f"seed={self._seeds[point] + point.repeat}")
-            request = RunRequest(lab=self._request.lab, overrides=overrides, out=run_dir)
+            request = RunRequest(
+                lab=self._request.lab, overrides=overrides, out=run_dir, max_disk=self._request.max_disk
+            )
             process = launch(request, journal=self._log(point))
         ended = asyncio.create_task(process.end())
         asked = asyncio.create_task(stop.wait())

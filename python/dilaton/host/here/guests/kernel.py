@@ -61,12 +61,14 @@ class Placement:
         jailed: Whether the guest is in a jail.
         binds: What nodes are to see of this machine where the jail has places of its own, or are to write.
         files: Of a run directory in the jail, by name.
+        disk_bytes: What the run directory may take; None: there is none, or nobody says.
     """
 
     run_dir: Path | None
     jailed: bool
     binds: Sequence[Bind] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
+    disk_bytes: int | None = None
 
     @property
     def run_dir_inside(self) -> Path:
@@ -164,6 +166,7 @@ class Kernel:
                 group = stack.enter_context(control_groups.made(control_groups.find(), self._memory_bytes_shared()))
                 argv = [*warden.command(self.page.life_fd, group), *jail.command(bwrap, parts, environment), *argv]
                 environment = {}
+            file_bytes = self._file_bytes_max()
             orphans.adopt()
             return await asyncio.create_subprocess_exec(
                 *argv,
@@ -181,7 +184,7 @@ class Kernel:
                 ),
                 # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
                 start_new_session=True,
-                preexec_fn=lambda: _settle(self.core_number),
+                preexec_fn=lambda: _settle(self.core_number, file_bytes),
             )
 
     def _arguments(self, agent: Path, modules: Path | None, line_fds: Sequence[int]) -> list[str]:
@@ -231,6 +234,17 @@ class Kernel:
         attachment = self.wanted.attachment
         return self.wanted.memory_bytes + (0 if attachment is None else os.fstat(attachment.fd).st_size)
 
+    def _file_bytes_max(self) -> int | None:
+        """What a file that the kernel writes may have: its memory, a disk, or all of the run directory.
+
+        None where nodes may write elsewhere, to files of any size.
+        """
+        placement = self.placement
+        if placement.disk_bytes is None or not placement.jailed or any(bind.writable for bind in placement.binds):
+            return None
+        disks = (os.fstat(fd).st_size for fd in self.wanted.disks.fds)
+        return max(placement.disk_bytes, self.wanted.memory_bytes + jail.BESIDE_MEMORY_BYTES, *disks)
+
     def _check_length(self, arguments: Sequence[str]) -> None:
         """Refuses what the kernel would not take; there is an argument for each wire."""
         if len(" ".join(arguments)) >= COMMAND_LINE_BYTES_MAX:
@@ -255,9 +269,9 @@ def _memory_file(contents: bytes) -> IO[bytes]:
     return file
 
 
-def _settle(core: int) -> None:
+def _settle(core: int, file_bytes: int | None) -> None:
     """Prepares this process, freshly forked, to become a kernel, or a jail."""
     os.sched_setaffinity(0, {core})
-    limits.set_for_a_guest()
+    limits.set_for_a_guest(file_bytes)
     # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
     LIBC.personality(ADDR_NO_RANDOMIZE)

@@ -1,14 +1,15 @@
 """Limits of a guest's processes that need no control group (setrlimit(2)).
 
 As many open files as this process may have, and no more; no core dumps, which would take the guest's memory to wherever
-the host collects them; and so many processes. The size of a file is not limited: who exceeds that is killed, and what
-nodes may write by `binds` has any size.
+the host collects them; so many processes; and no file larger than the guest has use for, so that what grows fastest, a
+single file, ends with an error before the run does.
 """
 
 from __future__ import annotations
 
 import re
 import resource
+import signal
 
 PROCESS_BYTES_MIN = 32 << 10
 """Memory that a program in a guest takes there at least: its stack in the kernel, page tables, a few pages. So a guest
@@ -39,8 +40,18 @@ def processes(memory_bytes: int, release: str) -> int | None:
     return processes_max(memory_bytes) if counts else None
 
 
-def set_for_a_guest() -> None:
-    """Sets those of this process, freshly forked, that a jail inherits."""
+def set_for_a_guest(file_bytes: int | None) -> None:
+    """Sets those of this process, freshly forked, that a jail inherits.
+
+    Args:
+        file_bytes: What a file may have; None: what the user may write.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    if file_bytes is not None:
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        size = file_bytes if most == resource.RLIM_INFINITY else min(file_bytes, most)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        # Else it is not an error for whoever writes, but the end of the kernel.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
