@@ -19,6 +19,7 @@ SCALARS = {
     "sent_throughput": "bit/s",
     "retransmits": "",
     "loss": "",
+    "outage": "s",
     "jitter_s": "s",
     "requests": "",
     "errors": "",

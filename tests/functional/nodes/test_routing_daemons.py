@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +54,50 @@ def test_ospf_converges_to_the_cheapest_paths(run_lab: RunLab, daemon: str) -> N
             for loopback in other.loopback if other is not node else []:
                 to = loopback.partition("/")[0]
                 assert way_out(found, to) == way_out(static, to), f"{node.name} to {other.name}, {to}"
+
+
+BGP = """
+name: bgp
+time: {{tdf: 10}}
+nodes: {{h: , r1: {{kind: router}}, r2: {{kind: router}}, r3: {{kind: router, as: 65001}}, k: }}
+links: [h -- r1, r1 -- r2, r2 -- r3, r1 -- r3, r3 -- k]
+routing: {{policy: bgp, daemon: {daemon}}}
+addressing: {{ipv6: "fd00::/48"}}
+faults:
+  - {{name: around, at: 31s, link: r1 -- r3, down: true}}
+  - {{name: out, at: 35s, for: 1s, link: h -- r1, down: true}}
+run:
+  - {{on: r1, name: before, exec: sh -c 'ip -4 route get 10.0.0.9; ip -6 route get fd00::9', start: 30s}}
+  - {{on: r1, name: later, exec: sh -c 'ip -4 route get 10.0.0.9; ip -6 route get fd00::9', start: 34s}}
+  - {{on: h, name: ping, exec: ping -i 0.1 -c 90 k, start: 30s}}
+expect: [ping.outage within 0.15s of 1s]
+"""
+
+
+@pytest.mark.parametrize("daemon", ["bird", "frr"])
+def test_bgp_finds_the_shortest_ways_and_others_when_a_link_goes(run_lab: RunLab, daemon: str) -> None:
+    outcome = run_lab(BGP.format(daemon=daemon))
+    assert outcome.status == 0, outcome.terminal
+    assert re.findall(r"dev (\S+)", outcome.stdout("r1", "before")) == ["eth2", "eth2"]
+    assert re.findall(r"dev (\S+)", outcome.stdout("r1", "later")) == ["eth1", "eth1"]
+
+
+OWN = """
+name: own
+nodes: {{r1: {{kind: router, config: {directory}}}, b: }}
+links: [r1 -- b]
+run:
+  - {{on: r1, name: routes, exec: ip route show 203.0.113.0/24, start: 8s}}
+  - {{on: r1, name: vtysh, exec: vtysh -c 'show version', start: 8s}}
+"""
+
+
+def test_frr_runs_with_a_directory_of_its_own_configuration(run_lab: RunLab, tmp_path: Path) -> None:
+    (tmp_path / "daemons").write_text('bgpd=no\nzebra_options="  -A 127.0.0.1 -s 90000000"\n')
+    (tmp_path / "frr.conf").write_text("hostname own\nip route 203.0.113.0/24 blackhole\n")
+    outcome = run_lab(OWN.format(directory=tmp_path))
+    assert outcome.status == 0, outcome.terminal
+    assert outcome.stdout("r1", "routes").startswith("blackhole 203.0.113.0/24")
+    # Without its configuration vtysh would complain of that, on both its outputs.
+    said = outcome.stdout("r1", "vtysh") + (outcome.path / "nodes/r1/vtysh.stderr").read_text()
+    assert said.startswith("FRRouting")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from dilaton.lab import load
+import pytest
+
+from dilaton.lab import LabError, load
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan, ReadyTcp
 from tests.unit.plan.network.test_network import SQUARE, addresses, mistakes, node, plan
@@ -64,6 +67,72 @@ def test_a_configuration_may_be_given(tmp_path: Path) -> None:
     lab = tmp_path / "lab.yaml"
     lab.write_text("name: x\nnodes: {a: {kind: router, config: own.conf}, b: {}}\nlinks: [a -- b]\nrouting: ospf\n")
     assert file_of(compile_plan(load(lab)), "a", "/etc/dilaton/bird.conf") == "router id 1.2.3.4;\n"
+
+
+BGP = SQUARE + "routing: {policy: bgp, daemon: %s}\n"
+
+
+def test_routers_with_bird_have_a_session_with_each_neighbour_and_a_private_number_each() -> None:
+    found = plan(BGP % "bird")
+    text = file_of(found, "d", "/etc/dilaton/bird.conf")
+    neighbours = re.findall(r"neighbor (\S+) as (\d+);", text)
+    assert "local as 64515;" in text and [number for _, number in neighbours] == ["64513", "64514"]
+    ends = addresses(found)
+    for (address, _), name in zip(neighbours, ("b", "c"), strict=True):
+        assert any(f"{address}/31" in given for end, given in ends.items() if end.startswith(f"{name}:"))
+    assert "ospf" not in text and node(found, "d").routes == []
+    assert [route.to for route in node(found, "h").routes] == ["default"]
+
+
+def test_routers_with_frr_speak_bgp_over_both_versions_of_ip_and_keep_a_number_that_they_are_given() -> None:
+    lab = BGP.replace("a: {", "a: {as: 65001, ") % "frr" + "addressing: {ipv6: 'fd00::/48'}\n"
+    assert "as: 65001" in lab
+    found = plan(lab)
+    text = file_of(found, "a", "/etc/dilaton/bgpd.conf")
+    assert "router bgp 65001\n" in text
+    sessions = re.findall(r"neighbor (\S+) remote-as (\d+)", text)
+    assert len(sessions) == 4 and {number for _, number in sessions} == {"64512", "64513"}
+    assert sum(":" in address for address, _ in sessions) == 2
+    v4, v6 = text.split("address-family ipv4")[1].split("address-family ipv6")
+    assert v4.count("activate") == v6.count("activate") == 2 and v4.count(":") == 0
+
+
+def test_neighbours_in_one_autonomous_system_are_refused_and_others_are_not() -> None:
+    lab = "nodes: {a: {kind: router, as: 1}, b: {kind: router%s}, c: {kind: router, as: 1}}\nlinks: [a -- b, b -- c]\n"
+    assert plan(lab % "" + "routing: bgp\n")
+    assert mistakes(lab % ", as: 1" + "routing: bgp\n")[0].startswith("nodes.b.as: 1: a, which")
+    assert "nodes.a.as: only routers with BGP" in mistakes(lab % "")[0]
+
+
+def own_lab(tmp_path: Path, daemons: str | None) -> Path:
+    directory = tmp_path / "frr"
+    directory.mkdir()
+    (directory / "frr.conf").write_text("router bgp 1\n")
+    if daemons is not None:
+        (directory / "daemons").write_text(daemons)
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("name: x\nnodes: {a: {kind: router, config: frr}, b: {}}\nlinks: [a -- b]\n")
+    return lab
+
+
+def test_a_directory_of_frr_is_taken_as_it_is(tmp_path: Path) -> None:
+    found = compile_plan(load(own_lab(tmp_path, 'bgpd=yes\nospfd=no\nbgpd_options="-A 127.0.0.1 -M rpki"\n')))
+    assert file_of(found, "a", "/etc/dilaton/frr/frr.conf") == "router bgp 1\n"
+    assert [process.name for process in found.processes] == ["a-zebra", "a-staticd", "a-bgpd", "a-vtysh"]
+    assert found.processes[2].argv[1:] == ["-A", "127.0.0.1", "-M", "rpki", "-P", "2605", "--log", "stdout"]
+    assert [awaited.name for awaited in found.processes[3].after] == ["a-zebra", "a-staticd", "a-bgpd"]
+    assert node(found, "a").routes == []
+
+
+@pytest.mark.parametrize(
+    ("daemons", "message"),
+    [(None, "no file daemons in this directory"), ("xyzd=yes\n", "daemons: xyzd: not a daemon that is known")],
+)
+def test_a_directory_of_frr_that_does_not_say_what_runs_is_refused(
+    tmp_path: Path, daemons: str | None, message: str
+) -> None:
+    with pytest.raises(LabError, match=f"nodes.a.config: {message}"):
+        compile_plan(load(own_lab(tmp_path, daemons)))
 
 
 OPENFLOW = """

@@ -55,6 +55,8 @@ def _check_inheritance(lab: Lab) -> Iterator[Finding]:
         is_of_topology = name in made and made[name].group == node.group
         if node.group is not None and node.group not in lab.groups and not is_of_topology:
             yield Finding(("nodes", name, "group"), _unknown("group", node.group, list(lab.groups)))
+        if node.as_number is not None and lab.routing.policy != "bgp":
+            yield Finding(("nodes", name, "as"), "only routers with BGP are autonomous systems; write routing: bgp")
         if node.stp and not is_switch(node):
             yield Finding(
                 ("nodes", name, "stp"), f"{name} is no switch; only the kinds {SWITCH} and {OVS} have a spanning tree"
@@ -64,7 +66,7 @@ def _check_inheritance(lab: Lab) -> Iterator[Finding]:
 def _check_pools(lab: Lab) -> Iterator[Finding]:
     addressing = lab.addressing
     pools = {"p2p": addressing.p2p.ipv4, "lan": addressing.lan.ipv4}
-    if addressing.loopback is not None or lab.routing.policy == "ospf":
+    if addressing.loopback is not None or lab.routing.has_daemon:
         pools["loopback"] = addressing.loopback or LOOPBACKS
     for (one, its), (other, others) in combinations(pools.items(), 2):
         if its.overlaps(others):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,10 @@ BYTES_MAX = 1024 * 1024
 """Of a configuration."""
 
 
+FILES_MAX = 100
+"""In a directory of configurations."""
+
+
 @dataclass(frozen=True)
 class FileText:
     """What is in a file."""
@@ -21,18 +26,34 @@ class FileText:
     text: str
 
 
-def read_beside(value: object, directory: str | Path) -> FileText:
-    """The text of a file; its path starts at the lab's directory.
+@dataclass(frozen=True)
+class DirectoryTexts:
+    """What is in the files of a directory, by their names."""
+
+    texts: Mapping[str, str]
+
+
+def read_beside(value: object, directory: str | Path) -> FileText | DirectoryTexts:
+    """The text of a file, or those of the files in a directory; its path starts at the lab's directory.
 
     Raises:
-        ValueError: it cannot be read, or is no text.
+        ValueError: it cannot be read, or is no text; or there is too much in a directory.
     """
     name = syntax.parse_text(value)
     path = Path(directory) / name
+    if not path.is_dir():
+        return FileText(_read(path, name))
+    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    if len(files) > FILES_MAX:
+        raise ValueError(f"{name}: a directory of {len(files)} files; a configuration has at most {FILES_MAX}")
+    return DirectoryTexts({file.name: _read(file, f"{name}/{file.name}") for file in files})
+
+
+def _read(path: Path, name: str) -> str:
     try:
         if path.stat().st_size > BYTES_MAX:
             raise ValueError(f"{name}: larger than {BYTES_MAX} bytes")
-        return FileText(path.read_text())
+        return path.read_text()
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -8,11 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf, ValidationInfo, model_validator
 
-from dilaton.lab.parts.configs import FileText, read_beside
+from dilaton.lab.parts.configs import DirectoryTexts, FileText, read_beside
 from dilaton.lab.parts.cpus import parse_cpu
 from dilaton.lab.parts.disks import Disk, parse_disk
+from dilaton.lab.parts.impairments import count
 from dilaton.lab.text import syntax
 from dilaton.lab.text.part import Flag, Part, Text
+
+AS_MAX = 2**32 - 2
+"""The largest number of an autonomous system (RFC 7300)."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,10 @@ def _parse_controller(value: object) -> object:
     return Controller(*syntax.parse_controller(value))
 
 
-def _read_config(value: object, info: ValidationInfo) -> FileText:
-    return value if isinstance(value, FileText) else read_beside(value, (info.context or {}).get("directory", "."))
+def _read_config(value: object, info: ValidationInfo) -> FileText | DirectoryTexts:
+    if isinstance(value, FileText | DirectoryTexts):
+        return value
+    return read_beside(value, (info.context or {}).get("directory", "."))
 
 
 class Node(Part):
@@ -41,8 +47,13 @@ class Node(Part):
     it has two links or more."""
     group: Text | None = None
     """Whose settings it inherits."""
-    config: Annotated[InstanceOf[FileText], BeforeValidator(_read_config)] | None = None
-    """Of a router with a routing daemon: its configuration, instead of the generated one; written as a file's path."""
+    config: Annotated[InstanceOf[FileText] | InstanceOf[DirectoryTexts], BeforeValidator(_read_config)] | None = None
+    """Of a router with a routing daemon: its configuration, instead of the generated one, written as a file's path; or
+    the path of a directory of FRR's own configuration, with which a router runs FRR whatever the routing is."""
+    as_number: Annotated[int, count("the number of an autonomous system", 1, AS_MAX)] | None = Field(
+        default=None, validation_alias="as"
+    )
+    """Of a router with BGP; None: a private one."""
     controller: Annotated[InstanceOf[Controller], BeforeValidator(_parse_controller)] | None = None
     """Of an Open vSwitch; None: it is a switch that learns by itself."""
     outside: Annotated[str, BeforeValidator(syntax.parse_interface)] | None = None

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, model_validator
 from dilaton.lab.text import syntax
 from dilaton.lab.text.part import Part
 
-POLICIES = ("shortest-path", "ecmp", "ospf", "none")
+POLICIES = ("shortest-path", "ecmp", "ospf", "bgp", "none")
 
 
 def _parse_policy(value: object) -> object:
@@ -27,16 +27,21 @@ def _parse_daemon(value: object) -> object:
 class Routing(Part):
     """The routing of a lab: its policy, and what carries it out."""
 
-    policy: Annotated[Literal["shortest-path", "ecmp", "ospf", "none"], BeforeValidator(_parse_policy)] = (
+    policy: Annotated[Literal["shortest-path", "ecmp", "ospf", "bgp", "none"], BeforeValidator(_parse_policy)] = (
         "shortest-path"
     )
     hash: Annotated[Literal["l3", "l4"], BeforeValidator(_parse_hash)] = "l4"
     """With `ecmp`, packets take the same path that have the same addresses (l3), protocol and ports too (l4)."""
 
     daemon: Annotated[Literal["bird", "frr"], BeforeValidator(_parse_daemon)] = "bird"
-    """With `ospf`, what runs on the routers."""
+    """With `ospf` and `bgp`, what runs on the routers."""
 
     @model_validator(mode="before")
     @classmethod
     def _from_policy(cls, data: Any) -> Any:
         return {"policy": data} if isinstance(data, str) else data
+
+    @property
+    def has_daemon(self) -> bool:
+        """Whether routers find their routes themselves, while the lab runs."""
+        return self.policy in ("ospf", "bgp")

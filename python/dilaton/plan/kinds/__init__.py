@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dilaton.lab import kinds
 from dilaton.plan.kinds import controller, host, nat, ovs, router, switch
-from dilaton.plan.kinds.recipe import Adjacency, Parts, Recipe, Site
+from dilaton.plan.kinds.recipe import Adjacency, Parts, Peer, Recipe, Site
 
 _RECIPES = {
     kinds.HOST: host.RECIPE,
@@ -21,4 +21,4 @@ def recipe(kind: str | None) -> Recipe:
     return _RECIPES[kind or kinds.HOST]
 
 
-__all__ = ["Adjacency", "Parts", "Recipe", "Site", "recipe"]
+__all__ = ["Adjacency", "Parts", "Peer", "Recipe", "Site", "recipe"]

@@ -11,6 +11,15 @@ from dilaton.plan.network.addresses import Version
 
 
 @dataclass(frozen=True)
+class Peer:
+    """A router on the other side of a link, to which this one speaks BGP over one version of IP."""
+
+    version: Version
+    address: str
+    as_number: int
+
+
+@dataclass(frozen=True)
 class Adjacency:
     """An interface of a router.
 
@@ -20,6 +29,7 @@ class Adjacency:
         is_stub: Whether there is no other router behind it.
         is_point_to_point: Whether it is an end of a link between two nodes.
         versions: Of its IP addresses.
+        peers: With BGP, the routers behind it.
     """
 
     interface: str
@@ -27,6 +37,7 @@ class Adjacency:
     is_stub: bool
     is_point_to_point: bool
     versions: frozenset[Version]
+    peers: tuple[Peer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,7 @@ class Site:
         loopbacks: Its own addresses, if it has any, by version and with prefix lengths.
         controller: Where its OpenFlow controller listens, as ovs-vsctl wants it, if it has one.
         daemon: The routing daemon that the lab wants on routers, if any.
+        as_number: The autonomous system that it is, if routers speak BGP.
         hash_policy: What a flow is to a router with several equal paths: net.ipv4.fib_multipath_hash_policy.
     """
 
@@ -53,11 +65,17 @@ class Site:
     adjacencies: list[Adjacency] = field(default_factory=list)
     loopbacks: dict[Version, str] = field(default_factory=dict)
     daemon: str | None = None
+    as_number: int | None = None
     controller: str | None = None
 
     @property
+    def peers(self) -> list[Peer]:
+        """All routers to which it speaks BGP."""
+        return [peer for adjacency in self.adjacencies for peer in adjacency.peers]
+
+    @property
     def router_id(self) -> str:
-        """What OSPF calls a node that has a loopback address."""
+        """What routing daemons call a node that has a loopback address."""
         return self.loopbacks[4].partition("/")[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dilaton.lab.parts.configs import DirectoryTexts
 from dilaton.plan.kinds import bird, frr
 from dilaton.plan.kinds.recipe import FORWARDING, FORWARDING_IPV6, Parts, Recipe, Site
 
@@ -17,9 +18,12 @@ def make(site: Site) -> Parts:
         sysctls |= FORWARDING_IPV6
         if site.hash_policy:
             sysctls["net/ipv6/fib_multipath_hash_policy"] = str(site.hash_policy)
-    if site.daemon is None:
+    if isinstance(site.node.config, DirectoryTexts):
+        files, processes = frr.own_parts(site, site.node.config.texts)
+    elif site.daemon is not None:
+        files, processes = DAEMONS[site.daemon](site)
+    else:
         return Parts(sysctls=sysctls)
-    files, processes = DAEMONS[site.daemon](site)
     return Parts(sysctls=sysctls, files=files, processes=processes)
 
 

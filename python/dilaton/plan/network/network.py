@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from dilaton.lab.kinds import ROUTER, TRANSIT_DEGREE_MIN
 from dilaton.lab.model import Lab
@@ -20,6 +21,7 @@ from dilaton.plan.network.addresses import NamedAddress, Version, ip, plan_addre
 from dilaton.plan.network.buffers import larger_bytes
 from dilaton.plan.network.paths import Paths
 from dilaton.plan.network.routes import Routes
+from dilaton.plan.network.systems import as_numbers, check_neighbours
 
 HASH_POLICIES = {"l3": 0, "l4": 1}
 """net.ipv4.fib_multipath_hash_policy."""
@@ -69,7 +71,7 @@ class Network:
         self._segments = segments(lab)
         forwarding = frozenset(name for name, recipe in self._recipes.items() if recipe.forwards(degrees[name]))
         self._forwarding = forwarding
-        has_loopbacks = lab.addressing.loopback is not None or lab.routing.policy == "ospf"
+        has_loopbacks = lab.addressing.loopback is not None or lab.routing.has_daemon
         routers = [name for name in lab.nodes if has_loopbacks and name in forwarding]
         self.addresses = plan_addresses(lab, self._segments, routers)
         paths = Paths(lab, self._segments, forwarding)
@@ -81,6 +83,9 @@ class Network:
             for port, other in (segment.ports, reversed(segment.ports))
         }
         """The other end, of interfaces of point-to-point links."""
+        self._systems = as_numbers(lab, [name for name in lab.nodes if name in forwarding])
+        if lab.routing.policy == "bgp":
+            self._check_systems()
         self._macs = {
             port: addresses.mac(self._numbers[name], number)
             for name, ports in self._ports.items()
@@ -92,6 +97,12 @@ class Network:
             for number, segment in enumerate(self._segments)
             for port in segment.ports
         }
+
+    def _check_systems(self) -> None:
+        """Makes sure that routers on one segment are different autonomous systems."""
+        routers = [[port.node for port in segment.ports if port.node in self._forwarding] for segment in self._segments]
+        own = [[name for name in dict.fromkeys(names) if not self.lab.nodes[name].config] for names in routers]
+        check_neighbours(self._systems, (pair for names in own for pair in combinations(names, 2)))
 
     def _lookaheads(self) -> list[tuple[int, int]]:
         """Of each link, by its directions."""
@@ -169,10 +180,11 @@ class Network:
             self.lab.nodes[name],
             [self._name(port) for port in ports],
             has_ipv6=any(6 in self.addresses.addresses.get(port, {}) for port in ports),
-            hash_policy=HASH_POLICIES[routing.hash] if routing.policy in ("ecmp", "ospf") else 0,
+            hash_policy=HASH_POLICIES[routing.hash] if routing.policy == "ecmp" or routing.has_daemon else 0,
             adjacencies=[self._adjacency(port) for port in ports if port in self._segment_of],
             loopbacks=self._loopbacks(name),
-            daemon=routing.daemon if routing.policy == "ospf" else None,
+            daemon=routing.daemon if routing.has_daemon else None,
+            as_number=self._systems.get(name) if routing.policy == "bgp" else None,
             controller=self._controller(name),
         )
         return self._recipes[name].make(site)
@@ -195,7 +207,17 @@ class Network:
             is_stub=not any(other.node in self._forwarding for other in others),
             is_point_to_point=port in self._peers,
             versions=frozenset(self.addresses.addresses.get(port, {})),
+            peers=tuple(peer for other in others for peer in self._bgp_peers(port, other)),
         )
+
+    def _bgp_peers(self, port: Port, other: Port) -> Iterator[kinds.Peer]:
+        """The sessions with a router on the same segment, one for each version of IP that both have there."""
+        if self.lab.routing.policy != "bgp" or other.node not in self._forwarding or other.node == port.node:
+            return
+        own = self.addresses.addresses.get(port, {})
+        for version, value in self.addresses.addresses.get(other, {}).items():
+            if version in own:
+                yield kinds.Peer(version, ip(version, value), self._systems[other.node])
 
     def _name(self, port: Port) -> str:
         return self.lab.links[port.link].endpoints[port.side].interface

@@ -22,6 +22,7 @@ from random import Random
 
 from dilaton.lab.kinds import ROUTER
 from dilaton.lab.model import Lab
+from dilaton.lab.parts.configs import DirectoryTexts
 from dilaton.lab.segments import Segment
 from dilaton.plan.model import Hop as PlannedHop
 from dilaton.plan.model import Route
@@ -82,7 +83,7 @@ class Routes:
     def __init__(self, lab: Lab, segments: Sequence[Segment], paths: Paths, plan: AddressPlan) -> None:
         """Computes the next hops of every node to every unit."""
         self._lab, self._paths, self._plan = lab, paths, plan
-        self._is_ecmp = lab.routing.policy in ("ecmp", "ospf")
+        self._is_ecmp = lab.routing.policy == "ecmp" or lab.routing.has_daemon
         self._units: dict[Version, list[Unit]] = {4: [], 6: []}
         for number, segment in enumerate(segments):
             for prefix in plan.prefixes[number].values():
@@ -105,7 +106,8 @@ class Routes:
 
     def of(self, node: str) -> list[Route]:
         """The routes of a node: one to everything where there is only one way."""
-        has_daemon = self._lab.routing.policy == "ospf" and node in self._paths.forwarding
+        has_own = isinstance(self._lab.nodes[node].config, DirectoryTexts)
+        has_daemon = (self._lab.routing.has_daemon or has_own) and node in self._paths.forwarding
         if self._lab.routing.policy == "none" or has_daemon or not self._paths.ports[node]:
             return []
         spread = Spread(self._lab.seed, node)

@@ -22,7 +22,9 @@ def test_iputils_gives_counts_seconds_and_samples() -> None:
         "duplicates": 0,
         "errors": 0,
         "loss": 0.0,
-        "rtt": {"min": 0.000038, "avg": 0.000043, "max": 0.000053, "mdev": 0.000006},
+        "rtt": {"min": 0.000038, "avg": 0.000043, "max": 0.000053, "mdev": 0.000006}
+        | {"p50": 0.000039, "p95": 0.0000516, "p99": 0.00005272},
+        "outage": 0.0,
         "samples": [0.000053, 0.000039, 0.000038],
         "requests": [0, 1, 2],
     }
@@ -35,7 +37,9 @@ def test_busybox_gives_the_same_without_a_deviation() -> None:
         "duplicates": 0,
         "errors": 0,
         "loss": 0.0,
-        "rtt": {"min": 0.000055, "avg": 0.000064, "max": 0.000080, "mdev": None},
+        "rtt": {"min": 0.000055, "avg": 0.000064, "max": 0.000080, "mdev": None}
+        | {"p50": 0.000058, "p95": 0.0000778, "p99": 0.00007956},
+        "outage": 0.0,
         "samples": [0.000055, 0.000080, 0.000058],
         "requests": [0, 1, 2],
     }
@@ -109,3 +113,37 @@ def test_every_unit_becomes_seconds_exactly_as_printed(written: str, seconds: fl
 def test_part_of_the_packets_lost_is_the_exact_ratio() -> None:
     found = parse(["ping", "b"], "3 packets transmitted, 2 received, 33.3333% packet loss, time 0ms\n")
     assert found is not None and found["loss"] == 1 / 3
+
+
+def ping(options: list[str], sent: int, answered: list[int]) -> dict[str, object]:
+    lines = [f"64 bytes from b: icmp_seq={number % 65536} ttl=64 time=1.00 ms" for number in answered]
+    lines.append(f"{sent} packets transmitted, {len(answered)} received, time 0ms")
+    found = parse(["ping", *options, "b"], "\n".join(lines) + "\n")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "sent", "answered", "outage"),
+    [
+        ([], 5, [1, 2, 5], 2.0),
+        (["-i", "0.1"], 5, [1, 2, 5], 0.2),
+        (["-ni0.1", "-c", "5"], 9, [1, 4, 9], 0.4),  # of two outages the longest
+        (["-i", "0.1"], 4, [1, 2, 3, 4], 0.0),
+        (["-i", "0.1"], 7, [1, 2, 3], 0.4),  # to the end
+        (["-i", "0.1"], 7, [], 0.7),
+        (["-i", "0.1"], 5, [1, 2, 5, 4], 0.1),  # an answer that was late
+        (["-i", "0.001"], 65540, [*range(1, 65530), 65540], 0.01),  # the numbers begin again
+        (["-A"], 5, [1, 5], None),
+        (["--odd"], 5, [1, 5], None),
+    ],
+)
+def test_an_outage_is_the_longest_time_without_an_answer(
+    options: list[str], sent: int, answered: list[int], outage: float | None
+) -> None:
+    assert ping(options, sent, answered)["outage"] == outage
+
+
+def test_without_single_answers_an_outage_is_only_known_not_to_be() -> None:
+    assert parse(["ping", "-q", "b"], "3 packets transmitted, 2 received, time 0ms\n")["outage"] is None  # type: ignore[index]
+    assert parse(["ping", "-q", "b"], "3 packets transmitted, 3 received, time 0ms\n")["outage"] == 0  # type: ignore[index]

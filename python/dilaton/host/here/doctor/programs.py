@@ -19,6 +19,8 @@ PACKAGES = {
     "bird": "bird2",
     "/usr/lib/frr/ospf6d": "frr",
     "/usr/lib/frr/ospfd": "frr",
+    "/usr/lib/frr/bgpd": "frr",
+    "/usr/lib/frr/zebra": "frr",
     "/usr/sbin/apache2": "apache2",
     "curl": "curl",
     "dbench": "dbench",
