@@ -1,14 +1,16 @@
 """How often the verdict is wrong: random labs at random loads, and what the same labs show at a much larger TDF.
 
-    PYTHONPATH=python .venv/bin/python benches/verdicts.py RECORDS [--seeds 0:100] [--judge-only]
+    PYTHONPATH=python .venv/bin/python benches/verdicts.py RECORDS [--seed 0] [--count 100] [--judge-only]
 
 A lab's seed says all of it. It is run on the work drive at a TDF at which the machine has next to nothing to do, the
 truth, and at some at which it would have to do a tenth to four times of what it can. Each run is a line of the file
 RECORDS: the lab, what the clocks counted, and the results. What is there is not run again, so that a benchmark that was
-interrupted goes on, and verdicts are judged anew from the file, without a run, whenever the judgement has changed.
+interrupted goes on, and verdicts are judged anew from the file, without a run, whenever the judgement has changed. A
+run that takes too long is a line, too, and its lab is left out.
 
-Labs take one or two virtual seconds, and their results are those that a network decides: of TCP flows that last, which
-take from each other by chance, the sum.
+Labs take one or two virtual seconds, and some seconds of CPU time for all their runs. Their results are those that a
+network decides: of TCP flows that last, which take from each other by chance, the sum. With each miss and false alarm
+its lab is printed.
 
 A **miss** is a verdict `valid` with a result that is more than 5 % off, and a **false alarm** one that is not, where
 all are right. Chance: what the runs of the truth, or those at the TDF in question, differ by does not count.
@@ -17,6 +19,7 @@ all are right. Chance: what the runs of the truth, or those at the TDF in questi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import random
@@ -39,7 +42,10 @@ OFF = 0.05
 """Of a result, that is more than a run may be wrong by."""
 
 TRUTH_TDF = 40
-"""At which a machine is busy with these labs for some hundredths of the time; `ping` polls, at the cost of the TDF."""
+"""At which a machine is busy with these labs for some hundredths of the time."""
+
+PINGS = 5
+"""`ping` polls for 10 ms before it sends, at the cost of the TDF: this many are two seconds of the truth."""
 
 TRUTHS_MAX = 3
 LOADS = (0.1, 4.0)
@@ -106,12 +112,11 @@ def programs(draw: random.Random, names: list[str], seconds: int) -> list[Record
         run.append({"on": one, "name": f"f{number}", "exec": f"iperf3 -c {other} -p {port} -J {how}", "start": "500ms"})
     for number in range(draw.choice([0, 0, 1, 2])):
         one, other = draw.sample(names, 2)
-        gap = draw.choice([0.02, 0.05, 0.1])
         run.append(
             {
                 "on": one,
                 "name": f"p{number}",
-                "exec": f"ping -i {gap} -c {min(20, int(seconds / gap))} {other}",
+                "exec": f"ping -i {draw.choice([0.05, 0.1])} -c {PINGS} {other}",
                 "start": "600ms",
             }
         )
@@ -212,7 +217,10 @@ def run_lab(lab: Record, drive: str, tdf: float) -> Record:
         path, out = Path(directory) / "lab.yaml", Path(directory) / "run"
         path.write_text(json.dumps(lab))
         command = [sys.executable, "-m", "dilaton", "run", path, "--out", out]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=RUN_HOST_S)
+        try:
+            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=RUN_HOST_S)
+        except subprocess.TimeoutExpired:
+            return {"tdf": tdf, "state": "given up", "said": f"it took more than {RUN_HOST_S} s"}
         try:
             record = json.loads((out / "run.json").read_text())
             return {
@@ -235,15 +243,17 @@ class Book:
 
     def lines(self) -> list[Record]:
         """What is there; a line that was cut off does not count."""
-        if not self.path.exists():
-            return []
-        kept = (line for line in self.path.read_text().splitlines() if line.endswith("}"))
-        return [line for line in map(json.loads, kept) if line["state"] != "broken"]
+        found = []
+        for line in self.path.read_text().splitlines() if self.path.exists() else ():
+            with contextlib.suppress(json.JSONDecodeError):
+                found.append(json.loads(line))
+        return [line for line in found if line["state"] != "broken"]
 
     def add(self, record: Record) -> None:
-        """Adds a run."""
-        with self.path.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+        """Adds a run, on a line of its own also behind one that was cut off."""
+        with self.path.open("a+b") as file:
+            is_cut = file.tell() > 0 and self.path.read_bytes()[-1:] != b"\n"
+            file.write((b"\n" if is_cut else b"") + json.dumps(record).encode() + b"\n")
 
 
 def work_of(run: Record) -> float:
@@ -332,6 +342,7 @@ def report(book: Book) -> None:
         if kind in ("miss", "false alarm"):
             why = [reason["what"] for reason in verdict["reasons"]] or {name: round(by, 3) for name, by in off.items()}
             print(f"{kind}: seed {run['seed']}, {lab['time']['drive']} drive, TDF {run['tdf']}: {why}")
+            print(f"  off: { {name: round(by, 3) for name, by in off.items()} }\n  {json.dumps(lab)}")
     total = sum(counts.values())
     print(
         f"{len(seeds)} labs, {total} verdicts: {', '.join(f'{count} {kind}' for kind, count in sorted(counts.items()))}"
@@ -342,12 +353,13 @@ def main() -> None:
     """Runs what is missing, and reports."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("records", type=Path, help="JSON lines, made or gone on with")
-    parser.add_argument("--seeds", default="0:100", help="FIRST:END")
+    parser.add_argument("--seed", type=int, default=0, help="of the first lab")
+    parser.add_argument("--count", type=int, default=100, help="of labs; their seeds are consecutive")
     parser.add_argument("--judge-only", action="store_true", help="run nothing")
     asked = parser.parse_args()
     book = Book(asked.records)
     if not asked.judge_only:
-        for seed in range(*map(int, asked.seeds.split(":"))):
+        for seed in range(asked.seed, asked.seed + asked.count):
             measure(book, seed)
     report(book)
 

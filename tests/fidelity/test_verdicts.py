@@ -31,6 +31,10 @@ FLOOD = lab(
     "rate: 10Mbit, delay: 100ms, queue: {limit: 1bdp}",
     "{on: a, name: flow, exec: iperf3 -c b -u -b 8M -l 500 -t 1 -J, after: server}",
 )
+TOO_FAST = lab(
+    "rate: 20Mbit, delay: 10ms, queue: {limit: 20}",
+    "{on: a, name: flow, exec: iperf3 -c b -u -b 100M -l 500 -t 1 -J, after: server}",
+)
 FLOWS = """
 name: flows
 nodes: {a: , b: , c: }
@@ -74,3 +78,9 @@ def test_what_is_wrong_as_programs_waited_is_not_valid(
     record = run_lab(text, "--tdf", tdf).record
     assert carried_bit_per_s(record) < 0.8 * right_bit_per_s
     assert any("may have waited for the CPU" in reason["what"] for reason in record["verdict"]["reasons"])
+
+
+def test_a_flow_whose_sender_had_no_time_for_its_rate_is_named(run_lab: RunLab) -> None:
+    record = run_lab(TOO_FAST, "--tdf", "1/4").record
+    said = [reason["what"] for reason in record["verdict"]["reasons"] if "was told" in reason["what"]]
+    assert len(said) == 1 and said[0].startswith("flow on a sent ") and "it was told 100 Mbit/s" in said[0]

@@ -19,6 +19,8 @@ packet is, on the work drive at most. So the histogram of *lateness* is the hist
 - **Absence.** On the wall drive nothing is served while the CPU is away, and the one timer to which it then comes late
   stands for all packets that came due meanwhile. How many these are is not counted; how long it was is. So the bounds
   of the delay hold for instants, too: in at most 1 % of virtual time may what comes due have to wait for longer.
+- **Offered load.** A program that was told to send at a rate says itself whether it could
+  (`dilaton.measure.offered`): one that sent less waited for the CPU, however short and rare that was in the whole run.
 - **Serialisation.** When a timer is later than a full frame takes on a link, the next frame is due as well, and both
   leave back to back: the gaps between packets, and what the queue behind sees, are no longer the link's. So at most one
   timer in a hundred may be later than a full frame takes on the fastest bottleneck of a path. If half of all are later
@@ -63,6 +65,7 @@ from typing import Literal
 from dilaton.measure import numbers
 from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.lateness import lateness_of_share, share_later, time_later
+from dilaton.measure.offered import SHORT_MAX, Offered
 from dilaton.plan.network.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 Level = Literal["valid", "suspect", "invalid"]
@@ -125,6 +128,7 @@ class Observation:
         share_lost: The part of their CPU time that nodes with a share of the guest's did not get, 0..1.
         virtual_ns: Virtual time in which these timers were served; 0 when it is not known.
         out_share: The share of virtual time that was out of bounds, epoch by epoch, 0..1; of a run that was watched.
+        offered: What programs sent, and what they were told to.
     """
 
     drive: str
@@ -146,6 +150,7 @@ class Observation:
     share_lost: float = 0.0
     virtual_ns: int = 0
     out_share: float = 0.0
+    offered: tuple[Offered, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,6 +207,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
         *map(_spun, seen.spinning),
         _disks(seen),
         *(_short(*shortage) for shortage in seen.shortages),
+        _offered(seen),
     ]
     return Verdict.of(reason for reason in found if reason)
 
@@ -274,6 +280,21 @@ def _waiting(network: Network, seen: Observation) -> Reason | None:
     factor = next(1.25**n for n in count(1) if periods.dilated(1.25**n).late_share(bound_ns) <= WAIT_SHARE_MAX)
     advice = f"{_raised(seen, factor)}, or write a cpu: for nodes that compute without a pause"
     return Reason("suspect", what, share, WAIT_SHARE_MAX, "ratio", advice, float(_tdf(seen.tdf * factor)))
+
+
+def _offered(seen: Observation) -> Reason | None:
+    if not (short := [each for each in seen.offered if each.short > SHORT_MAX]):
+        return None
+    worst, more = max(short, key=lambda each: each.short), len(short) - 1
+    others = f", and {more} more sent less than they were told" if more else ""
+    what = (
+        f"{worst.process} on {worst.node} sent {numbers.rate(worst.sent_bit_per_s)} where it was told "
+        f"{numbers.rate(worst.told_bit_per_s)}, as it waited for the CPU{others}"
+    )
+    # It had 1 - short of what it needed at least, and is to have it with room.
+    factor = 1 / (1 - min(worst.short, 0.99)) / BUSY_WANTED
+    advice, tdf = _raised(seen, factor), float(_tdf(seen.tdf * factor))
+    return Reason("suspect", what, worst.short, SHORT_MAX, "ratio", advice, tdf)
 
 
 def _tolerated(network: Network, bound_ns: float) -> float:

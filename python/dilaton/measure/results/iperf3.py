@@ -27,6 +27,7 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
     Returns:
         - `throughput`: what was received, and `sent_throughput`: what was sent, in bit/s of payload.
         - `retransmits`: TCP segments sent again; None where the sender could not tell.
+        - `told_throughput`: what this end was told to send by UDP, all streams together; only where it alone sends.
         - UDP only: `loss`: the ratio of datagrams that did not arrive, 0..1; `jitter_s`: as RFC 3550 defines it.
         - `streams`: what each stream received (UDP: sent), in bit/s.
         - `intervals`: a list of `start_s`, `end_s`, `throughput` (as this end of the test saw it) and `retransmits`;
@@ -54,8 +55,16 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
 def _result(report: dict[str, Any]) -> dict[str, Any]:
     result = _direction(report, "")
     if f"sum_received{_REVERSE}" in report["end"]:
-        result["reverse"] = _direction(report, _REVERSE)
-    return result
+        return result | {"reverse": _direction(report, _REVERSE)}
+    return result | _told(report.get("start", {}).get("test_start", {}))
+
+
+def _told(test: dict[str, Any]) -> dict[str, Any]:
+    """The rate that was asked for, where it says what this end should have sent."""
+    rate = test.get("target_bitrate")
+    if test.get("protocol") != "UDP" or not rate or test["reverse"]:
+        return {}
+    return {"told_throughput": _number(rate) * _number(test["num_streams"])}
 
 
 def _direction(report: dict[str, Any], ending: str) -> dict[str, Any]:

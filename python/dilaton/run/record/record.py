@@ -15,6 +15,7 @@ from dilaton.host.port import Identity
 from dilaton.lab.parts.expect import parse_expectation
 from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.expect import evaluate
+from dilaton.measure.offered import Offered, offered
 from dilaton.measure.verdict import Observation, Reason, Verdict, judge, judge_frames
 from dilaton.plan.model import Guest, Plan
 from dilaton.plan.network.bounds import Network, network_of, network_to
@@ -115,7 +116,7 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
             boot_host_s=so_far.boot_host_s,
         ),
         fidelity=_fidelity(so_far, beside),
-        verdict=_verdict(plan, so_far, beside),
+        verdict=_verdict(plan, so_far, beside, processes),
         guests=[
             GuestRecord(
                 name=guest.name,
@@ -140,11 +141,12 @@ def _fidelity(so_far: SoFar, beside: Seen) -> Fidelity | None:
     return so_far.fidelity.model_copy(update={"measuring_share": min(1.0, beside.measuring_ns / 1e9 / work_s)})
 
 
-def _verdict(plan: Plan, so_far: SoFar, beside: Seen) -> VerdictRecord | None:
+def _verdict(plan: Plan, so_far: SoFar, beside: Seen, processes: Sequence[ProcessRecord]) -> VerdictRecord | None:
     if not so_far.guests:
         return None
     adaptation = so_far.fidelity.adaptation if so_far.fidelity else None
-    return judge_fidelity(plan, so_far.guests, so_far.virtual_s, adaptation, beside)
+    done = [(each.node, each.name, each.result) for each in processes if each.exit == 0]
+    return judge_fidelity(plan, so_far.guests, so_far.virtual_s, adaptation, beside, offered(plan, done))
 
 
 def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[CheckRecord]:
@@ -158,7 +160,12 @@ def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Chec
 
 
 def judge_fidelity(
-    plan: Plan, guests: Sequence[GuestFidelity], virtual_s: float, adaptation: Adaptation | None, beside: Seen
+    plan: Plan,
+    guests: Sequence[GuestFidelity],
+    virtual_s: float,
+    adaptation: Adaptation | None,
+    beside: Seen,
+    sent: Sequence[Offered] = (),
 ) -> VerdictRecord:
     """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them; it took `virtual_s`."""
     reasons: list[Reason] = []
@@ -195,6 +202,7 @@ def judge_fidelity(
         samplings_ended=beside.samplings_ended,
         spinning=beside.spinning,
         shortages=beside.shortages,
+        offered=tuple(sent),
     )
     verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons])
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])

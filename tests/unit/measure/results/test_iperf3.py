@@ -123,3 +123,11 @@ def test_a_server_has_no_result(argv: list[str]) -> None:
 )
 def test_json_is_recognised_however_it_is_asked_for(argv: list[str]) -> None:
     assert parse(argv, text("tcp.json")) is not None
+
+
+def test_what_a_sender_of_udp_was_told_is_known_where_it_alone_sends() -> None:
+    told = {
+        name: result(f"{name}.json").get("told_throughput") for name in ("udp", "udp-parallel", "udp-reverse", "tcp")
+    }
+    assert told == {"udp": 5_000_000, "udp-parallel": 4_000_000, "udp-reverse": None, "tcp": None}
+    assert "told_throughput" not in result("udp-bidir.json")
