@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+import dilaton
 from tests.conftest import PYTHON, Outcome, RunLab
 from tests.functional.course.test_pauses import DATE_S
 from tests.functional.time.test_repeatable import left
@@ -135,6 +137,31 @@ def test_begin_and_end_are_events_at_their_instants(outcome: Outcome) -> None:
     ]
 
 
+def test_faults_of_one_link_lie_over_each_other_and_end_in_any_order(run_lab: RunLab) -> None:
+    outcome = run_lab(f"""{PLAIN}
+faults:
+  - {{name: slow, at: 500ms, for: 500ms, link: a--b, delay: 50ms}}
+  - {{name: deaf, at: 750ms, for: 500ms, link: a--b, a_to_b: {{loss: 100%}}}}
+  - {{name: dark, after: deaf, wait: 750ms, for: 200ms, link: a--b, down: true}}
+  - {{name: slower, after: deaf, wait: 700ms, for: 500ms, link: a--b, delay: 80ms}}
+""")
+    assert outcome.status == 0, outcome.terminal
+    arrived = arrivals(outcome, "a")
+    delays = [((0.505, 1.0), 0.05), ((1.005, 1.4), 0.002), ((1.75, 1.945), 0.08), ((1.955, 3.0), 0.002)]
+    for (begin_s, end_s), delay_s in delays:
+        sent = steps(begin_s, end_s)
+        assert {each: arrived[each] - each for each in sent} == {
+            each: pytest.approx(delay_s, abs=0.0006) for each in sent
+        }
+    assert set(steps(1.505, 1.7)) <= set(lost(outcome, "a", 0.2, 3.0)) <= set(steps(1.42, 1.705))
+    missing = set(lost(outcome, "b", 0.2, 3.0))
+    assert set(steps(0.755, 1.25)) | set(steps(1.505, 1.7)) <= missing
+    assert missing <= set(steps(0.75, 1.255)) | set(steps(1.42, 1.705))
+    without = run_lab(PLAIN)
+    for node, process in (("a", "qdiscs"), ("b", "address"), ("b", "neighbours"), ("b", "routes")):
+        assert outcome.stdout(node, process) == without.stdout(node, process) != ""
+
+
 def test_nothing_of_a_fault_is_left(outcome: Outcome, run_lab: RunLab) -> None:
     without = run_lab(PLAIN)
     for node, process in (("a", "qdiscs"), ("b", "address"), ("b", "neighbours"), ("b", "routes")):
@@ -150,7 +177,7 @@ def test_two_faults_of_a_link_that_meet_by_what_they_wait_for_fail_the_run(run_l
         "name: meet\ntime: {drive: event}\nnodes: {a: {}, b: {}}\nlinks: [a -- b]\n"
         "run: [{on: a, name: first, exec: sleep 1}, {on: a, name: last, exec: sleep 3}]\n"
         "faults: [{name: x, at: 500ms, for: 2s, link: a--b, down: true},"
-        " {name: y, after: first, for: 1s, link: a--b, loss: 1%}]\n"
+        " {name: y, after: first, for: 1s, flap: {link: a--b, down: 1s, up: 1s}}]\n"
     )
     assert outcome.status == 1
     assert "y was skipped: x has a hold of that link already" in outcome.terminal
@@ -170,3 +197,33 @@ def test_a_fault_of_a_segment_is_one_of_all_that_its_nodes_send(run_lab: RunLab)
     ]
     assert len(times) == 10
     assert [round(time / 20) for time in times] == [0, 0, 0, 2, 2, 2, 2, 2, 0, 0]
+
+
+def test_a_link_under_faults_is_shown_as_it_is(tmp_path: Path) -> None:
+    lab = {
+        "name": "shown",
+        "time": {"drive": "event"},
+        "nodes": {"a": {}, "b": {}},
+        "links": [{"endpoints": ["a", "b"], "delay": "1ms"}],
+        "stop_after": "9s",
+        "faults": [
+            {"name": "slow", "at": "1s", "for": "2s", "link": "a--b", "delay": "50ms"},
+            {"name": "flaps", "at": "2s", "for": "4s", "flap": {"link": "a--b", "down": "200ms", "up": "800ms"}},
+        ],
+    }
+    seen = {}
+    with dilaton.start(lab, out=tmp_path / "run", hold_at="500ms") as run:
+        for at in ("600ms", "1500ms", "2100ms", "2500ms", "3100ms", "5100ms", "7s"):
+            run.until(at)
+            shown = run.link("a--b").show()
+            delay = next(one["delay_ns"] for one in shown["ends"][0]["egress"]["qdiscs"] if one["kind"] == "netem")
+            seen[at] = (shown["up"], shown["faults"], delay // 10**6)
+    assert seen == {
+        "600ms": (True, [], 1),
+        "1500ms": (True, ["slow"], 50),
+        "2100ms": (False, ["slow", "flaps"], 50),
+        "2500ms": (True, ["slow"], 50),
+        "3100ms": (False, ["flaps"], 1),
+        "5100ms": (False, ["flaps"], 1),
+        "7s": (True, [], 1),
+    }

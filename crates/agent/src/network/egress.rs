@@ -3,7 +3,7 @@
 //! The state of every interface is kept here, so that a change touches only what differs: counters of packets, queues
 //! and traces go on through a change of something else.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 
 use virtual_time::Face;
@@ -16,7 +16,7 @@ use crate::network::tc::{self, Tables};
 use crate::network::trace::Player;
 use crate::network::{Namespace, Port};
 use crate::plan::queues::{Delivery, Egress};
-use crate::plan::{Cut, Effect, EndChange, Node, Plan};
+use crate::plan::{key_of, Cut, Effect, EndChange, Node, Plan, Timed};
 
 /// In which delivery traces count.
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -46,7 +46,7 @@ impl From<&EndChange> for Side {
     }
 }
 
-/// An interface as it is, and as it is to be without a fault and under each.
+/// An interface as it is, and as it is to be without a fault and under each set of them.
 struct State {
     index: u32,
     egress: Egress,
@@ -55,13 +55,18 @@ struct State {
     player: Option<Player>,
     plain: Side,
     under: BTreeMap<String, Side>,
-    /// The fault that lasts. The schedule lets a link have one at a time.
-    fault: Option<String>,
+    /// The faults that last. The schedule lets a link have those sets of them that the plan knows.
+    faults: BTreeSet<String>,
 }
 
 impl State {
-    fn wanted(&self) -> &Side {
-        self.fault.as_ref().and_then(|fault| self.under.get(fault)).unwrap_or(&self.plain)
+    fn wanted(&self) -> Result<&Side> {
+        if self.faults.is_empty() {
+            return Ok(&self.plain);
+        }
+        let unknown = |key: &String| Error::new(format!("plan.json: nothing says what a link is under {key}"));
+        let key = key_of(self.faults.iter().map(String::as_str));
+        self.under.get(&key).ok_or_else(|| unknown(&key))
     }
 }
 
@@ -82,7 +87,7 @@ impl Interfaces {
                     player: None,
                     plain,
                     under: BTreeMap::new(),
-                    fault: None,
+                    faults: BTreeSet::new(),
                 };
                 ((node, port.interface.name.clone()), state)
             })
@@ -96,9 +101,7 @@ impl Interfaces {
             partitions: Partitions::default(),
         };
         for fault in &plan.course {
-            if let Effect::ImpairLink { ends, .. } = &fault.effect {
-                interfaces.keep_under(&fault.name, ends);
-            }
+            interfaces.expect(fault);
         }
         interfaces
     }
@@ -136,6 +139,16 @@ impl Interfaces {
         namespace.batch(interface, requests)
     }
 
+    /// Keeps what the ends of links are under a fault, by itself and beside others.
+    pub fn expect(&mut self, fault: &Timed) {
+        if let Effect::ImpairLink { ends, beside, .. } = &fault.effect {
+            self.keep_under(&fault.name, ends);
+            for (key, ends) in beside {
+                self.keep_under(key, ends);
+            }
+        }
+    }
+
     /// Makes a place for the programs that come later in the course of a plan.
     ///
     /// # Errors
@@ -148,8 +161,9 @@ impl Interfaces {
                     let every = ends.iter().chain(under.values().flatten());
                     every.filter(has_program).map(|end| (&end.node, &end.interface)).collect()
                 }
-                Effect::ImpairLink { ends, .. } => {
-                    ends.iter().filter(has_program).map(|end| (&end.node, &end.interface)).collect()
+                Effect::ImpairLink { ends, beside, .. } => {
+                    let every = ends.iter().chain(beside.values().flatten());
+                    every.filter(has_program).map(|end| (&end.node, &end.interface)).collect()
                 }
                 Effect::Partition { cuts } => {
                     let is_cut = |node: &&Node| cuts.iter().any(|cut| cut.is_of(&node.name));
@@ -202,7 +216,11 @@ impl Interfaces {
     pub fn impair(&mut self, nodes: &[Node], fault: &str, ends: &[EndChange], on: bool) -> Result<()> {
         for end in ends {
             if let Some(state) = self.state_mut(end) {
-                state.fault = on.then(|| fault.to_owned());
+                if on {
+                    state.faults.insert(fault.to_owned());
+                } else {
+                    state.faults.remove(fault);
+                }
             }
         }
         self.apply(nodes, ends)
@@ -257,8 +275,9 @@ impl Interfaces {
         let here = |end: &&EndChange| self.states.contains_key(&(end.node.clone(), end.interface.clone()));
         let ends: Vec<&EndChange> = ends.iter().filter(here).collect();
         for end in &ends {
-            let egress = self.state_mut(end).map(|state| state.wanted().egress.clone());
-            egress.map_or(Ok(()), |egress| self.set(&end.node, &end.interface, &egress))?;
+            let Some(state) = self.state_mut(end) else { continue };
+            let egress = state.wanted()?.egress.clone();
+            self.set(&end.node, &end.interface, &egress)?;
         }
         let mut coming_up = Vec::new();
         for end in &ends {
@@ -266,7 +285,7 @@ impl Interfaces {
             let (Some(state), Some(namespace)) = (self.states.get_mut(&key), self.namespaces.get(&end.node)) else {
                 continue;
             };
-            let up = state.wanted().up;
+            let up = state.wanted()?.up;
             if state.up == up {
                 continue;
             }

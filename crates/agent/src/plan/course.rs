@@ -88,7 +88,7 @@ pub enum Effect {
         link: String,
         /// The ends that change.
         ends: Vec<EndChange>,
-        /// What these ends are while a fault lasts, by its name.
+        /// What these ends are while faults last, by their names.
         under: BTreeMap<String, Vec<EndChange>>,
     },
     /// Links are what they are while this fault lasts, and then what they would be without it.
@@ -97,6 +97,8 @@ pub enum Effect {
         links: Vec<String>,
         /// All their ends under the fault, at virtual 0; changes say what later becomes of them.
         ends: Vec<EndChange>,
+        /// The same while others last, too, by all their names; no others can.
+        beside: BTreeMap<String, Vec<EndChange>>,
         /// If the fault comes and goes.
         flap: Option<Flap>,
     },
@@ -119,6 +121,11 @@ pub enum Effect {
         /// Its process, with its group; `None`: all that the node runs.
         process: Option<String>,
     },
+}
+
+/// What a set of faults is called, of their names in alphabetical order.
+pub fn key_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join("+")
 }
 
 /// How a fault comes and goes.

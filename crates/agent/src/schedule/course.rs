@@ -4,12 +4,14 @@
 //! it, or was to be hit by it, may be gone by then. When the run is being stopped, everything is undone first, so that
 //! programs can end as they do.
 
+use std::collections::BTreeSet;
+
 use super::entry::Killed;
 use super::moments::{Awaited, Outlook, Place};
 use super::timed::{State as TimedState, Timed};
 use super::{Action, Schedule, State};
 use crate::channel::protocol::EventKind;
-use crate::plan::{self, Effect, When};
+use crate::plan::{self, key_of, Effect, When};
 
 impl Schedule {
     /// An entry as it was planned.
@@ -121,8 +123,10 @@ impl Schedule {
     fn why_not(&self, number: usize) -> Option<String> {
         let effect = &self.course[number].plan.effect;
         if let Some(other) = self.course.iter().find(|other| other.has_begun() && other.meets(effect)) {
-            let how = if matches!(effect, Effect::Pause { .. }) { "paused that" } else { "a hold of that link" };
-            return Some(format!("{} has {how} already", other.plan.name));
+            return Some(format!("{} has paused that already", other.plan.name));
+        }
+        if let Some(others) = self.no_place_beside(number) {
+            return Some(format!("{others} has a hold of that link already"));
         }
         let (node, process) = match effect {
             Effect::Pause { node, process } => (node, process.as_ref()?),
@@ -132,6 +136,17 @@ impl Schedule {
         let runs =
             |entry: &super::Entry| entry.process.name == *process && matches!(entry.state, State::Running { .. });
         (!self.entries.iter().any(runs)).then(|| format!("process {process} on {node} is not running"))
+    }
+
+    /// Those that have begun with a link that an entry is of, where the plan does not say what it is under all of them.
+    fn no_place_beside(&self, number: usize) -> Option<String> {
+        let entry = &self.course[number].plan;
+        let Effect::ImpairLink { beside, .. } = &entry.effect else { return None };
+        let lasting = self.course.iter().filter(|other| other.has_begun() && other.shares_link(&entry.effect));
+        let others: BTreeSet<&str> = lasting.map(|other| other.plan.name.as_str()).collect();
+        let all = others.iter().copied().chain([entry.name.as_str()]).collect::<BTreeSet<_>>();
+        let is_known = others.is_empty() || beside.contains_key(&key_of(all.into_iter()));
+        (!is_known).then(|| key_of(others.into_iter()))
     }
 
     /// An entry can never begin. It is the run's failure, unless what it waited for failed in another guest.

@@ -1,5 +1,7 @@
 //! Entries that are no processes, by numbers.
 
+use std::collections::BTreeMap;
+
 use serde_json::{json, Value};
 
 use super::super::tests::{awaited, does, ended, finish, process, schedule_with, started, S};
@@ -133,7 +135,7 @@ fn what_is_paused_is_not_paused_again_until_that_is_undone() {
 #[test]
 fn an_effect_that_flaps_comes_and_goes_from_its_begin_on_and_is_gone_at_its_end() {
     let flap = json!({"name": "x", "what": "pause", "when": at(S), "for_ns": 5 * S, "effect": {
-        "kind": "impair-link", "links": ["a--b"], "flap": {"down_ns": S, "up_ns": 2 * S},
+        "kind": "impair-link", "links": ["a--b"], "beside": {}, "flap": {"down_ns": S, "up_ns": 2 * S},
         "ends": [{"node": "a", "interface": "eth0", "up": false, "egress": {"drops": null, "delivery": null, "qdiscs": []}}]}});
     let mut run = running(&[flap]);
     assert_eq!(does(&mut run, S, Input::Tick), begins(0));
@@ -148,17 +150,26 @@ fn an_effect_that_flaps_comes_and_goes_from_its_begin_on_and_is_gone_at_its_end(
 }
 
 #[test]
-fn a_link_has_one_fault_at_a_time() {
-    let impair = |name: &str, link: &str, begin: i64| {
+fn a_link_has_those_faults_at_a_time_for_which_it_is_planned() {
+    let impair = |name: &str, link: &str, begin: i64, beside: &[&str]| {
+        let beside: BTreeMap<&str, Vec<()>> = beside.iter().map(|key| (*key, Vec::new())).collect();
         json!({"name": name, "what": "pause", "when": at(begin), "for_ns": 2 * S, "effect": {
-            "kind": "impair-link", "links": [link], "flap": null,
+            "kind": "impair-link", "links": [link], "flap": null, "beside": beside,
             "ends": [{"node": "a", "interface": link, "up": true, "egress": {"drops": null, "delivery": null, "qdiscs": []}}]}})
     };
-    let mut run = running(&[impair("x", "l", S), impair("y", "l", 2 * S), impair("z", "m", 2 * S)]);
+    let mut run = running(&[
+        impair("x", "l", S, &["w+x"]),
+        impair("y", "l", 2 * S, &[]),
+        impair("z", "m", 2 * S, &[]),
+        impair("w", "l", 2 * S, &["w+x"]),
+        impair("v", "l", 2 * S, &["v+x", "v+w"]),
+    ]);
     does(&mut run, S, Input::Tick);
-    let reason = "x has a hold of that link already".to_owned();
+    let skips = |number, others: &str| {
+        report(number, EventKind::Skipped { reason: format!("{others} has a hold of that link already") })
+    };
     let actions = does(&mut run, 2 * S, Input::Tick);
-    assert_eq!(actions, [&[report(1, EventKind::Skipped { reason })], &begins(2)[..]].concat());
+    assert_eq!(actions, [&[skips(1, "x")], &begins(2)[..], &begins(3)[..], &[skips(4, "w+x")]].concat());
 }
 
 #[test]

@@ -129,6 +129,13 @@ impl Timed {
             (Effect::Pause { node, process }, Effect::Pause { node: other_node, process: other }) => {
                 node == other_node && (process.is_none() || other.is_none() || process == other)
             }
+            _ => false,
+        }
+    }
+
+    /// Whether it makes something of a link of which `effect` does, too.
+    pub fn shares_link(&self, effect: &Effect) -> bool {
+        match (&self.plan.effect, effect) {
             (Effect::ImpairLink { links, .. }, Effect::ImpairLink { links: others, .. }) => {
                 links.iter().any(|link| others.contains(link))
             }

@@ -72,7 +72,8 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _print_link(console: Output, shown: dict[str, Any]) -> None:
-    console.print(f"{shown['link']}{'' if shown['up'] else ': down'}", style="bold")
+    under = f" (under {', '.join(shown['faults'])})" if shown["faults"] else ""
+    console.print(f"{shown['link']}{'' if shown['up'] else ': down'}{under}", style="bold")
     for end in shown["ends"]:
         egress = Egress.model_validate(end["egress"])
         console.print(f"  from {end['node']}: {describe(egress, end['wire_delay_ns'])}")

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from dilaton.lab.errors import Finding, Path, unknown
+from dilaton.lab.faults.fault import Fault
+from dilaton.lab.faults.layers import layers as sets_of_faults
 from dilaton.lab.model import Lab
 from dilaton.lab.parts.impairments import DISCIPLINES_WITH, BdpLimit, ByteLimit, PacketLimit, Queue, TimeLimit
 from dilaton.lab.parts.links import WAYS, BothWays, Change, Direction, Link, Way, effective, find_link
@@ -74,6 +76,7 @@ def check_links(lab: Lab) -> Iterator[Finding]:
 
 def _check_faults(lab: Lab, found: dict[int, Layers]) -> Iterator[Finding]:
     """Finds what faults make of each link, by its number; yields what is wrong with one by itself."""
+    together: dict[int, list[tuple[Fault, Change]]] = {}
     for fault in lab.faults:
         path: Path = ("faults", fault.place)
         for change in () if fault.mistake else fault.changes:
@@ -84,8 +87,14 @@ def _check_faults(lab: Lab, found: dict[int, Layers]) -> Iterator[Finding]:
                 yield Finding((*path, *(("flap",) if fault.flap else ()), "link"), str(error))
                 continue
             found.setdefault(number, []).append((path, change))
+            together.setdefault(number, []).append((fault, change))
             if len(lab.links[number].endpoints) > 2:
                 yield from check_segment(change, path)
+    for of_link in together.values():
+        try:
+            sets_of_faults(of_link)
+        except ValueError as error:
+            yield Finding(("faults",), str(error))
 
 
 def _states(link: Link, path: Path, changes: Layers, faults: Layers) -> list[Layers]:

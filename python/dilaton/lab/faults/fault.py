@@ -169,6 +169,10 @@ class Fault(BothWays):
         own = {name: getattr(self, name) for name in self.model_fields_set & BothWays.model_fields.keys()}
         return (Change(at_ns=0, link=self.link, down=self.down, **own).worded(self._set),)
 
+    def is_there(self, since_ns: int) -> bool:
+        """Whether it has its effect so long after its begin, before its end: one that comes and goes may have none."""
+        return self.flap is None or since_ns % (self.flap.down_ns + self.flap.up_ns) < self.flap.down_ns
+
     def at_place(self, place: int) -> Fault:
         """The same fault, written there."""
         copy = self.model_copy()

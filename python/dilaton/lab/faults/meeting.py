@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 
 from dilaton.lab.faults.fault import Fault
-from dilaton.lab.parts.links import Link, find_link
+from dilaton.lab.faults.layers import says
+from dilaton.lab.parts.links import Direction, Link, find_link
+
+FIELDS = {name: str(field.validation_alias or name) for name, field in Direction.model_fields.items()}
+"""Fields of a link's directions, as users write them."""
 
 
 def meeting(links: list[Link], first: Fault, second: Fault) -> str | None:
@@ -16,9 +20,9 @@ def meeting(links: list[Link], first: Fault, second: Fault) -> str | None:
     if first.kill is not None and first.kill == second.kill:
         return f"{second.kill} is killed already"
     with contextlib.suppress(ValueError):
-        shared = {find_link(change.link, links) for change in first.changes} & {
-            find_link(change.link, links) for change in second.changes
-        }
-        if shared:
-            return f"link {links[min(shared)].name} is broken already"
+        one, other = ({find_link(change.link, links): change for change in each.changes} for each in (first, second))
+        for number in sorted(one.keys() & other.keys()):
+            if both := says(one[number]) & says(other[number]):
+                field = FIELDS.get(min(both)[1], min(both)[1])
+                return f"{field} of link {links[number].name} is said already"
     return None

@@ -56,7 +56,7 @@ class ChangeLink(Part):
     link: str
     ends: list[EndChange] = Field(min_length=1)
     under: dict[str, list[EndChange]]
-    """What these ends are from then on while a fault lasts, by its name."""
+    """What these ends are from then on while faults last, by their names in alphabetical order, joined by `+`."""
 
 
 class Flap(Part):
@@ -74,6 +74,8 @@ class ImpairLink(Part):
     """One, or the ports of a segment."""
     ends: list[EndChange] = Field(min_length=2)
     """All their ends under it, at virtual 0; `ChangeLink` says what later becomes of them."""
+    beside: dict[str, list[EndChange]]
+    """The same while others last, too; by all their names, as in `ChangeLink`. No others can last meanwhile."""
     flap: Flap | None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dilaton.lab.faults.fault import Fault
+from dilaton.lab.faults.layers import JOINED, layers
 from dilaton.lab.model import Lab
 from dilaton.lab.parts.impairments import Distribution
 from dilaton.lab.parts.links import WAYS, Change, Direction, Link, Way, effective, find_link
@@ -24,7 +25,7 @@ class State:
     egress: tuple[Egress, Egress]
     up: bool = True
     fault: str = ""
-    """The name of the fault under which it is so; empty: without one."""
+    """The faults under which it is so (`lab/faults/layers.py`); empty: without one."""
 
 
 class Course:
@@ -34,7 +35,7 @@ class Course:
         seed: Of the lab.
         shapes: The shape of each direction, the same in all states.
         states: In the order of time.
-        under: The same while a fault lasts, by its name.
+        under: The same while faults last, by their names.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Course:
         seed: int,
         since_ns: int = 0,
         used: Mapping[Way, Shape] | None = None,
-        faults: Mapping[str, Change] | None = None,
+        faults: Mapping[str, tuple[Change, ...]] | None = None,
     ) -> None:
         """Plans the states of a link.
 
@@ -54,12 +55,12 @@ class Course:
             seed: Of the lab.
             since_ns: When the first state begins.
             used: The shapes that the directions have already, which are kept where they serve.
-            faults: What counts over all changes while a fault lasts, by its name.
+            faults: What counts over all changes while faults last, by their names.
         """
         self.seed = seed
         later = {at for at in (*(change.at_ns for change in changes), *_steps(link)) if at > since_ns}
         instants = [since_ns, *sorted(later)]
-        over = {"": (), **{name: (fault,) for name, fault in (faults or {}).items()}}
+        over = {"": (), **(faults or {})}
         timelines = {
             name: {way: [_direction(link, changes, way, at, of_fault) for at in instants] for way in WAYS}
             for name, of_fault in over.items()
@@ -84,9 +85,9 @@ class Course:
         self.states = found.pop("")
         self.under = found
 
-    def at(self, instant_ns: int) -> State:
-        """The state at an instant that is not before the first."""
-        return _at(self.states, instant_ns)
+    def at(self, instant_ns: int, faults: str = "") -> State:
+        """The state at an instant that is not before the first, under a set of faults."""
+        return _at(self.under[faults] if faults else self.states, instant_ns)
 
     @property
     def all_states(self) -> list[State]:
@@ -133,13 +134,17 @@ def changes_of_links(lab: Lab) -> dict[int, list[Change]]:
     return changes
 
 
-def faults_of_links(lab: Lab) -> dict[int, dict[str, Change]]:
-    """What links are under the faults that are of them, by the position of the link and the name of the fault."""
-    found: dict[int, dict[str, Change]] = {}
-    for fault in lab.faults:
+def faults_of_links(lab: Lab, more: Sequence[Fault] = ()) -> dict[int, dict[str, tuple[Change, ...]]]:
+    """What links are under the faults that are of them, by the position of the link and the names of the faults.
+
+    Raises:
+        ValueError: Too many of them may last together.
+    """
+    found: dict[int, list[tuple[Fault, Change]]] = {}
+    for fault in (*lab.faults, *more):
         for change in fault.changes:
-            found.setdefault(find_link(change.link, lab.links), {})[fault.name] = change
-    return found
+            found.setdefault(find_link(change.link, lab.links), []).append((fault, change))
+    return {number: layers(of_link) for number, of_link in found.items()}
 
 
 def states_of_links(lab: Lab) -> list[list[State]]:
@@ -195,10 +200,27 @@ def _end(link: Link, state: State, side: int) -> EndChange:
 def impaired(lab: Lab, found: Sequence[Sequence[State]], fault: Fault) -> ImpairLink:
     """What a fault makes of links of a lab whose states these are."""
     numbers = [find_link(change.link, lab.links) for change in fault.changes]
-    first = {number: next(state for state in found[number] if state.fault == fault.name) for number in numbers}
+    first = {number: first_under(found[number]) for number in numbers}
     turns = None if fault.flap is None else Flap(down_ns=fault.flap.down_ns, up_ns=fault.flap.up_ns)
-    ends = [_end(lab.links[number], state, side) for number, state in first.items() for side in (0, 1)]
-    return ImpairLink(links=[lab.links[number].name for number in numbers], ends=ends, flap=turns)
+    return impairment([lab.links[number] for number in numbers], list(first.values()), fault.name, turns)
+
+
+def first_under(found: Iterable[State]) -> dict[str, State]:
+    """The first state of a link under each set of faults."""
+    first: dict[str, State] = {}
+    for state in found:
+        first.setdefault(state.fault, state)
+    return first
+
+
+def impairment(links: Sequence[Link], first: Sequence[Mapping[str, State]], name: str, flap: Flap | None) -> ImpairLink:
+    """What a fault makes of links, by the first state of each under each set of faults."""
+    sets = [key for key in first[0] if name in key.split(JOINED)]
+    ends = {
+        key: [_end(link, states[key], side) for link, states in zip(links, first, strict=True) for side in (0, 1)]
+        for key in sets
+    }
+    return ImpairLink(links=[link.name for link in links], ends=ends.pop(name), beside=ends, flap=flap)
 
 
 def directions_of(lab: Lab) -> Iterator[Direction]:

@@ -37,8 +37,8 @@ class SteeredLink:
     changes: tuple[Change, ...]
     course: Course
     wire: Wire | None = None
-    faults: Mapping[str, Change] = field(default_factory=dict)
-    """What it is under faults, by their names."""
+    faults: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
+    """What it is under faults, by their names (`lab/faults/layers.py`)."""
 
     @classmethod
     def planned(
@@ -47,7 +47,7 @@ class SteeredLink:
         changes: Iterable[Change],
         seed: int,
         wire: Wire | None = None,
-        faults: Mapping[str, Change] | None = None,
+        faults: Mapping[str, tuple[Change, ...]] | None = None,
     ) -> SteeredLink:
         """A link as it was planned, of a lab with this seed."""
         course = Course(link, tuple(changes), seed, faults=faults)
@@ -105,7 +105,7 @@ def link_update(before: SteeredLink, after: SteeredLink, now_ns: int, modules: S
         now_ns: Virtual time since the run's virtual 0.
         modules: Kernel modules that are loaded already.
     """
-    changes = (*after.changes, *after.faults.values())
+    changes = (*after.changes, *(change for under in after.faults.values() for change in under))
     written = [effective(*change.layers(way)) for change in changes for way in WAYS]
     # At once, wherever the guest's clock, which counts in steps, is by now.
     later = (state if state.at_ns > now_ns else replace(state, at_ns=0) for state in after.course.all_states)

@@ -159,6 +159,8 @@ class LinkShown(Value):
 
     link: str
     up: bool
+    faults: list[str]
+    """Those under which it is so."""
     ends: list[LinkEnd]
 
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dilaton.host import messages
-from dilaton.host.messages import LinkChanged, LinkRefused, LinkUpdated, OfUpdate, UpdateLink
+from dilaton.host.messages import Began, LinkChanged, LinkRefused, LinkUpdated, OfUpdate, Undone, UpdateLink
 from dilaton.host.port import Guest
 from dilaton.lab.errors import LabError
+from dilaton.lab.faults.layers import key_of
 from dilaton.lab.model import Lab
 from dilaton.lab.parts.links import Change, Link, find_link
 from dilaton.lab.segments import port_change, without_lans
@@ -83,6 +85,9 @@ class LinkControl:
         self._clock = clock
         self._changes = changes_of_links(self._lab)
         self._faults = faults_of_links(self._lab)
+        self._impaired = {fault.name: fault for fault in self._lab.faults if fault.changes}
+        self._lasting: dict[str, int] = {}
+        """Faults of links that have begun and did not end yet, and when they began."""
         self._steered: dict[int, SteeredLink] = {}
         self._count = 0
         self._asked: dict[str, _Asked] = {}
@@ -112,6 +117,11 @@ class LinkControl:
 
     def explained(self, event: messages.Event) -> Event:
         """An agent's event; where it says that a link has changed, with what the lab, or somebody, said of that."""
+        match event:
+            case Began(fault=name) if name in self._impaired:
+                self._lasting[name] = event.t_ns
+            case Undone(fault=name):
+                self._lasting.pop(name, None)
         if not isinstance(event, LinkChanged):
             return event.record()
         number = next(place for place, link in enumerate(self._lab.links) if link.name == event.link)
@@ -156,7 +166,7 @@ class LinkControl:
         """What a change makes of a link of the lab, or of a port of a segment."""
         before = self._link(number)
         own = port_change(change, before.link) if len(link.endpoints) > 2 else change
-        check_changed(before.link, (*before.changes, own), before.faults.values())
+        check_changed(before.link, (*before.changes, own), itertools.chain(*before.faults.values()))
         after = before.changed(own, now_ns)
         for what in after.beyond_wire():
             raise ControlError(f"{link.name}: {what}")
@@ -227,13 +237,24 @@ class LinkControl:
         wire, faults = self._wires.get(link.name), self._faults.get(number)
         return SteeredLink.planned(link, self._changes.get(number, []), self._lab.seed, wire, faults)
 
+    def _faults_of(self, number: int, now_ns: int) -> list[str]:
+        """The faults under which a link is at this moment; one that comes and goes is there or is not."""
+        return [
+            name
+            for name, begin_ns in self._lasting.items()
+            if name in self._link(number).faults and self._impaired[name].is_there(now_ns - begin_ns)
+        ]
+
     def _shown(self, number: int) -> LinkShown:
         steered = self._link(number)
-        state = steered.course.at(max(self._clock().virtual_ns, steered.course.states[0].at_ns))
+        now_ns = max(self._clock().virtual_ns, steered.course.states[0].at_ns)
+        faults = self._faults_of(number, now_ns)
+        state = steered.course.at(now_ns, key_of(faults))
         ends = zip(steered.link.endpoints, steered.beside_wire(state).egress, steered.wire_delays_ns, strict=True)
         return LinkShown(
             link=steered.link.name,
             up=state.up,
+            faults=faults,
             ends=[
                 LinkEnd(node=end.node, interface=end.interface, egress=egress, wire_delay_ns=wire_delay_ns)
                 for end, egress, wire_delay_ns in ends
