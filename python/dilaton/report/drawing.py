@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -10,38 +11,54 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dilaton.lab.kinds import HOST, ROUTER, SWITCH, TRANSIT_DEGREE_MIN
+from dilaton.lab.kinds import HOST, ROUTER, TRANSIT_DEGREE_MIN
 from dilaton.lab.model import Lab
 from dilaton.lab.parts.links import Link
 from dilaton.lab.segments import without_lans
+from dilaton.measure import numbers
 from dilaton.report.figures.layout import positions
+from dilaton.report.style import NODE_MARKS, OTHER_NODE_MARK
 
-MARKS = {HOST: ("o", "#8a97a6"), ROUTER: ("o", "#2f6db5"), SWITCH: ("s", "#3f8f5b")}
-"""Shape and colour, by kind; of other kinds `OTHER`."""
-OTHER = ("D", "#b5652f")
+LABELS = ("rate", "delay", "address")
+"""What can be written beside links."""
+AT_END = 0.28
+"""Where on its link an address is written: so much of the way from its node."""
+
+Addresses = Mapping[tuple[str, str], Sequence[str]]
+"""Of each interface, by its node and name."""
 
 LABELLED_NODES_MAX = 150
 """Names of more nodes cannot be read in one picture."""
 
+PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.4}
+"""Behind text, so that it can be read on lines."""
+
 SIDE_INCHES_MIN, SIDE_INCHES_MAX = 4.0, 16.0
-INCHES_PER_STEP = 0.75
+INCHES_PER_STEP, INCHES_PER_LABELLED_STEP = 0.75, 1.6
 """Between neighbours, if the picture does not become too large by that."""
 
 
-def draw(lab: Lab, path: Path) -> None:
-    """Writes a picture of a lab, of the kind that the file's suffix says (.svg, .png, .pdf)."""
+def draw(lab: Lab, path: Path, labels: Collection[str] = (), addresses: Addresses | None = None) -> None:
+    """Writes a picture of a lab, of the kind that the file's suffix says (.svg, .png, .pdf).
+
+    Args:
+        lab: What is drawn.
+        path: The file.
+        labels: Those of `LABELS` that are written beside links.
+        addresses: For `address`: those that the plan gives.
+    """
     # Text stays text, and nothing in the file depends on when it was made.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dilaton"}):
         dated = {"Date": None} if path.suffix == ".svg" else {"CreationDate": None} if path.suffix == ".pdf" else None
-        figure(lab).savefig(path, bbox_inches="tight", dpi=150, metadata=dated)
+        figure(lab, labels, addresses or {}).savefig(path, bbox_inches="tight", dpi=150, metadata=dated)
 
 
-def figure(lab: Lab) -> Figure:
-    """The picture."""
+def figure(lab: Lab, labels: Collection[str] = (), addresses: Addresses | None = None) -> Figure:
+    """The picture; arguments as of `draw`."""
     flat = without_lans(lab)
     places = positions(lab)
     xs, ys = ([place[axis] for place in places.values()] for axis in (0, 1))
-    width, height = (_inches(max(values) - min(values)) for values in (xs, ys))
+    width, height = (_inches(max(values) - min(values), bool(labels)) for values in (xs, ys))
     picture = Figure(figsize=(width, height))
     axes = picture.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
@@ -57,7 +74,7 @@ def figure(lab: Lab) -> Figure:
     kinds = _kinds(flat)
     for kind in dict.fromkeys(kinds.values()):
         names = [name for name in flat.nodes if kinds[name] == kind]
-        shape, colour = MARKS.get(kind, OTHER)
+        shape, colour = NODE_MARKS.get(kind, OTHER_NODE_MARK)
         scale = 0.7 if kind == HOST else 1.0
         axes.plot(
             [places[name][0] for name in names],
@@ -74,9 +91,11 @@ def figure(lab: Lab) -> Figure:
         for name, place in places.items():
             offset = (0, -size * 0.75 - 1)
             text = min(8.0, max(4.0, size * 0.75))
-            paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.4}
-            label = axes.annotate(name, place, offset, textcoords="offset points", ha="center", va="top", bbox=paper)
+            label = axes.annotate(name, place, offset, textcoords="offset points", ha="center", va="top", bbox=PAPER)
             label.set_fontsize(text)
+    for link in flat.links:
+        for at, words in _beside(link, places, labels, addresses or {}):
+            axes.annotate(words, at, ha="center", va="center", fontsize=6, bbox=PAPER, zorder=2.5)
     axes.margins(0.06)
     if max(ys) - min(ys) < 1:
         axes.set_ylim(min(ys) - 0.5, max(ys) + 0.5)
@@ -89,8 +108,34 @@ def figure(lab: Lab) -> Figure:
     return picture
 
 
-def _inches(extent: float) -> float:
-    return min(max((extent + 1) * INCHES_PER_STEP, SIDE_INCHES_MIN / 2), SIDE_INCHES_MAX)
+def _beside(
+    link: Link, places: Mapping[str, tuple[float, float]], labels: Collection[str], addresses: Addresses
+) -> Iterator[tuple[tuple[float, float], str]]:
+    """What is written on a link, and where; its directions apart where they differ."""
+    (x, y), (to_x, to_y) = (places[end.node] for end in link.endpoints)
+    both = [link.direction("a_to_b"), link.direction("b_to_a")]
+    there, back = (", ".join(_words(shape.rate_bit_per_s, shape.delay_ns, labels)) for shape in both)
+    a, b = (end.node for end in link.endpoints)
+    if text := there if there == back else f"{a} > {b}: {there}\n{b} > {a}: {back}":
+        yield ((x + to_x) / 2, (y + to_y) / 2), text
+    for end, share in zip(link.endpoints, (AT_END, 1 - AT_END), strict=True):
+        given = addresses.get((end.node, end.interface), ())
+        if "address" in labels and given:
+            yield (x + share * (to_x - x), y + share * (to_y - y)), "\n".join(given)
+
+
+def _words(rate_bit_per_s: int | None, delay_ns: int, labels: Collection[str]) -> Iterator[str]:
+    if "rate" in labels and rate_bit_per_s is not None:
+        yield numbers.rate(rate_bit_per_s)
+    if "delay" in labels and delay_ns:
+        yield numbers.duration(delay_ns / 1e9)
+
+
+def _inches(extent: float, has_labels: bool) -> float:
+    return min(
+        max((extent + 1) * (INCHES_PER_LABELLED_STEP if has_labels else INCHES_PER_STEP), SIDE_INCHES_MIN / 2),
+        SIDE_INCHES_MAX,
+    )
 
 
 def _thickness(link: Link, size: float) -> float:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from dilaton.measure.packets.tcp import flow_packets, round_trips, tcp_flows, times_between_packets
+from dilaton.measure.packets.tcp import FLOW, flow_packets, round_trips, tcp_flows, times_between_packets
 from dilaton.plan.network.bounds import network_of
 from dilaton.report.figures.adaptation import draw_adaptation
 from dilaton.report.figures.bands import Band, processes_of
 from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.distributions import draw_lateness, ecdfs
 from dilaton.report.figures.marks import marks_of
+from dilaton.report.figures.names import flow_name, names_of
 from dilaton.report.figures.sequence import draw_flow
 from dilaton.report.figures.series import draw_interfaces, draw_intervals, draw_nodes, draw_tcp
 from dilaton.report.figures.served import draw_flows, draw_percentiles, draw_requests, latencies
@@ -57,7 +59,7 @@ def _network(run: Run) -> Iterator[Drawing]:
 def _samples(run: Run) -> Iterator[Drawing]:
     bands = _bands(run)
     yield from draw_interfaces(run.interfaces, bands)
-    yield from draw_tcp(run.tcp, bands)
+    yield from draw_tcp(run.tcp, bands, names_of(run.plan))
     yield from draw_nodes(run.nodes, bands)
 
 
@@ -82,7 +84,7 @@ def _marks_if_known(run: Run) -> list[Band]:
 
 
 def _captures(run: Run) -> Iterator[Drawing]:
-    marks = _marks_if_known(run)
+    marks, names = _marks_if_known(run), names_of(run.plan)
     for capture in run.captures:
         packets = run.capture(capture)
         trips: dict[str, Any] = {}
@@ -90,7 +92,7 @@ def _captures(run: Run) -> Iterator[Drawing]:
         flows = tcp_flows(packets.table).head(FLOWS_MAX)
         flows = flows[flows.payload_bytes >= FLOW_SHARE_MIN * flows.payload_bytes.max()]
         for number, row in enumerate(flows.to_dict("records"), 1):
-            flow = flow_packets(packets.table, packets.sack, row)
+            flow = replace(flow_packets(packets.table, packets.sack, row), name=flow_name(names, *_ends(row)))
             yield draw_flow(flow, capture, number, marks)
             if _shows_sending(run, capture):
                 trips[flow.name] = round_trips(flow).rtt_s.to_numpy()
@@ -104,6 +106,11 @@ def _captures(run: Run) -> Iterator[Drawing]:
         if any(map(len, gaps.values())):
             caption = f"Time from each segment with data to the next, of the largest flows captured on {capture}."
             yield ecdfs(f"gaps-{name}", f"Time between packets, {capture}", caption, gaps, "time between packets", "s")
+
+
+def _ends(flow: dict[Any, Any]) -> tuple[str, int, str, int]:
+    source, source_port, destination, destination_port = (flow[column] for column in FLOW)
+    return source, source_port, destination, destination_port
 
 
 def _shows_sending(run: Run, capture: str) -> bool:

@@ -18,12 +18,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter
 
+from dilaton.lab.kinds import HOST, ROUTER, SWITCH
+
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
     *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000"),
 )
 COLOURS = [BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, "#999999"]
 LINES_MAX = len(COLOURS)
 """So many series are told apart in one figure; what shows more shows the largest, and says so."""
+
+NODE_MARKS = {HOST: ("o", "#8a97a6"), ROUTER: ("o", "#2f6db5"), SWITCH: ("s", "#3f8f5b")}
+"""Shape and colour of nodes, by kind; of other kinds `OTHER_NODE_MARK`."""
+OTHER_NODE_MARK = ("D", "#b5652f")
 
 WIDTH_IN, HEIGHT_IN = 7.2, 2.5
 

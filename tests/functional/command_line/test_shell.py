@@ -170,3 +170,12 @@ def test_the_end_of_the_run_ends_its_shells(tmp_path: Path) -> None:
         assert dilaton("stop", out).returncode == 0
         assert typed.wait() != 0
         assert typed.is_restored()
+
+
+def test_a_shell_says_on_which_node_it_is(held: Path) -> None:
+    with TypedAt("shell", held, "b") as typed:
+        typed.expect("b:")
+        typed.type("cd /usr; echo $((6 * 7))\n")
+        typed.expect("42")
+        assert "b:/usr" in typed.expect("# ")
+    assert shell(held, "b", input="hostname\n").stdout == "b\n", "without a terminal there is no prompt"

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,13 +145,20 @@ def test_what_is_wrong_with_a_lab_is_said_and_nothing_runs(lab: Path) -> None:
 
 def test_at_a_terminal_commands_have_it_and_the_prompt_comes_back(lab: Path) -> None:
     with TypedAt("up", lab, "--out", lab.parent / "run") as typed:
-        typed.expect("lab> ")
+        before = typed.expect("lab> ")
+        assert "kernels boot" in before and "3 nodes, 2 links; help lists" in before
         typed.type("a stty size\n")
         typed.expect("33 77")
         typed.expect("lab> ")
         typed.type("a ping b\n")
         typed.expect("icmp_seq=2")
         typed.type("\x03")
+        typed.expect("lab> ")
+        typed.type("r\n")
+        typed.expect("r:")
+        typed.type("exit\n")
+        typed.expect("lab> ")
+        typed.type("a sh -c 'exit 130'\n")
         typed.expect("lab> ")
         typed.type("exit\n")
         typed.expect("outputs and record")
@@ -167,3 +175,10 @@ def test_a_lab_ends_with_its_prompt_however_that_ends(lab: Path) -> None:
         assert process.stdout.readline() == "a r b\n"
         process.send_signal(signal.SIGKILL)
         assert package.attach(out).wait().record.state == "finished"
+
+
+def test_a_lab_that_stays_answers_prometheus_at_a_port_that_is_free(lab: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = dilaton("up", lab, "--out", lab.parent / "run", "--metrics", str(port), input="exit\n")
+    assert (done.returncode, f"{port}: cannot listen on 127.0.0.1" in done.stderr) == (2, True), done.stderr

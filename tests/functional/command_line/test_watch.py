@@ -99,3 +99,14 @@ def test_top_of_no_run_is_refused(tmp_path: Path) -> None:
     assert done.stderr.startswith(
         f"dilaton: {tmp_path}: not a run directory, nor a lab that runs, nor the name of one; "
     )
+
+
+def test_top_sorts_interfaces_and_shows_some_nodes_only(watched: tuple[Path, int]) -> None:
+    def interfaces(*options: str) -> list[str]:
+        return re.findall(r"^ *(\w+:eth\d)", dilaton("top", watched[0], "--once", *options).stdout, re.MULTILINE)
+
+    assert interfaces("--sort", "name") == interfaces("--sort", "sends") == ["a:eth0", "b:eth0"]
+    assert interfaces("--only", "b*") == ["b:eth0"]
+    assert "bulk" not in dilaton("top", watched[0], "--once", "--only", "b").stdout
+    refused = dilaton("top", watched[0], "--once", "--sort", "size")
+    assert (refused.returncode, "must be one of sends, packets" in refused.stderr) == (2, True)

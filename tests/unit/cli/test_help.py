@@ -29,7 +29,12 @@ def test_no_word_of_a_help_text_is_taken_for_markup_and_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "completed"),
-    [("dilaton swe", ["sweep"]), ("dilaton run --dri", ["--drive"]), ("dilaton kernel u", ["use"])],
+    [
+        ("dilaton swe", ["sweep"]),
+        ("dilaton run --dri", ["--drive"]),
+        ("dilaton kernel u", ["use"]),
+        ("dilaton run --drive w", ["wall", "work"]),
+    ],
 )
 def test_a_shell_can_complete_verbs_and_options(
     typed: str, completed: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.lab import loads
-from dilaton.report.drawing import draw
+from dilaton.report.drawing import draw, figure
 from dilaton.report.figures.layout import positions
 
 LABS = {
@@ -34,3 +34,19 @@ def test_a_picture_is_the_same_each_time(text: str, tmp_path: Path) -> None:
         for name in ("one", "other"):
             draw(lab, tmp_path / f"{name}.{kind}")
         assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"other.{kind}").read_bytes()
+
+
+def test_rates_delays_and_addresses_are_beside_links_where_they_are_asked_for() -> None:
+    lab = loads(
+        "name: x\nnodes: {a: , b: }\nlinks: [{endpoints: a -- b, rate: 1Gbit, delay: 5ms, b_to_a: {rate: 1Mbit}}]\n",
+        "lab.yaml",
+    )
+    addresses = {("a", "eth0"): ["10.0.0.0/31"], ("b", "eth0"): ["10.0.0.1/31"]}
+
+    def written(*labels: str) -> set[str]:
+        return {text.get_text() for text in figure(lab, labels, addresses).axes[0].texts} - {"a", "b"}
+
+    assert written() == set()
+    assert written("delay") == {"5 ms"}
+    assert written("rate", "delay") == {"a > b: 1 Gbit/s, 5 ms\nb > a: 1 Mbit/s, 5 ms"}
+    assert written("address") == {"10.0.0.0/31", "10.0.0.1/31"}

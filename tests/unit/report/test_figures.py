@@ -22,9 +22,10 @@ from dilaton.report.drawings import draw
 from dilaton.report.figures.adaptation import draw_adaptation
 from dilaton.report.figures.bands import Band, draw_bands, lanes, processes_of, within
 from dilaton.report.figures.clocks import draw_clocks
+from dilaton.report.figures.distributions import draw_ecdf
 from dilaton.report.figures.marks import marks_of
 from dilaton.report.figures.sequence import thin
-from dilaton.report.figures.series import draw_interfaces, draw_intervals
+from dilaton.report.figures.series import draw_interfaces, draw_intervals, draw_tcp
 from dilaton.report.figures.served import draw_flows, draw_percentiles, draw_requests, latencies
 from dilaton.report.figures.topology import place, utilisation, write_names
 from dilaton.report.fitting import LEGEND_ROW_IN, NARROW_IN, fit
@@ -329,3 +330,25 @@ def test_a_fault_is_a_band_from_its_begin_to_its_end_or_to_that_of_the_run() -> 
         {"kind": "undone", "fault": "x", "what": "pause a", "t_s": 3.0},
     ]
     assert marks_of(pd.DataFrame(rows), 9.0) == [Band("pause a", 1.0, 3.0, "fault"), Band("pause b", 2.0, 9.0, "fault")]
+
+
+def test_few_values_are_drawn_one_by_one_and_many_as_steps() -> None:
+    for count, marker in ((3, "o"), (30, "None")):
+        with applied():
+            where = Figure().subplots()
+            draw_ecdf(where, np.arange(count), linestyle="-")
+        (line,) = where.lines
+        assert (line.get_marker(), line.get_linestyle()) == (marker, "None" if count == 3 else "-")
+        assert float(np.max(np.asarray(line.get_ydata()))) == 1
+
+
+def test_connections_have_names_of_nodes_and_those_that_only_control_others_are_left_out() -> None:
+    rows = [
+        {"t_s": second, "source": "10.0.0.0", "source_port": port, "destination": "10.0.0.1", "destination_port": 5201}
+        | {"bytes_acked": second * sent, "goodput_bit_per_s": sent, "cwnd_packets": 10, "rtt_us": 100}
+        for second in (1, 2)
+        for port, sent in ((41000, 200), (41002, 10**6))
+    ]
+    with applied():
+        (drawing,) = draw_tcp(pd.DataFrame(rows), [], {"10.0.0.0": "a", "10.0.0.1": "b"})
+    assert [text.get_text() for legend in drawing.figure.legends for text in legend.get_texts()] == ["a:41002 > b:5201"]

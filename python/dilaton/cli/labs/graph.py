@@ -18,23 +18,33 @@ if TYPE_CHECKING:
 PICTURES = (".svg", ".png", ".pdf")
 
 
-def write_graph(path: Path, out: Path | None) -> None:
+def write_graph(path: Path, out: Path | None, show: str = "") -> None:
     """Draws the network of a lab.
 
+    Args:
+        path: Of the lab.
+        out: The picture; None: `<lab>.svg`.
+        show: What is written beside links, with commas.
+
     Raises:
-        BadInputError: there can be no picture of that name.
+        BadInputError: there can be no picture of that name, or it cannot show that.
     """
-    lab = prepare(LabText.read(path), Overrides()).lab
+    prepared = prepare(LabText.read(path), Overrides())
+    lab, plan = prepared.lab, prepared.plan
     out = out or Path(f"{lab.name}.svg")
     if out.suffix == ".dot":
         write_export(path, out, "dot")
         return
     if out.suffix not in PICTURES:
         raise BadInputError(f"{out}: not a picture; let its name end with {', '.join(PICTURES)} or .dot")
-    from dilaton.report.drawing import draw
+    from dilaton.report.drawing import LABELS, draw
 
+    labels = [word.strip() for word in show.split(",") if word.strip()]
+    if unknown := [word for word in labels if word not in LABELS]:
+        raise BadInputError(f"--show {unknown[0]}: must be of {', '.join(LABELS)}")
+    addresses = {(node.name, each.name): each.addresses for node in plan.nodes for each in node.interfaces}
     with writing(out):
-        draw(lab, out)
+        draw(lab, out, labels, addresses)
     print(f"{out}: {_counts(lab)}")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 from dilaton.cli.errors import refusing
 from dilaton.run.control.requests import ControlError
 from dilaton.service import plain
@@ -13,7 +16,8 @@ def bring_up(request: RunRequest, *, detached: bool) -> int:
     from dilaton.cli.steering.prompt import converse
 
     with refusing(ControlError):
-        run = plain.begin(request, detached=detached)
+        with _progress():
+            run = plain.begin(request, detached=detached)
         if detached:
             print(f"{run.path} is up; dilaton cli {run.path} for its prompt, dilaton down {run.path} to end it")
             return 0
@@ -21,3 +25,12 @@ def bring_up(request: RunRequest, *, detached: bool) -> int:
             status = converse(run)
     print(f"outputs and record: {run.path}")
     return status
+
+
+def _progress() -> contextlib.AbstractContextManager[object]:
+    """Shows at a terminal that something goes on, as a large lab takes a while to come up."""
+    if not os.isatty(2):
+        return contextlib.nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status("kernels boot, then nodes and links are made")

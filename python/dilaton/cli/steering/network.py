@@ -24,6 +24,11 @@ class Network:
         """The nodes with addresses that do not forward."""
         return [node.name for node in self.plan.nodes if _addresses(node) and not _forwards(node)]
 
+    def greeting(self) -> str:
+        """What somebody is told who comes to the prompt."""
+        counts = f"{len(self.plan.nodes)} nodes, {len(self.plan.links)} links"
+        return f"{self.plan.lab}: {counts}; help lists what can be typed, exit leaves"
+
     def connections(self) -> Iterator[str]:
         """A line for each node: its interfaces, each with what is at the other end."""
         others: dict[tuple[str, str], str] = {}

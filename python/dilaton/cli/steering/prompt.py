@@ -23,7 +23,7 @@ from dilaton.cli.steering.control import steer
 from dilaton.cli.steering.link import ACTIONS as LINK_ACTIONS
 from dilaton.cli.steering.link import steer_link
 from dilaton.cli.steering.network import Network
-from dilaton.cli.steering.shell import run_here
+from dilaton.cli.steering.shell import SHELL, run_here
 from dilaton.host.here.doctor.programs import fix
 from dilaton.host.processes import OURSELVES
 from dilaton.lab.text.syntax import did_you_mean
@@ -92,6 +92,8 @@ class Prompt(cmd.Cmd):
         self._has_terminal = has_terminal
         self._network = Network(Plan.model_validate_json(read_output(run.path / "plan.json")))
         self.prompt = "lab> " if has_terminal else ""
+        if has_terminal:
+            self.intro = self._network.greeting()
         self.use_rawinput = has_terminal
         self.status = self._before = 0
         """Of the last command, as an exit status; and of the one before it."""
@@ -159,7 +161,7 @@ class Prompt(cmd.Cmd):
         return [name for name in self._network.nodes if name.startswith(text)]
 
     def _execute(self, node: str, command: str) -> int:
-        argv, has_terminal = ["sh", *(["-c", command] if command else [])], self._has_terminal
+        argv, has_terminal = ["sh", "-c", command] if command else SHELL, self._has_terminal
         if command.endswith("&"):
             argv = ["sh", "-c", IN_BACKGROUND, "sh", command.removesuffix("&"), OUTPUT]
             has_terminal = False

@@ -18,8 +18,18 @@ from dilaton.run.control.requests import Client, ControlError
 from dilaton.run.control.session_client import session
 from dilaton.service.catalogue import find
 
-SHELL = ("sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")
-"""What is executed when nothing is named."""
+SHELL = (
+    "sh",
+    "-c",
+    """export PS1="$HOSTNAME:\\$PWD# "
+[ -t 0 ] && command -v bash > /dev/null && exec bash --rcfile /dev/fd/3 3<<'END'
+[ -r ~/.bashrc ] && . ~/.bashrc
+PS1='\\h:\\w\\$ '
+END
+command -v bash > /dev/null && exec bash
+exec sh""",
+)
+"""What is executed when nothing is named: a shell that says on which node it is, whatever its start files say."""
 
 TERMINAL_VARIABLES = ("TERM", "COLORTERM")
 """Of our environment: what a program has to know of our terminal."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from rich import box
@@ -11,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from dilaton.cli.errors import refusing
+from dilaton.cli.errors import BadInputError, refusing
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.recent import Row
@@ -25,8 +28,53 @@ LINES_BESIDE = 10
 """Of a screen: what is not a row of a table."""
 
 
+KEYS: dict[str, str | None] = {
+    "sends": "tx_bit_per_s",
+    "packets": "tx_packet_per_s",
+    "queue": "queue_packets",
+    "drops": "queue_drops",
+    "lost": "lost_packets",
+    "name": None,
+}
+"""By what interfaces can be sorted, and the column of their samples that has it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which nodes are shown, and which of their interfaces first.
+
+    Attributes:
+        key: What the first interfaces have most of, one of `KEYS`.
+        nodes: A pattern of names, as of files.
+    """
+
+    key: str
+    nodes: str
+
+    @classmethod
+    def of(cls, key: str, nodes: str | None) -> Choice:
+        """What was asked for.
+
+        Raises:
+            BadInputError: interfaces cannot be sorted by that.
+        """
+        if key not in KEYS:
+            raise BadInputError(f"--sort {key}: must be one of {', '.join(KEYS)}")
+        return cls(key, nodes or "*")
+
+    def takes(self, row: Row | Result) -> bool:
+        """Whether something is of a node that is shown."""
+        return fnmatchcase(row["node"], self.nodes)
+
+    @property
+    def order(self) -> Callable[[Row], tuple[float, str, str]]:
+        """The key by which interfaces are sorted."""
+        column = KEYS[self.key]
+        return lambda row: (-(row[column] or 0.0) if column else 0.0, row["node"], row["interface"])
+
+
 @refusing(ControlError)
-def show_top(run: str, *, once: bool) -> int:
+def show_top(run: str, choice: Choice, *, once: bool) -> int:
     """Shows a run until it ends or Ctrl-C comes; or once, as without a terminal. Returns the exit status."""
     console = Output()
     try:
@@ -34,18 +82,18 @@ def show_top(run: str, *, once: bool) -> int:
         with Client(run_dir) as client:
             status = client.request("status")
             if once or not console.is_terminal:
-                console.print(_page(run_dir, status, 0.0, None))
+                console.print(_page(run_dir, status, choice, 0.0, None))
                 return 0
-            _follow(console, client, run_dir, status)
+            _follow(console, client, run_dir, status, choice)
     except KeyboardInterrupt:
         pass
     return 0
 
 
-def _follow(console: Console, client: Client, run_dir: Path, status: Result) -> None:
+def _follow(console: Console, client: Client, run_dir: Path, status: Result, choice: Choice) -> None:
     """Refreshes the page until the run has ended."""
     before = status
-    with Live(_page(run_dir, status, 0.0, None), console=console, auto_refresh=False, screen=True) as live:
+    with Live(_page(run_dir, status, choice, 0.0, None), console=console, auto_refresh=False, screen=True) as live:
         while True:
             time.sleep(REFRESH_HOST_S)
             try:
@@ -55,20 +103,23 @@ def _follow(console: Console, client: Client, run_dir: Path, status: Result) -> 
             passed_s = now["run"]["clock"]["host_s"] - before["run"]["clock"]["host_s"]
             went_s = now["run"]["clock"]["virtual_s"] - before["run"]["clock"]["virtual_s"]
             speed = went_s / passed_s if passed_s > 0 else 0.0
-            live.update(_page(run_dir, now, speed, max(console.height - LINES_BESIDE, 2)), refresh=True)
+            rows_max = max(console.height - LINES_BESIDE, 2)
+            live.update(_page(run_dir, now, choice, speed, rows_max), refresh=True)
             before = now
     console.print(f"{run_dir}: the run has ended")
 
 
-def _page(run_dir: Path, status: Result, speed: float, rows_max: int | None) -> RenderableType:
+def _page(run_dir: Path, status: Result, choice: Choice, speed: float, rows_max: int | None) -> RenderableType:
     """The whole of it; with at most so many rows of tables."""
-    interfaces, nodes = recent_samples(run_dir, "interfaces"), recent_samples(run_dir, "nodes")
-    processes = status["processes"]
+    sampled = recent_samples(run_dir, "interfaces")
+    interfaces = list(filter(choice.takes, sampled))
+    nodes = list(filter(choice.takes, recent_samples(run_dir, "nodes")))
+    processes = list(filter(choice.takes, status["processes"]))
     room = None if rows_max is None else max(rows_max - len(processes), 2)
     parts: list[RenderableType] = [_head(status, speed)]
     if interfaces:
-        parts.append(_interfaces(sorted(interfaces, key=_busiest_first), room))
-    else:
+        parts.append(_interfaces(sorted(interfaces, key=choice.order), choice.key, room))
+    elif not sampled:
         parts.append(Text("no samples of interfaces; for some, write measure: {interfaces: 100ms}", style="dim"))
     if nodes:
         parts.append(_nodes(nodes, room))
@@ -95,11 +146,7 @@ def _head(status: Result, speed: float) -> Text:
     return line.append("  ".join(parts), style="not bold")
 
 
-def _busiest_first(row: Row) -> tuple[float, str, str]:
-    return -(row["tx_bit_per_s"] or 0.0), row["node"], row["interface"]
-
-
-def _interfaces(rows: list[Row], rows_max: int | None) -> Table:
+def _interfaces(rows: list[Row], key: str, rows_max: int | None) -> Table:
     shown = rows[:rows_max]
     table = _table("sends", "rate", "packets/s", "queue", "drops", "lost")
     for row in shown:
@@ -113,7 +160,9 @@ def _interfaces(rows: list[Row], rows_max: int | None) -> Table:
         )
     at_s = max(row["t_s"] for row in rows)
     hidden = len(rows) - len(shown)
-    table.caption = f"sampled at {at_s:.3f} s" + (f"; {hidden} more interfaces send less" if hidden else "")
+    table.caption = f"sampled at {at_s:.3f} s" + (
+        f"; {hidden} more interfaces come after these by {key}" if hidden else ""
+    )
     return table
 
 

@@ -19,6 +19,7 @@ from dilaton.cli.verbs.options import (
     SetOption,
     TdfOption,
     TerminalOption,
+    completing,
     overridden,
 )
 
@@ -150,11 +151,19 @@ def graph(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help=".svg, .png, .pdf or .dot (default: <lab>.svg).")
     ] = None,
+    show: Annotated[
+        str,
+        typer.Option(
+            metavar="rate,delay,address",
+            help="What is written beside links; several with commas.",
+            autocompletion=completing("rate", "delay", "address", "rate,delay", "rate,delay,address"),
+        ),
+    ] = "",
 ) -> None:
     """Draw the network of a lab."""
     from dilaton.cli.labs.graph import write_graph
 
-    write_graph(lab, out)
+    write_graph(lab, out, show)
 
 
 @app.command()

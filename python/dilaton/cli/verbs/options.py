@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +10,12 @@ import typer
 
 if TYPE_CHECKING:
     from dilaton.service.request import Overrides
+
+
+def completing(*values: str) -> Callable[[str], list[str]]:
+    """What the Tab key offers where one of these is wanted."""
+    return lambda incomplete: [value for value in values if value.startswith(incomplete)]
+
 
 LabFile = Annotated[Path, typer.Argument(metavar="LAB", help="The lab: a YAML file, or a directory with a lab.yaml.")]
 RunName = Annotated[
@@ -20,11 +26,21 @@ Out = Annotated[
 ]
 TdfOption = Annotated[
     str | None,
-    typer.Option("--tdf", metavar="N|auto", help="Time dilation factor, such as 10 or 1/2, instead of the lab's."),
+    typer.Option(
+        "--tdf",
+        metavar="N|auto",
+        help="Time dilation factor, such as 10 or 1/2, instead of the lab's.",
+        autocompletion=completing("auto", "1", "10", "100"),
+    ),
 ]
 DriveOption = Annotated[
     str | None,
-    typer.Option("--drive", metavar="wall|work|event", help="What drives virtual time, instead of the lab's."),
+    typer.Option(
+        "--drive",
+        metavar="wall|work|event",
+        help="What drives virtual time, instead of the lab's.",
+        autocompletion=completing("wall", "work", "event"),
+    ),
 ]
 MaxSpeedOption = Annotated[
     str | None,

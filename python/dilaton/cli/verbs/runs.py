@@ -17,6 +17,7 @@ from dilaton.cli.verbs.options import (
     SetOption,
     TdfOption,
     TerminalOption,
+    completing,
     overridden,
 )
 
@@ -34,6 +35,10 @@ def up(
     drive: DriveOption = None,
     max_speed: MaxSpeedOption = None,
     hold_at: HoldAtOption = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option("--metrics", metavar="PORT", min=1, max=65535, help="Answer Prometheus at this port."),
+    ] = None,
     settings: SetOption = None,
     max_disk: MaxDisk = None,
 ) -> None:
@@ -42,8 +47,9 @@ def up(
     from dilaton.service.request import LabText, RunRequest
 
     overrides = overridden(tdf, drive, max_speed, settings)
+    text = LabText.read(lab)
     request = RunRequest(
-        lab=LabText.read(lab), overrides=overrides, out=out, hold_at=hold_at, stays=True, max_disk=max_disk
+        lab=text, overrides=overrides, out=out, hold_at=hold_at, metrics=metrics, stays=True, max_disk=max_disk
     )
     raise typer.Exit(bring_up(request, detached=detached))
 
@@ -80,11 +86,22 @@ def ps(
 def top(
     run: RunName,
     once: Annotated[bool, typer.Option("--once", help="Print it once, as without a terminal.")] = False,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="sends|packets|queue|drops|lost|name",
+            help="What the first interfaces have most of.",
+            autocompletion=completing("sends", "packets", "queue", "drops", "lost", "name"),
+        ),
+    ] = "sends",
+    only: Annotated[
+        str | None, typer.Option(metavar="NODE", help="Only nodes of this name, which may have * and ?.")
+    ] = None,
 ) -> None:
     """Watch a run in progress: its clock, links, nodes and programs."""
-    from dilaton.cli.steering.top import show_top
+    from dilaton.cli.steering.top import Choice, show_top
 
-    raise typer.Exit(show_top(run, once=once))
+    raise typer.Exit(show_top(run, Choice.of(sort, only), once=once))
 
 
 @app.command()

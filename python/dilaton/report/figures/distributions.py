@@ -14,17 +14,24 @@ from dilaton.report.style import BLACK, BLUE, LINES_MAX, ORANGE, RED, Drawing, a
 SPREAD_LINEAR_MAX = 20
 """How many times larger than a small value the largest may be on a linear axis."""
 
+STEPS_MIN = 10
+"""Fewer values are drawn one by one: steps would suggest a distribution that nobody has measured."""
 STEPS_MAX = 2000
 """An ECDF of more values is drawn through so many of its quantiles, which no eye tells from all."""
 
 
 def draw_ecdf(where: Axes, values: Any, **options: Any) -> None:
-    """Draws an ECDF on axes."""
+    """Draws an ECDF on axes, or of few values each of them, as high as the share of those that are not larger."""
     ordered = np.sort(np.asarray(values, dtype=float))
     ordered = ordered[np.isfinite(ordered)]
     if not len(ordered):
         return
     ratios = np.arange(1, len(ordered) + 1) / len(ordered)
+    if len(ordered) < STEPS_MIN:
+        where.plot(
+            ordered, ratios, **{**options, "linestyle": "none", "marker": "o", "markersize": 4, "clip_on": False}
+        )
+        return
     if len(ordered) > STEPS_MAX:
         at = np.unique(np.linspace(0, len(ordered) - 1, STEPS_MAX).astype(int))
         ordered, ratios = ordered[at], ratios[at]

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dilaton.report.figures.bands import Band, caption, draw_bands
+from dilaton.report.figures.names import flow_name
 from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, time_axis, unit
 
 
@@ -24,6 +25,9 @@ class Panel:
     scale: float = 1.0
     is_stepped: bool = False
 
+
+CONNECTION_SHARE_MIN = 0.001
+"""Of the data of the largest connection; smaller ones are not drawn."""
 
 INTERFACES = [
     Panel("tx_bit_per_s", "sent", "bit/s", "what they sent", is_stepped=True),
@@ -47,18 +51,32 @@ def draw_interfaces(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Draw
     yield from _draw("interfaces", "Links", "Interfaces", table, INTERFACES, "tx_bytes", "interfaces", bands)
 
 
-def draw_tcp(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
-    """The inside of the largest TCP connections."""
-    ends = [f"{name}_port" for name in ("source", "destination")]
-    names = (
-        table.source + ":" + table[ends[0]].astype(str) + " > " + table.destination + ":" + table[ends[1]].astype(str)
-    )
+def draw_tcp(table: pd.DataFrame, bands: Sequence[Band], nodes: Mapping[str, str]) -> Iterator[Drawing]:
+    """The inside of the largest TCP connections.
+
+    Args:
+        table: Samples of connections.
+        bands: What is shown behind them.
+        nodes: The node that has each address.
+    """
+    ends = ("source", "source_port", "destination", "destination_port")
+    connections = list(zip(*(table[end] for end in ends), strict=True))
+    known = {connection: flow_name(nodes, *connection) for connection in dict.fromkeys(connections)}
+    names = pd.Series([known[connection] for connection in connections], index=table.index, dtype=object)
+    table = table[_carries(table, names)]
     # As long as nothing has been answered there is no round trip.
     table = table.assign(rtt_us=table.rtt_us.where(table.rtt_us > 0))
     whose = "TCP connections, as the kernel of their sender knew them"
     yield from _draw(
         "tcp", "TCP connections", whose, table.assign(series=names), TCP, "bytes_acked", "connections", bands
     )
+
+
+def _carries(table: pd.DataFrame, names: pd.Series) -> pd.Series:
+    """Which rows are of connections that are no mere trickle beside the largest, as those are by which programs such as
+    iperf3 control their tests."""
+    acked = table.bytes_acked.groupby(names).transform("max")
+    return acked >= CONNECTION_SHARE_MIN * table.bytes_acked.max()
 
 
 def draw_nodes(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:

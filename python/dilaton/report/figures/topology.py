@@ -20,9 +20,12 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from dilaton.lab.kinds import HOST, ROUTER, SWITCH
 from dilaton.measure import numbers
-from dilaton.plan.model import Plan
-from dilaton.report.style import BLACK, SKY, WIDTH_IN, Drawing
+from dilaton.plan.kinds.ovs import SCRIPT as OVS_SCRIPT
+from dilaton.plan.kinds.recipe import FORWARDING, FORWARDING_IPV6
+from dilaton.plan.model import Node, Plan
+from dilaton.report.style import NODE_MARKS, WIDTH_IN, Drawing
 
 STEPS = 60
 NODES_PLACED_MAX = 400
@@ -70,16 +73,14 @@ def draw_topology(plan: Plan, interfaces: pd.DataFrame | None) -> Drawing:
         if used:
             scale = ScalarMappable(Normalize(0, 1), "cividis_r")
             figure.colorbar(scale, ax=axes, label="share of rate", shrink=0.9, aspect=15, format="%g")
-    axes.plot(
-        where[:, 0],
-        where[:, 1],
-        "o",
-        color=SKY,
-        markeredgecolor=BLACK,
-        markeredgewidth=0.6,
-        markersize=5 if is_large else 9,
-        zorder=2,
-    )
+    kinds = [_kind(node) for node in plan.nodes]
+    for kind in dict.fromkeys(kinds):
+        shape, colour = NODE_MARKS[kind]
+        at = where[[each == kind for each in kinds]]
+        size = 5 if is_large else 9
+        axes.plot(at[:, 0], at[:, 1], shape, color=colour, markeredgewidth=0, markersize=size, zorder=2, label=kind)
+    if len(set(kinds)) > 1:
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(set(kinds)))
     if is_line or len(names) <= LABELS_MAX:
         step = math.ceil(len(names) / LINE_LABELS_MAX) if is_line else 1
         named = np.argsort(where[:, 0])[::step]
@@ -87,6 +88,13 @@ def draw_topology(plan: Plan, interfaces: pd.DataFrame | None) -> Drawing:
     measured = "the larger mean share of a link's rate in its two directions" if used else "no rates were measured"
     caption = f"{numbers.counted(len(names), 'node')} and {numbers.counted(len(ends), 'link')}; colours: {measured}."
     return Drawing("topology", "Topology", caption, figure)
+
+
+def _kind(node: Node) -> str:
+    """As what a node is drawn, as far as a plan tells."""
+    if node.bridge or any(file.path == OVS_SCRIPT for file in node.files):
+        return SWITCH
+    return ROUTER if any(node.sysctls.get(key) == "1" for key in FORWARDING | FORWARDING_IPV6) else HOST
 
 
 def write_names(axes: Axes, names: list[str], where: Positions, apart_pt: float) -> None:
