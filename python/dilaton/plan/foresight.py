@@ -73,6 +73,19 @@ def lacks(lab: Lab, plan: Plan, sight: Sight) -> Iterator[Lack]:
             yield Lack(f"{field}.exec", program)
 
 
+def programs_needed(lab: Lab, plan: Plan, executes: Callable[[str, str], bool]) -> dict[str, bool]:
+    """The programs that the nodes of a lab run, in order, and whether all of these find them."""
+    found: dict[str, bool] = {}
+    for process in plan.processes:
+        program = process.argv[0]
+        if "/" in program:
+            program = posixpath.join(process.cwd, program)
+        found[program] = found.get(program, True) and executes(program, process.env["PATH"])
+    for name in (name for name, node in lab.nodes.items() if node.kind == OVS):
+        found |= {program: executes(program, environment(name)["PATH"]) for program in OF_OVS}
+    return found
+
+
 def mistakes(lab: Lab, sight: Sight) -> Iterator[Problem]:
     """What keeps a lab from running, and no package mends."""
     for field, process in _certain(lab):

@@ -69,7 +69,7 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
     for doubt in prepare.doubts(prepared):
         watcher.doubted(doubt)
     prepare.refuse_hopeless(prepared)
-    if cost := "" if request.stays else prepare.says_cost(prepared, prepare.LONG_HOST_S):
+    if cost := "" if request.stays else prepare.says_cost(prepared, prepare.TOLD_HOST_S):
         watcher.noted(cost)
     with contextlib.ExitStack() as stack:
         run_dir = stack.enter_context(_directory(request, prepared, watcher))

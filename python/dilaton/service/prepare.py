@@ -26,7 +26,9 @@ from dilaton.service.errors import RequestError, refusing
 from dilaton.service.request import LabText, Overrides
 
 LONG_HOST_S = 30.0
-"""A run that takes longer is told why before it starts."""
+"""Why a run takes longer is told with how long it takes."""
+TOLD_HOST_S = 180.0
+"""What a run that takes longer costs is told before it starts; who runs a first lab has enough to read."""
 
 DISK_BYTES_MIN = 10 << 20
 """What a request has to allow: the record of a run, its plan and the room that is kept for them take a few MiB."""

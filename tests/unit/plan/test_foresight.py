@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from dilaton.host.here.doctor.programs import PACKAGES
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.plan.foresight import Sight, doubts, lacks, mistakes, unending
+from dilaton.plan.foresight import Sight, doubts, lacks, mistakes, programs_needed, unending
+from tests.conftest import ROOT
 
 THERE = {"ping", "iperf3", "python3", "sh", "/usr/local/bin/mine"}
 SIGHT = Sight(
@@ -88,3 +92,21 @@ def test_what_may_be_right_is_let_pass(text: str) -> None:
 def test_programs_that_never_end_are_known(process: str, more: str, ends: bool) -> None:
     lab = loads(f"{HEAD}{more}run: [{{on: a, {process}}}]\n", "lab.yaml")
     assert [each.name for each in unending(lab)] == ([] if ends else [lab.run[0].name])
+
+
+def test_all_programs_of_a_lab_are_known_with_whether_nodes_find_them() -> None:
+    lab = loads(
+        "name: x\nnodes: {a: {kind: router}, s: {kind: ovs}, b: }\nlinks: [a -- s, s -- b, a -- b]\nrouting: ospf\n"
+        "run: [{on: a, exec: ping b}, {on: b, exec: ./own, cwd: /opt}, {on: b, name: more, exec: ping a}]\n",
+        "lab.yaml",
+    )
+    needed = programs_needed(lab, compile_plan(lab), lambda program, search: program != "ping" and "/bin" in search)
+    assert needed["bird"] and needed["ovs-vsctl"] and not needed["ping"]
+    assert any(program.endswith("/opt/./own") for program in needed)
+    assert sum(not is_here for is_here in needed.values()) == 1
+
+
+def test_the_table_of_programs_in_the_documents_is_that_by_which_what_is_missing_is_told() -> None:
+    rows = re.findall(r"^\| (`.*`) \| `(.*)` \|$", (ROOT / "docs" / "install.md").read_text(), re.MULTILINE)
+    listed = {program: package for cell, package in rows for program in re.findall(r"`(.*?)`", cell)}
+    assert listed == PACKAGES

@@ -12,8 +12,9 @@ import pytest
 import dilaton
 from dilaton.lab import LabError
 from dilaton.service.errors import RequestError
-from dilaton.service.prepare import prepare
+from dilaton.service.prepare import TOLD_HOST_S, prepare, says_cost
 from dilaton.service.request import LabText, Overrides
+from tests.conftest import ROOT
 
 GOOD = "name: piped\nnodes: {a: {}}\n"
 FOR_NOBODY = f"{GOOD}run:\n  - {{on: a, exec: 'true', user: nobody-at-all}}\n"
@@ -55,3 +56,12 @@ def test_what_counts_instead_of_the_lab_is_told_by_its_field() -> None:
         prepare(lab, Overrides(drive="event", confirm=True))
     assert error.value.field == "confirm"
     assert prepare(lab, Overrides(tdf="10", settings=("seed=7",))).plan.seed == 7
+
+
+def test_the_cost_of_a_first_run_is_not_announced_and_that_of_a_long_one_is() -> None:
+    text = (ROOT / "examples" / "dumbbell" / "lab.yaml").read_text()
+    for seconds, is_told in ((3, False), (60, True)):
+        lab = LabText(text=text.replace("-t 3 -O", f"-t {seconds} -O"), name="lab.yaml")
+        prepared = prepare(lab, Overrides())
+        assert says_cost(prepared)
+        assert bool(says_cost(prepared, TOLD_HOST_S)) == is_told

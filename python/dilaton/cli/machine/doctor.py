@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -10,9 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from dilaton.cli.errors import HOST_LACKS
-from dilaton.host.here.doctor import calibration, own_counter
+from dilaton.host.here.doctor import calibration, own_counter, programs
 from dilaton.host.here.doctor.doctor import Finding, diagnose
 from dilaton.host.here.doctor.facts import Facts, gather
+from dilaton.plan.foresight import programs_needed
+from dilaton.service.prepare import prepare
+from dilaton.service.request import LabText, Overrides
 
 MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "missing": "[red]missing[/]"}
 
@@ -33,6 +37,25 @@ def doctor() -> None:
     if any(finding.status == "missing" for finding in findings):
         raise typer.Exit(HOST_LACKS)
     console.print("This machine can run labs.", highlight=False)
+
+
+def programs_of(path: Path) -> None:
+    """Shows the programs that a lab runs, whether nodes find them, and what installs each.
+
+    Raises:
+        LabError: the lab has mistakes.
+        typer.Exit: with status 3 when one is missing.
+    """
+    prepared = prepare(LabText.read(path), Overrides())
+    found = programs_needed(prepared.lab, prepared.plan, programs.executes)
+    rows = Table(box=None, pad_edge=False)
+    for heading in ("program", "", "what installs it"):
+        rows.add_column(heading, overflow="fold")
+    for program, is_here in found.items():
+        rows.add_row(escape(program), MARKS["ok" if is_here else "missing"], escape(programs.fix([program])))
+    Console().print(rows)
+    if not all(found.values()):
+        raise typer.Exit(HOST_LACKS)
 
 
 def machine() -> Facts:

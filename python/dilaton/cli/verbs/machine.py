@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,9 @@ app = typer.Typer()
 
 @app.command()
 def doctor(
+    lab: Annotated[
+        Path | None, typer.Argument(metavar="LAB", help="A lab: which programs it runs, and what installs each.")
+    ] = None,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure how fast a core is, for labs that name CPU speeds in GHz.")
     ] = False,
@@ -21,6 +25,9 @@ def doctor(
     """Say what this machine has and lacks, with the fix for each lack."""
     from dilaton.cli.machine import doctor as verb
 
+    if lab is not None and not calibrate:
+        verb.programs_of(lab)
+        return
     verb.calibrate() if calibrate else verb.doctor()
 
 
