@@ -73,6 +73,13 @@ pub fn hurry_disks() {
     ask(HURRY);
 }
 
+/// Switches the power of a disk of this guest off or on. One without power forgets what is on its way to it, and takes what
+/// comes then without keeping it.
+pub fn power_disk(number: u32, on: bool) {
+    const POWER: u64 = 4;
+    ask_about(POWER, u64::from(number), u64::from(on), 0);
+}
+
 /// The program that this process is about to execute is of a node with a CPU of its own, whose speed is
 /// `host` / `guest` cores of the host.
 pub fn join_node(number: u64, host: u64, guest: u64) {

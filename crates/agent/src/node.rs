@@ -5,6 +5,7 @@
 //! network namespace is made beforehand (see `network.rs`), and the init inherits it.
 
 pub mod child;
+pub mod connections;
 pub mod init;
 pub mod orders;
 pub mod passwd;
@@ -12,6 +13,7 @@ pub mod ready;
 pub mod spawn;
 pub mod tree;
 
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
@@ -32,6 +34,8 @@ pub struct Handle {
     pub socket: OwnedFd,
     /// Whether it has sysctls that wait for its interfaces.
     pub has_interface_sysctls: bool,
+    /// Whether it is off, and takes no sessions.
+    pub is_off: Cell<bool>,
 }
 
 /// Makes a node in the network namespace that the caller is in, and waits until it is there.
@@ -50,7 +54,8 @@ pub fn create(processes: &[Process], node: &Interior, run_dir: &str) -> Result<H
         pid => {
             drop(inner);
             let has_interface_sysctls = node.sysctls.keys().any(|key| node.is_of_interface(key));
-            let handle = Handle { init: Pid::from_raw(pid as i32), socket, has_interface_sysctls };
+            let init = Pid::from_raw(pid as i32);
+            let handle = Handle { init, socket, has_interface_sysctls, is_off: Cell::new(false) };
             wait_done(&handle.socket, &node.name)?;
             Ok(handle)
         }

@@ -15,10 +15,10 @@ use virtual_time::Face;
 
 use crate::error::{Error, Result};
 use crate::plan::queues::Egress;
-pub use course::{key_of, Awaited, Cut, Effect, EndChange, Flap, LinkUpdate, Moment, Timed, When};
+pub use course::{key_of, Awaited, Cut, Effect, EndChange, Flap, LinkUpdate, Moment, Off, Timed, When};
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -309,6 +309,8 @@ pub struct Process {
     pub expect_exit: Option<i32>,
     /// Whether it is started again when it has ended by itself.
     pub restart: Option<Restart>,
+    /// Whether it is started again when its node boots.
+    pub boot: bool,
     /// Output file relative to the run directory.
     pub stdout: String,
     /// Output file relative to the run directory.

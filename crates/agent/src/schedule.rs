@@ -184,7 +184,7 @@ impl Schedule {
     fn on_started(&mut self, now_ns: i64, process: usize, pid: i32) {
         self.entries[process].state = State::Running { since_ns: now_ns, stop: None };
         self.report(process, EventKind::Started { pid });
-        if matches!(self.phase, Phase::Stopping { .. }) {
+        if matches!(self.phase, Phase::Stopping { .. }) || self.is_off(&self.entries[process].process.node) {
             self.stop(now_ns, process, false);
         }
     }
@@ -210,7 +210,8 @@ impl Schedule {
         let wanted = entry.process.expect_exit;
         let as_expected = !timed_out && (stopped || wanted.map_or(true, |status| end == End::Status(status)));
         let is_running = self.phase == Phase::Running;
-        let restarted = if stopped || !is_running { None } else { entry.restarted(since_ns, now_ns, end) };
+        let goes_on = is_running && (!stopped || entry.killed.is_some());
+        let restarted = if goes_on { entry.restarted(since_ns, now_ns, end) } else { None };
         // What a fault has killed has not failed, and has not done either what it is there for.
         let is_meant = entry.killed.is_some() || restarted.is_some();
         let expected = as_expected || (!timed_out && is_meant);
@@ -307,12 +308,14 @@ impl Schedule {
 
     /// Whether the state of a waiting process changed.
     fn try_start(&mut self, now_ns: i64, process: usize) -> bool {
+        let node = &self.entries[process].process.node;
+        let (is_off, is_off_for_good) = (self.is_off(node), self.is_off_for_good(node));
         let entry = &mut self.entries[process];
         if let State::Restarting { at_ns } = entry.state {
-            let is_due = at_ns.is_some_and(|at_ns| at_ns <= now_ns);
-            let is_over = entry.process.stop_ns.is_some_and(|stop_ns| stop_ns <= now_ns);
+            let is_due = at_ns.is_some_and(|at_ns| at_ns <= now_ns) && !is_off;
+            let is_over = is_off_for_good || entry.process.stop_ns.is_some_and(|stop_ns| stop_ns <= now_ns);
             if is_over {
-                entry.state = State::Ended { as_expected: true };
+                entry.state = State::Ended { as_expected: !is_off_for_good };
             } else if is_due {
                 entry.state = State::Starting;
                 entry.killed = None;
@@ -326,6 +329,7 @@ impl Schedule {
         }
         let missed = entry.after.iter().copied().find(|&awaited| self.outlook(awaited) == Outlook::Missed);
         let why = match (missed, entry.process.stop_ns) {
+            _ if is_off_for_good => Some(format!("node {} is off", entry.process.node)),
             (Some(awaited), _) => Some(format!("it waits for {}", self.why_missed(awaited))),
             (None, Some(stop_ns)) if stop_ns <= now_ns => {
                 Some(format!("it could not start before its stop at {}", seconds(stop_ns)))
@@ -342,6 +346,7 @@ impl Schedule {
             return true;
         }
         let due = entry.process.start_ns <= now_ns
+            && !is_off
             && entry.after.iter().all(|&awaited| self.outlook(awaited) == Outlook::Reached);
         if due {
             self.entries[process].state = State::Starting;

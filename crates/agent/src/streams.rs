@@ -182,6 +182,9 @@ impl Streams {
         let Some(node) = nodes.get(&request.node) else {
             return self.on_failure(frame.session, NOT_EXECUTABLE, &format!("there is no node {}", request.node));
         };
+        if node.is_off.get() {
+            return self.on_failure(frame.session, NOT_EXECUTABLE, &format!("node {} is off", request.node));
+        }
         let (session, order) = match Session::begin(&request, node) {
             Ok(begun) => begun,
             // Programs of the node may have taken its terminals away; that is no reason to end the run.

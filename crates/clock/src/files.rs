@@ -142,8 +142,9 @@ pub unsafe extern "C" fn pread64(fd: c_int, buffer: *mut c_void, count: usize, o
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn pwrite64(fd: c_int, buffer: *const c_void, count: usize, offset: i64) -> isize {
+    let is_lost = io_thread::runs() && disks::loses(fd);
     // SAFETY: passed through.
-    let result = unsafe { real::pwrite64(fd, buffer, count, offset) };
+    let result = if is_lost { count as isize } else { unsafe { real::pwrite64(fd, buffer, count, offset) } };
     note(fd, Operation::Write, offset, count, result < 0);
     result
 }
@@ -169,8 +170,9 @@ pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn fallocate64(fd: c_int, mode: c_int, offset: i64, length: i64) -> c_int {
+    let is_lost = io_thread::runs() && disks::loses(fd);
     // SAFETY: passed through.
-    let result = unsafe { real::fallocate64(fd, mode, offset, length) };
+    let result = if is_lost { 0 } else { unsafe { real::fallocate64(fd, mode, offset, length) } };
     note(fd, Operation::Discard, offset, length as usize, result < 0);
     result
 }

@@ -76,12 +76,22 @@ impl Disk {
     pub fn hurry(&mut self, now: VirtualInstant) {
         const AT_ONCE: FixedParameters =
             FixedParameters { read_latency_ns: 0, write_latency_ns: 0, requests_per_s: 0, bytes_per_s: 0 };
+        self.give_up(now);
+        self.model = Model::Fixed(Fixed::new(AT_ONCE));
+    }
+
+    /// Its power is gone: what is in flight is over.
+    pub fn give_up(&mut self, now: VirtualInstant) {
         self.advance(now);
         if let Model::Mechanical(drive) = &mut self.model {
             drive.give_up(&mut self.completions);
         }
         self.completions.bring_forward(now.as_ns());
-        self.model = Model::Fixed(Fixed::new(AT_ONCE));
+    }
+
+    /// Answers a request at once, as one without power whose driver is to go on.
+    pub fn refuse(&mut self, now: VirtualInstant, tag: u64) {
+        self.completions.add(now.as_ns(), tag);
     }
 
     fn advance(&mut self, now: VirtualInstant) {

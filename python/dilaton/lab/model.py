@@ -151,8 +151,15 @@ class Process(Part):
     """The exit status that counts as success; None: any."""
     restart: Restart | None = None
     """None: when it has ended, it has."""
+    boot: Flag | None = None
+    """Whether it is started again when its node boots; None: if it is in the background, or has `restart`."""
     results: dict[Annotated[str, BeforeValidator(parse_own_name)], OwnMetric] = Field(default_factory=dict)
     """Metrics of its own, which are read from its standard output."""
+
+    @property
+    def boots(self) -> bool:
+        """Whether it is started again when its node boots: a service is, what is done once is not."""
+        return self.background or self.restart is not None if self.boot is None else self.boot
 
 
 class Guest(Part):

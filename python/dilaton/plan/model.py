@@ -309,6 +309,8 @@ class Process(Part):
     """The exit status that counts as success; None: any."""
     restart: Restart | None
     """None: when it has ended, it has. Its outputs go on where they ended."""
+    boot: bool
+    """It is started again when its node boots."""
     stdout: str
     stderr: str
     """Paths relative to the run directory."""
@@ -378,7 +380,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[10] = FORMAT
+    format: Literal[11] = FORMAT
     lab: str
     seed: int
     time: Time

@@ -46,6 +46,7 @@ def process(written: lab.Process, known: Collection[str], files: Sequence[str] =
         timeout_ns=written.timeout_ns,
         expect_exit=written.expect_exit,
         restart=_restart(written.restart),
+        boot=written.boots,
         stdout=f"{output}.stdout",
         stderr=f"{output}.stderr",
     )

@@ -57,6 +57,8 @@ struct State {
     under: BTreeMap<String, Side>,
     /// The faults that last. The schedule lets a link have those sets of them that the plan knows.
     faults: BTreeSet<String>,
+    /// Its node is off.
+    is_off: bool,
 }
 
 impl State {
@@ -88,6 +90,7 @@ impl Interfaces {
                     plain,
                     under: BTreeMap::new(),
                     faults: BTreeSet::new(),
+                    is_off: false,
                 };
                 ((node, port.interface.name.clone()), state)
             })
@@ -279,24 +282,42 @@ impl Interfaces {
             let egress = state.wanted()?.egress.clone();
             self.set(&end.node, &end.interface, &egress)?;
         }
+        self.set_running(nodes, ends.into_iter().map(|end| (end.node.clone(), end.interface.clone())))
+    }
+
+    /// Takes the interfaces of a node down as it goes off, or lets them be what they would be otherwise.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn power(&mut self, nodes: &[Node], node: &str, on: bool) -> Result<()> {
+        let mut own = Vec::new();
+        for (key, state) in self.states.iter_mut().filter(|((name, _), _)| name == node) {
+            state.is_off = !on;
+            own.push((state.index, key.clone()));
+        }
+        own.sort();
+        self.set_running(nodes, own.into_iter().map(|(_, key)| key))
+    }
+
+    /// Sets interfaces, by node and name, up or down, as they are to be.
+    fn set_running(&mut self, nodes: &[Node], interfaces: impl Iterator<Item = (String, String)>) -> Result<()> {
         let mut coming_up = Vec::new();
-        for end in &ends {
-            let key = (end.node.clone(), end.interface.clone());
-            let (Some(state), Some(namespace)) = (self.states.get_mut(&key), self.namespaces.get(&end.node)) else {
+        for key in interfaces {
+            let (Some(state), Some(namespace)) = (self.states.get_mut(&key), self.namespaces.get(&key.0)) else {
                 continue;
             };
-            let up = state.wanted()?.up;
+            let up = state.wanted()?.up && !state.is_off;
             if state.up == up {
                 continue;
             }
             state.up = up;
-            namespace.set_running(state.index, &end.interface, up)?;
+            namespace.set_running(state.index, &key.1, up)?;
             if up {
-                coming_up.extend(nodes.iter().find(|node| node.name == end.node).map(|node| (namespace, node, end)));
+                coming_up.extend(nodes.iter().find(|node| node.name == key.0).map(|node| (namespace, node, key.1)));
             }
         }
         // As when the guest was built: what needs a link with both ends up comes when they are.
-        coming_up.into_iter().try_for_each(|(namespace, node, end)| namespace.restore(node, &end.interface))
+        coming_up.into_iter().try_for_each(|(namespace, node, interface)| namespace.restore(node, &interface))
     }
 
     /// Starts all delivery traces: the guest's clock reads `zero_ns` at virtual 0 of the run.

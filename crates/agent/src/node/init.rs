@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sched::{setns, unshare, CloneFlags};
 use nix::sys::signal::{kill, SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
@@ -17,6 +18,7 @@ use crate::clock;
 use crate::error::{Doing, Error, Result};
 use crate::guest;
 use crate::node::child;
+use crate::node::connections;
 use crate::node::orders::{receive, send, shortened, Job, Order, Reply};
 use crate::node::spawn::{spawn, Program, StartFailure, Stdin};
 use crate::node::tree;
@@ -33,7 +35,7 @@ pub fn run(processes: &[Process], node: &Interior, run_dir: &str, socket: OwnedF
         |reason| Reply::Failed { reason },
         || {
             let members = tree::enter(node, run_dir)?;
-            Init::new(processes, node, members, &socket)?.serve()
+            Init::new(processes, node, run_dir, members, &socket)?.serve()
         },
     )
 }
@@ -41,6 +43,7 @@ pub fn run(processes: &[Process], node: &Interior, run_dir: &str, socket: OwnedF
 struct Init<'a> {
     processes: &'a [Process],
     node: &'a Interior,
+    run_dir: &'a str,
     /// The file that takes the members of the node's control group.
     members: File,
     agent: &'a OwnedFd,
@@ -52,13 +55,19 @@ struct Init<'a> {
 }
 
 impl<'a> Init<'a> {
-    fn new(processes: &'a [Process], node: &'a Interior, members: File, agent: &'a OwnedFd) -> Result<Self> {
+    fn new(
+        processes: &'a [Process],
+        node: &'a Interior,
+        run_dir: &'a str,
+        members: File,
+        agent: &'a OwnedFd,
+    ) -> Result<Self> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGCHLD);
         signals.thread_block().doing(|| "block SIGCHLD".to_owned())?;
         let children = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .doing(|| "signalfd".to_owned())?;
-        Ok(Self { processes, node, members, agent, children, running: HashMap::new(), paused: false })
+        Ok(Self { processes, node, run_dir, members, agent, children, running: HashMap::new(), paused: false })
     }
 
     fn serve(&mut self) -> Result<()> {
@@ -126,7 +135,51 @@ impl<'a> Init<'a> {
                 let _ = kill(Pid::from_raw(-1), if paused { Signal::SIGSTOP } else { Signal::SIGCONT });
                 Ok(())
             }
-            Order::Sweep => self.sweep(),
+            Order::PowerOff { orderly } => {
+                let [outside] = descriptors else {
+                    return Err(Error::new("power off came without a namespace"));
+                };
+                self.power_off(outside, orderly)
+            }
+            Order::PowerOn => self.power_on(),
+            Order::Sweep => {
+                self.kill_all()?;
+                self.tell(&Reply::Done)
+            }
+        }
+    }
+
+    /// Leaves nothing of what the node was, but for its disk, its network and this process.
+    fn power_off(&mut self, outside: &OwnedFd, orderly: bool) -> Result<()> {
+        if !orderly {
+            self.power_disk(false);
+            connections::forget()?;
+        }
+        self.kill_all()?;
+        self.paused = false;
+        // Nobody else has the node's files, so its file systems go with this: what is in memory is lost, what is on a disk
+        // is written to it, as long as that has power.
+        setns(outside, CloneFlags::CLONE_NEWNS).doing(|| "leave the node's files".to_owned())?;
+        self.power_disk(false);
+        Ok(())
+    }
+
+    fn power_on(&mut self) -> Result<()> {
+        self.kill_all()?;
+        self.power_disk(true);
+        let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
+        unshare(own).doing(|| "make namespaces".to_owned())?;
+        // A control group takes no process of real-time priority, and this is in the node's for a moment.
+        let doing = || "set the priority of a node's init".to_owned();
+        priority::set(Pid::this(), Priority::Ordinary).doing(doing)?;
+        self.members = tree::enter(self.node, self.run_dir)?;
+        priority::set(Pid::this(), Priority::Agent).doing(doing)?;
+        set_sysctls(self.node, |_| true)
+    }
+
+    fn power_disk(&self, on: bool) {
+        if let Some(disk) = &self.node.disk {
+            clock::power_disk(disk.number, on);
         }
     }
 
@@ -186,14 +239,26 @@ impl<'a> Init<'a> {
         }
     }
 
-    fn sweep(&mut self) -> Result<()> {
+    /// Kills and reaps whatever runs.
+    fn kill_all(&mut self) -> Result<()> {
         // As process 1 of its namespace this one is not meant by -1. No process at all is fine.
         let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
-        while !matches!(waitpid(None, None), Err(Errno::ECHILD)) {}
-        for (_, job) in std::mem::take(&mut self.running) {
-            self.tell(&Reply::Ended { job, end: End::Signal(Signal::SIGKILL as i32), at_ns: clock::now_ns() })?;
+        let mut ends = HashMap::new();
+        loop {
+            match waitpid(None, None) {
+                Ok(WaitStatus::Exited(pid, status)) => ends.insert(pid.as_raw(), End::Status(status)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => ends.insert(pid.as_raw(), End::Signal(signal as i32)),
+                Err(Errno::ECHILD) => break,
+                _ => None,
+            };
         }
-        self.tell(&Reply::Done)
+        let mut jobs: Vec<(i32, Job)> = std::mem::take(&mut self.running).into_iter().collect();
+        jobs.sort_by_key(|&(pid, _)| pid);
+        for (pid, job) in jobs {
+            let end = ends.remove(&pid).unwrap_or(End::Signal(Signal::SIGKILL as i32));
+            self.tell(&Reply::Ended { job, end, at_ns: clock::now_ns() })?;
+        }
+        Ok(())
     }
 
     fn tell(&self, reply: &Reply) -> Result<()> {

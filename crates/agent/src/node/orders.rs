@@ -60,6 +60,14 @@ pub enum Order {
         /// Whether to stop them.
         paused: bool,
     },
+    /// Go off: kill and reap whatever still runs, and let go of all that was in memory; with the packet comes the mount
+    /// namespace of the agent.
+    PowerOff {
+        /// What was written goes to the disk first.
+        orderly: bool,
+    },
+    /// Boot, in new namespaces but for those of the network and of processes.
+    PowerOn,
     /// Kill and reap whatever still runs.
     Sweep,
 }

@@ -121,6 +121,30 @@ pub enum Effect {
         /// Its process, with its group; `None`: all that the node runs.
         process: Option<String>,
     },
+    /// A node goes off, and boots at the end, if there is one.
+    PowerOff {
+        /// The node.
+        node: String,
+        /// How it goes off.
+        how: Off,
+    },
+    /// A node that is off boots; nothing is undone.
+    PowerOn {
+        /// The node.
+        node: String,
+    },
+}
+
+/// How a node goes off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Off {
+    /// It loses its power.
+    Crash,
+    /// Its processes are asked to end first, and it is off when they have.
+    Stop,
+    /// The same, and it boots as soon as it is off.
+    Reboot,
 }
 
 /// What a set of faults is called, of their names in alphabetical order.

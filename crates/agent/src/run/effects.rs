@@ -1,11 +1,14 @@
 //! Carries out the effects of the course (`plan/course.rs`), and undoes them. What is due, and when, the schedule decides.
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
 use nix::sys::signal::Signal;
 
 use crate::build::Guest;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::node::orders::{send, Job, Order};
-use crate::plan::{Effect, Timed};
+use crate::plan::{Effect, Off, Timed};
 
 /// Lets an effect begin, as far as it is in this guest.
 ///
@@ -19,6 +22,16 @@ pub fn begin(guest: &Guest, entry: &Timed) -> Result<()> {
         Effect::Kill { node, process } => signal(guest, node, process, Signal::SIGKILL),
         Effect::Partition { cuts } => interfaces.cut(&guest.plan.nodes, &entry.name, cuts, true),
         Effect::Pause { node, process } => pause(guest, node, process.as_deref(), true),
+        Effect::PowerOff { node, how } => {
+            let handle = &guest.nodes[node];
+            // Nothing that its programs do as they end reaches another node.
+            interfaces.power(&guest.plan.nodes, node, false)?;
+            handle.is_off.set(true);
+            let outside = File::open("/proc/self/ns/mnt").doing(|| "open /proc/self/ns/mnt".to_owned())?;
+            send(&handle.socket, &Order::PowerOff { orderly: *how != Off::Crash }, &[outside.as_raw_fd()])
+        }
+        // The schedule undoes what it ends.
+        Effect::PowerOn { .. } => Ok(()),
     }
 }
 
@@ -30,11 +43,17 @@ pub fn undo(guest: &Guest, entry: &Timed) -> Result<()> {
     let mut interfaces = guest.interfaces.borrow_mut();
     match &entry.effect {
         Effect::ImpairLink { ends, .. } => interfaces.impair(&guest.plan.nodes, &entry.name, ends, false),
-        // The schedule starts it again.
-        Effect::Kill { .. } => Ok(()),
+        // The schedule starts it again; a node that boots stays on.
+        Effect::Kill { .. } | Effect::PowerOn { .. } => Ok(()),
         Effect::Partition { cuts } => interfaces.cut(&guest.plan.nodes, &entry.name, cuts, false),
         Effect::ChangeLink { link, .. } => Err(Error::new(format!("plan.json: a change of {link} has an end"))),
         Effect::Pause { node, process } => pause(guest, node, process.as_deref(), false),
+        Effect::PowerOff { node, .. } => {
+            let handle = &guest.nodes[node];
+            send(&handle.socket, &Order::PowerOn, &[])?;
+            handle.is_off.set(false);
+            interfaces.power(&guest.plan.nodes, node, true)
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::moments::{Awaited, Outlook, Place};
 use super::timed::{State as TimedState, Timed};
 use super::{Action, Schedule, State};
 use crate::channel::protocol::EventKind;
-use crate::plan::{self, key_of, Effect, When};
+use crate::plan::{self, key_of, Effect, Off, When};
 
 impl Schedule {
     /// An entry as it was planned.
@@ -45,6 +45,7 @@ impl Schedule {
                 });
             }
             changed |= self.await_cause(now_ns, number);
+            changed |= self.go_off(now_ns, number);
             if let Some(begin_ns) = self.course[number].begin_ns().filter(|&instant| instant <= now_ns) {
                 self.begin(begin_ns, number);
                 changed = true;
@@ -55,15 +56,23 @@ impl Schedule {
 
     /// Undoes all that can be undone, now.
     pub(super) fn undo_all(&mut self) {
-        let stays = |effect: &Effect| matches!(effect, Effect::ChangeLink { .. } | Effect::Kill { .. });
+        // Nothing is to start again, be it a process or a node.
+        let stays = |effect: &Effect| {
+            matches!(effect, Effect::ChangeLink { .. } | Effect::Kill { .. } | Effect::PowerOff { .. })
+        };
         self.undo_where(|entry| entry.has_begun() && !stays(&entry.plan.effect));
     }
 
     fn undo_where(&mut self, is_over: impl Fn(&Timed) -> bool) -> usize {
         let over: Vec<usize> = (0..self.course.len()).filter(|&number| is_over(&self.course[number])).collect();
         for &number in &over {
+            // A node that is to boot while it is still going off does not take its time any more.
+            if self.course[number].goes_off() {
+                self.actions.push(Action::Begin { entry: number });
+            }
             self.course[number].state = TimedState::Ended;
             self.actions.push(Action::Undo { entry: number });
+            self.boot(number);
             let what = self.course[number].plan.what.clone();
             self.report_timed(number, EventKind::Undone { what });
             if let Some(process) = self.killed_by(number) {
@@ -99,18 +108,83 @@ impl Schedule {
             self.skip_timed(number, reason, false);
             return;
         }
+        if let Effect::PowerOn { node } = &self.course[number].plan.effect {
+            let node = node.clone();
+            self.undo_where(|entry| entry.has_off(&node));
+        }
         let entry = &mut self.course[number];
         entry.begin(begin_ns);
         let kind = match entry.plan.effect {
             Effect::ChangeLink { .. } => EventKind::LinkChanged { at_ns: begin_ns },
             _ => EventKind::Began { what: entry.plan.what.clone() },
         };
-        self.actions.push(Action::Begin { entry: number });
+        if !self.course[number].goes_off() {
+            self.actions.push(Action::Begin { entry: number });
+        }
         self.report_timed(number, kind);
+        self.power_off(number);
         if let Some(process) = self.killed_by(number) {
             let revives = self.course[number].plan.for_ns.is_some();
-            self.entries[process].killed = Some(Killed { revives, is_due: false });
+            self.entries[process].killed = Some(Killed { revives, with_node: false, is_due: false });
         }
+    }
+
+    /// The processes of a node that goes off end with it; one that is shut down asks them to.
+    fn power_off(&mut self, number: usize) {
+        let Effect::PowerOff { node, how } = &self.course[number].plan.effect else { return };
+        let (node, is_orderly) = (node.clone(), *how != Off::Crash);
+        for process in 0..self.entries.len() {
+            if self.entries[process].process.node != node {
+                continue;
+            }
+            self.entries[process].power_off();
+            if is_orderly && matches!(self.entries[process].state, State::Running { stop: None, .. }) {
+                self.stop(self.now_ns, process, false);
+            }
+        }
+    }
+
+    /// A node that is being shut down is off once its processes have ended; whether it is now.
+    fn go_off(&mut self, now_ns: i64, number: usize) -> bool {
+        let Effect::PowerOff { node, how } = &self.course[number].plan.effect else { return false };
+        let how = *how;
+        let runs = self.entries.iter().any(|entry| entry.process.node == *node && entry.is_active());
+        let TimedState::Begun { end_ns, is_done: false, .. } = self.course[number].state else { return false };
+        if runs || how == Off::Crash {
+            return false;
+        }
+        let end_ns = if how == Off::Reboot { Some(now_ns) } else { end_ns };
+        self.course[number].state = TimedState::Begun { end_ns, turn: None, is_done: true };
+        self.actions.push(Action::Begin { entry: number });
+        if how == Off::Reboot {
+            self.undo_where(|entry| entry.end_ns().is_some_and(|instant| instant <= now_ns));
+        }
+        true
+    }
+
+    /// A node boots, and what it is to start with that starts.
+    fn boot(&mut self, number: usize) {
+        let Effect::PowerOff { node, .. } = &self.course[number].plan.effect else { return };
+        for entry in self.entries.iter_mut().filter(|entry| entry.process.node == *node) {
+            entry.revive(self.now_ns);
+        }
+    }
+
+    /// Whether a node is off, or going off.
+    pub(super) fn is_off(&self, node: &str) -> bool {
+        self.course.iter().any(|entry| entry.has_off(node))
+    }
+
+    /// Whether it is, and never boots again.
+    pub(super) fn is_off_for_good(&self, node: &str) -> bool {
+        let boots = |entry: &Timed| match &entry.plan.effect {
+            Effect::PowerOff { how, .. } => entry.has_off(node) && (entry.end_ns().is_some() || *how == Off::Reboot),
+            Effect::PowerOn { node: other } => {
+                other == node && matches!(entry.state, TimedState::Waiting | TimedState::Due { .. })
+            }
+            _ => false,
+        };
+        self.is_off(node) && !self.course.iter().any(boots)
     }
 
     /// The process that an entry kills, if it does that.
@@ -123,14 +197,17 @@ impl Schedule {
     fn why_not(&self, number: usize) -> Option<String> {
         let effect = &self.course[number].plan.effect;
         if let Some(other) = self.course.iter().find(|other| other.has_begun() && other.meets(effect)) {
-            return Some(format!("{} has paused that already", other.plan.name));
+            let how = if matches!(effect, Effect::Pause { .. }) { "paused" } else { "switched off" };
+            return Some(format!("{} has {how} that already", other.plan.name));
         }
         if let Some(others) = self.no_place_beside(number) {
             return Some(format!("{others} has a hold of that link already"));
         }
         let (node, process) = match effect {
+            Effect::Pause { node, .. } if self.is_off(node) => return Some(format!("node {node} is off")),
             Effect::Pause { node, process } => (node, process.as_ref()?),
             Effect::Kill { node, process } => (node, process),
+            Effect::PowerOn { node } if !self.is_off(node) => return Some(format!("node {node} is on")),
             _ => return None,
         };
         let runs =
@@ -184,3 +261,7 @@ impl Schedule {
 #[cfg(test)]
 #[path = "course_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "power_tests.rs"]
+mod power_tests;

@@ -43,11 +43,13 @@ pub struct Stop {
     pub timed_out: bool,
 }
 
-/// That a fault has killed a process.
+/// That a fault has killed a process, or its node goes off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Killed {
     /// It starts again when the fault ends.
     pub revives: bool,
+    /// Nothing else starts it again, as its node is off.
+    pub with_node: bool,
     /// The fault has ended, maybe before the process was gone.
     pub is_due: bool,
 }
@@ -83,6 +85,22 @@ impl Entry {
         Self { process, after, state, readiness, told, killed: None, restarts: 0 }
     }
 
+    /// Its node goes off, and all that it runs ends with it.
+    pub fn power_off(&mut self) {
+        let revives = self.process.boot;
+        match self.state {
+            State::Starting | State::Running { .. } => {
+                self.killed = Some(Killed { revives, with_node: true, is_due: false });
+            }
+            State::Restarting { .. } if revives => {
+                self.killed = Some(Killed { revives, with_node: true, is_due: false });
+                self.state = State::Restarting { at_ns: None };
+            }
+            State::Restarting { .. } => self.state = State::Ended { as_expected: false },
+            _ => {}
+        }
+    }
+
     /// The fault that has killed it ends.
     pub fn revive(&mut self, now_ns: i64) {
         if let Some(killed) = &mut self.killed {
@@ -97,6 +115,9 @@ impl Entry {
     pub fn restarted(&mut self, since_ns: i64, now_ns: i64, end: End) -> Option<State> {
         if let Some(killed) = self.killed.filter(|killed| killed.revives) {
             return Some(State::Restarting { at_ns: killed.is_due.then_some(now_ns) });
+        }
+        if self.killed.is_some_and(|killed| killed.with_node) {
+            return None;
         }
         let restart = self.process.restart.as_ref()?;
         let failed = end != End::Status(self.process.expect_exit.unwrap_or(0));

@@ -11,7 +11,7 @@ pub fn process(name: &str, fields: &Value) -> Value {
     let mut process = json!({
         "name": name, "node": "a", "argv": ["true"], "env": {}, "cwd": "/", "user": "root", "stdin": "/dev/null",
         "start_ns": 0, "after": [], "ready": null, "ready_timeout_ns": 10 * S, "background": false, "stop_ns": null,
-        "timeout_ns": null, "expect_exit": 0, "stdout": "out", "stderr": "err"
+        "timeout_ns": null, "expect_exit": 0, "restart": null, "boot": false, "stdout": "out", "stderr": "err"
     });
     process.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     let after: Vec<Value> = process["after"].as_array().unwrap().iter().map(awaited).collect();

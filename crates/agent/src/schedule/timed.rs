@@ -1,7 +1,7 @@
 //! An entry of the course that is no process: an effect with a begin and, where it is undone, an end.
 
 use super::moments::{Awaited, Moments, Outlook};
-use crate::plan::{self, Effect, Flap, When};
+use crate::plan::{self, Effect, Flap, Off, When};
 
 /// Where an entry is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum State {
     Begun {
         end_ns: Option<i64>,
         turn: Option<Turn>,
+        /// It is carried out; a node that is being shut down is off later than that begins.
+        is_done: bool,
     },
     Ended,
     Skipped,
@@ -53,7 +55,10 @@ impl Timed {
                 let tells = nodes.clone().next().is_some_and(|node| is_here(node));
                 (nodes.any(|node| is_here(node)), tells)
             }
-            Effect::Pause { node, .. } | Effect::Kill { node, .. } => (is_here(node), is_here(node)),
+            Effect::Pause { node, .. }
+            | Effect::Kill { node, .. }
+            | Effect::PowerOff { node, .. }
+            | Effect::PowerOn { node } => (is_here(node), is_here(node)),
         };
         let state = if carries_out { State::Waiting } else { State::Elsewhere(Moments::AT_FIRST) };
         Self { plan, after, state, tells, told: Moments::AT_FIRST }
@@ -75,7 +80,7 @@ impl Timed {
         match (self.state, &self.plan.when) {
             (State::Waiting, When::At { at_ns }) => Some(*at_ns),
             (State::Due { at_ns }, _) => Some(at_ns),
-            (State::Begun { end_ns, turn }, _) => end_ns.into_iter().chain(turn.map(|turn| turn.at_ns)).min(),
+            (State::Begun { end_ns, turn, .. }, _) => end_ns.into_iter().chain(turn.map(|turn| turn.at_ns)).min(),
             _ => None,
         }
     }
@@ -101,7 +106,21 @@ impl Timed {
     pub fn begin(&mut self, begin_ns: i64) {
         let end_ns = self.plan.for_ns.map(|for_ns| begin_ns.saturating_add(for_ns));
         let turn = self.flap().map(|flap| Turn { at_ns: begin_ns.saturating_add(flap.down_ns), is_there: true });
-        self.state = State::Begun { end_ns, turn };
+        let takes_time = matches!(&self.plan.effect, Effect::PowerOff { how, .. } if *how != Off::Crash);
+        self.state = match self.plan.effect {
+            Effect::PowerOn { .. } => State::Ended,
+            _ => State::Begun { end_ns, turn, is_done: !takes_time },
+        };
+    }
+
+    /// Whether it is a node that is being shut down, and not off yet.
+    pub fn goes_off(&self) -> bool {
+        matches!(self.state, State::Begun { is_done: false, .. })
+    }
+
+    /// Whether a node is off by it, or going off.
+    pub fn has_off(&self, node: &str) -> bool {
+        self.has_begun() && matches!(&self.plan.effect, Effect::PowerOff { node: other, .. } if other == node)
     }
 
     /// An effect that comes and goes does so, if it is time: whether it is there from then on.
@@ -139,6 +158,7 @@ impl Timed {
             (Effect::ImpairLink { links, .. }, Effect::ImpairLink { links: others, .. }) => {
                 links.iter().any(|link| others.contains(link))
             }
+            (Effect::PowerOff { node, .. }, Effect::PowerOff { node: other, .. }) => node == other,
             _ => false,
         }
     }

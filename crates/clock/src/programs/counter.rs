@@ -11,7 +11,7 @@
 //! agent waits for the host, so virtual time has to stand still until 0, it no longer does. The host's answers thus cost
 //! no virtual time, and the clock of a run that is over stops by itself. 2, the guest is about to power off: its disks take
 //! no time any more. 3, the program that this process is about to execute is of a node with a CPU of its own: its number
-//! in RSI, its speed in RDX over R10.
+//! in RSI, its speed in RDX over R10. 4, the disk whose number is in RSI has power from now on, or none if RDX is 0.
 
 use core::ffi::c_int;
 
@@ -28,6 +28,7 @@ const SI_KERNEL: c_int = 0x80;
 const LENGTH_MAX: u64 = 15;
 const HURRY_DISKS: u64 = 2;
 const JOIN_NODE: u64 = 3;
+const POWER_DISK: u64 = 4;
 
 /// Carries out the instruction at which the stopped process `pid` faulted, if it is one of these. The kernel has turned to it.
 pub fn emulate(pid: c_int) -> bool {
@@ -59,6 +60,7 @@ pub fn emulate(pid: c_int) -> bool {
             match registers.rdi {
                 HURRY_DISKS => disks::hurry(page),
                 JOIN_NODE => shares::join(pid, registers.rsi, (registers.rdx, registers.r10)),
+                POWER_DISK => disks::power(page, registers.rsi as usize, registers.rdx != 0),
                 waits => commands::wait_for_host(page, waits != 0),
             }
         }

@@ -41,6 +41,8 @@ struct State {
     /// The two ends of the line to the I/O thread, the thread's and the kernel's, and whether the kernel is to read from it.
     line: [Id; 2],
     readiness: Readiness,
+    /// Those whose node is off.
+    off: [Flag; DISKS_MAX],
     /// Virtual time is over.
     hurries: Flag,
     /// The virtual instant at which something may be done.
@@ -54,6 +56,7 @@ static STATE: State = State {
     pair: [const { Id::new(-1) }; 2],
     line: [const { Id::new(-1) }; 2],
     readiness: Readiness::unheard(),
+    off: [const { Flag::new(false) }; DISKS_MAX],
     hurries: Flag::new(false),
     next_ns: Word::new(NEVER),
 };
@@ -94,6 +97,26 @@ pub fn hurry(page: &ClockPage) {
         STATE.hurries.set(true);
         look_ahead();
     });
+}
+
+/// Switches the power of a disk off or on. Without it what the kernel sends is answered at once, and lost: so a kernel
+/// that goes on can let go of a file system whose machine is off.
+pub fn power(page: &ClockPage, number: usize, on: bool) {
+    let Some(off) = STATE.off.get(number) else { return };
+    exclusively(|| {
+        let now = present::look(page);
+        off.set(!on);
+        // SAFETY: a critical section, and no other reference.
+        if let (false, Some(disk)) = (on, unsafe { &mut (*DISKS.get())[number] }) {
+            disk.give_up(now);
+        }
+        look_ahead();
+    });
+}
+
+/// Whether what the kernel writes to this image is lost.
+pub fn loses(fd: c_int) -> bool {
+    STATE.opened.iter().zip(&STATE.off).any(|(opened, off)| opened.get() == fd && off.get())
 }
 
 /// Whether they have done something for which virtual time need not go on.
@@ -214,7 +237,11 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
             page.disk_errors.fetch_add(u64::from(served.failed), Relaxed);
             // SAFETY: a critical section, and no other reference.
             if let Some(disk) = unsafe { &mut (*DISKS.get())[place] } {
-                disk.submit(now, address as u64, served.request);
+                if STATE.off[place].get() {
+                    disk.refuse(now, address as u64);
+                } else {
+                    disk.submit(now, address as u64, served.request);
+                }
             }
         }
         aside::take_back_work(begin_ns);

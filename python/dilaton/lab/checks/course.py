@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from dilaton.lab.checks.power import check_power
 from dilaton.lab.errors import Finding, Path, unknown
 from dilaton.lab.faults.fault import Fault
 from dilaton.lab.faults.meeting import meeting
@@ -24,6 +25,7 @@ def check_course(lab: Lab) -> Iterator[Finding]:
     for fault in lab.faults:
         yield from _check_fault(lab, fault, ("faults", fault.place))
     yield from _check_overlaps(lab)
+    yield from check_power(lab)
 
 
 def names(lab: Lab) -> set[str]:
@@ -57,7 +59,7 @@ def _awaited(lab: Lab) -> Iterator[tuple[str, Path, str]]:
 
 def _check_awaited(lab: Lab) -> Iterator[Finding]:
     known = names(lab)
-    endless = {fault.name for fault in lab.faults if fault.lasts_ns is None}
+    endless = {fault.name for fault in lab.faults if fault.lasts_ns is None and fault.action not in ("reboot", "start")}
     kills = {fault.name for fault in lab.faults if fault.kill is not None}
     seen: set[tuple[str, str]] = set()
     for name, path, text in _awaited(lab):
@@ -130,6 +132,8 @@ def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
         yield Finding((*path, "down"), "false: a fault has a link down, or does not speak of it")
     if fault.partition is not None:
         yield from _check_partition(lab, fault.partition, (*path, "partition"), fault.name)
+    if fault.node is not None and fault.node not in lab.nodes:
+        yield Finding((*path, fault.action), unknown("node", fault.node, list(lab.nodes)))
     subject = fault.pause or fault.kill
     if subject is None:
         return

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dilaton.lab.errors import unknown
 from dilaton.lab.faults.fault import Fault, Flap, Subject, kind_of_fault
-from dilaton.lab.faults.meeting import meeting
+from dilaton.lab.faults.meeting import meeting, takes_away
 from dilaton.lab.faults.partition import LEAST, SHAPES
 from dilaton.lab.parts.links import Link
 from dilaton.lab.parts.nodes import Node
@@ -93,6 +93,8 @@ def _spread(fault: Fault, scene: Scene) -> list[Fault]:
     made: list[dict[str, Any]]
     if isinstance(own, str) and fault.action == "link":
         made = [{"link": name} for name in _links(own, scene, draw)]
+    elif isinstance(own, str):
+        made = [{fault.action: subject["node"]} for subject in _subjects(own, None, scene, draw)]
     elif isinstance(own, Flap):
         made = [{"flap": own.model_copy(update={"link": name})} for name in _links(own.link, scene, draw)]
     elif isinstance(own, Part) and isinstance(node := getattr(own, "node", None), str):
@@ -173,7 +175,7 @@ def _random(fault: Fault, scene: Scene, known: Iterable[_Busy]) -> list[Fault]:
         for _ in range(TRIES):
             what = _what(draw.choice(chance.of), on, scene, draw)
             made = _spread(_made(fault, name, what, now_ns, lasts_ns), scene._replace(seed=draw.getrandbits(64)))
-            if not any(meeting(scene.links, other, one) for other in meets for one in made):
+            if not any(meeting(scene.links, other, one) or takes_away(other, one) for other in meets for one in made):
                 found += made
                 ends_ns.append(now_ns + lasts_ns)
                 own += [_Busy(one, now_ns, now_ns + lasts_ns) for one in made]

@@ -19,7 +19,10 @@ from dilaton.lab.parts.links import BothWays, Change, words_of
 from dilaton.lab.text import syntax, units
 from dilaton.lab.text.part import Part, Text
 
-ACTIONS = ("pause", "kill", "link", "flap", "partition", "random")
+POWER = ("crash", "stop", "reboot", "start")
+"""What becomes of a node as a whole; of these the last one says when it is on again."""
+
+ACTIONS = ("pause", "kill", "link", "flap", "partition", *POWER, "random")
 """What a fault can do: fields of `Fault`, of which exactly one is written. The last stands for others."""
 
 WORDS: Mapping[str, Mapping[str, Any]] = {
@@ -88,6 +91,14 @@ class Fault(BothWays):
     """The process that is killed."""
     restart_ns: Annotated[int, duration("a delay")] | None = Field(default=None, validation_alias="restart")
     """After the kill; None: it is dead, unless the process says when it is started again."""
+    crash: Text | None = None
+    """The node that loses its power."""
+    stop: Text | None = None
+    """The node that is shut down."""
+    reboot: Text | None = None
+    """The node that is shut down, and boots when it is off."""
+    start: Text | None = None
+    """The node that boots, being off."""
     link: Text | None = None
     """Its endpoints, as of `changes`."""
     down: Annotated[bool, BeforeValidator(syntax.parse_flag)] | None = None
@@ -125,6 +136,10 @@ class Fault(BothWays):
             raise ValueError("restart goes with kill: db1/server")
         if self.kill is not None and self.for_ns is not None:
             raise ValueError("a kill has no duration; restart: says how long after it the process is started again")
+        if self.start is not None and self.for_ns is not None:
+            raise ValueError("a start has no duration; the node is on from then on")
+        if self.reboot is not None and self.for_ns is not None:
+            raise ValueError("a reboot takes as long as the node's programs take to end; write stop: with for:")
         suffered = self.model_fields_set & {*BothWays.model_fields, "down"}
         if self.link is None and suffered:
             raise ValueError("says what becomes of a link, and not of which; write link: a--b")
@@ -156,6 +171,11 @@ class Fault(BothWays):
     def action(self) -> str:
         """Which of `ACTIONS` it is."""
         return next(action for action in ACTIONS if getattr(self, action) is not None)
+
+    @property
+    def node(self) -> str | None:
+        """The node that goes off or on by it."""
+        return getattr(self, self.action) if self.action in POWER else None
 
     @property
     def changes(self) -> tuple[Change, ...]:

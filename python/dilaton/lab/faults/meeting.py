@@ -26,3 +26,12 @@ def meeting(links: list[Link], first: Fault, second: Fault) -> str | None:
                 field = FIELDS.get(min(both)[1], min(both)[1])
                 return f"{field} of link {links[number].name} is said already"
     return None
+
+
+def takes_away(first: Fault, second: Fault) -> bool:
+    """Whether one of two faults switches off the node whose programs the other one is about."""
+    nodes = []
+    for fault in (first, second):
+        subject = fault.pause or fault.kill
+        nodes.append(fault.node or (subject.node if subject is not None else None))
+    return nodes[0] is not None and nodes[0] == nodes[1] and (first.node is not None or second.node is not None)

@@ -110,6 +110,25 @@ class Pause(Part):
     """With its group; None: all that the node runs."""
 
 
+class PowerOff(Part):
+    """A node goes off, and boots at the end, if there is one.
+
+    `crash`: it loses its power. `stop`: its processes are asked to end first, and it is off when they have. `reboot`:
+    the same, and it boots as soon as it is off.
+    """
+
+    kind: Literal["power-off"] = "power-off"
+    node: str
+    how: Literal["crash", "stop", "reboot"]
+
+
+class PowerOn(Part):
+    """A node that is off boots; nothing is undone."""
+
+    kind: Literal["power-on"] = "power-on"
+    node: str
+
+
 class Timed(Part):
     """An entry of the course that is no process."""
 
@@ -120,7 +139,9 @@ class Timed(Part):
     when: Annotated[At | After, Field(discriminator="kind")]
     for_ns: Nanoseconds | None
     """It is undone so long after it began; None: never."""
-    effect: Annotated[ChangeLink | ImpairLink | Kill | Partition | Pause, Field(discriminator="kind")]
+    effect: Annotated[
+        ChangeLink | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn, Field(discriminator="kind")
+    ]
 
 
 class LinkUpdate(Part):

@@ -9,11 +9,23 @@ from dilaton.lab.model import Lab
 from dilaton.lab.segments import is_switch
 from dilaton.lab.selectors import Selection
 from dilaton.lab.text.moments import read_moment
-from dilaton.plan.course.entries import After, At, Awaited, Cut, ImpairLink, Kill, Partition, Pause, Timed
+from dilaton.plan.course.entries import (
+    After,
+    At,
+    Awaited,
+    Cut,
+    ImpairLink,
+    Kill,
+    Partition,
+    Pause,
+    PowerOff,
+    PowerOn,
+    Timed,
+)
 from dilaton.plan.errors import lab_error
 from dilaton.plan.links.changes import State, impaired
 
-Effect = ImpairLink | Kill | Partition | Pause
+Effect = ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn
 """What faults do."""
 
 
@@ -59,6 +71,14 @@ def _effect(lab: Lab, states: Sequence[Sequence[State]], fault: Fault) -> tuple[
         return Pause(node=fault.pause.node, process=fault.pause.process), fault.words
     if fault.kill is not None and fault.kill.process is not None:
         return Kill(node=fault.kill.node, process=fault.kill.process), fault.words
+    if fault.crash is not None:
+        return PowerOff(node=fault.crash, how="crash"), fault.words
+    if fault.stop is not None:
+        return PowerOff(node=fault.stop, how="stop"), fault.words
+    if fault.reboot is not None:
+        return PowerOff(node=fault.reboot, how="reboot"), fault.words
+    if fault.start is not None:
+        return PowerOn(node=fault.start), fault.words
     if fault.partition is not None:
         every = [name for name, node in lab.nodes.items() if not is_switch(node)]
         seed = f"{lab.seed} {fault.name}"
@@ -75,7 +95,7 @@ def _nodes(effect: Effect) -> set[str]:
             return {end.node for end in effect.ends}
         case Partition():
             return {node for cut in effect.cuts for node in (*cut.sources, *cut.targets)}
-        case Kill() | Pause():
+        case Kill() | Pause() | PowerOff() | PowerOn():
             return {effect.node}
 
 

@@ -17,6 +17,7 @@ def daemon(node: str, program: str, argv: list[str], ready: Ready, after: list[s
             "ready": ready,
             "after": [Awaited(name=name, moment="milestone") for name in after or []],
             "background": True,
+            "boot": True,
         }
     )
 
@@ -45,6 +46,7 @@ def _process(node: str, program: str, argv: list[str]) -> Process:
         timeout_ns=None,
         expect_exit=None,
         restart=None,
+        boot=False,
         stdout=f"nodes/{node}/{name}.stdout",
         stderr=f"nodes/{node}/{name}.stderr",
     )

@@ -10,7 +10,7 @@ HEAD = "name: x\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: [a, b], rate: 10Mbit
 """The first four lines of most labs here."""
 
 MISTAKES = [
-    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, random, as in pause: db1"),
+    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, crash, stop, reboot, start, random, as in pause: db1"),
     ("{pause: a}", "5:10: faults[0]: needs either at, an instant, or after, a process or fault that it waits for"),
     ("{at: 1s, after: p, pause: a}", "5:10: faults[0]: needs either at, an instant, or after, a process or fault that it waits for"),
     ("{at: 1s, wait: 1s, pause: a}", "5:10: faults[0]: wait goes with after; at says the instant itself"),
@@ -26,7 +26,7 @@ MISTAKES = [
     ("{name: x, at: 1s, pause: a}, {after: x.end, pause: b}", "5:47: faults[1].after: x.end: x has no end; write for: in it"),
     ("{name: x, after: y, pause: a}, {name: y, after: x, pause: b}", "5:27: faults[0].after: a cycle: x after y after x; none could start"),
     ("{at: 1s, for: 2s, pause: a}, {at: 2s, for: 2s, pause: a/p}", "5:64: faults[1].pause: a/p is paused already by fault1, faults[0], at that time"),
-    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, random, as in pause: db1"),
+    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, crash, stop, reboot, start, random, as in pause: db1"),
     ("{at: 1s, pause: a, loss: 1%}", "5:10: faults[0]: says what becomes of a link, and not of which; write link: a--b"),
     ("{at: 1s, link: a--b}", "5:10: faults[0]: says not what becomes of link a--b; write for example loss: 30% or down: true"),
     ("{at: 1s, link: a--b, down: false}", "5:37: faults[0].down: false: a fault has a link down, or does not speak of it"),
@@ -39,6 +39,15 @@ MISTAKES = [
     ("{at: 1s, for: 2s, link: a--b, loss: 1%}, {at: 2s, link: b--a, a_to_b: {loss: 2%}}", "5:66: faults[1].link: loss of link a:eth0--b:eth0 is said already by fault1, faults[0], at that time"),
     ("{at: 1s, for: 2s, link: a--b, down: true}, {at: 2s, flap: {link: 'b:eth0--a', down: 1s, up: 1s}}", "5:68: faults[1].flap: down of link a:eth0--b:eth0 is said already by fault1, faults[0], at that time"),
     ("{at: 1s, link: a--b, b_to_a: {delay: 9ms}}, {at: 2s, link: a--b, netem: delay 1ms}", "5:69: faults[1].link: delay of link a:eth0--b:eth0 is said already by fault1, faults[0], at that time"),
+    ("{at: 1s, crash: c}", "5:26: faults[0].crash: unknown node c; known: a, b"),
+    ("{at: 1s, for: 1s, start: a}", "5:10: faults[0]: a start has no duration; the node is on from then on"),
+    ("{at: 1s, for: 1s, reboot: a}", "5:10: faults[0]: a reboot takes as long as the node's programs take to end; write stop: with for:"),
+    ("{at: 1s, start: a}", "5:26: faults[0].start: a is on at 1s; a node goes off by crash: or stop: without for:"),
+    ("{at: 1s, for: 1s, crash: a}, {at: 2s, start: a}", "5:55: faults[1].start: a is on at 2s; a node goes off by crash: or stop: without for:"),
+    ("{at: 1s, for: 2s, crash: a}, {at: 2s, pause: a/p}", "5:55: faults[1].pause: a is off at 2s, by fault1, faults[0]; let this begin before that, or when a is on again"),
+    ("{at: 1s, stop: a}, {at: 2s, crash: a}", "5:45: faults[1].crash: a is off at 2s, by fault1, faults[0]; let this begin before that, or when a is on again"),
+    ("{at: 1s, crash: a}, {at: 1s, reboot: a}", "5:47: faults[1].reboot: a is off at 1s, by fault1, faults[0]; let this begin before that, or when a is on again"),
+    ("{name: x, at: 1s, crash: a}, {after: x.end, pause: b}", "5:47: faults[1].after: x.end: x has no end; write for: in it"),
     ("{at: 1s, kill: a}", "5:25: faults[0].kill: a: a kill is of a process; write one of its processes, such as a/server"),
     ("{at: 1s, kill: a/q}", "5:25: faults[0].kill: unknown process of a: q; known: p"),
     ("{at: 1s, for: 1s, kill: a/p}", "5:10: faults[0]: a kill has no duration; restart: says how long after it the process is started again"),
