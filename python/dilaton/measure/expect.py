@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dilaton.lab.parts.expect import Dimension, Expectation, parse_expectation
 from dilaton.lab.text import units
+from dilaton.measure.operations.history import History
 
 _COMPARISONS = {
     ">": operator.gt,
@@ -21,18 +23,43 @@ _COMPARISONS = {
 }
 
 
-def evaluate(expectation: Expectation, results: Mapping[str, Mapping[str, Any]]) -> tuple[bool, float | int | None]:
+NEVER = (math.inf, math.inf)
+
+Lasting = tuple[float, float]
+"""From when to when a fault lasted, seconds since virtual 0."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What expectations of a part of a run are about.
+
+    Attributes:
+        history: What a process did in the course of time, by its name.
+        faults: When each fault that has begun lasted; one that was not undone to the end of the run.
+    """
+
+    history: Callable[[str], History]
+    faults: Mapping[str, Lasting]
+
+
+def evaluate(
+    expectation: Expectation, results: Mapping[str, Mapping[str, Any]], course: Course | None = None
+) -> tuple[bool, float | int | None]:
     """Evaluates one expectation.
 
     Args:
         expectation: What to evaluate.
         results: The record of each process, by name, as in `run.json`: `start_s`, `end_s`, `exit` and `result`.
+        course: For those that speak of a part of the run.
 
     Returns:
         Whether it holds, and the measured value (bit/s, seconds, ratio or count). A process that has no such value,
         because it never ran or gave no result, meets no expectation: `(False, None)`.
     """
-    measured = _find(results.get(expectation.process), expectation.metric.path)
+    if expectation.span or expectation.recovery:
+        measured = _timed(expectation, course) if course else None
+    else:
+        measured = _find(results.get(expectation.process), expectation.metric.path)
     if measured is None:
         return False, None
     # Through its decimal text, so that a measured 0.04 s equals a written 40ms.
@@ -60,7 +87,30 @@ def quantity(text: str, value: float | None) -> str:
         case Dimension.RATIO:
             return units.format_ratio(rounded)
         case Dimension.COUNT:
-            return f"{value}"
+            return f"{value:.4g}" if isinstance(value, float) and not value.is_integer() else f"{value}"
+
+
+def _timed(expectation: Expectation, course: Course) -> float | int | None:
+    """What was measured in a part of the run; None where that never came."""
+    history, name = course.history(expectation.process), expectation.metric.name
+    if expectation.recovery:
+        begin_s, _ = course.faults.get(expectation.recovery.fault, NEVER)
+        if begin_s == math.inf:
+            return None
+        return history.time_to_recover(name, begin_s, float(expectation.recovery.dip))
+    span = expectation.span
+    assert span is not None, "it speaks of a part of the run"
+    at = (span.at_ns / 1e9, span.at_ns / 1e9) if span.at_ns or span.relation != "during" else (-math.inf, math.inf)
+    begin_s, end_s = course.faults.get(span.fault, NEVER) if span.fault else at
+    if begin_s == math.inf:
+        return None
+    match span.relation:
+        case "before":
+            return history.measured(name, -math.inf, begin_s)
+        case "after":
+            return history.measured(name, end_s, math.inf)
+        case "during":
+            return history.measured(name, begin_s, end_s)
 
 
 def _find(record: Any, path: tuple[str, ...]) -> float | int | None:

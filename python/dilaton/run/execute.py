@@ -210,7 +210,8 @@ class _Run:
             await guests.close()
 
     async def run(self, guests: Guests, disk_bytes: int) -> None:
-        await guests.arm(REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns())
+        self.so_far.date_ns = REPEATABLE_DATE_NS if self.is_repeatable else time.time_ns()
+        await guests.arm(self.so_far.date_ns)
         tally = Tally(guests.all)
         finished = await self.conduct(guests, tally, disk_bytes)
         await guests.stop_clocks()

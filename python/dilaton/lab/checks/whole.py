@@ -147,13 +147,29 @@ def _check_expectations(lab: Lab) -> Iterator[Finding]:
                 else unknown("process", expectation.process, sorted(processes))
             )
             yield Finding(("expect", number), f"{expectation.text}: {message}")
-        elif reason := _no_such_result(expectation, process):
+        elif reason := _no_such_part(expectation, lab) or _no_such_result(expectation, process):
             yield Finding(("expect", number), f"{expectation.text}: {reason}")
+
+
+def _no_such_part(expectation: Expectation, lab: Lab) -> str:
+    """Why there is no such part of the run; else empty."""
+    about = expectation.recovery or expectation.span
+    faults = [fault.name for fault in lab.faults]
+    if about is None or not about.fault or about.fault in faults:
+        return ""
+    return unknown("fault", about.fault, faults)
 
 
 def _no_such_result(expectation: Expectation, process: Process) -> str:
     """Why the process cannot have the metric, as far as its command tells; else empty."""
     metric = expectation.metric
+    if expectation.span or expectation.recovery:
+        program, has_intervals = posixpath.basename(process.argv[0]), metric.name == "throughput"
+        if has_intervals == (program == "iperf3"):
+            return ""
+        return (
+            f"of a part of a run {program} has no {metric.name}, but iperf3 has its throughput, and all others the rest"
+        )
     if metric.is_own:
         own = process.results.get(metric.name)
         if own is None:

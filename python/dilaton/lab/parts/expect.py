@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Literal, get_args
 
 from dilaton.lab.parts.own_metrics import NAME
+from dilaton.lab.parts.spans import RECOVERING, TIMED, Recovery, Span, split_recovery, split_span
 from dilaton.lab.text import syntax, units
 
 
@@ -106,6 +107,10 @@ class Expectation:
     operator: Operator
     value: Fraction
     tolerance: Fraction = Fraction(0)
+    span: Span | None = None
+    """Of which part of the run the metric is; None: of all of it, as the results have it."""
+    recovery: Recovery | None = None
+    """That it is how long the metric takes to be as before."""
 
 
 _FORM = "write PROCESS.METRIC OPERATOR VALUE, such as bulk.throughput > 9Gbit or ping.rtt.avg within 1% of 40ms"
@@ -122,6 +127,16 @@ def parse_expectation(value: object) -> Expectation:
     if isinstance(value, Expectation):
         return value
     text = syntax.parse_text(value).strip()
+    if found := split_recovery(text):
+        subject, recovery, comparison = found
+        process, metric = _timed_subject(subject, RECOVERING)
+        own = Metric(metric.name, Dimension.DURATION, ())
+        return replace(_compared(text, comparison, process, own), recovery=recovery)
+    rest, span = split_span(text)
+    if span is not None:
+        subject = re.split(r"\s|[<>=!]", rest, maxsplit=1)[0]
+        process, metric = _timed_subject(subject, TIMED)
+        return replace(_compared(text, rest[len(subject) :].strip(), process, metric), span=span)
     if match := _WITHIN.fullmatch(text):
         process, metric = _parse_subject(match[1], match[3])
         target = _parse_value(match[3], metric)
@@ -133,6 +148,28 @@ def parse_expectation(value: object) -> Expectation:
         operator = next(known for known in get_args(Operator) if known == match[2])
         return Expectation(text, process, metric, operator, _parse_value(match[3], metric))
     raise ValueError(f"{text}: not an expectation; {_FORM}")
+
+
+def _compared(text: str, comparison: str, process: str, metric: Metric) -> Expectation:
+    """An expectation by its operator and value."""
+    if match := _WITHIN.fullmatch(f"it {comparison}"):
+        target = _parse_value(match[3], metric)
+        return Expectation(text, process, metric, "within", target, _parse_tolerance(match[2], target, metric))
+    match = _COMPARISON.fullmatch(f"it {comparison}")
+    if match is None or match[2] == "=":
+        raise ValueError(f"{text}: not an expectation; {_FORM}")
+    operator = next(known for known in get_args(Operator) if known == match[2])
+    return Expectation(text, process, metric, operator, _parse_value(match[3], metric))
+
+
+def _timed_subject(subject: str, known: Iterable[str]) -> tuple[str, Metric]:
+    """Splits `process.metric`, of what is told of a part of a run."""
+    for name in sorted(known, key=len, reverse=True):
+        if subject.endswith(f".{name}") and len(subject) > len(name) + 1:
+            # A rate is no whole number.
+            is_own = name == "rate"
+            return subject[: -len(name) - 1], Metric(name, Dimension(TIMED[name]), (), is_own=is_own)
+    raise ValueError(f"{subject}: of a part of a run there is no such metric; known are {', '.join(known)}")
 
 
 def _parse_subject(subject: str, value: str) -> tuple[str, Metric]:

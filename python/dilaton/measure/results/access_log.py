@@ -51,6 +51,12 @@ def parse_log(text: str) -> dict[str, Any] | None:
     }
 
 
+def requests(text: str) -> list[tuple[int, bool]]:
+    """The requests in an access log: the second of each, since 1970, and whether it was served."""
+    found = [(_second(instant), int(status) < _SERVER_ERROR_MIN) for instant, status, _ in _LINE.findall(text)]
+    return [(second, ok) for second, ok in found if second is not None]
+
+
 def _second(text: str) -> int | None:
     try:
         return int(datetime.strptime(text, "%d/%b/%Y:%H:%M:%S %z").timestamp())

@@ -24,6 +24,7 @@ _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
 _REPLY = re.compile(rf"(?:\b(icmp_)?seq=(\d{{1,9}})\b[^\n]*?)?\btime[=<]\s*{_NUMBER} ?(ms|usec|us|s)\b")
 _SENT = re.compile(r"^(\d{1,15}) packets transmitted, (\d{1,15}) (?:packets )?received(.*)$", re.MULTILINE)
 _DUPLICATES = re.compile(r"(\d{1,15}) duplicates")
+_TOOK = re.compile(r"\btime (\d{1,15})ms\b")
 _ERRORS = re.compile(r"\+(\d{1,15}) errors")
 _RTT = re.compile(
     rf"^(?:rtt|round-trip) min/avg/max(?:/mdev)? = {_NUMBER}/{_NUMBER}/{_NUMBER}(?:/{_NUMBER})? (ms|usec|us|s)\b",
@@ -90,14 +91,14 @@ def _requests(numbers: list[int]) -> list[int]:
 
 
 def _outage(arguments: Sequence[str], sent: int, received: int, requests: Sequence[int]) -> float | None:
-    interval = _interval(arguments)
-    if interval is None:
+    every = _interval(arguments)
+    if every is None:
         return None
     answered = sorted({number for number in requests if number < sent})
     if len(answered) != received:
         return 0.0 if received == sent else None
     longest = max(later - earlier - 1 for earlier, later in pairwise([-1, *answered, sent]))
-    return float(longest * interval)
+    return float(longest * every)
 
 
 def _interval(arguments: Sequence[str]) -> Decimal | None:
@@ -110,6 +111,19 @@ def _interval(arguments: Sequence[str]) -> Decimal | None:
         return Decimal(written[-1]) if written else Decimal(1)
     except (getopt.GetoptError, InvalidOperation):
         return None
+
+
+def spacing_s(arguments: Sequence[str], stdout: str) -> float | None:
+    """The seconds between two requests as they left, on the average; as they were asked for, where ping says no more.
+
+    None: they do not leave at a fixed interval. iputils says how long it took from the first to the last of them, which
+    is some percent more than asked for, since it waits in whole ticks of the kernel.
+    """
+    every, sent_line = _interval(arguments), _SENT.search(stdout)
+    if every is None or sent_line is None:
+        return None
+    took, gaps = _TOOK.search(sent_line[3]), int(sent_line[1]) - 1
+    return float(Decimal(took[1]) / 1000 / gaps if took and gaps > 0 else every)
 
 
 def _count(pattern: re.Pattern[str], text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,8 +15,10 @@ from pydantic import ValidationError
 from dilaton.host.port import Identity
 from dilaton.lab.parts.expect import parse_expectation
 from dilaton.measure.busy_periods import BusyPeriods
-from dilaton.measure.expect import evaluate
+from dilaton.measure.expect import Course, Lasting, evaluate
 from dilaton.measure.offered import Offered, offered
+from dilaton.measure.operations.history import History
+from dilaton.measure.operations.sources import history_of
 from dilaton.measure.verdict import Observation, Reason, Verdict, judge, judge_frames
 from dilaton.plan.model import Guest, Plan
 from dilaton.plan.network.bounds import Network, network_of, network_to
@@ -60,6 +63,7 @@ class SoFar:
         attempts: How often it was begun.
         reason: Why it failed or was aborted.
         boot_host_s: Host seconds until it was ready.
+        date_ns: The date at virtual 0, since 1970.
         host_s: Host seconds from the release of the clock to the end.
         virtual_s: Virtual time of the end.
         guest_kernel: Release of the guests' kernel; empty before one has booted.
@@ -75,6 +79,7 @@ class SoFar:
     attempts: int = 1
     reason: str | None = None
     boot_host_s: float = 0.0
+    date_ns: int = 0
     host_s: float = 0.0
     virtual_s: float = 0.0
     guest_kernel: str = ""
@@ -129,7 +134,9 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
             for guest, fidelity, waits in zip(plan.guests, fidelities, waits_of, strict=True)
         ],
         processes=processes,
-        checks=evaluate_checks(plan, processes) if is_over and so_far.events else [],
+        checks=evaluate_checks(plan, processes, _course(so_far, processes, plan, run_dir))
+        if is_over and so_far.events
+        else [],
     )
 
 
@@ -149,12 +156,34 @@ def _verdict(plan: Plan, so_far: SoFar, beside: Seen, processes: Sequence[Proces
     return judge_fidelity(plan, so_far.guests, so_far.virtual_s, adaptation, beside, offered(plan, done))
 
 
-def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord]) -> list[CheckRecord]:
+def _course(so_far: SoFar, processes: Sequence[ProcessRecord], plan: Plan, run_dir: Path) -> Course:
+    """What expectations of a part of the run are about; outputs are read when one asks for them."""
+    outputs = {process.name: process.stdout for process in plan.processes}
+    by_name = {process.name: process for process in processes}
+
+    @functools.cache
+    def history(name: str) -> History:
+        process = by_name[name]
+        if process.start_s is None or process.end_s is None:
+            return History()
+        stdout = read_output(run_dir / outputs[name])
+        return history_of(process.argv, stdout, process.start_s, process.end_s, so_far.date_ns / 1e9)
+
+    faults: dict[str, Lasting] = {}
+    for event in so_far.events:
+        if "fault" in event and event["kind"] == "began":
+            faults[event["fault"]] = (event["t_ns"] / 1e9, so_far.virtual_s)
+        elif "fault" in event and event["kind"] == "undone":
+            faults[event["fault"]] = (faults[event["fault"]][0], event["t_ns"] / 1e9)
+    return Course(history, faults)
+
+
+def evaluate_checks(plan: Plan, processes: Sequence[ProcessRecord], course: Course | None = None) -> list[CheckRecord]:
     """Evaluates the expectations of a plan on what became of its processes."""
     by_name = {process.name: process.model_dump() for process in processes}
     checks = []
     for check in plan.checks:
-        passed, value = evaluate(parse_expectation(check.text), by_name)
+        passed, value = evaluate(parse_expectation(check.text), by_name, course)
         checks.append(CheckRecord(text=check.text, passed=passed, value=value))
     return checks
 
