@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.lab import loads
+from dilaton.measure.offered import offered
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run.record.model import GuestFidelity
 from dilaton.run.record.observation import NOTHING_BESIDE
@@ -205,9 +206,22 @@ def results_of(record: Record, directory: Path) -> dict[str, float]:
         elif name == "d0":
             said = (directory / "nodes" / process["node"] / f"{name}.stderr").read_text().strip().splitlines()[-1]
             found["d0.seconds"] = float(said.split(",")[2].split()[0])
-        if name.startswith("f") and process.get("exit_status") not in (0, None):
+        if name.startswith("f") and process.get("exit") not in (0, None):
             found[f"{name}.throughput"] = 0.0
     return found
+
+
+def sent_in(record: Record) -> Iterator[tuple[str, str, Record]]:
+    """What programs sent in a run, and what they were told to, as `offered` takes it."""
+    kept = ("told_throughput", "sent_throughput")
+    for process in record["processes"]:
+        result = process.get("result") or {}
+        if process.get("exit") == 0 and "told_throughput" in result:
+            yield (
+                process["node"],
+                process["name"],
+                {name: result[name] for name in kept},
+            )
 
 
 def run_lab(lab: Record, drive: str, tdf: float) -> Record:
@@ -230,6 +244,7 @@ def run_lab(lab: Record, drive: str, tdf: float) -> Record:
                 "virtual_s": record["time"]["virtual_s"],
                 "guests": [guest["fidelity"] for guest in record["guests"]],
                 "results": summed(lab, results_of(record, out)),
+                "sent": list(sent_in(record)),
             }
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             return {"tdf": tdf, "state": "broken", "said": f"{error!r}: {(done.stdout + done.stderr)[-500:]}"}
@@ -310,7 +325,8 @@ def judged_again(lab: Record, run: Record) -> Record:
     """The verdict that this version of Dilaton gives on a run."""
     planned = compile_plan(loads(json.dumps(lab | {"time": lab["time"] | {"tdf": run["tdf"]}}), "lab.yaml"))
     guests = [GuestFidelity.model_validate(guest) for guest in run["guests"]]
-    return judge_fidelity(planned, guests, run["virtual_s"], None, NOTHING_BESIDE).model_dump()
+    sent = offered(planned, run["sent"])
+    return judge_fidelity(planned, guests, run["virtual_s"], None, NOTHING_BESIDE, sent).model_dump()
 
 
 def cases(book: Book) -> Iterator[tuple[Record, Record, dict[str, float], Record]]:

@@ -36,11 +36,21 @@ and no TDF changes that if it does so for a time, not for an amount of work.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 TICK_NS = 10_000_000
 """Of a guest's kernel (HZ = 100)."""
+
+LATE_SHARE_MAX = 0.05
+"""Of interrupts, that may have kept programs waiting for longer than the network minds."""
+
+LATE_MIN = 30
+"""Fewer such interrupts are those of programs that start."""
+
+FACTOR_STEP = 1.25
+"""Between factors of the TDF that are tried."""
 
 
 @dataclass(frozen=True)
@@ -73,3 +83,12 @@ class BusyPeriods:
     def dilated(self, factor: float) -> BusyPeriods:
         """What they would be at that many times the TDF, at most: each as much shorter."""
         return replace(self, totals_ns=[total_ns / factor for total_ns in self.totals_ns])
+
+    def is_minded(self, bound_ns: float) -> bool:
+        """Whether so much may have waited for longer than a bound that it shows in results."""
+        return self.late(bound_ns) >= LATE_MIN and self.late_share(bound_ns) > LATE_SHARE_MAX
+
+    def factor_needed(self, bound_ns: float, least: int = 1) -> float:
+        """What the TDF is to be multiplied by so that it is not: the first power of `FACTOR_STEP`, from `least` on."""
+        factors = (FACTOR_STEP**power for power in itertools.count(least))
+        return next(factor for factor in factors if not self.dilated(factor).is_minded(bound_ns))

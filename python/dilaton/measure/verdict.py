@@ -62,7 +62,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-from dilaton.measure import numbers
+from dilaton.measure import busy_periods, numbers
 from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.lateness import lateness_of_share, share_later, time_later
 from dilaton.measure.offered import SHORT_MAX, Offered
@@ -79,12 +79,6 @@ DELAY_SHARE_INVALID = 0.1
 FRAMES_INVALID = 10.0
 LATE_SHARE_INVALID = 0.5
 """Of timers, that may be later than `FRAMES_INVALID` frames take."""
-
-WAIT_SHARE_MAX = 0.05
-"""Of interrupts, that may have kept programs waiting for longer than the network minds."""
-
-WAITS_MIN = 30
-"""Fewer such interrupts are those of programs that start."""
 
 STALL_NS_MIN = 10_000_000
 """A tick of a guest's kernel (HZ = 100): a shorter stall is nothing to a program."""
@@ -267,9 +261,9 @@ def _waiting(network: Network, seen: Observation) -> Reason | None:
     if network.wait_ns_max is None or periods is None or seen.drive == "event" or seen.own_tdf:
         return None
     bound_ns = _tolerated(network, network.wait_ns_max)
-    share = periods.late_share(bound_ns)
-    if share <= WAIT_SHARE_MAX or periods.late(bound_ns) < WAITS_MIN:
+    if not periods.is_minded(bound_ns):
         return None
+    share = periods.late_share(bound_ns)
     why = "that the lab states"
     if bound_ns == network.wait_ns_max:
         why = f"of {network.wait_path}, where {network.wait_why}"
@@ -277,9 +271,9 @@ def _waiting(network: Network, seen: Observation) -> Reason | None:
         f"{_percent(share)} of what happened may have waited for the CPU for more than {_duration(bound_ns)}, the "
         f"patience {why}"
     )
-    factor = next(1.25**n for n in count(1) if periods.dilated(1.25**n).late_share(bound_ns) <= WAIT_SHARE_MAX)
+    factor = periods.factor_needed(bound_ns)
     advice = f"{_raised(seen, factor)}, or write a cpu: for nodes that compute without a pause"
-    return Reason("suspect", what, share, WAIT_SHARE_MAX, "ratio", advice, float(_tdf(seen.tdf * factor)))
+    return Reason("suspect", what, share, busy_periods.LATE_SHARE_MAX, "ratio", advice, float(_tdf(seen.tdf * factor)))
 
 
 def _offered(seen: Observation) -> Reason | None:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
+from dilaton.measure.busy_periods import FACTOR_STEP, BusyPeriods
 from dilaton.measure.lateness import lateness_of_share
 from dilaton.measure.verdict import LATE_SHARE_MAX, Observation, Verdict, judge
 from dilaton.plan.network.bounds import Network
@@ -18,6 +19,9 @@ COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,share_lost,in_bounds"
 
 TIMERS_MIN = 100
 """Fewer timers say nothing about one in a hundred."""
+
+LEAST_FACTOR = -10
+"""A power of `FACTOR_STEP`: that waits would allow a tenth of the TDF is all that is asked of an epoch."""
 
 GUEST_TIMERS_MIN = 1000
 """Of one guest among several: of fewer, a few late ones are one in a hundred, which of many guests happens to some."""
@@ -36,6 +40,7 @@ class Epoch:
         share_lost: The part of what nodes with a share of their guest's CPU should have had that they did not have,
             0..1, in the guest where it was most.
         lacked: Host seconds of work per virtual second that they would have had, in that guest where it was most.
+        busy_periods: Of each guest: for how long without a pause it was busy.
     """
 
     begin_ns: int
@@ -45,6 +50,7 @@ class Epoch:
     lateness_counts: Sequence[Sequence[int]]
     share_lost: float = 0.0
     lacked: float = 0.0
+    busy_periods: Sequence[BusyPeriods] = ()
 
     @property
     def work(self) -> float:
@@ -88,6 +94,12 @@ class Epoch:
         """The same of all guests' timers, however few: of less than a hundred the latest counts."""
         return _late_ns(self.all_counts)
 
+    def tdf_for_waits(self, bound_ns: float) -> float:
+        """The TDF at which programs in no guest wait for the CPU for longer than a bound; 0 where none would anyway."""
+        factors = [each.factor_needed(bound_ns, LEAST_FACTOR) for each in self.busy_periods]
+        needed = max(factors, default=0.0)
+        return needed * float(self.tdf) if needed > FACTOR_STEP**LEAST_FACTOR else 0.0
+
     def judge(self, network: Network, drive: str) -> Verdict:
         """The verdict on this epoch alone."""
         # Of the latest timer only its bin is known; the lower edge wrongs nobody.
@@ -116,12 +128,14 @@ class Limits:
         least, most: TDFs.
         target: The busy fraction to aim at, between 0 and 1.
         late_ns_max: What one timer in a hundred may be later than, virtual nanoseconds; None: lateness spoils nothing.
+        wait_ns_max: For how long programs may wait for the CPU, virtual nanoseconds; None: nobody notices.
     """
 
     least: Fraction
     most: Fraction
     target: float
     late_ns_max: float | None
+    wait_ns_max: float | None = None
 
     def within(self, tdf: Fraction) -> Fraction:
         """The TDF within the limits that is nearest."""

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dilaton.host.counters import Counters, Shares
+from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.plan.model import Plan
 from dilaton.run.adaptive.epoch import TIMERS_MIN, Epoch
 
@@ -85,6 +86,11 @@ class _Counts:
         both = zip(self.seen.timers.counts, before.seen.timers.counts, strict=True)
         return [count - earlier for count, earlier in both]
 
+    def busy_periods_since(self, before: _Counts) -> BusyPeriods:
+        now, then = self.seen.busy, before.seen.busy
+        each = ((now.counts, then.counts), (now.totals_ns, then.totals_ns), (now.interrupts, then.interrupts))
+        return BusyPeriods(*([after - first for after, first in zip(*both, strict=True)] for both in each))
+
     def share_lost_since(self, before: _Counts) -> float:
         lost_ns = self.shares.lost_ns - before.shares.lost_ns
         return lost_ns / (lost_ns + self.shares.busy_ns - before.shares.busy_ns) if lost_ns else 0.0
@@ -142,4 +148,5 @@ class Meter:
         share_lost = max(after.share_lost_since(before) for after, before in both)
         each = zip(both, self._guests, strict=True)
         lacked = max(after.lacked_since(before, guest.shares) for (after, before), guest in each)
-        return Epoch(max(0, begin_ns), reached_ns, tdf, busy, late, share_lost, lacked)
+        periods = [after.busy_periods_since(before) for after, before in both]
+        return Epoch(max(0, begin_ns), reached_ns, tdf, busy, late, share_lost, lacked, periods)

@@ -160,7 +160,8 @@ class Watch:
 
 def _policy(planned: model.Watch, network: Network) -> Policy:
     """The policy of a run, at its start."""
-    limits = Limits(planned.least.ratio, planned.most.ratio, planned.target, network.late_ns_max)
+    waits_ns = None if network.wait_ns_max is None else max(network.wait_ns_max, network.tolerance_ns or 0)
+    limits = Limits(planned.least.ratio, planned.most.ratio, planned.target, network.late_ns_max, waits_ns)
     return Pads15(limits) if planned.policy == "pads15" else Lateness(limits)
 
 

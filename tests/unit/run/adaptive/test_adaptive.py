@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.run.adaptive.epoch import Epoch, Limits, Policy, rounded_up
 from dilaton.run.adaptive.lateness import CALM_EPOCHS, REST_EPOCHS, Lateness
 from dilaton.run.adaptive.pads15 import Pads15
@@ -333,3 +334,55 @@ def test_rounding_up_keeps_three_digits(tdf: float) -> None:
     rounded = rounded_up(tdf)
     assert tdf * 0.999999 <= rounded <= tdf * 1.011
     assert float(f"{float(rounded):.2e}") == pytest.approx(float(rounded))
+
+
+WAIT_NS = 1_000_000
+PATIENT = replace(LIMITS, wait_ns_max=WAIT_NS)
+
+
+def waiting(number: int, tdf: Fraction, length_host_ns: int, interrupts: int = 1000) -> Epoch:
+    """An epoch of a CPU that is hardly busy, but for ten times so long without a pause, with so many interrupts in all."""
+    length_ns = round(length_host_ns / tdf)
+    counts, totals_ns, asked = [0] * 64, [0] * 64, [0] * 64
+    number_of_bin = length_ns.bit_length()
+    counts[number_of_bin], totals_ns[number_of_bin], asked[number_of_bin] = 10, 10 * length_ns, interrupts
+    return replace(epoch(number, tdf, 0.3), busy_periods=[BusyPeriods(counts, totals_ns, asked), BusyPeriods()])
+
+
+def test_the_tdf_rises_until_programs_wait_for_no_longer_than_anybody_notices_and_stays_there() -> None:
+    policy, tdf, trace, said = Lateness(PATIENT), Fraction(1), [], []
+    for number in range(30):
+        seen = waiting(number, tdf, 8_000_000)
+        following, decision = policy.decide(seen)
+        policy, tdf = following, decision.tdf
+        trace.append(tdf)
+        said.append(decision.reason)
+    assert trace[0] == 8, "the first epoch may ask for eight times as much"
+    assert len(set(trace)) <= 2 and not waiting(0, trace[-1], 8_000_000).busy_periods[0].is_minded(WAIT_NS)
+    assert trace[-1] < 10, "and for no more than is needed"
+    assert said[0] == "programs waited for the CPU for more than 1 ms"
+
+
+def test_waits_that_come_later_double_the_tdf_with_every_epoch_and_it_falls_when_they_have_gone() -> None:
+    policy, tdf, trace = Lateness(PATIENT), Fraction(2), []
+    for number in range(60):
+        following, decision = policy.decide(waiting(number, tdf, 30_000_000 if 5 <= number < 20 else 100_000))
+        policy, tdf = following, decision.tdf
+        trace.append(tdf)
+    assert [trace[number] for number in (4, 5, 6, 7)] == [2, 4, 8, 16]
+    assert 28 <= trace[10] <= 40 and set(trace[9:19]) == {trace[10]}
+    assert trace[-1] <= 2
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        waiting(0, Fraction(4), 200_000_000, interrupts=20),
+        replace(waiting(0, Fraction(4), 200_000_000), busy=1.0),
+        replace(waiting(0, Fraction(4), 200_000_000), busy_periods=()),
+    ],
+    ids=["of programs that start", "of a saturated CPU", "unknown"],
+)
+def test_waits_that_tell_nothing_do_not_ask_for_more(seen: Epoch) -> None:
+    for limits in (LIMITS, PATIENT):
+        assert Lateness(limits).decide(seen)[1] == Lateness(LIMITS).decide(seen)[1]

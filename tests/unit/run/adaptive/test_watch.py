@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dilaton.host.counters import Counters, Late, Shares
+from dilaton.host.counters import Busy, Counters, Late, Shares
 from dilaton.plan.model import Plan
 from dilaton.plan.network.bounds import network_of
 from dilaton.run.adaptive.epoch import COLUMNS, GUEST_TIMERS_MIN, TIMERS_MIN, Epoch
@@ -72,6 +72,19 @@ def test_an_epoch_is_over_when_its_virtual_time_has_passed_and_it_has_timers() -
     assert seen is not None
     assert (seen.begin_ns, seen.end_ns, seen.busy, seen.work, seen.timers) == (0, EPOCH_NS, 0.75, 1.5, TIMERS_MIN)
     assert meter.take(Fraction(2)) is None
+
+
+def test_the_busy_periods_of_an_epoch_are_those_since_the_one_before() -> None:
+    def periods(first: int, second: int) -> Busy:
+        return Busy(*([first, second, *[0] * 62] for _ in range(3)))
+
+    guest = Guest(Counters(busy=periods(7, 5)))
+    meter = Meter([Watched(guest)], EPOCH_NS, Fraction(1))
+    guest.count(virtual_ns=EPOCH_NS, timers=TIMERS_MIN, busy=periods(8, 9))
+    seen = meter.take(Fraction(1))
+    assert seen is not None
+    assert [each.counts[:3] for each in seen.busy_periods] == [[1, 4, 0]]
+    assert seen.busy_periods[0].totals_ns[:3] == seen.busy_periods[0].interrupts[:3] == [1, 4, 0]
 
 
 def test_an_epoch_with_few_timers_ends_all_the_same() -> None:
