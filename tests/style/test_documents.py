@@ -15,7 +15,7 @@ DOCUMENTS = ["README", "ARCHITECTURE", "STYLE", "SPECIFICATION", "CONTRIBUTING",
 LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)")
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 CLAIM = re.compile(r"^\| [^|]+ \| ([^|]*) \|$", re.MULTILINE)
-SHOWN_BY = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+SHOWN_BY = re.compile(r"`(tests/[\w/]+\.py|crates/[\w/-]+\.rs)::(\w+)`")
 INLINE_CODE = re.compile(r"`[^`\n]*`")
 
 
@@ -66,7 +66,7 @@ def test_every_claim_of_safety_names_a_test_that_is_there() -> None:
         f"{path}::{test}"
         for shown in claims
         for path, test in SHOWN_BY.findall(shown)
-        if not (ROOT / path).is_file() or f"def {test}(" not in (ROOT / path).read_text()
+        if not (ROOT / path).is_file() or not re.search(rf"\b(def|fn) {test}\(", (ROOT / path).read_text())
     )
 
 

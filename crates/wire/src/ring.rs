@@ -6,6 +6,10 @@
 //!
 //! What is promised of every frame is looked at for every frame: that it does not arrive before the receiver's horizon,
 //! and in the order of sending, none left out.
+//!
+//! A guest whose root took over its kernel may write anything here. So a reader believes no position and no length that a
+//! sender could not have left: it counts that as disorder, which every run is failed for, and throws away what is under
+//! way, without having looked behind the ring or gone round it for ever.
 
 use core::ptr::copy_nonoverlapping;
 use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst};
@@ -51,7 +55,9 @@ impl Wire {
         let needed = record_bytes(length as u64);
         let rest = size - head % size;
         let skipped = if needed > rest { rest } else { 0 };
-        if head + skipped + needed - way.tail.load(Acquire) > size {
+        let under_way = head.wrapping_sub(way.tail.load(Acquire));
+        // Positions that are none leave room for nothing, until the reader has found them.
+        if head % HEADER_BYTES != 0 || under_way > size || under_way + skipped + needed > size {
             return Err(Full);
         }
         if skipped > 0 {
@@ -83,14 +89,28 @@ impl Wire {
         let head = way.head.load(SeqCst);
         let mut tail = way.tail.load(Relaxed);
         while tail != head {
-            let record = self.record(way, tail);
-            if record.length_and_number.load(Relaxed) & REST != REST {
-                return Some(record.arrival_ns.load(Relaxed));
+            // What nobody can have sent has been there all the time, for `receive` to find.
+            let Some(length_and_number) = self.left_by_a_sender(way, tail, head) else { return Some(0) };
+            if length_and_number & REST != REST {
+                return Some(self.record(way, tail).arrival_ns.load(Relaxed));
             }
             tail += rest(way, tail);
             way.tail.store(tail, Relaxed);
         }
         None
+    }
+
+    /// Length and number of the record at `tail`, with more up to `head`; `None` if no sender can have left it so.
+    fn left_by_a_sender(&self, way: &Way, tail: u64, head: u64) -> Option<u64> {
+        let (under_way, size) = (head.wrapping_sub(tail), way.ring_bytes.load(Relaxed));
+        if under_way > size || tail % HEADER_BYTES != 0 {
+            return None;
+        }
+        let length_and_number = self.record(way, tail).length_and_number.load(Relaxed);
+        let (length, rest) = (length_and_number & REST, rest(way, tail));
+        // There is a frame behind every mark.
+        let is_whole = if length == REST { rest < under_way } else { record_bytes(length) <= rest.min(under_way) };
+        is_whole.then_some(length_and_number)
     }
 
     /// Takes the first frame, if it has arrived by `now_ns`. One for which the parts have no room is lost, as where a card
@@ -102,8 +122,15 @@ impl Wire {
         let Some(arrival_ns) = self.first_arrival_ns(way).filter(|&arrival_ns| arrival_ns <= now_ns) else {
             return Received::Nothing;
         };
-        let tail = way.tail.load(Relaxed);
-        let length_and_number = self.record(way, tail).length_and_number.load(Relaxed);
+        let (tail, head) = (way.tail.load(Relaxed), way.head.load(SeqCst));
+        let found = self.left_by_a_sender(way, tail, head).filter(|found| found & REST != REST);
+        let Some(length_and_number) = found else {
+            add(&way.frames_disordered, 1);
+            // Empty, and from the start again.
+            way.head.store(0, SeqCst);
+            way.tail.store(0, SeqCst);
+            return Received::Nothing;
+        };
         let length = (length_and_number & REST) as usize;
         let number = way.frames_received.load(Relaxed) + way.frames_not_received.load(Relaxed);
         if length_and_number >> 32 != number & REST {
@@ -257,5 +284,70 @@ mod tests {
         wire.way(0).frames_received.store(7, Relaxed);
         receive(&wire, 10);
         assert_eq!(wire.way(0).frames_disordered.load(Relaxed), 2);
+    }
+
+    #[test]
+    fn a_length_that_no_sender_can_have_left_is_counted_and_what_comes_later_is_received() {
+        for length in [81, 4096, 70_000, REST - 1, REST] {
+            let wire = laid_out(2, &[(0, 1, 5)], 256);
+            let way = wire.way(0);
+            send(&wire, 1, &[7; 50]).unwrap();
+            wire.record(way, 0).length_and_number.store(length, Relaxed);
+            assert_eq!(receive(&wire, 1), None, "{length}");
+            assert_eq!(way.frames_disordered.load(Relaxed), 1, "{length}");
+            assert_eq!(wire.first_arrival_ns(way), None, "{length}");
+            send(&wire, 2, &[8; 50]).unwrap();
+            assert_eq!(receive(&wire, 2), Some(std::vec![8; 50]), "{length}");
+        }
+    }
+
+    #[test]
+    fn positions_that_no_sender_can_have_left_are_counted_and_what_comes_later_is_received() {
+        for (tail, head) in [(0, 272), (96, 0), (3, 80), (0, u64::MAX / 2), (80, 64)] {
+            let wire = laid_out(2, &[(0, 1, 5)], 256);
+            let way = wire.way(0);
+            send(&wire, 1, &[7; 50]).unwrap();
+            way.tail.store(tail, Relaxed);
+            way.head.store(head, Relaxed);
+            assert_eq!(receive(&wire, 1), None, "{tail} {head}");
+            assert_eq!(way.frames_disordered.load(Relaxed), 1, "{tail} {head}");
+            send(&wire, 2, &[8; 50]).unwrap();
+            assert_eq!(receive(&wire, 2), Some(std::vec![8; 50]), "{tail} {head}");
+        }
+    }
+
+    #[test]
+    fn whatever_is_written_over_a_ring_its_reader_goes_on_and_stays_within_it() {
+        const SIZE: usize = 1024;
+        // Behind the ring that is written over is one in which nothing ever changes.
+        let wire = laid_out(2, &[(0, 1, 5), (0, 1, 5)], SIZE);
+        let way = wire.way(0);
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        for _ in 0..20_000 {
+            let _ = send(&wire, 1, &std::vec![7; (random() % 300) as usize]);
+            let word = (random() % (SIZE as u64 / 8)) as usize;
+            let garbage = random() >> (random() % 64);
+            // SAFETY: within the ring.
+            unsafe { (*wire.ring(way).add(word)).store(garbage, Relaxed) };
+            match random() % 8 {
+                0 => way.head.store(random() >> (random() % 64), Relaxed),
+                1 => way.tail.store(random() >> (random() % 64), Relaxed),
+                _ => {}
+            }
+            for _ in 0..2 {
+                if let Some(bytes) = receive(&wire, u64::MAX) {
+                    assert!(bytes.len() <= SIZE - HEADER_BYTES as usize);
+                }
+            }
+        }
+        assert!(way.frames_disordered.load(Relaxed) > 0);
+        // SAFETY: within the second ring.
+        assert!((0..SIZE / 8).all(|word| unsafe { (*wire.ring(wire.way(1)).add(word)).load(Relaxed) } == 0));
     }
 }

@@ -17,7 +17,8 @@ def broken_promise(plan: Plan, wires: Wires) -> str | None:
             planned = plan.wires[number // 2]
             return (
                 f"the wire of {planned.link or 'the agents'} broke its promise: {seen.late} frames were late, "
-                f"{seen.disordered} out of order, {seen.lost} lost, of {seen.sent}; this is a fault of Dilaton's"
+                f"{seen.disordered} out of order, {seen.lost} lost, of {seen.sent}; this is a fault of Dilaton's, "
+                "unless a program took over the kernel of a guest"
             )
     return None
 
