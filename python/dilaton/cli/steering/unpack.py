@@ -24,8 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-HEADER_BYTES_MAX = 1 << 20
-"""Of a header with long names and other attributes, which is read into memory."""
+from dilaton.images.archive import BoundedMember
 
 REASONS_MAX = 20
 """A hostile archive may have any number of members."""
@@ -36,29 +35,6 @@ NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 class RefusedError(Exception):
     """Something in an archive is not unpacked; the text says why."""
-
-
-class _Member(tarfile.TarInfo):
-    """A member whose attributes fit into memory."""
-
-    _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE)
-
-    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        """What tarfile has for subclasses to override; it calls it for every header."""
-        if self.type in (*self._LONG, tarfile.SOLARIS_XHDTYPE) and self.size > HEADER_BYTES_MAX:
-            raise tarfile.ReadError(
-                f"a name or attribute has {self.size} bytes, and at most {HEADER_BYTES_MAX} are read"
-            )
-        if self.type == tarfile.GNUTYPE_SPARSE:
-            self._refuse_map()
-        member: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
-        return member
-
-    def _proc_gnusparse_10(self, *_: object) -> None:
-        self._refuse_map()
-
-    def _refuse_map(self) -> None:
-        raise tarfile.ReadError(f"{self.name}: a sparse file, whose map may be of any size, cannot be read")
 
 
 @dataclass
@@ -115,7 +91,7 @@ class _Unpacking:
 
     def run(self, source: BinaryIO) -> Unpacked:
         unpacked = Unpacked()
-        with tarfile.open(fileobj=source, mode="r|", tarinfo=_Member, errors="surrogateescape") as archive:
+        with tarfile.open(fileobj=source, mode="r|", tarinfo=BoundedMember, errors="surrogateescape") as archive:
             for member in archive:
                 # They would all be kept.
                 archive.members = []  # type: ignore[attr-defined]

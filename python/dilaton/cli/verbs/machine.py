@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dilaton.cli.machine import kernel
+from dilaton.cli.machine import image, kernel
 from dilaton.cli.verbs.options import Out
 
 app = typer.Typer()
@@ -57,3 +57,4 @@ def link(
 
 
 app.add_typer(kernel.app)
+app.add_typer(image.app)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from dilaton.cli.steering.unpack import HEADER_BYTES_MAX, Unpacked, stays_inside, unpack
+from dilaton.cli.steering.unpack import Unpacked, stays_inside, unpack
+from dilaton.images.archive import HEADER_BYTES_MAX
 
 FILE, LINK, HARD, DIRECTORY = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
 

@@ -1,0 +1,173 @@
+"""`dilaton image`: the store of images. Its own imports are made when it is used, as those of every verb."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dilaton.service.images import Progress
+
+app = typer.Typer(
+    name="image",
+    help="List, add or remove images, from which nodes have file trees of their own.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As in the list, such as nginx:1.27; or a digest.")]
+MaxSize = Annotated[
+    str | None,
+    typer.Option(
+        "--max-size", metavar="SIZE", help="How large its files may be together (default: half of what is free)."
+    ),
+]
+
+
+@app.command("list")
+def list_images() -> None:
+    """Show the images that are in the store."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dilaton.cli.errors import FailedError
+    from dilaton.cli.terminal import Output
+    from dilaton.images.reference import parse
+    from dilaton.images.store import ALGORITHM, SHORT_DIGEST, ImageError, Store
+
+    store, broken = Store(), []
+    rows = Table(box=None, pad_edge=False)
+    for heading in ("image", "digest", "size", "runs"):
+        rows.add_column(heading, overflow="fold")
+    for name, digest in store.names().items():
+        try:
+            image = store.find(name)
+        except ImageError as error:
+            broken.append(str(error))
+            continue
+        digits = digest.removeprefix(ALGORITHM)[:SHORT_DIGEST]
+        rows.add_row(escape(parse(name).short), digits, _size(image.size_bytes), escape(" ".join(image.argv)))
+    Output().print(rows)
+    if broken:
+        raise FailedError("\n".join(broken))
+
+
+@app.command("import")
+def import_image(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="oci-archive:FILE, docker-archive:FILE, oci:DIRECTORY; or a directory, or a file with a tar archive "
+            "or a squashfs of a root file system.",
+        ),
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it will be called, such as frr:10.1.")],
+    max_size: MaxSize = None,
+) -> None:
+    """Put an image from a file or directory into the store, as an ordinary user."""
+    if source.startswith("docker://"):
+        from dilaton.cli.errors import BadInputError
+
+        raise BadInputError(f"{source}: in a registry; dilaton image pull {source.removeprefix('docker://')} brings it")
+    _bring(source, name, max_size)
+
+
+@app.command()
+def pull(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Such as nginx, quay.io/frrouting/frr:10.1 or NAME@DIGEST.")
+    ],
+    max_size: MaxSize = None,
+    plain_http: Annotated[
+        bool, typer.Option("--plain-http", help="Talk to a registry that has no TLS, as one on this machine may.")
+    ] = False,
+) -> None:
+    """Bring an image from its registry, with what `skopeo login` or `podman login` know of you."""
+    _bring("", name, max_size, plain_http=plain_http)
+
+
+@app.command()
+def inspect(name: Name) -> None:
+    """Show an image as JSON: its digest, its tree, and its configuration."""
+    import json
+
+    from dilaton.cli.errors import refusing
+    from dilaton.images.store import ImageError, Store
+
+    with refusing(ImageError, ValueError):
+        image = Store().find(name)
+    about = {"name": image.name, "digest": image.digest, "root": str(image.root), "size_bytes": image.size_bytes}
+    print(json.dumps({**about, "config": image.config}, indent=2))
+
+
+@app.command()
+def export(
+    name: Name,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="oci-archive:FILE or docker-archive:FILE.")],
+) -> None:
+    """Write an image to an archive, with the same digest."""
+    from dilaton.cli.errors import failing, refusing
+    from dilaton.images.store import ImageError, Store
+    from dilaton.service import images
+
+    store = Store()
+    with refusing(ImageError, ValueError):
+        image = store.find(name)
+    with failing(ImageError):
+        images.export(store, image, target)
+
+
+@app.command()
+def remove(names: Annotated[list[str], typer.Argument(metavar="NAME", help="As in the list.")]) -> None:
+    """Take images out of the store; `dilaton image gc` then frees their room."""
+    from dilaton.cli.errors import refusing
+    from dilaton.images.store import ImageError, Store
+
+    for name in names:
+        with refusing(ImageError, ValueError):
+            Store().remove(name)
+
+
+@app.command()
+def gc() -> None:
+    """Free the room of images that were removed or replaced, and of pulls and imports that were ended."""
+    from dilaton.cli.errors import failing
+    from dilaton.images.store import ImageError, Store
+
+    with failing(ImageError):
+        print(f"{_size(Store().collect())} freed")
+
+
+def _bring(source: str, name: str, max_size: str | None, *, plain_http: bool = False) -> None:
+    from dilaton.cli.errors import failing, refusing
+    from dilaton.images.reference import parse
+    from dilaton.images.store import ImageError, Store
+    from dilaton.lab.text import units
+    from dilaton.service import images
+
+    store = Store()
+    with refusing(ValueError):
+        reference = parse(name)
+    with refusing(ValueError, option="--max-size"):
+        bytes_max = units.parse_size(max_size) if max_size else images.size_max(store)
+    with failing(ImageError), _shown() as progress:
+        source = source or f"docker://{reference}"
+        image = images.bring(store, source, reference, progress, bytes_max, plain_http=plain_http)
+    print(f"{image.name} {image.digest}")
+
+
+@contextlib.contextmanager
+def _shown() -> Iterator[Progress]:
+    """Shows on a terminal what is being done."""
+    from dilaton.cli.terminal import Output
+
+    with Output(stderr=True).status("") as status:
+        yield lambda what, size_bytes: status.update(f"{what}, {_size(size_bytes)}")
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.1f} MB"

@@ -1,0 +1,31 @@
+"""Reading tar archives that anybody may have made, with bounds on what a header takes of the reader's memory."""
+
+from __future__ import annotations
+
+import tarfile
+
+HEADER_BYTES_MAX = 1 << 20
+"""Of a header with long names and other attributes, which is read into memory."""
+
+
+class BoundedMember(tarfile.TarInfo):
+    """A member whose attributes fit into memory."""
+
+    _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE)
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        """What tarfile has for subclasses to override; it calls it for every header."""
+        if self.type in (*self._LONG, tarfile.SOLARIS_XHDTYPE) and self.size > HEADER_BYTES_MAX:
+            raise tarfile.ReadError(
+                f"a name or attribute has {self.size} bytes, and at most {HEADER_BYTES_MAX} are read"
+            )
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            self._refuse_map()
+        member: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return member
+
+    def _proc_gnusparse_10(self, *_: object) -> None:
+        self._refuse_map()
+
+    def _refuse_map(self) -> None:
+        raise tarfile.ReadError(f"{self.name}: a sparse file, whose map may be of any size, cannot be read")
