@@ -23,6 +23,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("dilaton", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dilaton")
 
+# Which images somebody has in their store is no matter of the tests.
+os.environ["XDG_DATA_HOME"] = "/nonexistent"
+
 # Processes usually start with so few open files, whatever they may have: what needs more has to ask for it.
 resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 

@@ -108,6 +108,7 @@ fn make_nodes(
     prepare_kernel(&interiors.guests, name)?;
     guest::prepare_for_nodes(&interiors.hosts)?;
     let nodes: Vec<&Interior> = interiors.nodes.iter().filter(|node| node.guest == name).collect();
+    guest::images::mount_all(&nodes)?;
     if nodes.len() > 1 {
         keep_date()?;
     }

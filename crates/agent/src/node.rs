@@ -7,6 +7,7 @@
 pub mod child;
 pub mod connections;
 pub mod init;
+mod inside;
 pub mod orders;
 pub mod passwd;
 pub mod ready;

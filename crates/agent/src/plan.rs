@@ -111,7 +111,7 @@ pub struct Node {
     /// The guest that holds it.
     pub guest: String,
     #[serde(rename = "image")]
-    _image: Image,
+    _image: IgnoredAny,
     /// Its network interfaces.
     pub interfaces: Vec<Interface>,
     /// The bridge over all its interfaces, if it is a switch.
@@ -132,14 +132,6 @@ pub struct Node {
     _memory_bytes: IgnoredAny,
     #[serde(rename = "disk")]
     _disk: IgnoredAny,
-}
-
-/// Where a node's file tree comes from.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Image {
-    /// The root of the machine that the guest runs on.
-    Host {},
 }
 
 /// A network interface.

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, Validat
 
 from dilaton.lab.faults.drawing import Scene, Service, drawn
 from dilaton.lab.faults.fault import Fault, name_faults
+from dilaton.lab.images import Image
 from dilaton.lab.inheritance import inherit
 from dilaton.lab.kinds import SWITCHES
 from dilaton.lab.parts.addressing import Addressing
@@ -200,6 +201,19 @@ def _complete_nodes(written: dict[str, Node], info: ValidationInfo) -> dict[str,
     return {name: inherit(written.get(name, Node()), made.get(name), *layers) for name in names}
 
 
+def _complete_run(written: list[Process], info: ValidationInfo) -> list[Process]:
+    """The programs that are written, and what the images of nodes run on which nothing is."""
+    nodes: dict[str, Node] = info.data.get("nodes", {})
+    busy = {process.on for process in written}
+    taken = {process.name for process in written}
+    own = [
+        Process(on=name, name=f"{name}-image" if name in taken else name, argv=list(node.image.argv), background=True)
+        for name, node in nodes.items()
+        if isinstance(node.image, Image) and node.image.argv and name not in busy
+    ]
+    return [*written, *own]
+
+
 def _complete_links(written: list[Link], info: ValidationInfo) -> list[Link]:
     topology: Topology | None = info.data.get("topology")
     return [*(topology.links if topology else ()), *written]
@@ -246,7 +260,10 @@ class Lab(Part):
     addressing: Addressing = Addressing()
     files: Annotated[tuple[str, ...], BeforeValidator(_find_files)] = ()
     """Directories of this machine that nodes see at the same place, and whose first is where programs start."""
-    run: list[Process] = Field(default_factory=list)
+    run: Annotated[list[Process], AfterValidator(_complete_run), Field(validate_default=True)] = Field(
+        default_factory=list
+    )
+    """All programs: those of images last, where nothing else runs on their nodes."""
     stop_after_ns: Annotated[int, duration("a duration")] | None = Field(default=None, validation_alias="stop_after")
     """Virtual time at which the run ends, whatever still runs."""
     faults: Annotated[list[Fault], AfterValidator(name_faults), AfterValidator(_draw_faults)] = Field(

@@ -84,4 +84,8 @@ def _processes(daemons: list[Process], lab: Lab) -> list[Process]:
             raise lab_error(
                 f"run[{number}].name", f"{process.name}: a daemon of {node} has this name; choose another one"
             )
-    return [*daemons, *(schedule.process(process, names(lab), lab.files) for process in lab.run)]
+    images = {name: node.image for name, node in lab.nodes.items() if node.image != "host"}
+    return [
+        *daemons,
+        *(schedule.process(process, names(lab), lab.files, images.get(process.on)) for process in lab.run),
+    ]

@@ -139,6 +139,7 @@ def _certain(lab: Lab) -> Iterator[tuple[str, Process]]:
     for number, process in enumerate(lab.run):
         disk = lab.nodes[process.on].disk
         is_first = (not process.after and process.start_ns == 0) or alone.count(process.on) == 1
+        is_first &= lab.nodes[process.on].image == "host"
         if is_first and process.expect_exit == 0 and (disk is None or disk.image is None):
             yield f"run[{number}]", process
 

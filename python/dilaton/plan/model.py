@@ -137,10 +137,27 @@ class Bridge(Part):
     """Whether it runs the spanning tree protocol (IEEE 802.1D)."""
 
 
-class Image(Part):
-    """Where a node's file tree comes from: `host` is this machine's root, read-only under an overlay."""
+class HostTree(Part):
+    """The file tree of a node is this machine's root, read-only under an overlay."""
 
-    kind: Literal["host"]
+    kind: Literal["host"] = "host"
+
+
+class StoredImage(Part):
+    """The file tree of a node is an image, read-only under an overlay, and a block device of its guest."""
+
+    kind: Literal["stored"] = "stored"
+    name: str
+    """As people write it."""
+    digest: str
+    """Of its manifest."""
+    file: str
+    """The file of this machine with its tree, a squashfs."""
+    device: int = Field(ge=0, lt=16)
+    """Among those of its guest: 0 is the kernel's ubda. Nodes with the same image have the same."""
+
+
+Image = Annotated[HostTree | StoredImage, Field(discriminator="kind")]
 
 
 class Disk(Part):

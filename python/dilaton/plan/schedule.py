@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from dilaton.lab import model as lab
+from dilaton.lab.images import Image
 from dilaton.lab.model import READY_TIMEOUT_NS
 from dilaton.plan.course.faults import awaited
 from dilaton.plan.model import Process, Ready, ReadyDelay, ReadyOutput, ReadyTcp, Restart
@@ -20,22 +21,25 @@ def environment(node: str) -> dict[str, str]:
     return {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "HOSTNAME": node}
 
 
-def process(written: lab.Process, known: Collection[str], files: Sequence[str] = ()) -> Process:
+def process(
+    written: lab.Process, known: Collection[str], files: Sequence[str] = (), image: Image | None = None
+) -> Process:
     """The process of a plan that a lab's process means.
 
     Args:
         written: What the lab says.
         known: The names of all that it can wait for.
         files: The directories with the lab's files.
+        image: Of its node, which says what the lab does not: whose process it is, where it starts, and variables.
     """
     output = f"nodes/{written.on}/{written.name}"
     return Process(
         name=written.name,
         node=written.on,
         argv=written.argv,
-        env=environment(written.on) | written.env,
-        cwd=home(written, files),
-        user=written.user,
+        env=environment(written.on) | (dict(image.env) if image else {}) | written.env,
+        cwd=image.cwd if image and "cwd" not in written.model_fields_set else home(written, files),
+        user=image.user if image and "user" not in written.model_fields_set else written.user,
         stdin=written.stdin,
         start_ns=written.start_ns,
         after=[awaited(text, known) for text in written.after],

@@ -2,7 +2,7 @@
 
 A node begins with the machine's own /etc/passwd, so whoever is not there cannot run what starts with the run. What
 starts later may run as a user whom a program of the lab has added meanwhile, and a disk with an image may bring users
-of its own.
+of its own, as does an image that a node has for its file tree.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def check_users(lab: Lab, known: Collection[str] | None) -> None:
     for number, process in enumerate(lab.run):
         disk = lab.nodes[process.on].disk
         is_first = not process.after and process.start_ns == 0 and (disk is None or disk.image is None)
+        is_first &= lab.nodes[process.on].image == "host"
         if is_first and process.user not in known and not _is_number(process.user):
             message = f"{unknown('user', process.user, sorted(known))}; a node has the users of this machine"
             problems.append(Problem("", 0, 0, f"run[{number}].user", message))

@@ -327,7 +327,7 @@ def test_topohub_gives_networks_by_name() -> None:
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"containerlab": "office.clab.yml"},
-        "nodes.a: image: a lab cannot honour this; nodes run this machine's programs",
+        "nodes.a: image: a lab cannot honour this; alpine:3: not in the store of images",
     ),
     ({"containerlab": "office.clab.yml"}, "or write ignore: [image, exec]"),
     ({"containerlab": "office.clab.yml", "ignore": "image"}, "or write ignore: [image, exec]"),
@@ -364,7 +364,7 @@ def test_what_cannot_be_honoured_is_refused_by_name(fields: dict[str, Any], mess
 @pytest.mark.parametrize(
     ("label", "message"),
     [
-        ("image: alpine", "nodes.a: image: alpine: not an image; use host"),
+        ("image: alpine", "nodes.a: image: alpine: not in the store of images"),
         ("rate: 1Gbit", "nodes.a.labels: dilaton.rate: no such field of a node; known: dilaton.kind"),
     ],
 )

@@ -27,7 +27,13 @@ pub fn find(user: &str) -> Result<User> {
     find_in(&passwd, &group, user)
 }
 
+/// `user` may be followed by a colon and a group, as in images; then that is the only one.
 fn find_in(passwd: &str, group: &str, user: &str) -> Result<User> {
+    if let Some((user, of)) = user.split_once(':') {
+        let User { uid, .. } = find_in(passwd, group, user)?;
+        let gid = find_group(group, of)?;
+        return Ok(User { uid, gid, groups: vec![gid] });
+    }
     let number = user.parse::<u32>().ok();
     let account = passwd.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();
@@ -39,6 +45,15 @@ fn find_in(passwd: &str, group: &str, user: &str) -> Result<User> {
         (None, Some(uid)) => Ok(User { uid, gid: uid, groups: vec![uid] }),
         (None, None) => Err(Error::new(format!("user {user}: not in the node's /etc/passwd"))),
     }
+}
+
+fn find_group(group: &str, name: &str) -> Result<u32> {
+    let of_line = |line: &str| {
+        let mut fields = line.split(':');
+        (fields.next()? == name).then(|| fields.nth(1)?.parse().ok()).flatten()
+    };
+    let missing = || Error::new(format!("group {name}: not in the node's /etc/group"));
+    group.lines().find_map(of_line).or_else(|| name.parse().ok()).ok_or_else(missing)
 }
 
 fn groups_of(group: &str, name: &str, primary: u32) -> Vec<u32> {
@@ -63,6 +78,15 @@ mod tests {
         let frr = User { uid: 101, gid: 102, groups: vec![102, 103, 4] };
         assert_eq!(find_in(PASSWD, GROUP, "frr").unwrap(), frr);
         assert_eq!(find_in(PASSWD, GROUP, "101").unwrap(), frr);
+    }
+
+    #[test]
+    fn a_group_may_follow_by_name_or_number() {
+        let found = |user| find_in(PASSWD, GROUP, user).unwrap();
+        assert_eq!(found("frr:vty"), User { uid: 101, gid: 103, groups: vec![103] });
+        assert_eq!(found("4242:17"), User { uid: 4242, gid: 17, groups: vec![17] });
+        let error = find_in(PASSWD, GROUP, "frr:wheel").unwrap_err().to_string();
+        assert_eq!(error, "group wheel: not in the node's /etc/group");
     }
 
     #[test]

@@ -8,6 +8,9 @@
 //! would show the outer machine's /proc, /sys, /dev and /tmp, and with the latter the run directory: each of them is
 //! covered.
 //!
+//! The tree of a node may be that of an image instead (`guest/images.rs`): then it is the lowest layer, and nothing of
+//! the machine's root is seen.
+//!
 //! ```text
 //! /                overlay: upper NODE/upper, lower COMMON, lower hostfs /
 //! ├── dev          NODE/dev    null, zero, full, random, urandom, tty, net/tun; devpts of its own
@@ -30,7 +33,8 @@ use nix::unistd::{chdir, pivot_root, sethostname};
 
 use crate::error::{Doing, Result};
 use crate::guest::modules;
-use crate::guest::{cgroup_of_nodes, mount_at, CGROUPS, COMMON, WORKSHOP};
+use crate::guest::{cgroup_of_nodes, images, mount_at, CGROUPS, WORKSHOP};
+use crate::node::inside::inside;
 use crate::plan::interior::{Bind, Disk, Interior};
 
 /// Character devices of a node: name, major, minor.
@@ -81,8 +85,11 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
     write_own_files(node, &root)?;
     bind_own_directories(node, &root)?;
     fill_dev(node, &root)?;
-    mount_at("proc", &format!("{root}/proc"), MsFlags::empty(), "")?;
-    mount_at("sysfs", &format!("{root}/sys"), MsFlags::empty(), "")?;
+    for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys")] {
+        let target = inside(&root, place);
+        make_directory(&target)?;
+        mount_at(kind, &target, MsFlags::empty(), "")?;
+    }
     mount_cgroup(&root)?;
     bind_modules(&root)?;
     cover_run_directory(&root, run_dir)?;
@@ -122,7 +129,7 @@ fn join(mut members: &File) -> Result<()> {
 
 /// Shows the node its control group, as container engines do: programs take from it how much memory they may use.
 fn mount_cgroup(root: &str) -> Result<()> {
-    let target = format!("{root}{CGROUPS}");
+    let target = inside(root, CGROUPS);
     mount_at("cgroup2", &target, MsFlags::empty(), "")?;
     let read_only = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
     mount(None::<&str>, target.as_str(), None::<&str>, read_only, None::<&str>)
@@ -132,7 +139,7 @@ fn mount_cgroup(root: &str) -> Result<()> {
 /// Mounts the file system of the node's disk where the node is put together.
 fn mount_disk(node: &Interior) -> Result<()> {
     let Some(Disk { number, mount: Some(_), .. }) = node.disk else { return Ok(()) };
-    let device = format!("/dev/ubd{}", char::from(b'a' + number as u8));
+    let device = images::block_device(number);
     make_directory(DISK)?;
     // Its unused parts are not to be written to in the background, as after mkfs.
     let options = Some("noinit_itable");
@@ -151,7 +158,7 @@ fn writable(node: &Interior) -> &'static str {
 /// Puts a disk that is not for all that the node writes where it is wanted.
 fn bind_disk(node: &Interior, root: &str) -> Result<()> {
     match &node.disk {
-        Some(Disk { mount: Some(path), .. }) if path != "/" => bind(DISK, &format!("{root}{path}")),
+        Some(Disk { mount: Some(path), .. }) if path != "/" => bind(DISK, &inside(root, path)),
         _ => Ok(()),
     }
 }
@@ -166,22 +173,23 @@ fn mount_root(node: &Interior) -> Result<String> {
     }
     let hostname = format!("{etc}/hostname");
     write(&hostname, format!("{}\n", node.name)).doing(|| format!("write {hostname}"))?;
-    let layers = format!("lowerdir={COMMON}:/,upperdir={upper},workdir={work}");
-    let flags = if is_of_root()? { MsFlags::empty() } else { MsFlags::MS_NOSUID };
+    let layers = format!("lowerdir={},upperdir={upper},workdir={work}", images::lower_layers(node));
+    let flags = if has_owners(node)? { MsFlags::empty() } else { MsFlags::MS_NOSUID };
     mount_at("overlay", &root, flags, &layers)?;
     Ok(root)
 }
 
-/// Whether the files of the machine's root user are root's here too. In the jail of an ordinary user they appear as those
+/// Whether the files of the node's tree belong to whom they should. Those of an image do. Those of the machine's root user
+/// are root's here too if it is root's jail. In the jail of an ordinary user they appear as those
 /// of nobody: programs like mount, with its set-user-ID bit, would run as nobody even for root, so there the bit has no
 /// effect; and root's home cannot be read, so there root has one of its own.
-fn is_of_root() -> Result<bool> {
-    Ok(stat("/").doing(|| "look at /".to_owned())?.st_uid == 0)
+fn has_owners(node: &Interior) -> Result<bool> {
+    Ok(images::is_image(node) || stat("/").doing(|| "look at /".to_owned())?.st_uid == 0)
 }
 
 fn write_own_files(node: &Interior, root: &str) -> Result<()> {
     for file in &node.files {
-        let path = format!("{root}{}", file.path);
+        let path = inside(root, &file.path);
         if let Some(directory) = Path::new(&path).parent() {
             make_directory(&directory.to_string_lossy())?;
         }
@@ -191,13 +199,13 @@ fn write_own_files(node: &Interior, root: &str) -> Result<()> {
 }
 
 fn bind_own_directories(node: &Interior, root: &str) -> Result<()> {
-    let home = (!is_of_root()?).then_some(("root", 0o700));
+    let home = (!has_owners(node)?).then_some(("root", 0o700));
     for (name, mode) in OWN_DIRECTORIES.into_iter().chain(home) {
         let place = if IN_MEMORY.contains(&name) { WORKSHOP } else { writable(node) };
         let own = format!("{place}/own/{name}");
         make_directory(&own)?;
         set_mode(&own, mode)?;
-        bind(&own, &format!("{root}/{name}"))?;
+        bind(&own, &inside(root, &format!("/{name}")))?;
     }
     Ok(())
 }
@@ -227,12 +235,12 @@ fn fill_dev(node: &Interior, root: &str) -> Result<()> {
 fn bind_modules(root: &str) -> Result<()> {
     let directory = modules::directory()?;
     let parent = directory.parent().unwrap_or(&directory);
-    bind(&parent.to_string_lossy(), &format!("{root}/lib/modules"))
+    bind(&parent.to_string_lossy(), &inside(root, "/lib/modules"))
 }
 
 /// Hides the run directory, whose path may lie where nothing else of the node hides it.
 fn cover_run_directory(root: &str, run_dir: &str) -> Result<()> {
-    let path = format!("{root}{run_dir}");
+    let path = inside(root, run_dir);
     if Path::new(&path).exists() {
         let empty = format!("{WORKSHOP}/own/nothing");
         make_directory(&empty)?;
@@ -244,7 +252,7 @@ fn cover_run_directory(root: &str, run_dir: &str) -> Result<()> {
 /// Puts directories of the machine over the node's overlay and its own directories.
 fn bind_from_machine(node: &Interior, root: &str) -> Result<()> {
     for (number, Bind { path, writable }) in node.binds.iter().enumerate() {
-        let target = format!("{root}{path}");
+        let target = inside(root, path);
         if *writable {
             bind(path, &target)?;
             continue;

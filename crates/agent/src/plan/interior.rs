@@ -30,6 +30,8 @@ pub struct Interior {
     pub name: String,
     /// The guest that holds it.
     pub guest: String,
+    /// Where its file tree comes from.
+    pub image: Image,
     /// Its network interfaces, of which only the names matter.
     pub interfaces: Vec<Named>,
     /// Files of its own, beside those of its file tree.
@@ -52,6 +54,25 @@ impl Interior {
         let part = key.split('/').nth(3);
         part.is_some_and(|part| self.interfaces.iter().any(|interface| interface.name == part))
     }
+}
+
+/// Where a node's file tree comes from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Image {
+    /// The machine's own root.
+    Host {},
+    /// An image, which is a block device of the guest.
+    Stored {
+        #[serde(rename = "name")]
+        _name: String,
+        #[serde(rename = "digest")]
+        _digest: String,
+        #[serde(rename = "file")]
+        _file: String,
+        /// Which of the guest's it is.
+        device: u32,
+    },
 }
 
 /// An interface's name in its node.
@@ -128,7 +149,8 @@ mod tests {
     #[test]
     fn sysctls_of_an_interface_wait_for_it() {
         let node: Interior = serde_json::from_value(serde_json::json!({
-            "name": "a", "guest": "guest0", "interfaces": [{"name": "eth0", "mtu": 1500}], "routes": [],
+            "name": "a", "guest": "guest0", "image": {"kind": "host"},
+            "interfaces": [{"name": "eth0", "mtu": 1500}], "routes": [],
             "files": [], "binds": [], "cpu": null, "sysctls": {}, "memory_bytes": null, "disk": null
         }))
         .unwrap();

@@ -1,8 +1,9 @@
 """`containerlab:`: topology files of containerlab, `*.clab.yml`.
 
 Nodes of the kinds linux, host and bridge become nodes, bridges switches; groups are kept, and sysctls, inherited as
-there. Nodes run this machine's file tree, so an image is refused unless it is ignored; so is all else that would change
-what a node does. Labels say what a node is in a lab: with `dilaton.image: host` its image is for containerlab alone,
+there. A node's image has to be in the store of images, unless images are ignored; then nodes have this machine's file
+tree. What else would change what a node does is refused unless it is ignored. Labels say what a node is in a lab: with
+`dilaton.image: host` its image is for containerlab alone,
 and `dilaton.kind: router` makes a router of a node of any kind. Without such a label a node of another kind is refused,
 or left out with its links if its kind is to be ignored.
 """
@@ -13,6 +14,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from dilaton.lab.images import find_image
 from dilaton.lab.importers._importer import Importer, host_name, mapping, read_yaml
 from dilaton.lab.kinds import HOST, SWITCH
 from dilaton.lab.parts.links import Endpoint, Link
@@ -29,6 +31,9 @@ HARMLESS = frozenset({"kind", "group", "labels", "sysctls"})
 
 NO_MANAGEMENT = ("network-mode", "none")
 """The field of a node, and its value, that has no eth0 of containerlab's in it; a lab never has."""
+
+IMAGE = "image"
+"""The field of a node with its image, which nodes of the kind linux are made from."""
 
 LABEL = "dilaton."
 """What the names of the labels begin with that are fields of a node in a lab."""
@@ -87,18 +92,31 @@ class Source(Importer):
         sysctls: dict[str, str] = {}
         for layer in layers:
             for key, value in layer.items():
-                if key not in HARMLESS and key not in labelled and (key, value) != NO_MANAGEMENT:
+                if key not in {*HARMLESS, IMAGE} and key not in labelled and (key, value) != NO_MANAGEMENT:
                     self.refuse(key, place, "nodes run this machine's programs, and what runs is written under run:")
             values = mapping(layer.get("sysctls"), f"{place}.sysctls")
             sysctls |= {syntax.parse_sysctl_key(str(key)): str(value) for key, value in values.items()}
         implied = KINDS.get(kind)
         fields: dict[str, Any] = {"kind": implied} if implied else {}
+        if KINDS.get(kind, kind) is None and IMAGE not in self.ignore:
+            fields |= self._image(layers, labelled, place)
         fields |= labelled
         if group is not None:
             fields["group"] = str(group)
         if sysctls:
             fields["sysctls"] = sysctls
         return made(Node, fields, place)
+
+    def _image(self, layers: Sequence[dict[str, Any]], labelled: Collection[str], place: str) -> dict[str, object]:
+        """The image of a node, found in the store; nothing where there is none, or a label says what to take."""
+        name = next((layer[IMAGE] for layer in reversed(layers) if layer.get(IMAGE)), None)
+        if name is None or IMAGE in labelled:
+            return {}
+        try:
+            return {IMAGE: find_image(str(name))}
+        except ValueError as error:
+            self.refuse(IMAGE, place, str(error))
+            return {}
 
     def _link(self, number: int, entry: object, nodes: Collection[str]) -> Link:
         place = f"links[{number}]"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf, ValidationInfo, model_validator
 
+from dilaton.lab.images import Image, find_image
 from dilaton.lab.parts.configs import DirectoryTexts, FileText, read_beside
 from dilaton.lab.parts.cpus import parse_cpu
 from dilaton.lab.parts.disks import Disk, parse_disk
@@ -39,6 +40,13 @@ def _read_config(value: object, info: ValidationInfo) -> FileText | DirectoryTex
     return read_beside(value, (info.context or {}).get("directory", "."))
 
 
+def _read_image(value: object) -> object:
+    """Where a node's file tree comes from, looked up in the store of images unless it is this machine's own."""
+    if value == "host" or isinstance(value, Image):
+        return value
+    return find_image(syntax.parse_text(value))
+
+
 class Node(Part):
     """An emulated machine. `sysctls` has keys with slashes, as the plan wants them."""
 
@@ -60,7 +68,8 @@ class Node(Part):
     """Of a NAT: the interface whose address it shows."""
     stp: Flag = False
     """Of a switch: whether it runs the spanning tree protocol."""
-    image: Annotated[Literal["host"], BeforeValidator(syntax.parse_image)] = "host"
+    image: Annotated[Literal["host"] | InstanceOf[Image], BeforeValidator(_read_image)] = "host"
+    """`host`: this machine's own file tree."""
     sysctls: dict[Annotated[str, BeforeValidator(syntax.parse_sysctl_key)], Text] = Field(default_factory=dict)
     guest: Annotated[str | None, BeforeValidator(syntax.parse_guest_name)] = None
     """The guest that holds it; None: one that `guests` gives it."""

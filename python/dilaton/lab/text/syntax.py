@@ -232,13 +232,6 @@ def parse_kind_name(value: object) -> str | None:
     return None if value is None else parse_text(value)
 
 
-def parse_image(value: object) -> object:
-    """Reads where a node's file tree comes from."""
-    if value != "host":
-        raise ValueError(f"{units.shown(value)}: not an image; use host, which is this machine's own file tree")
-    return value
-
-
 def parse_lab_name(value: object) -> str:
     """Reads the name of a lab, which becomes part of a directory's name."""
     return _parse_file_safe(value, "a lab name")

@@ -12,10 +12,11 @@ from dilaton.plan import kinds
 from dilaton.plan.bind import Bind
 from dilaton.plan.guests.cpus import shares
 from dilaton.plan.guests.disks import disks
+from dilaton.plan.guests.images import images
 from dilaton.plan.guests.placement import place
 from dilaton.plan.links.changes import State, states_of_links
 from dilaton.plan.links.wires import RING_BYTES_SPARE, beside_wire, lookahead_ns, wires
-from dilaton.plan.model import End, HostsEntry, Image, Interface, Link, Neighbour, Node, Process, Wire
+from dilaton.plan.model import End, HostsEntry, Interface, Link, Neighbour, Node, Process, Wire
 from dilaton.plan.network import addresses
 from dilaton.plan.network.addresses import NamedAddress, Version, ip, plan_addresses
 from dilaton.plan.network.buffers import larger_bytes
@@ -31,6 +32,9 @@ SYSCTLS = {
     "net/ipv4/ping_group_range": "0 2147483647",
 }
 """Of every node."""
+
+SYSCTLS_OF_IMAGES = {"net/ipv4/ip_unprivileged_port_start": "0"}
+"""As Docker has it: servers in images listen on port 80 as users of their own."""
 
 
 class Network:
@@ -55,6 +59,7 @@ class Network:
         """What the ends of each link do in the course of time, and the delays of those that are wires."""
         self._cpus = shares(lab, self.placement.of_node)
         self._disks = disks(lab, self.placement.of_node)
+        self._images = images(lab, self.placement.of_node, self._disks)
         self._numbers = {name: number for number, name in enumerate(lab.nodes)}
         self._ports: dict[str, list[Port]] = {name: [] for name in lab.nodes}
         """All interfaces of each node, in the order of links."""
@@ -149,7 +154,7 @@ class Network:
         return Node(
             name=name,
             guest=self.placement.of_node[name],
-            image=Image(kind=written.image),
+            image=self._images[name],
             interfaces=interfaces,
             bridge=parts.bridge,
             loopback=list(self._loopbacks(name).values()),
@@ -157,7 +162,7 @@ class Network:
             binds=[Bind(path=path, writable=False) for path in self.lab.files],
             routes=self._routes.of(name),
             cpu=self._cpus.get(name),
-            sysctls=sysctls | parts.sysctls | written.sysctls,
+            sysctls=sysctls | (SYSCTLS_OF_IMAGES if written.image != "host" else {}) | parts.sysctls | written.sysctls,
             memory_bytes=written.memory_bytes,
             disk=self._disks.get(name),
         )

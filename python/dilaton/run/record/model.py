@@ -358,6 +358,16 @@ class GuestRecord(Part):
     """None for the only guest of a run."""
 
 
+class ImageRecord(Part):
+    """An image that was the file tree of nodes."""
+
+    name: str
+    """As people write it."""
+    digest: str
+    """Of its manifest, by which it can be had again."""
+    nodes: list[str]
+
+
 class Record(Part):
     """The whole of it."""
 
@@ -373,6 +383,8 @@ class Record(Part):
     host: Host
     time: Time
     guests: list[GuestRecord]
+    images: list[ImageRecord] = Field(default_factory=list)
+    """Of nodes whose file tree is not this machine's."""
     fidelity: Fidelity | None = None
     """None as long as the run has not ended by itself."""
     verdict: VerdictRecord | None = None

@@ -20,7 +20,7 @@ from dilaton.measure.offered import Offered, offered
 from dilaton.measure.operations.history import History
 from dilaton.measure.operations.sources import history_of
 from dilaton.measure.verdict import Observation, Reason, Verdict, judge, judge_frames
-from dilaton.plan.model import Guest, Plan
+from dilaton.plan.model import Guest, Plan, StoredImage
 from dilaton.plan.network.bounds import Network, network_of, network_to
 from dilaton.run.files.directory import RECORD_FILE, replace_file
 from dilaton.run.files.outputs import read_output
@@ -36,6 +36,7 @@ from dilaton.run.record.model import (
     GuestFidelity,
     GuestRecord,
     Host,
+    ImageRecord,
     ProcessRecord,
     ReasonRecord,
     Record,
@@ -133,11 +134,21 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
             )
             for guest, fidelity, waits in zip(plan.guests, fidelities, waits_of, strict=True)
         ],
+        images=_images(plan),
         processes=processes,
         checks=evaluate_checks(plan, processes, _course(so_far, processes, plan, run_dir))
         if is_over and so_far.events
         else [],
     )
+
+
+def _images(plan: Plan) -> list[ImageRecord]:
+    """The images of a plan, each with its nodes."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node in plan.nodes:
+        if isinstance(node.image, StoredImage):
+            found.setdefault((node.image.name, node.image.digest), []).append(node.name)
+    return [ImageRecord(name=name, digest=digest, nodes=nodes) for (name, digest), nodes in found.items()]
 
 
 def _fidelity(so_far: SoFar, beside: Seen) -> Fidelity | None:

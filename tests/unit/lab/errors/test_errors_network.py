@@ -61,7 +61,7 @@ NODES = [
     (
         "an unknown image",
         "name: x\nnodes: {a: {image: debian}}\n",
-        "lab.yaml:2:20: nodes.a.image: debian: not an image; use host, which is this machine's own file tree",
+        "lab.yaml:2:20: nodes.a.image: debian: not in the store of images; dilaton image list shows what is; to bring it from its registry: dilaton image pull debian",
     ),
     (
         "a kernel parameter that leaves its directory",

@@ -1,4 +1,5 @@
-"""The disks of a guest on this machine: files that keep their contents, and what describes them to the clock.
+"""The block devices of a guest on this machine: disks, whose files keep their contents, the trees of images, which are
+only read, and what describes both to the clock.
 
 A disk without an image has a file without a name in the run directory, which takes only the room of what is written and
 goes with the guest. A guest gets its files opened, so that it reaches them from its jail and nothing beside them; the
@@ -43,6 +44,10 @@ JOURNAL_MIB = 64
 """Of the file systems that are made here, on disks large enough."""
 
 
+AT_ONCE = "model=fixed read_latency_ns=0 write_latency_ns=0 requests_per_s=0 bytes_per_s=0"
+"""How long it takes to read the tree of an image: like the machine's own files, whatever time the CPU takes."""
+
+
 @dataclass(frozen=True)
 class Disks:
     """What the kernel of a guest is given for its disks; without any, nothing.
@@ -68,6 +73,9 @@ def opened(planned: plan.Plan, number: int, run_dir: Path | None) -> Iterator[Di
     """
     name = planned.guests[number].name
     nodes = [node for node in planned.nodes if node.guest == name and node.disk is not None]
+    trees = {
+        node.image.device: node.image for node in planned.nodes if node.guest == name and node.image.kind == "stored"
+    }
     with contextlib.ExitStack() as stack:
         arguments, words, fds = [], [], []
         for node in nodes:
@@ -81,6 +89,14 @@ def opened(planned: plan.Plan, number: int, run_dir: Path | None) -> Iterator[Di
             arguments.append(f"ubd{disk.number}=/proc/self/fd/{copy}")
             parameters = " ".join(f"{name}={value}" for name, value in disk.parameters.items())
             words.append(f"image={copy} model={disk.model} {parameters};")
+            fds.append(copy)
+        for device, image in trees.items():
+            fd = _open_tree(image)
+            stack.callback(os.close, fd)
+            copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FD_MIN + number * DISKS_MAX + device)
+            stack.callback(os.close, copy)
+            arguments.append(f"ubd{device}r=/proc/self/fd/{copy}")
+            words.append(f"image={copy} {AT_ONCE};")
             fds.append(copy)
         yield Disks(arguments, {VARIABLE: "".join(words)} if words else {}, tuple(fds))
 
@@ -107,6 +123,14 @@ def _open(disk: plan.Disk, node: str, run_dir: Path | None) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def _open_tree(image: plan.StoredImage) -> int:
+    """The file with an image's tree, to be read."""
+    try:
+        return os.open(image.file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise GuestError(f"the image {image.name}: {image.file} cannot be opened: {error.strerror}") from error
 
 
 def _prepare(disk: plan.Disk, node: str, fd: int, seed: int) -> None:
