@@ -32,6 +32,7 @@ def test_the_metrics_are_those_of_processes_samples_and_captures(tmp_path: Path)
     assert set(metrics) == {
         "ping rtt",
         "ping loss",
+        "ping outage",
         "ping errors",
         "a:eth0 sent",
         "a:eth0 queue",
@@ -82,7 +83,7 @@ def test_what_only_one_run_has_is_not_compared(tmp_path: Path) -> None:
     whole = metrics_of(dilaton.load(made.run_dir(tmp_path)))
     part = {name: metric for name, metric in whole.items() if not name.startswith("ping")}
     outcome = compare({"a": whole, "b": part})
-    assert outcome.missing == ["ping rtt", "ping loss", "ping errors"]
+    assert outcome.missing == ["ping rtt", "ping loss", "ping outage", "ping errors"]
     assert outcome.verdict == "indistinguishable"
     assert compare({"a": whole, "b": {}}).verdict.startswith("nothing to compare")
 
