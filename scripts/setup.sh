@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by `dilaton` and `dev`, which set $root. `set_up run` makes what a run needs (the clock, the agent and the
-# Python environment), `set_up dev` also what the tests and checks need. Where nothing changed it costs two calls of
+# Python environment), `set_up server` also what `dilaton serve` needs, `set_up dev` also what the tests and checks need. Where nothing changed it costs two calls of
 # find. What was made is stamped with a fingerprint of everything that it was made from, and the stamp is written
 # last: an interrupted set-up is simply done again.
 : "${root:?}"
@@ -22,10 +22,12 @@ warden_program=$root/target/$agent_target/release/dilaton-warden
 # Of the scripts, those that make the thing.
 build_inputs=(Cargo.toml Cargo.lock crates scripts/build.sh)
 run_inputs=(requirements/run.txt scripts/environment.sh)
+server_inputs=(requirements/server.txt)
 dev_inputs=(requirements/dev.txt scripts/environment.sh scripts/debian.sh)
 
 build_stamp=$state/build.stamp
 run_stamp=$venv/run.stamp
+server_stamp=$venv/server.stamp
 dev_stamp=$venv/dev.stamp
 
 say() {
@@ -73,7 +75,10 @@ is_installed() {
 }
 
 is_set_up() {
-    is_built && is_installed && { [[ $1 == run ]] || is_fresh "$dev_stamp" "${dev_inputs[@]}"; }
+    is_built && is_installed || return 1
+    [[ $1 == run ]] && return
+    is_fresh "$server_stamp" "${server_inputs[@]}" || return 1
+    [[ $1 == server ]] || is_fresh "$dev_stamp" "${dev_inputs[@]}"
 }
 
 # make_stamped STAMP COMMAND INPUT...: the fingerprint is taken before the work starts, so that a source that is
@@ -100,7 +105,13 @@ why_not_set_up() {
     fi
 }
 
-# set_up run|dev
+# Not where the environment is made: by a change there it would be made anew for everybody.
+install_server() {
+    say "Installing what the server needs …"
+    install_requirements server
+}
+
+# set_up run|server|dev
 set_up() {
     is_set_up "$1" && return
     [[ $(uname -m) == x86_64 ]] || give_up "this machine is $(uname -m); User-Mode Linux guests need x86_64"
@@ -115,6 +126,9 @@ set_up() {
         install_packages "$1"
         is_built || make_stamped "$build_stamp" build "${build_inputs[@]}"
         is_installed || make_stamped "$run_stamp" install_run "${run_inputs[@]}"
+        if [[ $1 != run ]] && ! is_fresh "$server_stamp" "${server_inputs[@]}"; then
+            make_stamped "$server_stamp" install_server "${server_inputs[@]}"
+        fi
         if [[ $1 == dev ]] && ! is_fresh "$dev_stamp" "${dev_inputs[@]}"; then
             make_stamped "$dev_stamp" install_dev "${dev_inputs[@]}"
         fi

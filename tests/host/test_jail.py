@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -221,6 +222,25 @@ def test_nothing_in_the_jail_has_power_over_the_machine_even_if_root_started_it(
     command = jail.command(bwrap, jail.Parts(tmp_path, files.AGENT, files.CLOCK_LIBRARY), environment={})
     done = subprocess.run([*command, "/bin/sh", "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_what_is_hidden_is_empty_in_the_jail_and_cannot_be_written(tmp_path: Path) -> None:
+    run_dir, hidden = tmp_path / "run", files.ROOT / "target" / f"hidden-{os.getpid()}"
+    run_dir.mkdir()
+    (hidden / "inner").mkdir(parents=True)
+    (hidden / "secret").write_text("nobody's business")
+    script = f"ls -A {hidden}; touch {hidden}/x 2>/dev/null && echo written; cat {hidden}/secret 2>/dev/null; true"
+    try:
+        parts = jail.Parts(run_dir, files.AGENT, files.CLOCK_LIBRARY, hidden=(hidden,))
+        bwrap = files.program("bwrap", "bubblewrap")
+        command = [*jail.command(bwrap, parts, environment={}), "/bin/sh", "-c", script]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        shown = jail.command(bwrap, jail.Parts(run_dir, files.AGENT, files.CLOCK_LIBRARY), environment={})
+        control = subprocess.run([*shown, "/bin/sh", "-c", script], capture_output=True, text=True, check=False)
+    finally:
+        shutil.rmtree(hidden)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "nobody's business" in control.stdout, "it is there to be hidden"
 
 
 def test_the_kernel_inherits_no_descriptor_of_the_caller(kernel: Path) -> None:

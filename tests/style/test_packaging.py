@@ -42,11 +42,13 @@ def test_the_package_and_the_crates_have_one_version() -> None:
 def test_every_dependency_is_pinned() -> None:
     project = toml("pyproject.toml")["project"]
     assert {normal(package) for package in project["dependencies"]} <= pinned("run.txt")
-    assert {normal(package) for package in project["optional-dependencies"]["dev"]} <= pinned("dev.txt")
+    for extra in ("server", "dev"):
+        assert {normal(package) for package in project["optional-dependencies"][extra]} <= pinned(f"{extra}.txt")
 
 
 def test_no_package_is_pinned_twice() -> None:
-    assert not pinned("run.txt") & pinned("dev.txt")
+    lists = [pinned(file) for file in ("run.txt", "server.txt", "dev.txt")]
+    assert sum(map(len, lists)) == len(set().union(*lists))
 
 
 @pytest.mark.parametrize("script", ["dilaton", "dev", ".ci/run"])

@@ -11,7 +11,7 @@ from typer.exceptions import TyperException
 from dilaton import __version__
 from dilaton.cli.errors import BAD_INPUT, FAILED, HOST_LACKS, BadInputError, FailedError, complain, spelled, usage
 from dilaton.cli.output import finish, prepare
-from dilaton.cli.verbs import labs, machine, results, runs
+from dilaton.cli.verbs import labs, machine, results, runs, serving
 from dilaton.lab.errors import LabError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ for panel, verbs in {
     "Runs in progress": runs.app,
     "Results": results.app,
     "This machine": machine.app,
+    "Other people and programs": serving.app,
 }.items():
     for verb in verbs.registered_commands:
         verb.rich_help_panel = panel

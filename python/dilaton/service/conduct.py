@@ -18,6 +18,7 @@ from dilaton.host.here.doctor.doctor import require
 from dilaton.lab.errors import Problem
 from dilaton.lab.text import units
 from dilaton.plan.model import Plan
+from dilaton.run import machines
 from dilaton.run.execute import Options, Source, execute
 from dilaton.run.files.directory import RunDir, RunDirError, take_default
 from dilaton.run.observer import Observer
@@ -63,7 +64,8 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
         HostLacksError: this machine lacks something that the run needs.
         KeyboardInterrupt: it was interrupted before it began.
     """
-    options = Options(request.jailed, _hold_at_ns(request), prepare.disk_bytes(request.max_disk))
+    machine = machines.chosen(request.hidden)
+    options = Options(request.jailed, _hold_at_ns(request), prepare.disk_bytes(request.max_disk), machine)
     prepared = _prepared(request, watcher)
     require(jailed=request.jailed)
     for doubt in prepare.doubts(prepared):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -116,20 +117,28 @@ class RunProcess:
         return lines[-1] if lines else "it said nothing"
 
 
-def launch(request: RunRequest, *, detached: bool = False, journal: Path | None = None) -> RunProcess:
+def launch(
+    request: RunRequest, *, detached: bool = False, journal: Path | None = None, directory: Path | None = None
+) -> RunProcess:
     """Launches a run; to be called where an event loop runs.
 
     Args:
         request: What is run.
         detached: Whether it outlives this process.
-        journal: The file that gets in plain text what happens in it; None: it is kept until then.
+        journal: The file that gets in plain text what happens in it; None: it is kept until then. The run's process
+            holds a lock on it as long as it lives, by which `is_alive` finds it.
+        directory: Where files are that a lab without a file names; None: the present directory.
+
+    Raises:
+        BlockingIOError: a run of this journal goes on.
     """
+    said: IO[bytes] = tempfile.TemporaryFile() if journal is None else _locked(journal)  # noqa: SIM115
     tidings, told = os.pipe()
     with _as_file(request) as asked:
-        said: IO[bytes] = tempfile.TemporaryFile() if journal is None else journal.open("w+b")  # noqa: SIM115
         process = subprocess.Popen(
             RUNNER,
-            env=os.environ | {"PYTHONPATH": _places()},
+            env=os.environ | {"PYTHONPATH": places()},
+            cwd=directory,
             stdin=asked,
             stdout=told,
             stderr=said,
@@ -138,7 +147,35 @@ def launch(request: RunRequest, *, detached: bool = False, journal: Path | None 
             preexec_fn=None if detached else ending_with_us(),
         )
     os.close(told)
+    if journal is not None:
+        # Its lock is the run's alone.
+        said.close()
+        said = journal.open("rb")
     return RunProcess(process, tidings, said)
+
+
+def is_alive(journal: Path) -> bool:
+    """Whether the process of the run lives that was launched with this journal, by whomever."""
+    try:
+        with journal.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _locked(journal: Path) -> IO[bytes]:
+    """A journal, made empty, with a lock that goes with the last process that has it open as we have."""
+    file = journal.open("a+b")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.truncate(0)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _as_file(request: RunRequest) -> IO[bytes]:
@@ -149,8 +186,8 @@ def _as_file(request: RunRequest) -> IO[bytes]:
     return file
 
 
-def _places() -> str:
-    """Where the runner finds this package."""
+def places() -> str:
+    """Where another Python finds this package: its PYTHONPATH."""
     ours = Path(__file__).resolve().parents[2]
     # An empty one would be the present directory.
     return os.pathsep.join(filter(None, [str(ours), os.environ.get("PYTHONPATH")]))

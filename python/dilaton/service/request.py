@@ -94,6 +94,7 @@ class RunRequest(Value):
         jailed: False only when the user has asked for no jail in so many words.
         max_disk: What the run directory may take, as the lab would write it; None: half of what is free.
         metrics: The port at which Prometheus is answered; None: at none.
+        hidden: Directories of this machine that its guests are not to see.
     """
 
     lab: LabText
@@ -104,6 +105,7 @@ class RunRequest(Value):
     jailed: bool = True
     max_disk: str | None = None
     metrics: int | None = None
+    hidden: tuple[Path, ...] = ()
 
 
 def lab_file(path: Path) -> Path:

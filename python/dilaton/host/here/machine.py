@@ -30,13 +30,18 @@ class Here:
     own_places = jail.OWN_PLACES
     parts_place = jail.MOUNT
 
+    def __init__(self, hidden: tuple[Path, ...] = ()) -> None:
+        """`hidden` are directories that guests in jails are not to see."""
+        self._hidden = hidden
+
     async def boot(
         self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
     ) -> Guests:
         """Boots the guests of a plan, one for each core at a time; see `port.Machine`."""
         binds = tuple(dict.fromkeys(bind for node in planned.nodes for bind in node.binds))
         seed = planned.seed if planned.time.drive == "event" else None
-        return await Guests.boot(planned, Placement(run_dir, jailed, binds, disk_bytes=disk_bytes), seed, progress)
+        placement = Placement(run_dir, jailed, binds, disk_bytes=disk_bytes, hidden=self._hidden)
+        return await Guests.boot(planned, placement, seed, progress)
 
     @contextlib.asynccontextmanager
     async def alone(self, alone: Alone, request: Request) -> AsyncIterator[tuple[Guest, Session]]:

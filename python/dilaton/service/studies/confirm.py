@@ -85,7 +85,7 @@ class _Bench:
         self.lab = source.lab
         self.text = source.text
         self.run = run
-        self.options = Options(jailed=options.jailed, disk_bytes=options.disk_bytes)
+        self.options = Options(jailed=options.jailed, disk_bytes=options.disk_bytes, machine=options.machine)
         self.watcher = watcher
         self.is_adaptive = watch is not None and watch.least != watch.most
         self.tdf = _tdf_of(run, run.plan, self.is_adaptive)

@@ -62,6 +62,7 @@ class Placement:
         binds: What nodes are to see of this machine where the jail has places of its own, or are to write.
         files: Of a run directory in the jail, by name.
         disk_bytes: What the run directory may take; None: there is none, or nobody says.
+        hidden: Directories of this machine that are empty in the jail.
     """
 
     run_dir: Path | None
@@ -69,6 +70,7 @@ class Placement:
     binds: Sequence[Bind] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     disk_bytes: int | None = None
+    hidden: Sequence[Path] = ()
 
     @property
     def run_dir_inside(self) -> Path:
@@ -161,7 +163,14 @@ class Kernel:
                 bwrap = files.program("bwrap", "bubblewrap")
                 own = None if chosen.modules is None else chosen.program.parent
                 parts = jail.Parts(
-                    self.placement.run_dir, agent, clock, file_fds, self.placement.binds, own, self.wanted.memory_bytes
+                    self.placement.run_dir,
+                    agent,
+                    clock,
+                    file_fds,
+                    self.placement.binds,
+                    own,
+                    self.wanted.memory_bytes,
+                    self.placement.hidden,
                 )
                 group = stack.enter_context(control_groups.made(control_groups.find(), self._memory_bytes_shared()))
                 argv = [*warden.command(self.page.life_fd, group), *jail.command(bwrap, parts, environment), *argv]

@@ -39,6 +39,9 @@ TMP_BYTES = 64 << 20
 
 RUN_BYTES = 4 << 20
 
+HIDDEN_BYTES = 4096
+"""Of an empty directory in the place of one that is hidden."""
+
 DEPTH = warden.DEPTH + 2
 """Generations from the warden to the kernel: between are bubblewrap's process on the host, and the kernel's guard,
 which is process 1 of the jail."""
@@ -56,6 +59,7 @@ class Parts:
         binds: What else.
         kernel: The directory of a kernel of our own; None for Debian's, which is in the machine's file tree.
         memory_bytes: What the guest is given; its memory is a file in the jail.
+        hidden: Directories of this machine that are empty there, but for what else is put into them.
     """
 
     run_dir: Path | None
@@ -65,6 +69,7 @@ class Parts:
     binds: Sequence[Bind] = ()
     kernel: Path | None = None
     memory_bytes: int = 0
+    hidden: Sequence[Path] = ()
 
 
 def command(bwrap: Path, parts: Parts, environment: Mapping[str, str]) -> list[str]:
@@ -75,6 +80,8 @@ def command(bwrap: Path, parts: Parts, environment: Mapping[str, str]) -> list[s
     sizes = {"/dev/shm": parts.memory_bytes + BESIDE_MEMORY_BYTES, "/tmp": TMP_BYTES, "/run": RUN_BYTES}  # noqa: S108
     for place, size_bytes in sizes.items():
         argv += ["--size", str(size_bytes), "--tmpfs", place]
+    for directory in parts.hidden:
+        argv += ["--size", str(HIDDEN_BYTES), "--tmpfs", str(directory)]
     for bind in parts.binds:
         argv += ["--bind" if bind.writable else "--ro-bind", bind.path, bind.path]
     if parts.run_dir is None:
@@ -85,7 +92,9 @@ def command(bwrap: Path, parts: Parts, environment: Mapping[str, str]) -> list[s
         argv += ["--file", str(file), str(RUN_DIR / name)]
     argv += ["--ro-bind", str(parts.agent), str(AGENT), "--ro-bind", str(parts.clock), str(CLOCK)]
     argv += ["--ro-bind", str(parts.kernel), str(KERNEL)] if parts.kernel else []
-    # Once everything is mounted below it.
+    # Once everything is mounted below them.
+    for directory in parts.hidden:
+        argv += ["--remount-ro", str(directory)]
     argv += ["--remount-ro", "/dev", "--chdir", "/", "--clearenv"]
     for name, value in environment.items():
         argv += ["--setenv", name, value]

@@ -1,0 +1,1 @@
+"""Who somebody is, what they may do, and how that is decided."""

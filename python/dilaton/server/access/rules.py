@@ -1,0 +1,107 @@
+"""What people may do: decided here, of values, for every endpoint.
+
+A *grant* says of a path, such as `/home/ann`, that somebody has a role there, or is denied one. It holds for all that
+is below, if it propagates. Of all grants that say something about a permission on an object, those on the deepest path
+count, and among these a denial; where there are none, the answer is no. A token has *scopes*, patterns of permissions:
+they only narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+PERMISSIONS: Mapping[str, str] = {
+    "Lab.Read": "See a lab and its versions.",
+    "Lab.Write": "Make and change labs.",
+    "Lab.Delete": "Delete labs.",
+    "Run.Read": "See a run: its state, clock, links, results and report.",
+    "Run.Launch": "Have labs run.",
+    "Run.Steer": "Hold, release, stop a run, change its TDF and links.",
+    "Run.Files": "Fetch what programs of a run have written.",
+    "Run.Delete": "Delete runs with all that they left.",
+    "Host.Files": "Use labs that name files of the server's machine.",
+    "Person.Read": "See people and what they may do.",
+    "Person.Write": "Make people, let them in, change what they may do, close their accounts.",
+    "Audit.Read": "See who did what.",
+}
+"""All there are. A permission that is not here can neither be granted nor asked for."""
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "administrator": ("*",),
+    "teacher": ("Lab.*", "Run.*", "Person.Read"),
+    "user": ("Lab.*", "Run.*"),
+    "auditor": ("*.Read",),
+    "reader": ("Lab.Read", "Run.Read"),
+    "operator": ("Lab.Read", "Run.Read", "Run.Steer", "Run.Files"),
+}
+"""The built-in roles, as patterns of permissions."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A role on a path, or its denial."""
+
+    path: str
+    role: str
+    denies: bool = False
+    propagates: bool = True
+
+    def covers(self, path: str) -> bool:
+        """Whether it says anything about the object at `path`."""
+        return path == self.path or (self.propagates and path.startswith(self.path.rstrip("/") + "/"))
+
+    def names(self, permission: str) -> bool:
+        """Whether it says anything about a permission."""
+        return matches(permission, ROLES.get(self.role, ()))
+
+
+@dataclass(frozen=True)
+class Access:
+    """All that somebody may do: their grants, and the scopes of the token that they came with; None: no token."""
+
+    grants: tuple[Grant, ...] = ()
+    scopes: tuple[str, ...] | None = None
+
+    def may(self, permission: str, path: str) -> bool:
+        """Whether they have a permission on the object at `path`."""
+        assert permission in PERMISSIONS, permission
+        if self.scopes is not None and not matches(permission, self.scopes):
+            return False
+        found = [grant for grant in self.grants if grant.covers(path) and grant.names(permission)]
+        deepest = max((depth(grant.path) for grant in found), default=0)
+        return bool(found) and not any(grant.denies for grant in found if depth(grant.path) == deepest)
+
+    def permissions(self, path: str) -> list[str]:
+        """All that they have on the object at `path`."""
+        return [permission for permission in PERMISSIONS if self.may(permission, path)]
+
+    def inside(self, folders: Iterable[str]) -> list[str]:
+        """Of paths of folders, those of which a grant may say something about what is inside."""
+        ours = [grant.path.rstrip("/") for grant in self.grants if not grant.denies]
+        return [
+            folder
+            for folder in folders
+            if any(f"{folder}/".startswith(f"{path}/") or path.startswith(f"{folder}/") for path in ours)
+        ]
+
+
+def depth(path: str) -> int:
+    """How deep a path is; `/` is 1 deep, so that nothing is 0."""
+    return 1 + len([part for part in path.split("/") if part])
+
+
+def matches(permission: str, patterns: Iterable[str]) -> bool:
+    """Whether a permission is one of those that patterns such as `Run.*` name."""
+    return any(fnmatchcase(permission, pattern) for pattern in patterns)
+
+
+def unknown_patterns(patterns: Iterable[str]) -> list[str]:
+    """Those patterns that name no permission at all, which are mistakes."""
+    return [pattern for pattern in patterns if not any(fnmatchcase(known, pattern) for known in PERMISSIONS)]
+
+
+def home(person: str) -> str:
+    """The folder of a person's own labs and runs."""
+    return f"/home/{person}"

@@ -1,0 +1,1 @@
+"""What can be asked, by REST and event streams; each endpoint with its rule."""

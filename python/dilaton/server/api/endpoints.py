@@ -1,0 +1,227 @@
+"""Endpoints, and the rules that guard them: there is no way to make one without.
+
+A rule is checked in a dependency that comes before all others, so that nothing of an endpoint runs for whom it is not,
+and leaves what it has found, who is calling and what about, for the endpoint to take: code that asks for them under no
+rule finds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.params import Depends as Dependency
+from sqlalchemy import select
+
+from dilaton.server.access.callers import Caller, caller
+from dilaton.server.access.rules import PERMISSIONS
+from dilaton.server.database.tables import LabRow, RunRow
+from dilaton.server.problems import MEDIA_TYPE, Problem, missing
+from dilaton.server.state import State
+
+PREFIX = "/api/v1"
+
+FOLDER = re.compile(r"(/[a-z0-9][a-z0-9._-]{0,63}){1,3}")
+"""What folders are called."""
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem (RFC 9457).",
+        "content": {MEDIA_TYPE: {"schema": {"type": "object", "required": ["type", "status", "detail"]}}},
+    }
+}
+"""What endpoints answer when something is wrong."""
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+Object = Literal["lab", "run", "folder", "each", "server"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Needs:
+    """A permission on an object: of the path or query of the request, or on each of those that are listed."""
+
+    permission: str
+    of: Object
+
+    def __post_init__(self) -> None:
+        """Refuses a permission that there is not."""
+        assert self.permission in PERMISSIONS, self.permission
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Who may use an endpoint: anybody, whoever is logged in, or who has some permissions as well."""
+
+    is_public: bool = False
+    needs: tuple[Needs, ...] = ()
+
+    def words(self) -> dict[str, Any]:
+        """The rule in the OpenAPI description."""
+        if self.is_public:
+            return {"public": True}
+        return {"public": False, "needs": [{"permission": need.permission, "of": need.of} for need in self.needs]}
+
+
+PUBLIC = Rule(is_public=True)
+LOGGED_IN = Rule()
+"""For what concerns only the caller."""
+
+
+def needs(*pairs: tuple[str, Object]) -> Rule:
+    """A rule of permissions."""
+    return Rule(needs=tuple(Needs(permission, of) for permission, of in pairs))
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Something that can be asked."""
+
+    method: Method
+    path: str
+    rule: Rule
+    function: Callable[..., Any]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def add_to(self, app: FastAPI) -> None:
+        """Makes it one of the application's."""
+        openapi = {"x-rule": self.rule.words(), "parameters": self._parameters()}
+        app.add_api_route(
+            self.path,
+            self.function,
+            methods=[self.method],
+            dependencies=[guard(self.rule)],
+            openapi_extra=openapi,
+            **({"responses": PROBLEMS} | self.options),
+        )
+
+    def _parameters(self) -> list[dict[str, Any]]:
+        """What the rule takes of the path and the query."""
+        objects = {need.of for need in self.rule.needs}
+        found: list[dict[str, Any]] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in ("lab", "run")
+            if name in objects
+        ]
+        if "folder" in objects:
+            found.append({"name": "folder", "in": "query", "required": False, "schema": {"type": "string"}})
+        return found
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a rule has found: who is calling, and about what."""
+
+    who: Caller | None = None
+    lab: LabRow | None = None
+    run: RunRow | None = None
+    folder: str = ""
+
+
+class Endpoints(list[Endpoint]):
+    """The endpoints of a part of the API."""
+
+    def add(self, method: Method, path: str, rule: Rule, **options: Any) -> Callable[[Function], Function]:
+        """Makes a function an endpoint."""
+
+        def made(function: Function) -> Function:
+            self.append(Endpoint(method, path, rule, function, options))
+            return function
+
+        return made
+
+
+def state_of(request: Request) -> State:
+    """What all endpoints share."""
+    state: State = request.app.state.server
+    return state
+
+
+def guard(rule: Rule) -> Dependency:
+    """The dependency that checks a rule."""
+
+    def check(request: Request) -> None:
+        request.state.found = Found() if rule.is_public else find(rule.needs, request)
+
+    return Dependency(check)
+
+
+def find(rule: Sequence[Needs], request: Request) -> Found:
+    """What a request is about, if its caller may ask that.
+
+    Raises:
+        Problem: they may not. Whoever may not even see an object is told that there is none.
+    """
+    state = state_of(request)
+    who = caller(state.store, state.settings, request)
+    lab = run = None
+    folder = ""
+    for need in rule:
+        match need.of:
+            case "each":
+                continue
+            case "server":
+                path = "/"
+            case "folder":
+                path = folder = request.query_params.get("folder") or who.home
+                if not FOLDER.fullmatch(folder):
+                    raise Problem(422, "argument", "folder: one to three names, as /home/ann", field="folder")
+            case "lab":
+                lab = _lab(state, who, request.path_params["lab"])
+                path = lab.path
+            case "run":
+                run = _run(state, who, request.path_params["run"])
+                path = run.path
+        if not who.access.may(need.permission, path):
+            raise Problem(403, "permission", f"you do not have {need.permission} here", permission=need.permission)
+    return Found(who, lab, run, folder)
+
+
+def _lab(state: State, who: Caller, identity: str) -> LabRow:
+    with state.store.reading() as session:
+        row = session.get(LabRow, identity)
+    if row is None or not who.access.may("Lab.Read", row.path):
+        raise missing("lab", identity)
+    return row
+
+
+def _run(state: State, who: Caller, identity: str) -> RunRow:
+    with state.store.reading() as session:
+        row = session.scalar(select(RunRow).where(RunRow.identity == identity))
+    if row is None or not who.access.may("Run.Read", row.path):
+        raise missing("run", identity)
+    return row
+
+
+def _who(request: Request) -> Caller:
+    found: Found = request.state.found
+    assert found.who is not None, "a public endpoint has no caller"
+    return found.who
+
+
+def _found_lab(request: Request) -> LabRow:
+    found: Found = request.state.found
+    assert found.lab is not None, "the rule is about no lab"
+    return found.lab
+
+
+def _found_run(request: Request) -> RunRow:
+    found: Found = request.state.found
+    assert found.run is not None, "the rule is about no run"
+    return found.run
+
+
+def _found_folder(request: Request) -> str:
+    found: Found = request.state.found
+    assert found.folder, "the rule is about no folder"
+    return found.folder
+
+
+Who = Annotated[Caller, Depends(_who)]
+TheLab = Annotated[LabRow, Depends(_found_lab)]
+TheRun = Annotated[RunRow, Depends(_found_run)]
+Folder = Annotated[str, Depends(_found_folder)]
+Server = Annotated[State, Depends(state_of)]

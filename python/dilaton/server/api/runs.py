@@ -1,0 +1,241 @@
+"""Runs: asked for, seen, fetched, deleted. How those are steered that go on is in `steering.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+from sqlalchemy import select
+
+from dilaton.run.files.directory import RECORD_FILE
+from dilaton.run.loading import REPORT
+from dilaton.server.access.callers import Caller
+from dilaton.server.access.secrets import identity
+from dilaton.server.api.endpoints import PREFIX, Endpoints, Folder, Server, TheLab, TheRun, Who, needs
+from dilaton.server.api.labs import sees_host
+from dilaton.server.api.session import Asked
+from dilaton.server.database.actions import note, now_ms, tell
+from dilaton.server.database.listing import PAGE_MAX, readable
+from dilaton.server.database.tables import LabRow, RunRow
+from dilaton.server.labs import keeping
+from dilaton.server.problems import Problem, missing
+from dilaton.server.runs.files import listed, opened, pieces
+from dilaton.server.runs.life import FINAL, RunState, known
+from dilaton.server.state import State
+from dilaton.service.request import Overrides
+
+ENDPOINTS = Endpoints()
+
+NEVER_RUN = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
+"""What a browser may do with a page that a run has left: show it, as a page of nobody's."""
+
+FILES = needs(("Run.Files", "run"))
+
+PLAIN_NAME = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class NewRun(Asked):
+    """A run of a lab."""
+
+    version: int | None = None
+    """Of the lab; null: the newest."""
+    overrides: Overrides = Overrides()
+    """What counts instead of what the lab says."""
+    hold_at: str | None = None
+    """The virtual instant at which it holds its clock, as in a lab; null: at none."""
+    stays: bool = False
+    """Whether it goes on when nothing is left to do, until it is stopped."""
+    max_disk: str | None = None
+    """What it may leave, as in a lab: 2G; null: half of what is free."""
+
+
+class Run(BaseModel):
+    """A run."""
+
+    run: str
+    """Its identity."""
+    number: int
+    """The later one was asked for, the higher."""
+    name: str
+    """Of its lab."""
+    lab: str | None
+    """Null: the lab is not kept any more."""
+    version: int
+    folder: str
+    person: str
+    """Who has asked for it."""
+    state: RunState
+    reason: str | None
+    """Why it did not finish."""
+    verdict: str | None
+    virtual_s: float | None
+    """How far it came; null as long as it is not over."""
+    created_ms: int
+    ended_ms: int | None
+
+    @classmethod
+    def of(cls, row: RunRow) -> Run:
+        """As the database has it."""
+        fields = {name: getattr(row, name) for name in cls.model_fields if name not in ("run", "state")}
+        return cls(run=row.identity, state=known(row.state), **fields)
+
+
+class File(BaseModel):
+    """A file that a run has left."""
+
+    path: str
+    size_bytes: int
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs", needs(("Run.Read", "each")))
+def list_runs(
+    who: Who,
+    server: Server,
+    state: RunState | None = None,
+    lab: str | None = None,
+    before: int | None = None,
+    count: Annotated[int, Query(ge=1, le=PAGE_MAX)] = PAGE_MAX,
+) -> list[Run]:
+    """The runs that one may see, the newest first: of a state, of a lab, before one of a number."""
+    wheres = [
+        where
+        for is_wanted, where in (
+            (state is not None, RunRow.state == state),
+            (lab is not None, RunRow.lab == lab),
+            (before is not None, RunRow.number < (before or 0)),
+        )
+        if is_wanted
+    ]
+    with server.store.reading() as session:
+        rows = readable(
+            session,
+            RunRow,
+            who.access,
+            "Run.Read",
+            count,
+            lambda wanted: wanted.where(*wheres).order_by(RunRow.number.desc()),
+        )
+    return [Run.of(row) for row in rows]
+
+
+@ENDPOINTS.add(
+    "POST", f"{PREFIX}/labs/{{lab}}/runs", needs(("Lab.Read", "lab"), ("Run.Launch", "folder")), status_code=202
+)
+async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, server: Server) -> Run:
+    """Has a lab run, in a folder, one's own unless the query names another; it waits for its turn."""
+    version = await asyncio.to_thread(_version, server, lab, asked.version)
+    checked = await server.checker.check(version.text, asked.overrides, sees_host=sees_host(who))
+    row = RunRow(
+        identity=identity(),
+        folder=folder,
+        person=who.name,
+        lab=lab.identity,
+        version=version.number,
+        name=checked.name,
+        text=version.text,
+        asked=asked.model_dump(mode="json", exclude={"version"}),
+        state="queued",
+        created_ms=now_ms(),
+    )
+    return await asyncio.to_thread(_queued, server, who, row)
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}", needs(("Run.Read", "run")))
+def show_run(run: TheRun) -> Run:
+    """A run, as far as it is known to have come."""
+    return Run.of(run)
+
+
+@ENDPOINTS.add("DELETE", f"{PREFIX}/runs/{{run}}", needs(("Run.Delete", "run")), status_code=204)
+def delete_run(run: TheRun, who: Who, server: Server) -> None:
+    """Removes a run that is over, with all that it has left."""
+    with server.store.writing() as session:
+        row = session.scalar(select(RunRow).where(RunRow.identity == run.identity))
+        if row is None:
+            raise missing("run", run.identity)
+        if row.state not in FINAL:
+            raise Problem(409, "state", f"the run is {row.state}; stop it first", state=row.state)
+        session.delete(row)
+        note(session, who.name, "run.delete", run.path, name=run.name)
+        tell(session, "Run.Read", run.path, "run", run=run.identity, state=None)
+    server.keeper.remove(run.identity)
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/lab", needs(("Run.Read", "run")))
+def show_lab_of_run(run: TheRun) -> dict[str, Any]:
+    """The lab of a run as it was then: its text, and what counted instead of it."""
+    return {"text": run.text, **run.asked}
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/record", needs(("Run.Read", "run")), response_class=Response)
+def show_record(run: TheRun, server: Server) -> Response:
+    """`run.json`, as the run has written it last: results, checks, verdict."""
+    return _sent(server, run, RECORD_FILE, "application/json")
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/report", needs(("Run.Read", "run")), response_class=Response)
+def show_report(run: TheRun, server: Server) -> Response:
+    """The report of a run, a page without scripts."""
+    answer = _sent(server, run, REPORT, "text/html; charset=utf-8")
+    answer.headers["Content-Security-Policy"] = NEVER_RUN
+    return answer
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/journal", needs(("Run.Read", "run")), response_class=Response)
+def show_journal(run: TheRun, server: Server) -> Response:
+    """What happened in a run, in plain text."""
+    journal = server.keeper.journal(run.identity)
+    try:
+        file = opened(journal.parent, journal.name)
+    except OSError:
+        return Response(b"", media_type="text/plain; charset=utf-8")
+    return StreamingResponse(pieces(file), media_type="text/plain; charset=utf-8")
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/files", FILES)
+def list_files(run: TheRun, server: Server) -> list[File]:
+    """What a run has left: plain files, by their paths."""
+    top = server.keeper.run_dir(run.identity)
+    return [File(path=path, size_bytes=size) for path, size in (listed(top) if top.is_dir() else [])]
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/files/{{path:path}}", FILES, response_class=Response)
+def fetch_file(run: TheRun, path: str, server: Server) -> Response:
+    """A file that a run has left, to be saved."""
+    answer = _sent(server, run, path, "application/octet-stream")
+    name = path.rpartition("/")[2]
+    plain = PLAIN_NAME.sub("_", name)
+    answer.headers["Content-Disposition"] = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+    return answer
+
+
+def _version(server: State, lab: LabRow, number: int | None) -> Any:
+    with server.store.reading() as session:
+        return keeping.version(session, lab, number or lab.head)
+
+
+def _queued(server: State, who: Caller, row: RunRow) -> Run:
+    with server.store.writing() as session:
+        session.add(row)
+        session.flush()
+        note(session, who.name, "run.launch", row.path, lab=row.lab, version=row.version, name=row.name)
+        tell(session, "Run.Read", row.path, "run", run=row.identity, state=row.state)
+    return Run.of(row)
+
+
+def _sent(server: State, run: RunRow, path: str, kind: str) -> StreamingResponse:
+    """A file of a run, piece by piece.
+
+    Raises:
+        Problem: there is none.
+    """
+    try:
+        file = opened(server.keeper.run_dir(run.identity), path)
+    except OSError:
+        raise Problem(404, "missing", f"{path}: the run has no such file, or none yet") from None
+    return StreamingResponse(pieces(file), media_type=kind)

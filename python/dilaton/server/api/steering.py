@@ -1,0 +1,141 @@
+"""Runs that go on, steered: what the verbs of the control socket do (docs/control-protocol.md), for who may."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from dilaton.run.control.verbs import ChangeTaken, Clock, LinksShown, ProcessShown, Status, Timeliness
+from dilaton.server.access.callers import Caller
+from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who, needs
+from dilaton.server.api.labs import sees_host
+from dilaton.server.api.session import Asked
+from dilaton.server.database.actions import note
+from dilaton.server.database.tables import RunRow
+from dilaton.server.problems import Problem
+from dilaton.server.state import State
+from dilaton.service.client import connected
+
+ENDPOINTS = Endpoints()
+
+RUN = f"{PREFIX}/runs/{{run}}"
+STEER = needs(("Run.Steer", "run"))
+
+
+class RunStatus(BaseModel):
+    """How far a run has come, and how well."""
+
+    clock: Clock | None
+    """Null as long as it has not been released."""
+    fidelity: Timeliness
+    processes: list[ProcessShown]
+
+
+class ToInstant(Asked):
+    """Where the clock is to be held."""
+
+    at: str = Field(max_length=40)
+    """A virtual instant as in a lab: 5s."""
+
+
+class ToTdf(Asked):
+    """The TDF from now on."""
+
+    tdf: str = Field(max_length=40)
+    """As in a lab: 10, or 1/2."""
+
+
+class NewLink(Asked):
+    """A change of a link."""
+
+    link: str = Field(max_length=4096)
+    """By its ends, as a--b."""
+    settings: list[tuple[str, str]]
+    """Each a path within the link, as `delay.jitter`, and its value, as in the lab."""
+    at: str | None = Field(default=None, max_length=40)
+    """When; null: now."""
+
+
+@ENDPOINTS.add("GET", f"{RUN}/status", needs(("Run.Read", "run")))
+async def show_status(run: TheRun, server: Server) -> RunStatus:
+    """The clock of a run, how well time is kept, and what has become of each process so far."""
+    status = Status.model_validate(await _ask(server, run, "status"))
+    return RunStatus(clock=status.run.clock, fidelity=status.fidelity, processes=status.processes)
+
+
+@ENDPOINTS.add("GET", f"{RUN}/links", needs(("Run.Read", "run")))
+async def show_links(run: TheRun, server: Server, link: str | None = None) -> LinksShown:
+    """The links of a run as they are now."""
+    return LinksShown.model_validate(await _ask(server, run, "link.show", link=link))
+
+
+@ENDPOINTS.add("POST", f"{RUN}/links", STEER)
+async def change_link(asked: NewLink, run: TheRun, who: Who, server: Server) -> ChangeTaken:
+    """Changes a link, now or at a later instant."""
+    if not sees_host(who) and any("/" in value for _, value in asked.settings):
+        raise Problem(403, "permission", "settings: a path of a file takes Host.Files", permission="Host.Files")
+    await _noted(server, who, run, "run.link", link=asked.link, settings=asked.settings, at=asked.at)
+    when = {} if asked.at is None else {"at": asked.at}
+    directory = str(server.keeper.directory(run.identity) / "files")
+    done = await _ask(server, run, "link.change", link=asked.link, settings=asked.settings, directory=directory, **when)
+    return ChangeTaken.model_validate(done)
+
+
+@ENDPOINTS.add("POST", f"{RUN}/hold", STEER)
+async def hold(run: TheRun, who: Who, server: Server) -> Clock:
+    """Stops virtual time."""
+    return await _steer(server, who, run, "hold")
+
+
+@ENDPOINTS.add("POST", f"{RUN}/release", STEER)
+async def release(run: TheRun, who: Who, server: Server) -> Clock:
+    """Lets virtual time go on."""
+    return await _steer(server, who, run, "release")
+
+
+@ENDPOINTS.add("POST", f"{RUN}/step", STEER)
+async def step(run: TheRun, who: Who, server: Server) -> Clock:
+    """Lets virtual time go on to the guests' next timer, and holds it there."""
+    return await _steer(server, who, run, "step")
+
+
+@ENDPOINTS.add("POST", f"{RUN}/until", STEER)
+async def until(asked: ToInstant, run: TheRun, who: Who, server: Server) -> Clock:
+    """Lets virtual time go on to an instant, and holds it there; answers then."""
+    return await _steer(server, who, run, "until", at=asked.at)
+
+
+@ENDPOINTS.add("POST", f"{RUN}/tdf", STEER)
+async def change_tdf(asked: ToTdf, run: TheRun, who: Who, server: Server) -> Clock:
+    """Changes the TDF."""
+    return await _steer(server, who, run, "tdf", tdf=asked.tdf)
+
+
+@ENDPOINTS.add("POST", f"{RUN}/stop", STEER, status_code=202)
+async def stop(run: TheRun, who: Who, server: Server) -> None:
+    """Ends a run in good order; one that still waits is cancelled."""
+    await _noted(server, who, run, "run.stop")
+    await server.keeper.stop(run)
+
+
+async def _steer(server: State, who: Caller, run: RunRow, what: str, **arguments: Any) -> Clock:
+    await _noted(server, who, run, f"run.{what}", **arguments)
+    return Clock.model_validate(await _ask(server, run, f"clock.{what}", **arguments))
+
+
+async def _ask(server: State, run: RunRow, verb: str, **arguments: Any) -> dict[str, Any]:
+    """What a run answers, whose control socket only goes on as long as it does."""
+    async with connected(server.keeper.run_dir(run.identity)) as connection:
+        return await connection.request(verb, **arguments)
+
+
+async def _noted(server: State, who: Caller, run: RunRow, action: str, **data: Any) -> None:
+    """Writes down what was asked, before it is done: a run may end by it."""
+
+    def write() -> None:
+        with server.store.writing() as session:
+            note(session, who.name, action, run.path, **data)
+
+    await asyncio.to_thread(write)

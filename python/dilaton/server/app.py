@@ -1,0 +1,76 @@
+"""The application: all endpoints behind the shield, and what keeps the runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from dilaton import __version__
+from dilaton.server.access.callers import OneTime
+from dilaton.server.api import labs, people, runs, service, session, steering, streams
+from dilaton.server.api.endpoints import Endpoint
+from dilaton.server.bell import Bell
+from dilaton.server.database.store import Store
+from dilaton.server.labs.checking import Checker
+from dilaton.server.page import page
+from dilaton.server.problems import HANDLERS
+from dilaton.server.runs.keeper import Keeper
+from dilaton.server.settings import Settings
+from dilaton.server.shield import Shield
+from dilaton.server.state import State
+
+ENDPOINTS: tuple[Endpoint, ...] = tuple(
+    endpoint for part in (service, session, people, labs, runs, steering, streams, page) for endpoint in part.ENDPOINTS
+)
+"""All that can be asked."""
+
+
+def opened(settings: Settings) -> State:
+    """The server's data, made or opened."""
+    settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.chmod(settings.directory, 0o700)
+    store, bell = Store(settings.database), Bell()
+    store.on_commit(bell.ring)
+    return State(settings, store, OneTime(), Checker(settings.directory), Keeper(store, settings, bell), bell)
+
+
+def described(state: State) -> FastAPI:
+    """The application, without what stands in front of it."""
+    app = FastAPI(
+        title="Dilaton",
+        version=__version__,
+        lifespan=_lifespan,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.server = state
+    for endpoint in ENDPOINTS:
+        endpoint.add_to(app)
+    for kind, answer in HANDLERS.items():
+        app.add_exception_handler(kind, answer)
+    return app
+
+
+def made(state: State) -> ASGIApp:
+    """The application as it is served."""
+    return Shield(described(state), state.settings)
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    state: State = app.state.server
+    state.bell.hang()
+    keeping = asyncio.create_task(state.keeper.keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        state.store.close()

@@ -1,0 +1,1 @@
+"""What the server remembers: tables, how they are changed, and how older ones become today's."""

@@ -1,0 +1,146 @@
+"""The tables. Instants are milliseconds since the epoch, UTC; identities of labs and runs are random."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Integer, String, Text, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Number = BigInteger().with_variant(Integer, "sqlite")
+"""Of rows that are counted: SQLite counts only what is called INTEGER."""
+
+
+class Table(DeclarativeBase):
+    """Base of all tables."""
+
+    type_annotation_map: ClassVar = {dict[str, Any]: JSON, list[str]: JSON, int: BigInteger}
+
+
+class Person(Table):
+    """Somebody who may log in."""
+
+    __tablename__ = "people"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    is_active: Mapped[bool]
+    created_ms: Mapped[int]
+
+
+class GrantRow(Table):
+    """A role of a person on a path; see `access.rules.Grant`."""
+
+    __tablename__ = "grants"
+    __table_args__ = (UniqueConstraint("person", "path", "role"),)
+    number: Mapped[int] = mapped_column(Number, primary_key=True)
+    person: Mapped[str] = mapped_column(ForeignKey("people.name", ondelete="CASCADE"), index=True)
+    path: Mapped[str] = mapped_column(String(255))
+    role: Mapped[str] = mapped_column(String(64))
+    denies: Mapped[bool]
+    propagates: Mapped[bool]
+
+
+class SessionRow(Table):
+    """A login. Of its secret only the digest is kept."""
+
+    __tablename__ = "sessions"
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    person: Mapped[str] = mapped_column(ForeignKey("people.name", ondelete="CASCADE"), index=True)
+    created_ms: Mapped[int]
+    seen_ms: Mapped[int]
+
+
+class TokenRow(Table):
+    """A token of a person's, for programs. Of its secret only the digest is kept."""
+
+    __tablename__ = "tokens"
+    identity: Mapped[str] = mapped_column(String(16), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    person: Mapped[str] = mapped_column(ForeignKey("people.name", ondelete="CASCADE"), index=True)
+    label: Mapped[str] = mapped_column(String(100))
+    scopes: Mapped[list[str]]
+    created_ms: Mapped[int]
+    expires_ms: Mapped[int]
+
+
+class LabRow(Table):
+    """A lab; `head` is the number of its newest version."""
+
+    __tablename__ = "labs"
+    identity: Mapped[str] = mapped_column(String(16), primary_key=True)
+    folder: Mapped[str] = mapped_column(String(200), index=True)
+    name: Mapped[str] = mapped_column(String(100))
+    head: Mapped[int]
+    created_ms: Mapped[int]
+
+    @property
+    def path(self) -> str:
+        """By which grants name it."""
+        return f"{self.folder}/labs/{self.identity}"
+
+
+class VersionRow(Table):
+    """A version of a lab: its text, which never changes."""
+
+    __tablename__ = "versions"
+    lab: Mapped[str] = mapped_column(ForeignKey("labs.identity", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    text: Mapped[str] = mapped_column(Text)
+    person: Mapped[str] = mapped_column(String(64))
+    created_ms: Mapped[int]
+
+
+class RunRow(Table):
+    """A run: what was asked for, and how far it is known to have come."""
+
+    __tablename__ = "runs"
+    number: Mapped[int] = mapped_column(Number, primary_key=True)
+    """In the order in which they were asked for."""
+    identity: Mapped[str] = mapped_column(String(16), unique=True)
+    folder: Mapped[str] = mapped_column(String(200), index=True)
+    person: Mapped[str] = mapped_column(String(64))
+    lab: Mapped[str | None] = mapped_column(ForeignKey("labs.identity", ondelete="SET NULL"), index=True)
+    version: Mapped[int]
+    name: Mapped[str] = mapped_column(String(100))
+    text: Mapped[str] = mapped_column(Text)
+    """Of the lab, as it was then."""
+    asked: Mapped[dict[str, Any]]
+    """What counts instead of what the lab says."""
+    state: Mapped[str] = mapped_column(String(16), index=True)
+    reason: Mapped[str | None] = mapped_column(Text)
+    verdict: Mapped[str | None] = mapped_column(String(16))
+    virtual_s: Mapped[float | None] = mapped_column(Float)
+    created_ms: Mapped[int]
+    ended_ms: Mapped[int | None]
+
+    @property
+    def path(self) -> str:
+        """By which grants name it."""
+        return f"{self.folder}/runs/{self.identity}"
+
+
+class EventRow(Table):
+    """Something that happened, for whoever may see the object at its path."""
+
+    __tablename__ = "events"
+    number: Mapped[int] = mapped_column(Number, primary_key=True)
+    at_ms: Mapped[int]
+    permission: Mapped[str] = mapped_column(String(32))
+    """Which it takes to be told."""
+    path: Mapped[str] = mapped_column(String(255))
+    kind: Mapped[str] = mapped_column(String(32))
+    data: Mapped[dict[str, Any]]
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+
+class AuditRow(Table):
+    """Who did what."""
+
+    __tablename__ = "audit"
+    number: Mapped[int] = mapped_column(Number, primary_key=True)
+    at_ms: Mapped[int]
+    person: Mapped[str] = mapped_column(String(64), index=True)
+    """Empty: nobody who is known, or the server itself."""
+    action: Mapped[str] = mapped_column(String(32))
+    path: Mapped[str] = mapped_column(String(255))
+    data: Mapped[dict[str, Any]]
+    __table_args__ = ({"sqlite_autoincrement": True},)

@@ -1,0 +1,39 @@
+"""Reads a lab, in a process and a jail of its own: `python -m dilaton.server.labs.worker`, JSON in, JSON out.
+
+A lab is written by somebody, and may be made to take all memory and time, or to name files that are not theirs. What is
+done here is what a run does before it boots; what comes of it is its plan, or its mistakes with their places.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from dilaton.host.errors import HostLacksError
+from dilaton.lab.errors import LabError
+from dilaton.service import prepare
+from dilaton.service.errors import RequestError
+from dilaton.service.request import LabText, Overrides
+
+
+def read(asked: dict[str, Any]) -> dict[str, Any]:
+    """What is to be said about a lab."""
+    try:
+        prepared = prepare.prepare(
+            LabText(text=asked["text"], name="lab.yaml"), Overrides.model_validate(asked["overrides"])
+        )
+        doubts = [asdict(problem) for problem in prepare.doubts(prepared)]
+        prepare.refuse_hopeless(prepared)
+    except LabError as error:
+        return {"problems": [asdict(problem) for problem in error.problems]}
+    except RequestError as error:
+        return {"wrong": error.message, "field": error.field}
+    except HostLacksError as error:
+        return {"lacks": error.what, "fix": error.fix}
+    return {"name": prepared.lab.name, "doubts": doubts, "plan": prepared.plan.model_dump(mode="json")}
+
+
+if __name__ == "__main__":
+    json.dump(read(json.load(sys.stdin)), sys.stdout)

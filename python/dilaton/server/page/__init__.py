@@ -1,0 +1,1 @@
+"""The page: labs and runs, plainly, for any browser, without a build step."""

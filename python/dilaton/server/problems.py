@@ -1,0 +1,95 @@
+"""What goes wrong, as problem details (RFC 9457): `type` is for programs, `detail` for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from dilaton.host.errors import HostLacksError
+from dilaton.lab.errors import LabError
+from dilaton.run.control.requests import ControlError
+from dilaton.service.errors import RequestError
+
+MEDIA_TYPE = "application/problem+json"
+
+CONTROL_STATUS = {"argument": 422, "verb": 409, "refused": 409, "request": 422, "guest": 502, "host": 503}
+"""The status of what a run cannot do, by the kind of the error."""
+
+
+class Problem(Exception):
+    """Something is wrong with a request; `also` are further members of the answer."""
+
+    def __init__(self, status: int, kind: str, detail: str, **also: Any) -> None:
+        super().__init__(detail)
+        self.status, self.kind, self.detail, self.also = status, kind, detail, also
+
+    def response(self) -> JSONResponse:
+        """The answer."""
+        body = {"type": f"urn:dilaton:{self.kind}", "status": self.status, "detail": self.detail, **self.also}
+        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else None
+        return JSONResponse(body, self.status, headers, media_type=MEDIA_TYPE)
+
+
+def missing(what: str, name: str) -> Problem:
+    """That there is no such thing, or none that the caller may see."""
+    return Problem(404, "missing", f"{what} {name}: there is none that you may see")
+
+
+def of_lab(error: LabError) -> Problem:
+    """A lab with mistakes, each with its place; the name of the file is the server's own affair."""
+    problems = [
+        {"line": one.line, "column": one.column, "field": one.field, "message": one.message} for one in error.problems
+    ]
+    first = error.problems[0]
+    place = f"{first.line}:{first.column}: " if first.line else ""
+    field = f"{first.field}: " if first.field else ""
+    return Problem(422, "lab", f"{place}{field}{first.message}", problems=problems)
+
+
+def of_error(error: Exception) -> Problem:
+    """An error of the service as a problem."""
+    match error:
+        case LabError():
+            return of_lab(error)
+        case RequestError():
+            return Problem(422, "argument", error.message, field=error.field)
+        case ControlError():
+            return Problem(CONTROL_STATUS[error.kind], f"run-{error.kind}", str(error))
+        case HostLacksError():
+            return Problem(503, "host-lacks", str(error))
+    raise error
+
+
+async def answer_problem(_: Request, error: Exception) -> JSONResponse:
+    """The answer to a request that ended in a `Problem` or in an error of the service."""
+    return (error if isinstance(error, Problem) else of_error(error)).response()
+
+
+async def answer_invalid(_: Request, error: Exception) -> JSONResponse:
+    """The answer to a request that has other fields than the endpoint takes."""
+    assert isinstance(error, RequestValidationError)
+    found = [
+        {"field": ".".join(str(part) for part in one["loc"][1:]), "message": str(one["msg"])} for one in error.errors()
+    ]
+    detail = "; ".join(f"{one['field']}: {one['message']}" for one in found[:5])
+    return Problem(422, "argument", detail, problems=found).response()
+
+
+async def answer_http(_: Request, error: Exception) -> JSONResponse:
+    """The answer to a request for what is no endpoint."""
+    assert isinstance(error, HTTPException)
+    return Problem(error.status_code, "http", str(error.detail)).response()
+
+
+HANDLERS = {
+    Problem: answer_problem,
+    LabError: answer_problem,
+    ControlError: answer_problem,
+    HostLacksError: answer_problem,
+    RequestValidationError: answer_invalid,
+    HTTPException: answer_http,
+}

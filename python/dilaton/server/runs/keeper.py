@@ -1,0 +1,335 @@
+"""Keeps runs: launches those that wait, follows those that go on, and writes down what became of them.
+
+**Problem.** A server may be killed at any instruction: between writing down that a run begins and launching it, between
+launching and hearing of it, between its end and writing that down. No run may be lost by that, none begun twice, and
+none ended.
+
+**Rule.** What is written down comes first: `starting`, then the launch. The process of a run holds a lock on its
+journal from before it is there, as a descriptor that it inherits, until it is gone. So whoever begins anew knows, of
+each run that is written down as going on:
+
+- its journal is locked: its process lives, and is followed by its control socket, once it has one;
+- its journal is free, and it has a record: it has ended, and the record says how;
+- its journal is free and has words, but there is no record: it was refused, for what its last words say;
+- its journal is empty or not there: nothing began, and it goes back into the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+
+from dilaton.host.errors import HostLacksError
+from dilaton.lab.errors import LabError
+from dilaton.run.control.happenings import BegunAgain, ClockTurned, Entered, Happening
+from dilaton.run.control.requests import ControlError
+from dilaton.run.files.directory import RECORD_FILE
+from dilaton.run.files.outputs import read_tail
+from dilaton.run.record.model import FINAL_STATES
+from dilaton.run.record.record import RecordError
+from dilaton.run.record.record import load as load_record
+from dilaton.server.bell import Bell
+from dilaton.server.database.actions import now_ms, tell
+from dilaton.server.database.store import Store
+from dilaton.server.database.tables import RunRow
+from dilaton.server.runs.life import FINAL, GOING, LifeError, RunState, follows, known
+from dilaton.server.settings import Settings
+from dilaton.service.client import connected
+from dilaton.service.launch import RunProcess, is_alive, launch
+from dilaton.service.live import AsyncRun
+from dilaton.service.request import LabText, Overrides, RunRequest
+
+LOG = logging.getLogger(__name__)
+
+LOOK_HOST_S = 0.2
+"""How often a process is looked at of which nobody hears."""
+
+SETTLE_HOST_S = 0.05
+"""States that follow each other faster are told together."""
+
+RECORD_BYTES_MAX = 64 << 20
+"""More is no record of a run, but something that a guest has put in its place."""
+
+LAST_WORDS_BYTES = 4096
+
+
+class Keeper:
+    """Keeps all runs of a server; see `keep`."""
+
+    def __init__(self, store: Store, settings: Settings, bell: Bell) -> None:
+        self._store, self._settings, self._bell = store, settings, bell
+        self._processes: dict[str, RunProcess] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def directory(self, identity: str) -> Path:
+        """All that belongs to a run."""
+        return self._settings.runs / identity
+
+    def run_dir(self, identity: str) -> Path:
+        """The run directory of a run."""
+        return self.directory(identity) / "run"
+
+    def journal(self, identity: str) -> Path:
+        """What the process of a run says, in plain text."""
+        return self.directory(identity) / "journal.txt"
+
+    def live(self, identity: str) -> AsyncRun:
+        """A run that goes on, to be steered."""
+        return AsyncRun(self.run_dir(identity))
+
+    async def keep(self) -> None:
+        """Keeps runs, until cancelled; they go on then."""
+        try:
+            for identity in await asyncio.to_thread(self.found):
+                self._begin(self._follow(identity))
+            while True:
+                ring = self._bell.waiting()
+                for identity in await asyncio.to_thread(self._next):
+                    self._begin(self._launch(identity))
+                await ring.wait()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def stop(self, row: RunRow) -> None:
+        """Ends a run in good order, and waits until it has begun to end; one that waits is cancelled.
+
+        Raises:
+            ControlError: it is over.
+        """
+        if await asyncio.to_thread(self._cancelled, row.identity):
+            return
+        try:
+            async with connected(self.run_dir(row.identity)) as connection:
+                await connection.request("stop")
+        except ControlError:
+            # Before its clock is there a run has nobody who could be asked, but a process that heeds signals.
+            if (process := self._processes.get(row.identity)) is None:
+                raise
+            process.stop()
+
+    def remove(self, identity: str) -> None:
+        """Removes what a run has left."""
+        shutil.rmtree(self.directory(identity), ignore_errors=True)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            LOG.error("a run is not kept any more", exc_info=error)
+
+    def _is_starting(self, identity: str) -> bool:
+        with self._store.reading() as session:
+            return session.scalar(select(RunRow.state).where(RunRow.identity == identity)) == "starting"
+
+    def found(self) -> list[str]:
+        """The runs that were going on when a server was here last, of which those that never began wait again."""
+        with self._store.reading() as session:
+            known_runs = set(session.scalars(select(RunRow.identity)))
+            going = list(session.scalars(select(RunRow).where(RunRow.state.in_(GOING)).order_by(RunRow.number)))
+        if self._settings.runs.is_dir():
+            for directory in self._settings.runs.iterdir():
+                if directory.name not in known_runs and not is_alive(self.journal(directory.name)):
+                    self.remove(directory.name)
+        found = []
+        for row in going:
+            if self._never_began(row.identity):
+                self.remove(row.identity)
+                self._becomes(row.identity, "queued")
+            else:
+                found.append(row.identity)
+        return found
+
+    def _never_began(self, identity: str) -> bool:
+        journal = self.journal(identity)
+        return (
+            not is_alive(journal)
+            and not (journal.is_file() and journal.stat().st_size)
+            and not self._has_record(identity)
+        )
+
+    def _has_record(self, identity: str) -> bool:
+        return (self.run_dir(identity) / RECORD_FILE).is_file()
+
+    def _next(self) -> list[str]:
+        """Takes runs out of the queue, as many as may begin now, in their order."""
+        queued = select(RunRow).where(RunRow.state == "queued").order_by(RunRow.number)
+        going = select(func.count()).select_from(RunRow).where(RunRow.state.in_(GOING))
+        with self._store.reading() as session:
+            if session.scalar(queued.limit(1)) is None or (session.scalar(going) or 0) >= self._settings.at_once:
+                return []
+        with self._store.writing() as session:
+            free = self._settings.at_once - (session.scalar(going) or 0)
+            taken = list(session.scalars(queued.limit(max(0, free))))
+            for row in taken:
+                row.state = "starting"
+                tell(session, "Run.Read", row.path, "run", run=row.identity, state=row.state)
+        return [row.identity for row in taken]
+
+    async def _launch(self, identity: str) -> None:
+        """Launches a run that is written down as starting, and follows it."""
+        process = None
+        try:
+            request = await asyncio.to_thread(self._request, identity)
+            process = launch(
+                request, detached=True, journal=self.journal(identity), directory=self.directory(identity) / "files"
+            )
+            self._processes[identity] = process
+            await process.begin()
+        except (LabError, HostLacksError, ControlError, OSError) as error:
+            if process is not None:
+                await process.wait()
+            await asyncio.to_thread(self.conclude, identity, str(error))
+        except asyncio.CancelledError:
+            if process is not None:
+                await process.leave()
+            raise
+        else:
+            await self._follow(identity)
+            await process.wait()
+        finally:
+            self._processes.pop(identity, None)
+
+    def _request(self, identity: str) -> RunRequest:
+        with self._store.reading() as session:
+            row = session.scalars(select(RunRow).where(RunRow.identity == identity)).one()
+        (self.directory(identity) / "files").mkdir(parents=True, exist_ok=True)
+        return RunRequest(
+            lab=LabText(text=row.text, name="lab.yaml"),
+            overrides=Overrides.model_validate(row.asked["overrides"]),
+            out=self.run_dir(identity),
+            hold_at=row.asked["hold_at"],
+            stays=row.asked["stays"],
+            max_disk=row.asked["max_disk"],
+            hidden=(self._settings.directory,),
+        )
+
+    async def _follow(self, identity: str) -> None:
+        """Follows a run whose process lives, or has ended unheard, and writes down what became of it."""
+        journal = self.journal(identity)
+        while await asyncio.to_thread(is_alive, journal):
+            with contextlib.suppress(ControlError):
+                await self._hear(identity)
+            await asyncio.sleep(LOOK_HOST_S)
+        await asyncio.to_thread(self.conclude, identity, "")
+
+    async def _hear(self, identity: str) -> None:
+        """Writes down the states of a run as it tells them, until it is over."""
+        hearer = _Hearer()
+        writing = asyncio.create_task(self._write(identity, hearer))
+        try:
+            async with contextlib.aclosing(self.live(identity).follow()) as happenings:
+                async for happening in happenings:
+                    hearer.hear(happening)
+        finally:
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+
+    async def _write(self, identity: str, hearer: _Hearer) -> None:
+        while True:
+            await hearer.heard.wait()
+            # A run tells all that has been so far: what counts is where that leads.
+            await asyncio.sleep(SETTLE_HOST_S)
+            hearer.heard.clear()
+            with contextlib.suppress(LifeError):  # it has ended meanwhile
+                await asyncio.to_thread(self._becomes, identity, hearer.state)
+
+    def _cancelled(self, identity: str) -> bool:
+        """Whether a run still waited, and now does not."""
+        with self._store.writing() as session:
+            row = session.scalars(select(RunRow).where(RunRow.identity == identity)).one()
+            if row.state in FINAL:
+                raise ControlError(f"the run is over: {row.state}")
+            if row.state != "queued":
+                return False
+            row.state, row.ended_ms = "cancelled", now_ms()
+            tell(session, "Run.Read", row.path, "run", run=identity, state=row.state)
+        return True
+
+    def _becomes(
+        self,
+        identity: str,
+        state: RunState,
+        reason: str | None = None,
+        verdict: str | None = None,
+        virtual_s: float = 0,
+    ) -> None:
+        """Writes down the state of a run, and tells it, if that is new."""
+        with self._store.writing() as session:
+            row = session.scalars(select(RunRow).where(RunRow.identity == identity)).one_or_none()
+            if row is None or not follows(row.state, state):
+                return
+            row.state = state
+            if state in FINAL:
+                row.ended_ms, row.reason, row.verdict, row.virtual_s = now_ms(), reason, verdict, virtual_s
+            tell(session, "Run.Read", row.path, "run", run=identity, state=state, reason=reason, verdict=verdict)
+
+    def conclude(self, identity: str, why: str) -> None:
+        """Writes down the end of a run, whose process is gone."""
+        path = self.run_dir(identity)
+        try:
+            if (path / RECORD_FILE).stat().st_size > RECORD_BYTES_MAX:
+                raise RecordError(f"{RECORD_FILE}: too large to be a record")
+            record = load_record(path)
+        except FileNotFoundError:
+            words = read_tail(self.journal(identity), LAST_WORDS_BYTES).decode(errors="replace").strip().splitlines()
+            said = why or (words[-1] if words else "its process was killed before it began")
+            self._ends(identity, "refused" if self._is_starting(identity) else "failed", said)
+        except (RecordError, OSError) as error:
+            self._ends(identity, "failed", reason=str(error))
+        else:
+            if record.state in FINAL_STATES:
+                level = record.verdict.level if record.verdict else None
+                self._ends(identity, known(record.state), record.reason, level, record.time.virtual_s)
+            else:
+                self._ends(identity, "failed", "its process was killed", None, record.time.virtual_s)
+
+    def _ends(
+        self, identity: str, state: RunState, reason: str | None, verdict: str | None = None, virtual_s: float = 0
+    ) -> None:
+        with contextlib.suppress(LifeError):  # somebody was faster
+            self._becomes(identity, state, reason, verdict, virtual_s)
+
+
+class _Hearer:
+    """Where the happenings of a run lead."""
+
+    def __init__(self) -> None:
+        self.heard = asyncio.Event()
+        self._is_running = self._is_held = self._is_over = False
+
+    @property
+    def state(self) -> RunState:
+        """What the run is, as far as it was heard."""
+        if not self._is_running:
+            return "starting"
+        return "held" if self._is_held else "running"
+
+    def hear(self, happening: Happening) -> None:
+        """Takes note of a happening."""
+        match happening:
+            case Entered(state="running"):
+                self._is_running = True
+            case Entered(state="prepare" | "boot" | "ready") | BegunAgain():
+                self._is_running = self._is_held = self._is_over = False
+            case Entered():
+                # Its clock is held from then on, and that is nobody's order.
+                self._is_over = True
+                return
+            case ClockTurned(change=change) if not self._is_over:
+                self._is_held = change.tdf is None
+            case _:
+                return
+        self.heard.set()

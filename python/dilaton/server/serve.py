@@ -1,0 +1,106 @@
+"""`dilaton serve`: opens the data, listens, prints the link, and serves until it is told to end. Runs go on then."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+from sqlalchemy import select
+
+from dilaton.server.access.callers import make_person
+from dilaton.server.app import made, opened
+from dilaton.server.database.tables import GrantRow, Person
+from dilaton.server.settings import LOOPBACK, Settings
+from dilaton.server.state import State
+
+OWNER = "owner"
+"""Whose a server is that has one person."""
+
+BAD_INPUT = 2
+"""Exit status."""
+
+GRACE_HOST_S = 3
+"""What open streams may delay the end by."""
+
+
+def serve(settings: Settings) -> int:
+    """Serves; returns the exit status."""
+    if settings.host not in LOOPBACK:
+        return _refuse(f"--host: {settings.host}: a server for one person listens on loopback alone: {LOOPBACK[0]}")
+    # Before anything is made: what others on this machine are not to read.
+    os.umask(0o077)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(_alone(settings.directory))
+        except BlockingIOError:
+            return _refuse(f"{settings.directory}: another server uses it; end that, or name another --data")
+        try:
+            listening = stack.enter_context(listening_on(settings))
+        except OSError as error:
+            return _refuse(f"--port: {settings.port}: cannot listen on {settings.host}: {error.strerror}")
+        settings = replace(settings, port=listening.getsockname()[1])
+        state = opened(settings)
+        make_owner(state)
+        once = state.one_time.make(OWNER)
+        print(f"data: {settings.directory}\nto log in, once: {settings.origin}/login?once={once}", flush=True)
+        # Its log of requests would have the link in it.
+        config = uvicorn.Config(
+            made(state),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=GRACE_HOST_S,
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+    return 0
+
+
+def make_owner(state: State) -> None:
+    """Makes the person whose the server is, unless there is one."""
+    with state.store.writing() as session:
+        if session.scalar(select(Person).where(Person.name == OWNER)) is None:
+            make_person(session, OWNER)
+            session.add(GrantRow(person=OWNER, path="/", role="administrator", denies=False, propagates=True))
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Keeps other servers from these data as long as the context lasts.
+
+    Raises:
+        BlockingIOError: one uses them.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (directory / "server.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+@contextlib.contextmanager
+def listening_on(settings: Settings) -> Iterator[socket.socket]:
+    """A socket that listens where the settings say.
+
+    Raises:
+        OSError: that cannot be.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        # A server that was killed has left connections that end by themselves.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((settings.host, settings.port))
+        # Who has the link may come before the application is up, and waits then.
+        listening.listen()
+        yield listening
+
+
+def _refuse(why: str) -> int:
+    print(f"dilaton: {why}", file=sys.stderr)
+    return BAD_INPUT

@@ -1,0 +1,86 @@
+"""What every request passes before anything else: whom it names as its host, how large it is; and what every answer
+says to browsers.
+
+A page of somebody else's can have its own name point at this machine, and then send requests here that look like its
+own (DNS rebinding): it cannot change the host that the browser names.
+"""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dilaton.server.problems import Problem
+from dilaton.server.settings import BODY_BYTES_MAX, Settings
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Shield:
+    """Stands in front of the application."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app, self._settings = app, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes on what may pass."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(Headers(scope=scope))
+        if refusal is not None:
+            if scope["type"] == "http":
+                await refusal(scope, receive, self._dressed(send))
+            else:
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        await self._app(scope, self._bounded(receive) if scope["type"] == "http" else receive, self._dressed(send))
+
+    def _refusal(self, headers: Headers) -> Response | None:
+        host = headers.get("host", "")
+        if host not in self._settings.hosts:
+            return Problem(421, "host", "the server is not known by this name").response()
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > BODY_BYTES_MAX:
+            return Problem(413, "size", f"a request has at most {BODY_BYTES_MAX} bytes").response()
+        return None
+
+    def _bounded(self, receive: Receive) -> Receive:
+        """What is received, as long as it is not too much: a request need not say how large it is."""
+        left = BODY_BYTES_MAX
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise HTTPException(413, f"a request has at most {BODY_BYTES_MAX} bytes")
+            return message
+
+        return bounded
+
+    def _dressed(self, send: Send) -> Send:
+        """Answers with the headers that an endpoint has not set otherwise."""
+
+        async def dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        return dressed

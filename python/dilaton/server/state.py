@@ -1,0 +1,24 @@
+"""What all endpoints share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dilaton.server.access.callers import OneTime
+from dilaton.server.bell import Bell
+from dilaton.server.database.store import Store
+from dilaton.server.labs.checking import Checker
+from dilaton.server.runs.keeper import Keeper
+from dilaton.server.settings import Settings
+
+
+@dataclass(frozen=True)
+class State:
+    """What all endpoints share."""
+
+    settings: Settings
+    store: Store
+    one_time: OneTime
+    checker: Checker
+    keeper: Keeper
+    bell: Bell

@@ -1,0 +1,24 @@
+"""The process of a run on a machine without a kernel: as `dilaton.service.runner`, for whoever launches runs.
+
+A program called `endless` goes on until it is stopped.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dilaton.host.port import Machine
+from dilaton.run import machines
+from dilaton.service import conduct, runner
+from tests.stub_machine import StubMachine
+
+
+def stub(hidden: tuple[Path, ...] = ()) -> Machine:
+    return StubMachine(endless="endless")
+
+
+if __name__ == "__main__":
+    machines.chosen = stub
+    conduct.require = lambda **_: None  # type: ignore[assignment]
+    sys.exit(runner.main())

@@ -1,0 +1,134 @@
+"""A server is killed, at any moment: what was asked for is there, runs go on and are found again, and none begins twice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
+
+from dilaton.run.control.requests import Client as Control
+from dilaton.server.database.tables import RunRow, Table
+from dilaton.server.settings import Settings
+from tests.conftest import ROOT
+from tests.unit.server.serving import ENDLESS, LAB, Client, served, use_stub
+
+
+@dataclass
+class Process:
+    """A server in a process of its own, and who is logged in there."""
+
+    process: subprocess.Popen[str]
+    client: Client
+
+    def kill(self) -> None:
+        """Ends it as it is."""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def process(directory: Path) -> Iterator[Process]:
+    """A server whose data are in `directory`, which is killed at the end."""
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}
+    command = [sys.executable, "-P", "-m", "tests.stub_server", str(directory), "0"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout
+        try:
+            _, link = running.stdout.readline(), running.stdout.readline()
+            url, _, once = link.strip().rpartition(": ")[2].partition("/login?once=")
+            settings = Settings(directory, port=int(url.rpartition(":")[2]))
+            stranger = Client(settings)
+            let_in = stranger.ask("POST", "/api/v1/session", {"once": once})
+            assert let_in.status == 204, let_in
+            cookie = let_in.headers["set-cookie"].partition(";")[0]
+            yield Process(running, Client(settings, {"Cookie": cookie, "Origin": settings.origin}))
+        finally:
+            running.kill()
+
+
+def test_what_was_asked_for_outlives_servers_that_are_killed_and_no_run_begins_twice(tmp_path: Path) -> None:
+    short: list[str] = []
+    with process(tmp_path) as first:
+        endless = first.client.launch(first.client.keep(ENDLESS))
+        first.client.wait(endless, "running")
+        with Control(tmp_path / "runs" / endless / "run") as control:
+            pid = control.request("show")["pid"]
+        lab = first.client.keep()
+        # Killed with one that is being launched, and others that wait.
+        short += [first.client.launch(lab) for _ in range(4)]
+        first.kill()
+    with process(tmp_path) as second:
+        short.append(second.client.launch(lab))
+        second.kill()
+    with process(tmp_path) as third:
+        for run in short:
+            assert third.client.wait(run, "finished", "failed", "refused")["state"] == "finished"
+        listed = third.client.api("GET", "/runs")
+        assert sorted(one["run"] for one in listed) == sorted([endless, *short])
+        for run in short:
+            journal = third.client.ask("GET", f"/api/v1/runs/{run}/journal").body.decode()
+            assert journal.count("clock released") == 1, journal
+        assert third.client.api("GET", f"/runs/{endless}")["state"] == "running"
+        with Control(tmp_path / "runs" / endless / "run") as control:
+            assert control.request("show")["pid"] == pid, "the same process"
+        third.client.api("POST", f"/runs/{endless}/stop")
+        assert third.client.wait(endless, "aborted", "failed")["state"] == "aborted"
+        assert len(third.client.api("GET", "/audit?action=run.launch")) == 6
+
+
+def test_of_runs_that_were_going_on_it_is_known_what_became_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a server finds them that was away: one of which nothing began, one that was refused, one that was killed."""
+    use_stub(monkeypatch)
+    with served(tmp_path) as server:
+        with server.state.store.writing() as session:
+            for identity in ("a" * 16, "b" * 16, "c" * 16):
+                session.add(
+                    RunRow(
+                        identity=identity,
+                        folder="/home/owner",
+                        person="owner",
+                        version=1,
+                        name="tiny",
+                        text=LAB,
+                        asked={"overrides": {}, "hold_at": None, "stays": False, "max_disk": None},
+                        state="starting",
+                        created_ms=0,
+                    )
+                )
+        journal = server.state.keeper.journal("b" * 16)
+        journal.parent.mkdir(parents=True)
+        journal.write_text("bwrap: not on this machine\n")
+        record = server.state.keeper.run_dir("c" * 16) / "run.json"
+        record.parent.mkdir(parents=True)
+        record.write_text('{"state": "running"}')
+        found = server.state.keeper.found()
+        assert found == ["b" * 16, "c" * 16]
+        for identity in found:
+            server.state.keeper.conclude(identity, "")
+        refused, failed = (server.client().api("GET", f"/runs/{identity}") for identity in found)
+        assert (refused["state"], refused["reason"]) == ("refused", "bwrap: not on this machine")
+        assert failed["state"] == "failed" and "run.json" in failed["reason"]
+        assert server.client().wait("a" * 16, "finished", "failed", "refused")["state"] == "finished"
+
+
+def test_the_steps_from_older_tables_lead_to_those_of_today(tmp_path: Path) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with served(tmp_path):
+        engine = create_engine(f"sqlite:///{tmp_path / 'server.sqlite'}")
+        with engine.connect() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), Table.metadata) == []
+        with Session(engine) as session:
+            assert session.get(RunRow, 1) is None
+        engine.dispose()
