@@ -250,6 +250,10 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
             {
                 continue;
             }
+            if let Some(page) = page::page().filter(|_| found > 0 && !libc::WIFSTOPPED(stopped)) {
+                // The kernel resumes a stub to end it, and then makes no other request of it that would say that it has stopped.
+                user_code::after_user(page);
+            }
             if found > 0 && libc::WIFSTOPPED(stopped) && TRACING.last_resume.get() as c_uint == PTRACE_SYSEMU {
                 match libc::WSTOPSIG(stopped) {
                     SYSTEM_CALL_STOP => shares::entered(found, false),
