@@ -29,8 +29,11 @@ LEVELS = {"confirmed": "#00674b", "valid": "#00674b", "suspect": "#8f5600", "inv
 EVENTS_MAX = 500
 """More events are in `events.jsonl`."""
 
-LINKS_MAX, LINKS_OPEN_MAX = 200, 10
-"""More links are in `plan.json`; a table of many is shown when it is wanted."""
+LINKS_MAX = 200
+"""More links are in `plan.json`."""
+
+ROWS_OPEN_MAX = 10
+"""A table of more links or faults is shown when it is wanted."""
 
 CHANGES_MAX = 30
 """More results that were compared are in `run.json`."""
@@ -64,9 +67,9 @@ def render(run: Run, drawn: Drawn | None) -> str:
     links = _links(run, drawn.used if drawn else {})
     damaged = list(drawn.missing) if drawn else []
     try:
-        events = _events(run)
+        events, faults = _events(run), _faults(run)
     except RecordError as error:
-        events = []
+        events, faults = [], []
         damaged.append(str(error))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
@@ -86,10 +89,11 @@ def render(run: Run, drawn: Drawn | None) -> str:
             for process in record.processes
         ],
         events=events,
+        faults=faults,
         missing=list(dict.fromkeys([*run.missing, *damaged])),
         links=links,
         link_count=len(run.plan.links) if run.plan else 0,
-        links_open_max=LINKS_OPEN_MAX,
+        rows_open_max=ROWS_OPEN_MAX,
         drawn=drawn,
     )
 
@@ -137,3 +141,10 @@ def _outputs(run: Run, process: Any) -> list[tuple[str, str]]:
 def _events(run: Run) -> list[tuple[float, str, str]]:
     """The first events: when, whose, what."""
     return [(event["t_ns"] / 1e9, words.subject(event), words.happened(event)) for event in run.event_rows[:EVENTS_MAX]]
+
+
+def _faults(run: Run) -> list[tuple[str, str, float, float | None]]:
+    """The faults that began: their names, what they did, and from when to when, virtual seconds; None: to the end."""
+    undone = {str(event.get("fault")): event["t_ns"] / 1e9 for event in run.event_rows if event["kind"] == "undone"}
+    began = [(str(event.get("fault")), event) for event in run.event_rows if event["kind"] == "began"]
+    return [(name, str(event.get("what")), event["t_ns"] / 1e9, undone.get(name)) for name, event in began]

@@ -30,6 +30,8 @@ FILES = {
     "an event of nothing": ("events.jsonl", event()),
     "an event with markup": ("events.jsonl", event(node=EVIL, process=EVIL, pid=EVIL)),
     "an event of an odd kind": ("events.jsonl", event(kind=EVIL, t_ns=10**30)),
+    "faults that say nothing": ("events.jsonl", event(kind="began") + event(kind="undone", fault=[{}])),
+    "a fault with markup": ("events.jsonl", event(kind="began", fault=EVIL, what=EVIL)),
     "a clock of no numbers": ("clock.csv", "host_s,virtual_s,tdf\n" + "nan,inf,-1\n" * 5),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -173,6 +174,23 @@ def test_a_page_without_figures_has_all_else_and_imports_nothing_that_draws(tmp_
     (path / "events.jsonl").write_text("torn\n")
     write_report(dilaton.load(path), with_figures=False)
     assert "events.jsonl:1: damaged" in (path / "report.html").read_text()
+
+
+def test_the_page_lists_faults_with_what_they_did_and_from_when_to_when(tmp_path: Path) -> None:
+    cut = {"fault": "cut", "what": "link a--b down"}
+    events = [
+        {"t_ns": 100_000_000, "kind": "began", **cut},
+        {"t_ns": 300_000_000, "kind": "undone", **cut},
+        {"t_ns": 500_000_000, "kind": "began", "fault": "dead", "what": "crash b"},
+    ]
+    path = made.run_dir(tmp_path)
+    (path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    text = page_of(path).text
+    assert re.search(
+        r"2 faults.*cut\s*link a--b down\s*0\.100000 s\s*0\.300000 s\s*dead\s*crash b\s*0\.500000 s\s*the end",
+        text,
+        re.S,
+    )
 
 
 def test_a_run_that_failed_has_a_page_of_what_there_is(tmp_path: Path) -> None:

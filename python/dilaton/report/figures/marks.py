@@ -74,7 +74,7 @@ def _outages(rows: Sequence[Mapping[str, Any]], end_s: float) -> Iterator[Band]:
 
 def _faults(rows: Sequence[Mapping[str, Any]], end_s: float) -> Iterator[Band]:
     """From when to when each fault lasted: to the end, where it was not undone."""
-    undone = {row["fault"]: row["t_s"] for row in rows if row["kind"] == "undone"}
+    undone = {str(row.get("fault")): row["t_s"] for row in rows if row["kind"] == "undone"}
     for row in rows:
         if row["kind"] == "began":
-            yield Band(str(row["what"]), row["t_s"], undone.get(row["fault"], end_s), "fault")
+            yield Band(str(row.get("what")), row["t_s"], undone.get(str(row.get("fault")), end_s), "fault")
