@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dilaton.lab.parts.expect import Dimension, Expectation, parse_expectation
+from dilaton.lab.parts.expect import Dimension, Expectation, Metric, own_path, parse_expectation
 from dilaton.lab.text import units
 from dilaton.measure.operations.history import History
 
@@ -59,7 +59,7 @@ def evaluate(
     if expectation.span or expectation.recovery:
         measured = _timed(expectation, course) if course else None
     else:
-        measured = _find(results.get(expectation.process), expectation.metric.path)
+        measured = _measured(results.get(expectation.process), expectation.metric)
     if measured is None:
         return False, None
     # Through its decimal text, so that a measured 0.04 s equals a written 40ms.
@@ -111,6 +111,12 @@ def _timed(expectation: Expectation, course: Course) -> float | int | None:
             return history.measured(name, end_s, math.inf)
         case "during":
             return history.measured(name, begin_s, end_s)
+
+
+def _measured(record: Any, metric: Metric) -> float | int | None:
+    """A result of a process: the lab's own of that name, where it has one, as programs know nothing of such names."""
+    own = _find(record, own_path(metric.name))
+    return _find(record, metric.path) if own is None else own
 
 
 def _find(record: Any, path: tuple[str, ...]) -> float | int | None:

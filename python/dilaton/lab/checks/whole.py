@@ -170,10 +170,10 @@ def _no_such_result(expectation: Expectation, process: Process) -> str:
         return (
             f"of a part of a run {program} has no {metric.name}, but iperf3 has its throughput, and all others the rest"
         )
-    if metric.is_own:
-        own = process.results.get(metric.name)
-        if own is None:
-            return no_such_metric(metric.name, process.results)
+    own = process.results.get(metric.name)
+    if metric.is_own and own is None:
+        return no_such_metric(metric.name, process.results)
+    if own is not None:
         unit = "" if own.take == "count" else UNITS[own.unit][0]
         if unit != metric.dimension.value:
             return f"{metric.name} is in {own.unit or 'plain numbers'}; compare it with a value in that"

@@ -48,6 +48,11 @@ class Metric:
     is_own: bool = False
 
 
+def own_path(name: str) -> tuple[str, ...]:
+    """Where the record of a process has a metric that a lab has by `results:`."""
+    return ("result", "own", name, "value")
+
+
 def _result(name: str, dimension: Dimension, *programs: str) -> Metric:
     return Metric(name, dimension, ("result", *name.split(".")), frozenset(programs))
 
@@ -180,7 +185,7 @@ def _parse_subject(subject: str, value: str) -> tuple[str, Metric]:
     process, dot, name = subject.rpartition(".")
     if not dot or not process or not NAME.fullmatch(name):
         raise ValueError(f"{subject}: no metric; {_FORM}")
-    return process, Metric(name, _dimension(value), ("result", "own", name, "value"), is_own=True)
+    return process, Metric(name, _dimension(value), own_path(name), is_own=True)
 
 
 def _dimension(value: str) -> Dimension:

@@ -104,6 +104,7 @@ def test_expectations_compare_it_like_any_metric() -> None:
         ("{'a b': '(x)'}", "", "'a b': a metric's name has letters, digits and underscores, and no digit first"),
         ("{m: {regex: '(x)', unit: s}}", "p.m < 3", "m is in s; compare it with a value in that"),
         ("{m: '(x)'}", "p.m < 3s", "m is in plain numbers; compare it with a value in that"),
+        ("{outage: '(x)'}", "p.outage < 3s", "outage is in plain numbers; compare it with a value in that"),
         ("{m: '(x)'}", "p.n < 3s", "n is not a metric; known are m, exit, start"),
     ],
 )  # fmt: skip
@@ -111,6 +112,17 @@ def test_a_mistake_is_told_with_what_would_be_right(results: str, expect: str, s
     with pytest.raises(LabError) as caught:
         plan(results, expect)
     assert said in str(caught.value)
+
+
+def test_a_metric_of_the_labs_own_counts_before_one_that_programs_have() -> None:
+    [expectation] = loads(
+        "name: x\nnodes: {a: {}}\nrun: [{on: a, name: p, exec: echo, results: {outage: {regex: '(.)', unit: s}}}]\n"
+        "expect: [p.outage < 3s]\n",
+        "lab.yaml",
+    ).expect
+    own = {"own": {"outage": {"value": 2.5, "unit": "s"}}}
+    assert evaluate(expectation, {"p": {"result": {**own, "outage": 7.0}}}) == (True, 2.5)
+    assert evaluate(expectation, {"p": {"result": {"outage": 7.0}}}) == (False, 7.0)
 
 
 @pytest.mark.parametrize(
