@@ -21,8 +21,9 @@ def trace(outcome: Outcome) -> list[float]:
 
 TDF = r"TDF (?P<tdf>[\d.]+)"
 WHY = {
-    "lateness": r"(1 % of timers later than [\d.]+ [num]?s|busy \d+%)(: less was needed for 10 epochs)?"
-    "|programs take all CPU that they are given",
+    "lateness": r"(1 % of timers later than [\d.]+ [num]?s|programs waited for the CPU for more than [\d.]+ [num]?s"
+    r"|busy \d+%(, and less was done than before)?)(: less was needed for 10 epochs)?"
+    r"|programs take all CPU that they are given",
     "pads15": r"busy \d+%, (above 90|below 70)%",
 }
 """What changes are explained by."""
