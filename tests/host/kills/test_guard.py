@@ -1,6 +1,6 @@
 """A kernel that ends while it makes a process of its guest leaves nothing, also where it does not trace that yet.
 
-On a host that is busy, this moment is long: here the guest's processes get the core only when nothing else wants it.
+On a host that is busy, this moment is long: here the guest's processes come after all others.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from tests.host.kills.test_kills import every_test_begins_alone, orphans_come_to
 from tests.host.processes import children, descendants, kernels, name_of
 
 __all__ = ["every_test_begins_alone", "orphans_come_to_us"]
+
+LAST = 19
+"""The lowest priority of processes that still get on: one that has the core only when nothing else wants it may never come
+to make another."""
 
 FORKING = "echo ready; while :; do /bin/true; done"
 LAB = "name: forking\nnodes: {a: {}}\nrun: [{on: a, exec: [sh, -c, 'while :; do /bin/true; done']}]\n"
@@ -44,7 +48,7 @@ def kernel_that_makes_a_stub(pid: int) -> int | None:
             return kernel
         for stub in traced:
             with contextlib.suppress(ProcessLookupError):
-                os.sched_setscheduler(stub, os.SCHED_IDLE, os.sched_param(0))
+                os.setpriority(os.PRIO_PROCESS, stub, LAST)
     return None
 
 
