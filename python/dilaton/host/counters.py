@@ -39,14 +39,19 @@ class Late:
 
 @dataclass(frozen=True)
 class Busy:
-    """Busy periods of a guest, by their length in virtual nanoseconds, in bins.
+    """Busy periods of a guest, by their length in virtual nanoseconds, in bins: bin i those of [2^(i-1), 2^i).
+
+    A guest counts while it is read, one word after the other, so a period may be in one of the sequences and not yet in
+    the others.
 
     Attributes:
-        counts: How many.
-        totals_ns: How long together, in virtual time.
+        counts: How many have ended.
+        totals_ns: How long these were together, in virtual time.
         interrupts: How many interrupts the kernel got in them.
         idle_totals_ns: How long the idle periods between them were together, by their length.
-        longest_ns: The longest.
+        longest_ns: The longest, the present one included.
+        present_ns: How long the present one has been so far; 0: there is none.
+        present_interrupts: How many interrupts the kernel got in that.
     """
 
     counts: Sequence[int] = NOTHING
@@ -54,6 +59,35 @@ class Busy:
     interrupts: Sequence[int] = NOTHING
     idle_totals_ns: Sequence[int] = NOTHING
     longest_ns: int = 0
+    present_ns: int = 0
+    present_interrupts: int = 0
+
+    def since(self, before: Busy | None = None) -> Busy:
+        """Those that have ended since an earlier moment, or ever, and the present one as if it ended now.
+
+        One that went on at that moment is among them with its whole length, whatever was seen of it then.
+        """
+        before = before or Busy()
+        counts, totals_ns, interrupts, idle_totals_ns = (
+            [now - then for now, then in zip(*both, strict=True)]
+            for both in (
+                (self.counts, before.counts),
+                (self.totals_ns, before.totals_ns),
+                (self.interrupts, before.interrupts),
+                (self.idle_totals_ns, before.idle_totals_ns),
+            )
+        )
+        # Of periods shorter than 2^i, so many are needed to be that long together.
+        counts = [
+            max(count, -(-total_ns >> bin_))
+            for bin_, (count, total_ns) in enumerate(zip(counts, totals_ns, strict=True))
+        ]
+        if self.present_ns:
+            present = min(self.present_ns.bit_length(), BINS - 1)
+            counts[present] += 1
+            totals_ns[present] += self.present_ns
+            interrupts[present] += self.present_interrupts
+        return Busy(counts, totals_ns, interrupts, idle_totals_ns, self.longest_ns)
 
 
 @dataclass(frozen=True)

@@ -87,9 +87,8 @@ class _Counts:
         return [count - earlier for count, earlier in both]
 
     def busy_periods_since(self, before: _Counts) -> BusyPeriods:
-        now, then = self.seen.busy, before.seen.busy
-        each = ((now.counts, then.counts), (now.totals_ns, then.totals_ns), (now.interrupts, then.interrupts))
-        return BusyPeriods(*([after - first for after, first in zip(*both, strict=True)] for both in each))
+        seen = self.seen.busy.since(before.seen.busy)
+        return BusyPeriods(seen.counts, seen.totals_ns, seen.interrupts)
 
     def share_lost_since(self, before: _Counts) -> float:
         lost_ns = self.shares.lost_ns - before.shares.lost_ns

@@ -104,7 +104,7 @@ def _frames_together(guests: Sequence[FramesRecord]) -> FramesRecord | None:
 
 
 def _periods(seen: Counters) -> BusyRecord:
-    busy = seen.busy
+    busy = seen.busy.since()
     return BusyRecord(
         ns_counts=list(busy.counts),
         ns_totals=list(busy.totals_ns),

@@ -153,21 +153,20 @@ def test_the_present_busy_period_counts_as_if_it_ended_now() -> None:
     try:
         page._write("virtual_now_ns", 1000)
         page.begin_histograms()
-        assert (sum(page.counters(0).busy.counts), page.counters(0).busy.longest_ns) == (0, 0), (
-            "what was before is over"
-        )
+        before = page.counters(0).busy
+        assert (sum(before.since().counts), before.longest_ns) == (0, 0), "what was before is over"
         for field, value in (("busy_ns_log2", 2), ("busy_total_ns_log2", 40), ("busy_interrupts_log2", 3)):
             page._write(field, value, 5)
         for field, value in (("busy_max_ns", 21), ("busy_since_ns", 1500), ("virtual_now_ns", 1600)):
             page._write(field, value)
         page._write("busy_interrupts", 4)
         page._write("idle_total_ns_log2", 460, 9)
-        seen = page.counters(0).busy
+        seen = page.counters(0).busy.since()
         bins = zip(seen.counts, seen.totals_ns, seen.interrupts, strict=True)
         assert {number: bin_ for number, bin_ in enumerate(bins) if any(bin_)} == {5: (2, 40, 3), 7: (1, 100, 4)}
         assert (seen.longest_ns, sum(seen.idle_totals_ns)) == (100, 460)
         page.begin_histograms()
-        assert sum(page.counters(0).busy.totals_ns) == 0
+        assert sum(page.counters(0).busy.since().totals_ns) == 0
     finally:
         page.close()
 

@@ -252,16 +252,13 @@ class ClockPage:
         )
 
     def _busy_periods(self) -> Busy:
-        """The guest's busy periods since the histogram was begun; the present one counts as if it ended now."""
+        """The guest's busy periods since the histograms were begun."""
         names = ("busy_ns_log2", "busy_total_ns_log2", "busy_interrupts_log2", "idle_total_ns_log2")
-        counts, totals_ns, interrupts, idle_totals_ns = map(self._histogram, names)
         present_ns = max(0, self.read("virtual_now_ns") - self.read("busy_since_ns"))
-        if present_ns:
-            number = min(present_ns.bit_length(), BINS - 1)
-            counts[number] += 1
-            totals_ns[number] += present_ns
-            interrupts[number] += self.read("busy_interrupts")
-        return Busy(counts, totals_ns, interrupts, idle_totals_ns, max(present_ns, self.read("busy_max_ns")))
+        longest_ns = max(present_ns, self.read("busy_max_ns"))
+        counts, totals_ns, interrupts, idle_totals_ns = map(self._histogram, names)
+        present = (present_ns, self.read("busy_interrupts"))
+        return Busy(counts, totals_ns, interrupts, idle_totals_ns, longest_ns, *present)
 
     def _histogram(self, field: str) -> list[int]:
         begin = self._fields.offsets[field]
