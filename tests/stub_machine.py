@@ -16,9 +16,10 @@ from pathlib import Path
 
 from dilaton.host.counters import Counters, Wires
 from dilaton.host.errors import GuestError
+from dilaton.host.identity import Identity
 from dilaton.host.messages import Event, Exited, Finished, FromAgent, Outcome, Started, Stop, ToAgent
 from dilaton.host.orders import Orders
-from dilaton.host.port import Guest, Identity, Progress
+from dilaton.host.port import Guest, Progress
 from dilaton.host.sessions.frames import Request
 from dilaton.host.sessions.session import Session
 from dilaton.host.sessions.streams import Streams

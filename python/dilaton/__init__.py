@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dilaton.host.errors import HostLacksError
     from dilaton.lab.errors import LabError
     from dilaton.lab.topology import Topology
-    from dilaton.run.control.requests import ControlError
+    from dilaton.run.control.errors import ControlError
     from dilaton.run.loading import Run
     from dilaton.service.live import AsyncRun
     from dilaton.service.live import attach as attach_async
@@ -34,7 +34,7 @@ __all__ = [
 
 _HOMES = {
     "AsyncRun": ("dilaton.service.live", "AsyncRun"),
-    "ControlError": ("dilaton.run.control.requests", "ControlError"),
+    "ControlError": ("dilaton.run.control.errors", "ControlError"),
     "HostLacksError": ("dilaton.host.errors", "HostLacksError"),
     "LabError": ("dilaton.lab.errors", "LabError"),
     "LiveRun": ("dilaton.service.plain", "LiveRun"),

@@ -12,7 +12,7 @@ HERE = "dilaton.host.here"
 
 MAY_ASK_THIS_MACHINE = {
     "run/machines.py": {"machine"},
-    "run/record/machine.py": {"doctor"},
+    "run/here.py": {"doctor"},
     "cli/machine/": {"doctor", "uml"},
     "cli/": {"doctor"},
     "service/": {"doctor"},

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from dilaton.host.counters import Counters, Wires
+from dilaton.host.identity import Identity
 from dilaton.host.messages import Event, Finished, FromAgent, ToAgent
 from dilaton.host.orders import Orders
 
@@ -29,19 +30,6 @@ if TYPE_CHECKING:
     from dilaton.host.sessions.streams import Streams
     from dilaton.plan.alone import Alone
     from dilaton.plan.model import Plan
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Which kernel the guests of a run ran, as its record says.
-
-    Attributes:
-        path: `debian`, or the file of one of our own; empty where none has run.
-        sha256: of the file.
-    """
-
-    path: str = ""
-    sha256: str = ""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from dilaton.host import messages
 from dilaton.host.errors import GuestError, HostLacksError
@@ -28,7 +27,6 @@ from dilaton.host.messages import Finished, FromAgent, OfUpdate, Stop, WhoComput
 from dilaton.host.orders import REPEATABLE_DATE_NS
 from dilaton.host.port import Guests, Machine
 from dilaton.host.tasks import beside, unless
-from dilaton.lab.model import Lab
 from dilaton.plan.model import Plan
 from dilaton.plan.network.bounds import network_of
 from dilaton.run import machines
@@ -51,6 +49,7 @@ from dilaton.run.record.model import ClockChange
 from dilaton.run.record.observation import NOTHING_BESIDE
 from dilaton.run.record.record import Record, SoFar, State
 from dilaton.run.record.wires import broken_promise, waits_of
+from dilaton.run.source import Source
 from dilaton.run.steering.clock import ClockControl
 from dilaton.run.steering.feed import Feed
 from dilaton.run.steering.links import LinkControl
@@ -82,15 +81,6 @@ class Options:
     hold_at_ns: int | None = None
     disk_bytes: int | None = None
     machine: Machine = field(default_factory=machines.chosen)
-
-
-@dataclass(frozen=True)
-class Source:
-    """The lab that a plan was compiled from: as it was read, as it was written, and its file if it has one."""
-
-    lab: Lab
-    text: str
-    file: Path | None = None
 
 
 async def execute(

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import sys
 
+from dilaton.run.described import Described
 from dilaton.run.record.model import Record
 
 
 def schema_text() -> str:
     """The schema as text."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | Record.model_json_schema(
-        mode="serialization"
+        mode="serialization", schema_generator=Described
     )
     schema["title"] = "The record of a run of Dilaton: run.json"
     return json.dumps(schema, indent=1) + "\n"

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError
-from dilaton.run.control.requests import ControlError
+from dilaton.run.control.errors import ControlError
 from dilaton.service.errors import RequestError
 
 MEDIA_TYPE = "application/problem+json"

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dilaton.run.control import sockets
-from dilaton.run.control.requests import ControlError, Result, request_line, result_of
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Result, request_line, result_of
 from dilaton.run.control.sockets import Line
 from dilaton.run.files.directory import LAB_FILE, PLAN_FILE, RECORD_FILE, RUNS
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from dilaton.host.processes import is_stopped
 from dilaton.run.control import sockets as control_socket
-from dilaton.run.control.requests import ControlError, Result, request_line, result_of
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Result, request_line, result_of
 from dilaton.run.control.sockets import LOOK_HOST_S, REPLY_BYTES_MAX, SIGN_OF_LIFE, SILENCE_HOST_S
 
 

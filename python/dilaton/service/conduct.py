@@ -19,11 +19,12 @@ from dilaton.lab.errors import Problem
 from dilaton.lab.text import units
 from dilaton.plan.model import Plan
 from dilaton.run import machines
-from dilaton.run.execute import Options, Source, execute
+from dilaton.run.execute import Options, execute
 from dilaton.run.files.directory import RunDir, RunDirError, take_default
 from dilaton.run.observer import Observer
 from dilaton.run.record.model import BELIEVED
 from dilaton.run.record.record import Record, RecordError
+from dilaton.run.source import Source
 from dilaton.service import prepare
 from dilaton.service.errors import RequestError, refusing
 from dilaton.service.prepare import Prepared

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from dilaton.run.control.requests import ControlError
+from dilaton.run.control.errors import ControlError
 
 
 class RequestError(ControlError):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from dilaton.host.processes import PYTHON, ending_with_us
-from dilaton.run.control.requests import ControlError
+from dilaton.run.control.errors import ControlError
 from dilaton.service.request import RunRequest, to_json
 from dilaton.service.tidings import Begun, Ended, Tiding, tiding_of
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+from dilaton.run.control.errors import ControlError
 from dilaton.run.control.happenings import Happening, happening_of
-from dilaton.run.control.requests import ControlError, Result
+from dilaton.run.control.requests import Result
 from dilaton.run.control.session_client import captured
 from dilaton.run.loading import Run, load
 from dilaton.service.catalogue import find

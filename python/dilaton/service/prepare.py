@@ -20,8 +20,8 @@ from dilaton.plan.confirm import refusal
 from dilaton.plan.cost import estimate
 from dilaton.plan.errors import lab_error
 from dilaton.plan.model import Plan, Speed
-from dilaton.run.execute import Source
-from dilaton.run.record import machine
+from dilaton.run import here
+from dilaton.run.source import Source
 from dilaton.service.errors import RequestError, refusing
 from dilaton.service.request import LabText, Overrides
 
@@ -84,7 +84,7 @@ def prepare(text: LabText, overrides: Overrides) -> Prepared:
     """
     with refusing(ValueError):
         settings = tuple(parse_setting(setting) for setting in overrides.settings)
-    lab = loads(text.text, text.name, settings, machine.core_ghz())
+    lab = loads(text.text, text.name, settings, here.core_ghz())
     lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
     if found := [f"{field_name(finding.path)}: {finding.message}" for finding in check_time(lab.time)]:
         raise RequestError("\n".join(found))
@@ -92,7 +92,7 @@ def prepare(text: LabText, overrides: Overrides) -> Prepared:
         fidelity = lab.fidelity.model_copy(update={"confirm": overrides.confirm})
         lab = lab.model_copy(update={"fidelity": fidelity})
     try:
-        plan = compile_plan(lab, machine.for_plans())
+        plan = compile_plan(lab, here.for_plans())
         if lab.fidelity.confirm and (why := refusal(lab, plan)):
             if overrides.confirm:
                 raise RequestError(why, "confirm")
@@ -148,7 +148,7 @@ def measures_nothing(lab: Lab) -> bool:
 
 def says_cost(prepared: Prepared, least_host_s: float = 0.0) -> str:
     """What a run costs of the host's time, and why if that is long; empty if it is not known, or less than so much."""
-    found = estimate(prepared.lab, prepared.plan, machine.for_plans().cores)
+    found = estimate(prepared.lab, prepared.plan, here.for_plans().cores)
     if found is None or found.host_s < least_host_s:
         return ""
     said = f"about {numbers.duration(found.host_s, digits=2)} of host time"

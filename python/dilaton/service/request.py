@@ -20,7 +20,7 @@ UNNAMED = "lab"
 class Value(BaseModel):
     """Base of all parts of a request: immutable, and nothing unknown in it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def to_json(value: Value) -> bytes:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.run.control.requests import Client, ControlError
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client
 from tests.conftest import PATIENCE_HOST_S, Outcome, dilaton, held_run, outcome_of, started
 from tests.host.processes import kernels
 

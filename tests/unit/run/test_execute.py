@@ -14,11 +14,13 @@ from dilaton.host.here.guests.guests import Guests
 from dilaton.host.messages import Finished
 from dilaton.lab.loader import loads
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.run.control.requests import Client, ControlError
-from dilaton.run.execute import Options, Source, _Run, execute
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client
+from dilaton.run.execute import Options, _Run, execute
 from dilaton.run.files.directory import RunDir
 from dilaton.run.observer import Observer
 from dilaton.run.record import record as records
+from dilaton.run.source import Source
 
 LAB = "name: short\nnodes: {a: {}}\n"
 

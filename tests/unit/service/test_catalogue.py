@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dilaton.cli.steering.control import list_runs
-from dilaton.run.control.requests import ControlError, Request, Result
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Request, Result
 from dilaton.run.record import record as records
 from dilaton.service.catalogue import find, going, left
 from tests.unit.measure import made

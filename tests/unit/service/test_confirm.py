@@ -11,9 +11,10 @@ import pytest
 
 from dilaton.lab import loads
 from dilaton.plan.model import Plan
-from dilaton.run.execute import Options, Source
+from dilaton.run.execute import Options
 from dilaton.run.record import record as records
 from dilaton.run.record.model import Record
+from dilaton.run.source import Source
 from dilaton.service.conduct import Watcher
 from dilaton.service.studies import confirm as confirming
 from dilaton.service.studies.confirm import confirmed

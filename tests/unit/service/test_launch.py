@@ -15,7 +15,7 @@ import dilaton
 from dilaton.cli.runs import up
 from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError, Problem
-from dilaton.run.control.requests import ControlError
+from dilaton.run.control.errors import ControlError
 from dilaton.service.errors import RequestError
 from dilaton.service.portal import wait
 from dilaton.service.request import LabText, RunRequest, from_json, to_json

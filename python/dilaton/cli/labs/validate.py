@@ -21,9 +21,10 @@ from dilaton.lab.model import Lab
 from dilaton.lab.text import syntax, units
 from dilaton.measure.link_validation import Line, judge_delay, judge_rate, judge_tcp, lateness_ns
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.run.execute import Options, Source
+from dilaton.run.execute import Options
 from dilaton.run.files.directory import RunDir, RunDirError, take_default
 from dilaton.run.record.record import Record
+from dilaton.run.source import Source
 from dilaton.service.conduct import executed
 
 PROBES = 5000

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from dilaton.cli.errors import refusing
 from dilaton.plan.model import Plan
-from dilaton.run.control.requests import Client, ControlError
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client
 from dilaton.run.files.outputs import read_behind, read_output
 from dilaton.service.catalogue import find
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from dilaton.cli.terminal import Output
 from dilaton.lab.text import units
 from dilaton.plan.scale import Proposal, nodes_per_guest_max
-from dilaton.run.record import machine
+from dilaton.run import here
 from dilaton.service.studies.scale import Pilot, Scaled, ScaleRequest, run_pilot, scale
 
 
@@ -36,7 +36,7 @@ def show(scaled: Scaled, onto: int, pilot: Pilot | None) -> None:
     rows = Table(box=None, pad_edge=False, show_header=False)
     rows.add_column(overflow="fold")
     rows.add_column(overflow="fold")
-    count, cores = len(proposal.cpus), machine.for_plans().cores
+    count, cores = len(proposal.cpus), here.for_plans().cores
     most, bound = nodes_per_guest_max(lab)
     rows.add_row("machines", f"{count} onto {onto} guests: at most {proposal.machines_per_guest_max} in one")
     rows.add_row("a guest can hold", f"{most}: {bound}")

@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from dilaton.cli.errors import refusing
-from dilaton.run.control.requests import ControlError
+from dilaton.run.control.errors import ControlError
 from dilaton.service import plain
 from dilaton.service.request import RunRequest
 

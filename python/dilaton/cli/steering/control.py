@@ -11,7 +11,8 @@ from rich.table import Table
 from dilaton.cli.errors import complain, refusing
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
-from dilaton.run.control.requests import Client, ControlError
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client
 from dilaton.service.catalogue import find, going, left
 
 ACTIONS = {"show": None, "hold": None, "release": None, "until": "at", "step": None, "tdf": "tdf"}

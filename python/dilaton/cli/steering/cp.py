@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from dilaton.cli.errors import BadInputError, FailedError, failing, refusing
 from dilaton.cli.steering.unpack import Unpacked, unpack
-from dilaton.run.control.requests import ControlError
+from dilaton.run.control.errors import ControlError
 from dilaton.run.control.session_client import attend, capture
 from dilaton.service.catalogue import find
 

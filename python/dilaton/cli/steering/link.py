@@ -11,7 +11,8 @@ from dilaton.cli.steering.tc import tc_lines
 from dilaton.cli.terminal import Output
 from dilaton.lab.settings import parse_setting
 from dilaton.plan.links.queues import Egress
-from dilaton.run.control.requests import Client, ControlError
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client
 from dilaton.run.record.link_words import describe
 from dilaton.service.catalogue import find
 

@@ -28,7 +28,8 @@ from dilaton.host.here.doctor.programs import fix
 from dilaton.host.processes import OURSELVES
 from dilaton.lab.text.syntax import did_you_mean
 from dilaton.plan.model import Plan
-from dilaton.run.control.requests import ControlError, take_over
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import take_over
 from dilaton.run.files.outputs import read_output
 from dilaton.service.plain import LiveRun, attach
 

@@ -14,7 +14,8 @@ from dilaton.cli.errors import FailedError, complain, refusing
 from dilaton.cli.steering.attach import Terminal, attend, wants_terminal
 from dilaton.host.errors import GuestError
 from dilaton.host.sessions.frames import Ending
-from dilaton.run.control.requests import Client, ControlError
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client
 from dilaton.run.control.session_client import session
 from dilaton.service.catalogue import find
 

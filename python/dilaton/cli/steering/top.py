@@ -18,7 +18,8 @@ from dilaton.cli.errors import BadInputError, refusing
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.recent import Row
-from dilaton.run.control.requests import Client, ControlError, Result
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client, Result
 from dilaton.run.control.status import recent_samples
 from dilaton.service.catalogue import find
 

@@ -15,7 +15,9 @@ Text = Annotated[str, BeforeValidator(syntax.parse_text)]
 class Part(BaseModel):
     """Base of every part of a lab: immutable, and nothing unknown in it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_alias=True, validate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", defer_build=True, validate_by_alias=True, validate_by_name=True
+    )
 
 
 AnyPart = TypeVar("AnyPart", bound=Part)

@@ -23,7 +23,7 @@ ORPHANING_RATE_BIT_PER_S = 10**16
 class Part(BaseModel):
     """Base of every part of the plan: immutable, and nothing unknown in it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class RandomLoss(Part):

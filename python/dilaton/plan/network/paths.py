@@ -10,11 +10,10 @@ Hosts with one interface are no vertices: whoever leads to their segment leads t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import networkx
 
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import Port, Segment
@@ -22,6 +21,9 @@ from dilaton.lab.segments import Port, Segment
 Vertex = str | int
 """A node by its name, or a segment with switches by its position."""
 
+
+Edges = dict[Vertex, int]
+"""The vertices to which a vertex has an edge, and what each costs."""
 
 Hops = int
 """A set of the hops of a node: bit i stands for the hop number i of `Paths.ways`."""
@@ -91,7 +93,7 @@ class Paths:
         if target not in self._reversed:
             # A link between two hosts, to which nothing leads.
             return found
-        distances = self._distances(target)
+        costs = self._distances(target)
         passable = self.forwarding | {target}
         for node, ways in self._ways.items():
             if node == target or (isinstance(target, int) and any(way.segment == target for way in ways)):
@@ -99,12 +101,12 @@ class Paths:
             best: int | None = None
             hops: Hops = 0
             for way in ways:
-                rest = distances.get(way.vertex)
+                rest = costs.get(way.vertex)
                 if rest is None or (best is not None and way.cost + rest > best):
                     continue
                 nearest: Hops = 0
                 for hop, other in way.numbered:
-                    if other in passable and distances.get(other) == rest:
+                    if other in passable and costs.get(other) == rest:
                         nearest |= hop
                 if nearest and (best is None or way.cost + rest < best):
                     best, hops = way.cost + rest, 0
@@ -116,28 +118,20 @@ class Paths:
     def _distances(self, target: Vertex) -> dict[Vertex, int]:
         if isinstance(target, str) and target not in self.forwarding:
             # It forwards nothing, so no path leads through it; but here all paths begin at it.
-            edges = list(self._edges_from(target))
-            self._reversed.add_weighted_edges_from(edges)
-            distances = self._dijkstra(target)
-            self._reversed.remove_edges_from((a, b) for a, b, _ in edges)
-            return distances
-        return self._dijkstra(target)
+            return distances(self._reversed | {target: self._edges_from(target)}, target)
+        return distances(self._reversed, target)
 
-    def _dijkstra(self, target: Vertex) -> dict[Vertex, int]:
-        found = networkx.single_source_dijkstra_path_length(self._reversed, target)
-        return {vertex: round(distance) for vertex, distance in found.items()}
-
-    def _reverse(self) -> networkx.DiGraph[Any]:
-        graph: networkx.DiGraph[Any] = networkx.DiGraph()
-        graph.add_nodes_from(name for name in self.ports if self._is_vertex(name))
-        graph.add_nodes_from(number for number, segment in enumerate(self._segments) if not _is_direct(segment))
-        for name in self.forwarding:
-            graph.add_weighted_edges_from(self._edges_from(name))
+    def _reverse(self) -> dict[Vertex, Edges]:
+        graph: dict[Vertex, Edges] = {
+            name: self._edges_from(name) if name in self.forwarding else {}
+            for name in self.ports
+            if self._is_vertex(name)
+        }
         for number, segment in enumerate(self._segments):
             if not _is_direct(segment):
-                graph.add_weighted_edges_from(
-                    (number, port.node, self._costs[port.link]) for port in segment.ports if port.node in graph
-                )
+                graph[number] = {
+                    port.node: self._costs[port.link] for port in segment.ports if self._is_vertex(port.node)
+                }
         return graph
 
     def _ways_of(self, node: str) -> list[_Way]:
@@ -157,9 +151,9 @@ class Paths:
     def _is_vertex(self, node: str) -> bool:
         return node in self.forwarding or not self.is_stub(node)
 
-    def _edges_from(self, node: str) -> list[tuple[Vertex, Vertex, int]]:
+    def _edges_from(self, node: str) -> Edges:
         """The reversed edges from a node: who can send to it directly, and at what cost."""
-        edges: dict[Vertex, int] = {}
+        edges: Edges = {}
         for own, number in self.ports[node]:
             segment = self._segments[number]
             if not _is_direct(segment):
@@ -168,7 +162,24 @@ class Paths:
             other = segment.ports[0] if segment.ports[1] == own else segment.ports[1]
             if self._is_vertex(other.node):
                 edges[other.node] = min(self._costs[other.link], edges.get(other.node, self._costs[other.link]))
-        return [(node, other, cost) for other, cost in edges.items()]
+        return edges
+
+
+def distances(graph: Mapping[Vertex, Edges], start: Vertex) -> dict[Vertex, int]:
+    """What the cheapest path from `start` costs, for each vertex to which there is one (Dijkstra's algorithm)."""
+    found: dict[Vertex, int] = {}
+    # The count settles between equal costs, since names and positions cannot be compared.
+    counts = itertools.count()
+    reached = [(0, next(counts), start)]
+    while reached:
+        cost, _, vertex = heapq.heappop(reached)
+        if vertex in found:
+            continue
+        found[vertex] = cost
+        for other, step in graph[vertex].items():
+            if other not in found:
+                heapq.heappush(reached, (cost + step, next(counts), other))
+    return found
 
 
 def _is_direct(segment: Segment) -> bool:

@@ -20,7 +20,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from dilaton.measure.recent import Row
-from dilaton.run.control.requests import Client, ControlError, Result
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client, Result
 from dilaton.run.control.status import recent_samples
 
 ADDRESS = "127.0.0.1"

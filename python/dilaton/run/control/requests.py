@@ -23,9 +23,8 @@ from typing import Any, TypeVar, get_args
 
 from dilaton.host.errors import GuestError
 from dilaton.run.control import sockets
-from dilaton.run.control.sockets import SIGN_OF_LIFE, SIGN_OF_LIFE_HOST_S, ControlError, ErrorKind, Line
-
-__all__ = ["Client", "ControlError"]
+from dilaton.run.control.errors import ControlError, ErrorKind
+from dilaton.run.control.sockets import SIGN_OF_LIFE, SIGN_OF_LIFE_HOST_S, Line
 
 REQUEST_BYTES_MAX = 1 << 16
 

@@ -12,9 +12,13 @@ from typing import Any, Literal, get_args
 from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
+from dilaton.run.control.errors import ErrorKind
 from dilaton.run.control.happenings import Happening
-from dilaton.run.control.sockets import ErrorKind
 from dilaton.run.control.verbs import VERBS, Value
+from dilaton.run.described import Described
+
+REF = "#/$defs/{model}"
+"""How a schema refers to another."""
 
 
 def schema_text() -> str:
@@ -22,8 +26,8 @@ def schema_text() -> str:
     types: list[tuple[type[Value], Literal["validation", "serialization"]]] = []
     for verb in VERBS:
         types += [(verb.asked, "validation"), (verb.answered, "serialization")]
-    places, definitions = models_json_schema(types, ref_template="#/$defs/{model}")
-    happening = TypeAdapter(Happening).json_schema(mode="serialization", ref_template="#/$defs/{model}")
+    places, definitions = models_json_schema(types, ref_template=REF, schema_generator=Described)
+    happening = TypeAdapter(Happening).json_schema(mode="serialization", ref_template=REF, schema_generator=Described)
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Speaking to a run of Dilaton: docs/control-protocol.md",

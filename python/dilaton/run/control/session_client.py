@@ -14,7 +14,8 @@ from dilaton.host.sessions.frames import Ending
 from dilaton.host.sessions.session import Session
 from dilaton.host.sessions.streams import Streams
 from dilaton.host.tasks import finish
-from dilaton.run.control.requests import ControlError, take_over
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import take_over
 
 
 @contextlib.asynccontextmanager

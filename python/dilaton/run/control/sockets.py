@@ -29,9 +29,9 @@ import struct
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from dilaton.host.processes import is_stopped
+from dilaton.run.control.errors import ControlError
 
 REPLY_BYTES_MAX = 1 << 24
 
@@ -53,23 +53,6 @@ PEER = struct.Struct("=iII")
 """What SO_PEERCRED tells."""
 
 PEEK_BYTES = 1 << 16
-
-
-ErrorKind = Literal["request", "verb", "argument", "refused", "guest", "host"]
-"""Why a request is not done: it is none, its verb is none of the run's (now), an argument is wrong, the run cannot do
-it as it stands, a guest has failed, this machine has."""
-
-
-class ControlError(Exception):
-    """A request cannot be done, or there is no run to do it; the message says why.
-
-    Attributes:
-        kind: why, for programs.
-    """
-
-    def __init__(self, message: str, kind: ErrorKind = "refused") -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,15 @@ from pydantic_core import ErrorDetails
 
 from dilaton.lab.text import units
 from dilaton.plan.links.queues import Egress
-from dilaton.run.control.requests import ControlError, Handler, Request, Result, Takeover
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Handler, Request, Result, Takeover
 from dilaton.run.record.model import LatenessRecord, ProcessOutcome, State
 
 
 class Value(BaseModel):
     """Base of what is asked and answered: immutable, and nothing unknown in it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def _words(value: object) -> list[str]:

@@ -25,7 +25,7 @@ class Part(BaseModel):
     """Base of every part of a record: immutable, and nothing unknown in it."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_serialization_defaults_required=True, use_attribute_docstrings=True
+        frozen=True, extra="forbid", defer_build=True, json_schema_serialization_defaults_required=True
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dilaton.host.port import Identity
+from dilaton.host.identity import Identity
 from dilaton.lab.parts.expect import parse_expectation
 from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.expect import Course, Lasting, evaluate

@@ -32,7 +32,8 @@ from dilaton.plan.links.changes import changes_of_links, faults_of_links, states
 from dilaton.plan.links.updates import SteeredLink, link_update
 from dilaton.plan.model import Plan
 from dilaton.run.control import verbs
-from dilaton.run.control.requests import ControlError, Handler
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Handler
 from dilaton.run.control.verbs import ChangeTaken, LinkChange, LinkEnd, LinkShown, LinksShown, WhichLink
 from dilaton.run.files.clock_log import Reading
 from dilaton.run.files.directory import RunDir

@@ -23,7 +23,8 @@ from dilaton.host.sessions.session import Send
 from dilaton.host.sessions.streams import Streams, read_frame
 from dilaton.plan.schedule import environment
 from dilaton.run.control import verbs
-from dilaton.run.control.requests import ControlError, Handler, Takeover
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Handler, Takeover
 from dilaton.run.control.verbs import Nothing, SessionOpen
 from dilaton.run.files.event_log import Event
 from dilaton.run.steering.clock import ClockControl

@@ -16,8 +16,8 @@ from fastapi import Header, Query
 from fastapi.responses import StreamingResponse
 from sqlalchemy import func, select
 
+from dilaton.run.control.errors import ControlError
 from dilaton.run.control.happenings import line_of
-from dilaton.run.control.requests import ControlError
 from dilaton.server.access.callers import Caller, renewed
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Server, TheRun, Who, needs
 from dilaton.server.bell import rung

@@ -28,8 +28,8 @@ from sqlalchemy import func, select
 
 from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError
+from dilaton.run.control.errors import ControlError
 from dilaton.run.control.happenings import BegunAgain, ClockTurned, Entered, Happening
-from dilaton.run.control.requests import ControlError
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.files.outputs import read_tail
 from dilaton.run.record.model import FINAL_STATES

@@ -25,13 +25,14 @@ from dilaton.plan.model import Plan
 from dilaton.report.confirmation import EnoughError, Measured, confirm
 from dilaton.report.confirming import record_of, verdict_of
 from dilaton.report.results import results_of
-from dilaton.run.execute import Options, Source
+from dilaton.run import here
+from dilaton.run.execute import Options
 from dilaton.run.files.directory import RunDir
 from dilaton.run.loading import Run, load
-from dilaton.run.record import machine
 from dilaton.run.record import record as records
 from dilaton.run.record.model import Level, Record
 from dilaton.run.record.record import RecordError
+from dilaton.run.source import Source
 from dilaton.service.conduct import Watcher, executed
 
 DIRECTORY = "confirm"
@@ -118,7 +119,7 @@ class _Bench:
         self._check_bounds(rung)
         lab = self._lab(rung, repeat)
         try:
-            plan = compile_plan(lab, machine.for_plans())
+            plan = compile_plan(lab, here.for_plans())
         except LabError as error:
             raise EnoughError(f"at TDF {numbers.tdf(self.tdf * 2**rung)} the lab is wrong: {error}") from error
         begun = time.monotonic()

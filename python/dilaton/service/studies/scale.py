@@ -18,8 +18,9 @@ from dilaton.lab.loader import loads, locate
 from dilaton.lab.model import Lab
 from dilaton.lab.text import units
 from dilaton.plan.scale import Proposal, machines, propose
-from dilaton.run.control.requests import ControlError
-from dilaton.run.record import machine, record
+from dilaton.run import here
+from dilaton.run.control.errors import ControlError
+from dilaton.run.record import record
 from dilaton.service.errors import RequestError, refusing
 from dilaton.service.launch import launch
 from dilaton.service.prepare import prepare
@@ -116,7 +117,7 @@ def scale(request: ScaleRequest) -> Scaled:
 
 def _propose(request: ScaleRequest, text: LabText) -> tuple[Lab, Proposal]:
     """The lab, which need not be able to run as it is, and how it is scaled."""
-    lab = loads(text.text, text.name, [("guests", "1")], machine.core_ghz())
+    lab = loads(text.text, text.name, [("guests", "1")], here.core_ghz())
     count = len(machines(lab))
     if request.machines not in (None, count):
         raise RequestError(
@@ -125,7 +126,7 @@ def _propose(request: ScaleRequest, text: LabText) -> tuple[Lab, Proposal]:
             "machines",
         )
     try:
-        return lab, propose(lab, request.onto, machine.for_plans())
+        return lab, propose(lab, request.onto, here.for_plans())
     except LabError as error:
         if too_many := [problem.message for problem in error.problems if problem.field == "guests"]:
             # Of which the request says how many there are, not the lab.

@@ -20,7 +20,7 @@ from dilaton.host.here.doctor.doctor import require
 from dilaton.lab.errors import LabError
 from dilaton.lab.settings import parse_setting
 from dilaton.report.sweeps import FILE, Point, points
-from dilaton.run.control.requests import ControlError
+from dilaton.run.control.errors import ControlError
 from dilaton.run.record import record as records
 from dilaton.run.record.record import RecordError
 from dilaton.service.errors import RequestError, refusing

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.host.here.doctor import facts
+from dilaton.host.here.doctor import cpu, facts
 
 CPUINFO = """\
 processor\t: 0
@@ -21,13 +21,13 @@ flags\t\t: fpu
 
 
 def test_the_first_cpu_stands_for_all() -> None:
-    assert facts.cpu_model(CPUINFO) == "Some CPU @ 2.70GHz"
-    assert facts.cpu_flags(CPUINFO) == {"fpu", "avx512f", "amx_tile"}
+    assert cpu.cpu_model(CPUINFO) == "Some CPU @ 2.70GHz"
+    assert cpu.cpu_flags(CPUINFO) == {"fpu", "avx512f", "amx_tile"}
 
 
 def test_a_cpu_without_a_name_is_unknown() -> None:
-    assert facts.cpu_model("processor : 0\n") == "unknown"
-    assert facts.cpu_flags("") == frozenset()
+    assert cpu.cpu_model("processor : 0\n") == "unknown"
+    assert cpu.cpu_flags("") == frozenset()
 
 
 def test_the_version_of_bubblewrap_is_its_last_word() -> None:

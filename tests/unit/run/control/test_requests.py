@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from dilaton.host.errors import GuestError
 from dilaton.run.control import sockets
-from dilaton.run.control.requests import Client, ControlError, Handler, Request, Result, serve
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client, Handler, Request, Result, serve
 from tests.conftest import PATIENCE_HOST_S
 
 

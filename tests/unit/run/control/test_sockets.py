@@ -20,7 +20,8 @@ import pytest
 
 from dilaton.run.control import requests as control
 from dilaton.run.control import sockets
-from dilaton.run.control.requests import Client, ControlError, Request, Result
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client, Request, Result
 from dilaton.run.control.sockets import Peer, name_for
 from dilaton.service import catalogue
 from dilaton.service.catalogue import going

@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 
 from dilaton.run.control import verbs
+from dilaton.run.control.errors import ControlError, ErrorKind
 from dilaton.run.control.happenings import Entered, happening_of, line_of
-from dilaton.run.control.requests import Client, ControlError
+from dilaton.run.control.requests import Client
 from dilaton.run.control.schema import schema_text
-from dilaton.run.control.sockets import ErrorKind
 from dilaton.run.control.verbs import VERBS, Clock, Nothing, Until, Verb
 from tests.conftest import ROOT
 from tests.unit.run.control.test_requests import serving

@@ -9,7 +9,7 @@ import pytest
 
 from dilaton.host.orders import Orders
 from dilaton.plan.model import Tdf, Time
-from dilaton.run.control.requests import ControlError
+from dilaton.run.control.errors import ControlError
 from dilaton.run.steering.clock import ClockControl
 
 

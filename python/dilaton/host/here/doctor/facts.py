@@ -18,15 +18,13 @@ from dilaton.host import distribution, files
 from dilaton.host.distribution import Distribution
 from dilaton.host.errors import HostLacksError
 from dilaton.host.here.doctor import calibration
+from dilaton.host.here.doctor.cpu import cpu_flags, cpu_model
 from dilaton.host.here.doctor.own_counter import OwnCounter
 from dilaton.host.here.doctor.tracing import xstate_bytes
 from dilaton.host.here.guests import room
 from dilaton.host.here.jail import control_groups, jail, warden
 from dilaton.host.here.uml import interface, kernels
 from dilaton.host.here.uml.kernels import Kernel
-
-UML_MODULES = Path("/usr/lib/uml/modules")
-"""Where Debian's user-mode-linux puts the modules of its kernel, in a directory per version."""
 
 TOOLS = ("iperf3", "ping")
 """Programs that the examples run in nodes."""
@@ -107,7 +105,7 @@ def gather() -> Facts:
     kernel, kernel_error = _kernel()
     uml = kernel.program if kernel else None
     uml_version = _output(uml, "--version") if uml else ""
-    modules = ((kernel and kernel.modules) or UML_MODULES) / uml_version
+    modules = ((kernel and kernel.modules) or kernels.DEBIANS_MODULES) / uml_version
     bwrap = shutil.which("bwrap")
     xstate, trace_error = _trace()
     return Facts(
@@ -140,16 +138,6 @@ def gather() -> Facts:
     )
 
 
-def cpu_model(cpuinfo: str) -> str:
-    """The model name in the text of /proc/cpuinfo, or "unknown"."""
-    return _field(cpuinfo, "model name") or "unknown"
-
-
-def cpu_flags(cpuinfo: str) -> frozenset[str]:
-    """The flags of the first CPU in the text of /proc/cpuinfo."""
-    return frozenset(_field(cpuinfo, "flags").split())
-
-
 def bwrap_version(output: str) -> str:
     """The version in `bubblewrap 0.8.0`."""
     return output.rpartition(" ")[2]
@@ -158,15 +146,6 @@ def bwrap_version(output: str) -> str:
 def switch(text: str) -> int | None:
     """The value of a file below /proc/sys; None for an empty text, as of a file that does not exist."""
     return int(text) if text.strip() else None
-
-
-def _field(text: str, name: str) -> str:
-    """The value of the first line `name : value`; empty when there is none."""
-    for line in text.splitlines():
-        key, colon, value = line.partition(":")
-        if colon and key.strip() == name:
-            return value.strip()
-    return ""
 
 
 def _read(path: str) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from dilaton.host import distribution
 from dilaton.host.errors import HostLacksError
-from dilaton.host.here.doctor import facts
 from dilaton.host.here.uml import kernels
 
 PACKAGES = {
@@ -107,7 +106,7 @@ def congestion_controls() -> frozenset[str] | None:
         kernel = kernels.chosen()
     except HostLacksError:
         return None
-    modules = list(facts.UML_MODULES.glob("*/kernel/net/ipv4/tcp_*.ko"))
+    modules = list(kernels.DEBIANS_MODULES.glob("*/kernel/net/ipv4/tcp_*.ko"))
     if kernel.modules is not None or not modules:
         return None
     return ALWAYS_THERE | {path.stem.removeprefix("tcp_") for path in modules}

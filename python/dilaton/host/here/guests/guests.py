@@ -26,9 +26,10 @@ from dilaton.host.here.guests.kernel import Placement, Wanted
 from dilaton.host.here.guests.room import check_memory
 from dilaton.host.here.memory.wire import Wire
 from dilaton.host.here.uml import kernels
+from dilaton.host.identity import Identity
 from dilaton.host.messages import Event, Finished, FromAgent, Names, ToAgent
 from dilaton.host.orders import NEVER_NS, Orders
-from dilaton.host.port import Identity, Progress
+from dilaton.host.port import Progress
 from dilaton.host.tasks import all_of, beside
 
 if TYPE_CHECKING:

@@ -23,13 +23,16 @@ from pathlib import Path
 
 from dilaton.host import files
 from dilaton.host.errors import HostLacksError
-from dilaton.host.port import Identity
+from dilaton.host.identity import Identity
 
 DEBIAN = "debian"
 """The name of the stock kernel."""
 
 VARIABLE = "DILATON_KERNEL"
 """The environment variable that names a kernel."""
+
+DEBIANS_MODULES = Path("/usr/lib/uml/modules")
+"""Where Debian's user-mode-linux puts the modules of its kernel, in a directory per version."""
 
 FRAGMENT = Path(__file__).with_name("kernel.config")
 """What a kernel of our own is configured with."""

@@ -1,0 +1,17 @@
+"""What a run keeps of the lab that it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dilaton.lab.model import Lab
+
+
+@dataclass(frozen=True)
+class Source:
+    """The lab that a plan was compiled from: as it was read, as it was written, and its file if it has one."""
+
+    lab: Lab
+    text: str
+    file: Path | None = None

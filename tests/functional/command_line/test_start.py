@@ -1,0 +1,82 @@
+"""What commands import. Whoever uses Dilaton waits for it each time, so what a command does not need stays away.
+
+Modules are counted instead of seconds, which other load stretches.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import environment, show
+
+LAB = """
+name: plain
+nodes: {a: {}, b: {}}
+links: [a -- b]
+run: [{on: a, exec: "true"}]
+"""
+
+TABLES = {"numpy", "pandas", "matplotlib", "pyarrow"}
+ELSEWHERE = TABLES | {"networkx", "prometheus_client", "pymetis", "dilaton.server", "dilaton.lab.topologies"}
+"""What neither a check nor a run of a plain lab has any use for."""
+
+RUNS = {"asyncio", "jinja2", "rich", "dilaton.run.execute", "dilaton.run.record", "dilaton.host.port"}
+"""What runs have a use for, checks not."""
+
+LABS = {"pydantic", "ruamel", "dilaton.lab.model", "dilaton.plan"}
+"""What neither has a use for who wants no lab."""
+
+
+def imported(*arguments: str | Path) -> set[str]:
+    """The modules that `dilaton` imports for these arguments."""
+    command = [sys.executable, "-X", "importtime", "-m", "dilaton", *map(str, arguments)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    timed, said = [], []
+    for line in done.stderr.splitlines():
+        (timed if line.startswith("import time:") else said).append(line)
+    done.stderr = "\n".join(said)
+    show(command, done)
+    assert done.returncode == 0
+    return {line.rpartition("|")[2].strip() for line in timed}
+
+
+def within(modules: set[str], places: set[str]) -> set[str]:
+    """Those of these places that modules were imported from."""
+    return {place for place in places if any(f"{module}.".startswith(f"{place}.") for module in modules)}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    path = tmp_path / "plain.yaml"
+    path.write_text(LAB)
+    return path
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_who_asks_for_help_waits_for_no_lab(option: str) -> None:
+    modules = imported(option)
+    assert within(modules, ELSEWHERE | RUNS - {"rich"} | LABS) == set()
+
+
+def test_a_check_waits_for_nothing_that_only_runs_use(lab: Path) -> None:
+    modules = imported("check", lab)
+    assert within(modules, LABS) == LABS
+    assert within(modules, ELSEWHERE | RUNS) == set()
+
+
+def test_a_run_waits_for_nothing_that_a_plain_lab_does_not_use(lab: Path, tmp_path: Path) -> None:
+    modules = imported("run", lab, "--out", tmp_path / "run")
+    assert within(modules, LABS | RUNS) == LABS | RUNS
+    assert within(modules, ELSEWHERE) == set()
+
+
+def test_models_are_built_when_they_are_used() -> None:
+    # A record has some sixty, each a part of another.
+    code = "from dilaton.run.record import model; print(model.Record.__pydantic_complete__, model.Host.__pydantic_complete__)"
+    code += "; model.Dilaton(version='', commit=None); print(model.Dilaton.__pydantic_complete__)"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False", "True"]
