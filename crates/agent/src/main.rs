@@ -2,7 +2,8 @@
 //! instants, and tells the host what happens (see `PROTOCOL.md`).
 //!
 //! One thread, no runtime: whatever the agent waits for is a file descriptor. The same program is the init of every
-//! node (`node/init.rs`) and the guest kernel's `modprobe` (`guest/modules.rs`).
+//! node (`node/init.rs`), the guest kernel's `modprobe` (`guest/modules.rs`), and a capture that somebody follows
+//! (`measure/following.rs`).
 //!
 //! It is built static, since the guest's root is whatever machine the run happens on, and the flag is given for this
 //! crate alone, since another member of the workspace is a shared library:
@@ -35,6 +36,7 @@ use crate::channel::Channel;
 use crate::clock::{set_date_ns, wait_for_host};
 use crate::error::{Doing, Error, Result};
 use crate::guest::modules::Modules;
+use crate::measure::following;
 use crate::run::Run;
 use crate::streams::Streams;
 
@@ -51,6 +53,13 @@ fn main() {
     if let Some(module) = guest::modules::wanted_by_kernel(&arguments) {
         let loaded = Modules::find().and_then(|mut modules| modules.load(module));
         std::process::exit(i32::from(loaded.is_err()));
+    }
+    if let [_, word, wanted] = arguments.as_slice() {
+        if word == following::WORD && std::process::id() != 1 {
+            let Err(error) = following::follow(wanted) else { return };
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
     }
     if std::process::id() != 1 {
         eprintln!("dilaton-agent {} runs only as process 1 of a Dilaton guest", env!("CARGO_PKG_VERSION"));

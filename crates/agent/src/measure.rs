@@ -18,6 +18,7 @@
 mod cadence;
 mod capture;
 mod dump;
+pub mod following;
 mod instrument;
 mod interfaces;
 mod nodes;

@@ -91,14 +91,14 @@ pub struct ClockRate {
     denominator: u64,
 }
 
-impl Guest {
-    /// How its clock reads.
+impl ClockRate {
+    /// How such a clock reads.
     ///
     /// # Errors
-    /// The rate of the clock is zero, or divided by zero.
-    pub fn face(&self) -> Result<Face> {
-        let ClockRate { numerator, denominator } = self.clock_rate;
-        Face::new(numerator, denominator).ok_or_else(|| Error::new("plan.json: a clock rate is not above zero"))
+    /// The rate is zero, or divided by zero.
+    pub fn face(self) -> Result<Face> {
+        Face::new(self.numerator, self.denominator)
+            .ok_or_else(|| Error::new("plan.json: a clock rate is not above zero"))
     }
 }
 

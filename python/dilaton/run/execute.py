@@ -379,6 +379,7 @@ class _Run:
             pid=os.getpid(),
             state=self.so_far.state,
             clock=self.steering.state() if self.steering else None,
+            date_ns=self.so_far.date_ns or None,
         )
 
     async def on_stop(self, _: Nothing) -> Nothing:

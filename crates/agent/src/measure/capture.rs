@@ -21,6 +21,8 @@ use crate::plan;
 const PIECE_BYTES: usize = 1 << 20;
 /// So many of its last pieces a capture gives back when the disk is full, so that the run can still write its results.
 const PIECES_GIVEN_BACK: usize = 16;
+/// A block with packets is handed over after so long at the latest: long, since every expiry would wake an idle guest.
+const BLOCK_TIMEOUT_MS: u32 = 1000;
 /// Both addresses of an Ethernet frame, behind which a VLAN tag stands.
 const ADDRESSES_BYTES: usize = 12;
 const TAG_BYTES: u32 = 4;
@@ -40,12 +42,15 @@ pub struct Capture {
 }
 
 /// What is to be written.
-struct Pending {
-    date_ns: i64,
-    bytes: Vec<u8>,
-    packets: u64,
+pub struct Pending {
+    /// CLOCK_REALTIME at virtual 0.
+    pub date_ns: i64,
+    /// Whole blocks of the file.
+    pub bytes: Vec<u8>,
+    /// How many packets are in them.
+    pub packets: u64,
     /// Packets that passed before virtual 0.
-    early: u64,
+    pub early: u64,
 }
 
 impl Capture {
@@ -58,14 +63,8 @@ impl Capture {
         let doing = || format!("capture on {}:{}", plan.node, plan.interface);
         Ok(Self {
             interface: if_nametoindex(plan.interface.as_str()).doing(doing)?,
-            ring: Ring::open(&plan.program).doing(doing)?,
-            pending: Pending {
-                date_ns: 0,
-                // Room for what is read at once, so that it never grows.
-                bytes: Vec::with_capacity(PIECE_BYTES + 2 * BLOCK_BYTES),
-                packets: 0,
-                early: 0,
-            },
+            ring: Ring::open(&plan.program, BLOCK_TIMEOUT_MS).doing(doing)?,
+            pending: Pending::new(0),
             file: None,
             file_bytes: 0,
             marks: VecDeque::with_capacity(PIECES_GIVEN_BACK),
@@ -117,9 +116,7 @@ impl Capture {
         // The guest has no use for what it wrote, but its memory is memory of the host.
         let _ = posix_fadvise(file.as_raw_fd(), self.file_bytes, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
         self.file_bytes += self.pending.bytes.len() as i64;
-        self.counts.written += self.pending.packets;
-        self.pending.bytes.clear();
-        self.pending.packets = 0;
+        self.counts.written += self.pending.clear();
         Ok(())
     }
 
@@ -132,7 +129,7 @@ impl Capture {
         self.ring.read_rest(|packet| self.pending.append(&packet)).doing(doing)?;
         self.count()?;
         self.write(0)?;
-        pcapng::end(&mut self.pending.bytes, t_ns.max(0) as u64, self.counts);
+        pcapng::end(&mut self.pending.bytes, 0, t_ns.max(0) as u64, self.counts);
         self.write(0)
     }
 
@@ -143,7 +140,7 @@ impl Capture {
         (self.file_bytes, self.counts.written) = self.marks.front().copied().unwrap_or_default();
         self.counts.dropped = self.counts.received.saturating_sub(self.counts.written);
         self.pending.bytes.clear();
-        pcapng::end(&mut self.pending.bytes, t_ns.max(0) as u64, self.counts);
+        pcapng::end(&mut self.pending.bytes, 0, t_ns.max(0) as u64, self.counts);
         if let Some(file) = &mut self.file {
             let _ = nix::unistd::ftruncate(&*file, self.file_bytes).map(|()| file.write_all(&self.pending.bytes));
         }
@@ -166,7 +163,20 @@ impl AsFd for Capture {
 }
 
 impl Pending {
-    fn append(&mut self, packet: &Packet<'_>) {
+    /// Nothing yet; virtual 0 is `date_ns` of CLOCK_REALTIME.
+    pub fn new(date_ns: i64) -> Self {
+        // Room for what is read at once, so that it never grows.
+        Self { date_ns, bytes: Vec::with_capacity(PIECE_BYTES + 2 * BLOCK_BYTES), packets: 0, early: 0 }
+    }
+
+    /// Forgets what was written; how many packets that were.
+    pub fn clear(&mut self) -> u64 {
+        self.bytes.clear();
+        std::mem::take(&mut self.packets)
+    }
+
+    /// Adds a packet, unless it passed before virtual 0.
+    pub fn append(&mut self, packet: &Packet<'_>) {
         let Ok(own_ns) = u64::try_from(packet.date_ns - self.date_ns) else {
             self.early += 1;
             return;

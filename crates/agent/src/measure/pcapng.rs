@@ -88,13 +88,13 @@ pub fn packet(file: &mut Vec<u8>, t_ns: u64, parts: [&[u8]; 3], length: u32, dir
     file.extend_from_slice(&total.to_ne_bytes());
 }
 
-/// Appends what a file ends with: what was counted from virtual 0 to `t_ns`.
-pub fn end(file: &mut Vec<u8>, t_ns: u64, counts: Counts) {
+/// Appends what a file ends with: what was counted from `from_ns` to `t_ns` after virtual 0.
+pub fn end(file: &mut Vec<u8>, from_ns: u64, t_ns: u64, counts: Counts) {
     let instant = |t_ns: u64| [((t_ns >> 32) as u32).to_ne_bytes(), (t_ns as u32).to_ne_bytes()].concat();
     block(file, STATISTICS, |body| {
         body.extend_from_slice(&[0; 4]);
         body.extend_from_slice(&instant(t_ns));
-        option(body, STATISTICS_START, &instant(0));
+        option(body, STATISTICS_START, &instant(from_ns));
         option(body, STATISTICS_END, &instant(t_ns));
         option(body, STATISTICS_RECEIVED, &counts.received.to_ne_bytes());
         option(body, STATISTICS_DROPPED_BY_SYSTEM, &counts.dropped.to_ne_bytes());
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_statistics_say_what_is_missing() {
         let mut file = Vec::new();
-        end(&mut file, 5, Counts { received: 10, dropped: 3, written: 7 });
+        end(&mut file, 0, 5, Counts { received: 10, dropped: 3, written: 7 });
         let expected = "05000000 58000000 00000000 00000000 05000000
             0200 0800 00000000 00000000
             0300 0800 00000000 05000000

@@ -1,8 +1,7 @@
 //! A ring of blocks that the kernel fills with packets: AF_PACKET with TPACKET_V3 (packet(7), `linux/if_packet.h`).
 //!
 //! The kernel wakes the reader when a *block* is full, or when its time is up, so that a packet costs no wake-up and no
-//! system call. The time is long, since every expiry would wake an idle guest. At the end the last block is therefore
-//! open: a filter that accepts nothing stops what comes in, and then the open block is read as it is, since the kernel
+//! system call. At the end the last block is therefore open: a filter that accepts nothing stops what comes in, and then the open block is read as it is, since the kernel
 //! keeps the count of its packets up to date with each.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -20,8 +19,6 @@ use crate::plan::BpfInstruction;
 /// Holds the largest packet that an interface with offloads passes on.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 const BLOCKS: usize = 16;
-/// A block with packets is handed over after so long at the latest.
-const BLOCK_TIMEOUT_MS: u32 = 1000;
 
 const WORD_BYTES: usize = 4;
 /// Of `struct tpacket_block_desc`.
@@ -56,11 +53,12 @@ pub struct Packet<'a> {
 }
 
 impl Ring {
-    /// Opens a ring for packets that `program` accepts. It stays empty until [`Ring::bind`].
+    /// Opens a ring for packets that `program` accepts. It stays empty until [`Ring::bind`]. A block with packets is handed
+    /// over after `timeout_ms` at the latest.
     ///
     /// # Errors
     /// The kernel refuses it, for lack of memory.
-    pub fn open(program: &[BpfInstruction]) -> nix::Result<Self> {
+    pub fn open(program: &[BpfInstruction], timeout_ms: u32) -> nix::Result<Self> {
         let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)?;
         attach(&socket, program)?;
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as i32))?;
@@ -69,7 +67,7 @@ impl Ring {
             tp_block_nr: BLOCKS as u32,
             tp_frame_size: BLOCK_BYTES as u32,
             tp_frame_nr: BLOCKS as u32,
-            tp_retire_blk_tov: BLOCK_TIMEOUT_MS,
+            tp_retire_blk_tov: timeout_ms,
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };

@@ -30,6 +30,9 @@ PATIENCE_HOST_S = 10.0
 engines do, and kills after about as long."""
 
 STREAMS = (0, 1, 2)
+"""Our own."""
+
+Streams = tuple[int | None, int, int]
 
 
 def wants_terminal(asked: bool | None) -> bool:
@@ -93,13 +96,16 @@ def _guard(gone: int, settings: list[Any]) -> None:
         os._exit(0)
 
 
-async def attend(session: Session, terminal: Terminal | None, heard: list[int] | None = None) -> Ending:
+async def attend(
+    session: Session, terminal: Terminal | None, heard: list[int] | None = None, streams: Streams = STREAMS
+) -> Ending:
     """Connects a session with this process until its program ends.
 
     Args:
         session: Just begun.
         terminal: What it is shown on; None: streams that are no terminal to it.
         heard: Gets the signals that asked for an end.
+        streams: Open files for its input, if it has any, its output and its errors.
 
     Raises:
         GuestError: its guest is gone.
@@ -118,5 +124,5 @@ async def attend(session: Session, terminal: Terminal | None, heard: list[int] |
     if terminal:
         terminal.make_raw()
         loop.add_signal_handler(signal.SIGWINCH, lambda: session.resize(*terminal.size))
-    session.attach(*STREAMS)
+    session.attach(*streams)
     return await session.wait()

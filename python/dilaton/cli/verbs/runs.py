@@ -158,6 +158,29 @@ def shell(
     raise typer.Exit(open_shell(run, node, words[1:] if words[:1] == ["--"] else words, terminal))
 
 
+@app.command()
+def capture(
+    run: RunName,
+    place: Annotated[
+        str,
+        typer.Argument(metavar="NODE[:INTERFACE]", help="Where; the interface may be left out if there is only one."),
+    ],
+    pcap_filter: Annotated[
+        list[str] | None, typer.Argument(metavar="FILTER", help="As for tcpdump (default: every packet).")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--write", "-w", metavar="FILE", help="Write pcapng to this file; -: standard output.")
+    ] = None,
+    wireshark: Annotated[bool, typer.Option("--wireshark", help="Show the packets in Wireshark.")] = False,
+    count: Annotated[int | None, typer.Option("--count", "-c", metavar="N", help="End after so many packets.")] = None,
+    snaplen: Annotated[int, typer.Option("--snaplen", "-s", metavar="BYTES", help="Of each packet, at most.")] = 262144,
+) -> None:
+    """Show or write what passes an interface of a run in progress, in virtual time, until Ctrl-C."""
+    from dilaton.cli.steering.capture import follow
+
+    raise typer.Exit(follow(run, place, pcap_filter or [], to, snaplen, count, wireshark=wireshark))
+
+
 @app.command("cp")
 def copy(
     run: RunName,

@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 PIECE_BYTES = 8 << 20
+BEGIN_BYTES = 12
+"""By which a file is known."""
 BLOCK_BYTES_MAX = 16 << 20
 """A block that says it is longer is damage: no frame is."""
 
@@ -104,6 +106,9 @@ class Capture:
         is_first = True
         while read := self._stream.read(piece_bytes):
             data = rest + read
+            if is_first and len(data) < BEGIN_BYTES:
+                rest = data  # as of a pipe, which gives what there is
+                continue
             if is_first:
                 _check_begin(data)
                 is_first = False
@@ -111,6 +116,8 @@ class Capture:
             if len(packets):
                 yield self._gather(data, np.frombuffer(packets, dtype=np.int64))
             rest = data[end:]
+        if is_first and rest:
+            _check_begin(rest)
         self.is_whole = not rest and not is_first
 
     def _walk(self, data: bytes) -> tuple[array[int], int]:
@@ -204,7 +211,7 @@ def _nanoseconds(ticks: Offsets, per_s: Offsets) -> Offsets:
 
 
 def _check_begin(data: bytes) -> None:
-    if len(data) < 12 or struct.unpack_from("<I", data)[0] != _SECTION:
+    if len(data) < BEGIN_BYTES or struct.unpack_from("<I", data)[0] != _SECTION:
         raise CaptureError("not a pcapng file")
     if struct.unpack_from("<I", data, 8)[0] != _BYTE_ORDER:
         raise CaptureError("a pcapng file of a big-endian machine, which is not read here")

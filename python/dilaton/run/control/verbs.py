@@ -94,6 +94,8 @@ class RunState(Value):
     state: State
     clock: Clock | None
     """Null as long as it has not been released."""
+    date_ns: int | None
+    """The date at virtual 0, nanoseconds since 1970; null before that."""
 
 
 class Timeliness(Value):
