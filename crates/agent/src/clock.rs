@@ -73,11 +73,22 @@ pub fn hurry_disks() {
     ask(HURRY);
 }
 
-/// Switches the power of a disk of this guest off or on. One without power forgets what is on its way to it, and takes what
-/// comes then without keeping it.
-pub fn power_disk(number: u32, on: bool) {
+/// What becomes of the power of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Power {
+    /// It goes all at once, and with it what a volatile cache held.
+    Lost = 0,
+    /// It is there.
+    On = 1,
+    /// It is switched off by a machine that has shut down.
+    Off = 2,
+}
+
+/// Switches the power of a disk of this guest. One without power forgets what is on its way to it, and takes what comes then
+/// without keeping it.
+pub fn power_disk(number: u32, power: Power) {
     const POWER: u64 = 4;
-    ask_about(POWER, u64::from(number), u64::from(on), 0);
+    ask_about(POWER, u64::from(number), power as u64, 0);
 }
 
 /// The program that this process is about to execute is of a node with a CPU of its own, whose speed is

@@ -142,9 +142,15 @@ pub unsafe extern "C" fn pread64(fd: c_int, buffer: *mut c_void, count: usize, o
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn pwrite64(fd: c_int, buffer: *const c_void, count: usize, offset: i64) -> isize {
-    let is_lost = io_thread::runs() && disks::loses(fd);
-    // SAFETY: passed through.
-    let result = if is_lost { count as isize } else { unsafe { real::pwrite64(fd, buffer, count, offset) } };
+    let runs = io_thread::runs();
+    let result = if runs && disks::loses(fd) {
+        count as isize
+    } else if runs && !disks::admits_write(fd, offset, count) {
+        sys::fail(libc::EIO) as isize
+    } else {
+        // SAFETY: passed through.
+        unsafe { real::pwrite64(fd, buffer, count, offset) }
+    };
     note(fd, Operation::Write, offset, count, result < 0);
     result
 }

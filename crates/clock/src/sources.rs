@@ -7,6 +7,7 @@ use core::ffi::c_int;
 
 use virtual_time::VirtualInstant;
 
+pub mod caches;
 pub mod disks;
 pub mod guest;
 pub mod input;

@@ -13,6 +13,7 @@
 //! mechanical.rs  a drive with platters: its queue, its write cache, what its head does
 //! geometry.rs    where a sector is, and how long the head takes to it
 //! buffer.rs      what a drive has read ahead
+//! unflushed.rs   what a loss of power takes from a volatile cache
 //! ```
 //!
 //! It runs inside guest kernels: no `std`, no heap. Instants and durations inside a model are nanoseconds in `u64`, named
@@ -34,7 +35,9 @@ mod geometry;
 mod mechanical;
 mod parameters;
 mod request;
+mod unflushed;
 
 pub use disk::Disk;
-pub use parameters::{FixedParameters, FlashParameters, MechanicalParameters, ParameterError};
-pub use request::{Operation, Request, REQUESTS_MAX};
+pub use parameters::{number, FixedParameters, FlashParameters, MechanicalParameters, ParameterError};
+pub use request::{Operation, Request, REQUESTS_MAX, SECTOR_BYTES};
+pub use unflushed::{Note, Unflushed};

@@ -10,7 +10,11 @@ pub(crate) fn word<'text>(text: &'text str, name: &str) -> Option<&'text str> {
     text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
-fn number(text: &str, name: &'static str) -> Result<u64, ParameterError> {
+/// The number that follows `name=`.
+///
+/// # Errors
+/// There is none.
+pub fn number(text: &str, name: &'static str) -> Result<u64, ParameterError> {
     word(text, name).and_then(|value| value.parse().ok()).ok_or(ParameterError(name))
 }
 

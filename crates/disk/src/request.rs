@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 pub const REQUESTS_MAX: usize = 128;
 
 /// Bytes of a sector, of which requests are made.
-pub(crate) const SECTOR_BYTES: u64 = 512;
+pub const SECTOR_BYTES: u64 = 512;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -160,6 +160,15 @@ class StoredImage(Part):
 Image = Annotated[HostTree | StoredImage, Field(discriminator="kind")]
 
 
+class VolatileCache(Part):
+    """What a disk loses with its power: what was written and not flushed."""
+
+    bytes: int = Field(gt=0)
+    """It holds so many, and lets go of what it has had for longest."""
+    torn_seed: int | None
+    """From which it is drawn, for each sector, whether that is lost; None: all are."""
+
+
 class Disk(Part):
     """A block device of a node, /dev/vda in it, whose requests take the time that a model says."""
 
@@ -173,6 +182,8 @@ class Disk(Part):
     """The file of this machine that keeps its contents; None: they go with the run."""
     mount: str | None
     """Where its file system is in the node, `/` being all that the node writes; None: it has none."""
+    volatile_cache: VolatileCache | None
+    """None: it keeps what it has taken."""
 
 
 class Cpu(Part):

@@ -57,6 +57,29 @@ def test_parameters_are_named_and_counted_as_the_models_want_them() -> None:
     assert disk("hdd-15k").parameters()["revolution_ns"] == 4_000_000
 
 
+def test_a_volatile_cache_is_as_large_as_the_model_says_within_limits() -> None:
+    assert disk("hdd-7200").volatile_bytes is None
+    assert disk("{model: hdd-7200, cache: volatile}").volatile_bytes == 16 << 20
+    assert disk("{model: nvme, cache: torn}").volatile_bytes == 64 << 20
+    assert disk("{fixed: {read_latency: 0s, write_latency: 0s}, cache: volatile}").volatile_bytes == 16 << 20
+
+
+def test_flushes_of_a_volatile_cache_wait_until_it_is_empty_whatever_capacitors_the_disk_has() -> None:
+    assert disk("nvme").parameters()["flush_drains"] == 0
+    assert disk("{model: nvme, cache: volatile}").parameters()["flush_drains"] == 1
+
+
+def test_what_is_torn_is_drawn_from_the_seed_for_each_node() -> None:
+    lab = HEAD + "  a: {disk: {model: nvme, cache: torn}}\n  b: {disk: {model: nvme, cache: torn}}\n"
+    seeds = [
+        node.disk.volatile_cache.torn_seed
+        for text in (lab, lab + "seed: 2\n", lab)
+        for node in compile_plan(loads(text, "lab.yaml")).nodes
+        if node.disk is not None and node.disk.volatile_cache is not None
+    ]
+    assert len(set(seeds)) == 4 and seeds[:2] == seeds[4:]
+
+
 def test_disks_of_a_guest_are_numbered(tmp_path: Path) -> None:
     lab = loads(
         HEAD + "  a: {disk: nvme}\n  b: {}\n  c: {disk: {model: nvme, mount: none}, memory: 64MB}\n", "lab.yaml"
@@ -122,6 +145,16 @@ MISTAKES = [
         "a description that lacks something",
         "  a: {disk: {fixed: {read_latency: 1ms}}}\n",
         "lab.yaml:3:21: nodes.a.disk.fixed.write_latency: missing; write for example disk: {fixed: {read_latency: 500us, write_latency: 800us}}",
+    ),
+    (
+        "a cache of an unknown kind",
+        "  a: {disk: {model: nvme, cache: volatil}}\n",
+        "lab.yaml:3:34: nodes.a.disk.cache: volatil: not what becomes of a cache; did you mean volatile?",
+    ),
+    (
+        "a cache that is not there and may be lost",
+        "  a: {disk: {model: hdd-15k, cache: volatile}}\n",
+        "lab.yaml:3:13: nodes.a.disk: cache: volatile: the drive has no write cache to lose; give it one, mechanical: {write_cache: 16MiB}",
     ),
     (
         "pages that are no whole sectors",

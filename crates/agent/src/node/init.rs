@@ -14,7 +14,7 @@ use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 
 use crate::channel::protocol::End;
-use crate::clock;
+use crate::clock::{self, Power};
 use crate::error::{Doing, Error, Result};
 use crate::guest;
 use crate::node::child;
@@ -152,7 +152,7 @@ impl<'a> Init<'a> {
     /// Leaves nothing of what the node was, but for its disk, its network and this process.
     fn power_off(&mut self, outside: &OwnedFd, orderly: bool) -> Result<()> {
         if !orderly {
-            self.power_disk(false);
+            self.power_disk(Power::Lost);
             connections::forget()?;
         }
         self.kill_all()?;
@@ -160,13 +160,13 @@ impl<'a> Init<'a> {
         // Nobody else has the node's files, so its file systems go with this: what is in memory is lost, what is on a disk
         // is written to it, as long as that has power.
         setns(outside, CloneFlags::CLONE_NEWNS).doing(|| "leave the node's files".to_owned())?;
-        self.power_disk(false);
+        self.power_disk(Power::Off);
         Ok(())
     }
 
     fn power_on(&mut self) -> Result<()> {
         self.kill_all()?;
-        self.power_disk(true);
+        self.power_disk(Power::On);
         let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
         unshare(own).doing(|| "make namespaces".to_owned())?;
         // A control group takes no process of real-time priority, and this is in the node's for a moment.
@@ -177,9 +177,9 @@ impl<'a> Init<'a> {
         set_sysctls(self.node, |_| true)
     }
 
-    fn power_disk(&self, on: bool) {
+    fn power_disk(&self, power: Power) {
         if let Some(disk) = &self.node.disk {
-            clock::power_disk(disk.number, on);
+            clock::power_disk(disk.number, power);
         }
     }
 

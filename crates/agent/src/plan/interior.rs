@@ -106,6 +106,8 @@ pub struct Disk {
     _parameters: serde_json::Value,
     #[serde(rename = "size_bytes")]
     _size_bytes: u64,
+    #[serde(rename = "volatile_cache")]
+    _volatile_cache: serde_json::Value,
     #[serde(rename = "image")]
     _image: Option<String>,
     /// Where its file system is, `/` being all that the node writes.

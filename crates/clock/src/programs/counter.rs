@@ -11,7 +11,8 @@
 //! agent waits for the host, so virtual time has to stand still until 0, it no longer does. The host's answers thus cost
 //! no virtual time, and the clock of a run that is over stops by itself. 2, the guest is about to power off: its disks take
 //! no time any more. 3, the program that this process is about to execute is of a node with a CPU of its own: its number
-//! in RSI, its speed in RDX over R10. 4, the disk whose number is in RSI has power from now on, or none if RDX is 0.
+//! in RSI, its speed in RDX over R10. 4, the disk whose number is in RSI has power from now on,
+//! or none: RDX is 0 if that is gone all at once, 1 if it is there, 2 if the machine has shut down.
 
 use core::ffi::c_int;
 
@@ -20,7 +21,7 @@ use crate::host::page::{self, MAGIC};
 use crate::nodes::shares;
 use crate::occasions::reading;
 use crate::programs::{cpuid, stub};
-use crate::sources::disks;
+use crate::sources::disks::{self, Power};
 use crate::time::{drive, present};
 
 const SI_KERNEL: c_int = 0x80;
@@ -60,7 +61,14 @@ pub fn emulate(pid: c_int) -> bool {
             match registers.rdi {
                 HURRY_DISKS => disks::hurry(page),
                 JOIN_NODE => shares::join(pid, registers.rsi, (registers.rdx, registers.r10)),
-                POWER_DISK => disks::power(page, registers.rsi as usize, registers.rdx != 0),
+                POWER_DISK => {
+                    let power = match registers.rdx {
+                        0 => Power::Lost,
+                        1 => Power::On,
+                        _ => Power::Off,
+                    };
+                    disks::power(page, registers.rsi as usize, power);
+                }
                 waits => commands::wait_for_host(page, waits != 0),
             }
         }

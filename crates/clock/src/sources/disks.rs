@@ -18,15 +18,13 @@ use crate::host::page::ClockPage;
 use crate::host::real::Entry;
 use crate::host::sys;
 use crate::kernel::masks::{exclusively, Exclusive};
+use crate::sources::caches::{self, DISKS_MAX};
 use crate::sources::{io_thread, Source};
 use crate::time::{aside, present, standing};
 
 /// The environment variable by which the host hands the disks over: for each the words `image=DESCRIPTOR` and its
 /// description, ended by a semicolon.
 const VARIABLE: &CStr = c"DILATON_DISKS";
-
-/// The kernel's driver knows no more (MAX_DEV).
-const DISKS_MAX: usize = 16;
 
 static DISKS: Exclusive<[Option<Disk>; DISKS_MAX]> = Exclusive::new([const { None }; DISKS_MAX]);
 
@@ -71,6 +69,7 @@ pub fn start() {
             crate::die(b"dilaton clock: DILATON_DISKS does not describe at most 16 disks\n");
         };
         STATE.images[number].set(image);
+        caches::start(number, image, description);
         // SAFETY: at start, before anything else looks at it.
         unsafe { (*DISKS.get())[number] = Some(disk) };
         STATE.count.set(number + 1);
@@ -99,16 +98,30 @@ pub fn hurry(page: &ClockPage) {
     });
 }
 
-/// Switches the power of a disk off or on. Without it what the kernel sends is answered at once, and lost: so a kernel
-/// that goes on can let go of a file system whose machine is off.
-pub fn power(page: &ClockPage, number: usize, on: bool) {
+/// What becomes of the power of a disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Power {
+    /// It is there.
+    On,
+    /// It goes, all at once.
+    Lost,
+    /// It is switched off by a machine that has shut down, which lets the disk keep what it has.
+    Off,
+}
+
+/// Switches the power of a disk. Without it what the kernel sends is answered at once, and lost: so a kernel that goes on
+/// can let go of a file system whose machine is off.
+pub fn power(page: &ClockPage, number: usize, power: Power) {
     let Some(off) = STATE.off.get(number) else { return };
     exclusively(|| {
         let now = present::look(page);
-        off.set(!on);
+        let was_on = !off.swap(power != Power::On);
         // SAFETY: a critical section, and no other reference.
-        if let (false, Some(disk)) = (on, unsafe { &mut (*DISKS.get())[number] }) {
+        if let (true, true, Some(disk)) = (was_on, off.get(), unsafe { &mut (*DISKS.get())[number] }) {
+            let begin_ns = aside::own_work_ns();
             disk.give_up(now);
+            caches::power_off(page, number, power == Power::Lost);
+            aside::take_back_work(begin_ns);
         }
         look_ahead();
     });
@@ -117,6 +130,12 @@ pub fn power(page: &ClockPage, number: usize, on: bool) {
 /// Whether what the kernel writes to this image is lost.
 pub fn loses(fd: c_int) -> bool {
     STATE.opened.iter().zip(&STATE.off).any(|(opened, off)| opened.get() == fd && off.get())
+}
+
+/// The kernel is about to write to an image: whether it may.
+pub fn admits_write(fd: c_int, offset: i64, length: usize) -> bool {
+    let place = STATE.opened.iter().position(|opened| opened.get() == fd);
+    place.map_or(true, |place| caches::note(place, offset as u64, length))
 }
 
 /// Whether they have done something for which virtual time need not go on.
@@ -240,6 +259,7 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
                 if STATE.off[place].get() {
                     disk.refuse(now, address as u64);
                 } else {
+                    caches::submitted(place, address as u64, served.request.operation);
                     disk.submit(now, address as u64, served.request);
                 }
             }
@@ -257,6 +277,7 @@ pub fn read_done(page: &ClockPage, addresses: &mut [usize]) -> usize {
         for_each(|disk| {
             while count < addresses.len() {
                 let Some((_, address)) = disk.take_completed(now) else { break };
+                caches::done(address);
                 addresses[count] = address as usize;
                 count += 1;
             }

@@ -28,8 +28,13 @@ SECTOR_BYTES = 512
 SIZE_DEFAULT = 16 * 10**9
 SIZE_MIN, SIZE_MAX = 2**20, 2**44
 KINDS = ("fixed", "flash", "mechanical")
+CACHES = ("kept", "volatile", "torn")
 ZONES = 16
 """Of a drive with platters (crates/disk/src/geometry.rs)."""
+
+
+CACHE_DEFAULT, CACHE_MAX = 2**24, 2**26
+"""Bytes of a volatile cache where the model has none, and the most: the guest's process keeps what they replace."""
 
 
 OWN_TREES = ("/dev", "/proc", "/run", "/sys")
@@ -201,6 +206,10 @@ def _parse_mount(value: object) -> str | None:
     return path
 
 
+def _parse_cache(value: object) -> str:
+    return syntax.parse_choice(value, "what becomes of a cache", CACHES)
+
+
 class Disk(Part):
     """A node's disk: what it is, how large, where the node finds it, and what keeps its contents."""
 
@@ -216,6 +225,8 @@ class Disk(Part):
     """Where its file system is in the node, `/` being all that the node writes; None: it has none."""
     image: str | None = None
     """The file of this machine that keeps its contents, absolute; None: they go with the run."""
+    cache: Annotated[Literal["kept", "volatile", "torn"], BeforeValidator(_parse_cache)] = "kept"
+    """What becomes at a crash of what was written and not flushed: it is kept, or lost, or each sector is or is not."""
 
     @model_validator(mode="before")
     @classmethod
@@ -261,6 +272,11 @@ class Disk(Part):
         if self.mechanical is not None and self.size > self.mechanical.capacity_bytes:
             capacity = units.format_size(self.mechanical.capacity_bytes)
             raise ValueError(f"size: {units.format_size(self.size)}: the drive that is described holds {capacity}")
+        if self.cache != "kept" and self.mechanical is not None and self.mechanical.write_cache_bytes < SECTOR_BYTES:
+            raise ValueError(
+                f"cache: {self.cache}: the drive has no write cache to lose; "
+                "give it one, mechanical: {write_cache: 16MiB}"
+            )
         if self.image is not None and os.path.getsize(self.image) < self.size:
             has, wanted = units.format_size(os.path.getsize(self.image)), units.format_size(self.size)
             raise ValueError(
@@ -284,11 +300,21 @@ class Disk(Part):
             size = self.mechanical.capacity_bytes if self.mechanical else SIZE_DEFAULT
         return size // SECTOR_BYTES * SECTOR_BYTES
 
+    @property
+    def volatile_bytes(self) -> int | None:
+        """What its cache may lose at a crash; None: nothing."""
+        if self.cache == "kept":
+            return None
+        model = self.flash or self.mechanical
+        return CACHE_DEFAULT if model is None else min(model.write_cache_bytes, CACHE_MAX)
+
     def parameters(self) -> dict[str, int]:
         """Of its model, as crates/disk/src/parameters.rs names them."""
         model = self.fixed or self.flash or self.mechanical
         assert model is not None, "exactly one of them is there"
-        return model.parameters()
+        # No capacitors keep a cache that is volatile, so a flush has to wait for it.
+        drains = {"flush_drains": 1} if self.flash is not None and self.cache != "kept" else {}
+        return model.parameters() | drains
 
 
 def parse_disk(value: object) -> object:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Mapping
 
 from dilaton.lab.model import Lab
+from dilaton.lab.parts import disks as written_disks
 from dilaton.plan.errors import lab_error
-from dilaton.plan.model import Disk
+from dilaton.plan.model import Disk, VolatileCache
 
 DISKS_MAX = 16
 """Block devices of one guest: the kernel's driver knows no more."""
@@ -39,6 +41,14 @@ def disks(lab: Lab, guest_of: Mapping[str, str]) -> dict[str, Disk]:
             size_bytes=written.size,
             image=written.image,
             mount=written.mount,
+            volatile_cache=_volatile_cache(written, f"{lab.seed} disk {name}"),
         )
         counts[guest] += 1
     return found
+
+
+def _volatile_cache(disk: written_disks.Disk, seed: str) -> VolatileCache | None:
+    if disk.volatile_bytes is None:
+        return None
+    torn_seed = random.Random(seed).getrandbits(64) if disk.cache == "torn" else None
+    return VolatileCache(bytes=disk.volatile_bytes, torn_seed=torn_seed)

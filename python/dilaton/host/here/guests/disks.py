@@ -87,8 +87,13 @@ def opened(planned: plan.Plan, number: int, run_dir: Path | None) -> Iterator[Di
             stack.callback(os.close, copy)
             _prepare(disk, node.name, copy, planned.seed)
             arguments.append(f"ubd{disk.number}=/proc/self/fd/{copy}")
-            parameters = " ".join(f"{name}={value}" for name, value in disk.parameters.items())
-            words.append(f"image={copy} model={disk.model} {parameters};")
+            parameters = dict(disk.parameters)
+            if disk.volatile_cache is not None:
+                parameters["volatile_bytes"] = disk.volatile_cache.bytes
+                if disk.volatile_cache.torn_seed is not None:
+                    parameters["torn_seed"] = disk.volatile_cache.torn_seed
+            described = " ".join(f"{name}={value}" for name, value in parameters.items())
+            words.append(f"image={copy} model={disk.model} {described};")
             fds.append(copy)
         for device, image in trees.items():
             fd = _open_tree(image)
