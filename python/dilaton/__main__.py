@@ -24,11 +24,16 @@ _signal.signal(_signal.SIGINT, _interrupt)
 def run() -> None:
     """Runs the command line and exits; an installed `dilaton` begins here."""
     try:
-        from dilaton.cli.main import main
-        from dilaton.garbage import collect_rarely
+        from dilaton.garbage import collect_rarely, leave_the_rest
 
+        # First of all: what is imported stays.
         collect_rarely()
-        main()
+        from dilaton.cli.main import main
+
+        try:
+            main()
+        finally:
+            leave_the_rest()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

@@ -1,4 +1,4 @@
-"""How often Python looks for cycles among objects that nobody refers to."""
+"""How often Python looks for cycles among objects that nobody refers to, and that it does not at the end."""
 
 import gc
 
@@ -10,3 +10,11 @@ Python does by default, after 700, took two fifths of the time to plan."""
 def collect_rarely() -> None:
     """Has the whole process look as often as that."""
     gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
+
+
+def leave_the_rest() -> None:
+    """Has the end of the process look for none, since what is left goes with it.
+
+    Python would look several times, through all modules: a sixth of what a command takes.
+    """
+    gc.freeze()

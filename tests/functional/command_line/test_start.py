@@ -80,3 +80,10 @@ def test_models_are_built_when_they_are_used() -> None:
     code += "; model.Dilaton(version='', commit=None); print(model.Dilaton.__pydantic_complete__)"
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False", "True"]
+
+
+def test_the_end_of_a_command_looks_for_no_cycles_among_its_modules() -> None:
+    code = "import atexit, gc, sys; sys.argv = ['dilaton', '--version']; from dilaton.__main__ import run"
+    code += "; atexit.register(lambda: print(len(gc.get_objects()) < gc.get_freeze_count())); run()"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == ["True"]
