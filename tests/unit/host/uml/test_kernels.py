@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib.util
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dilaton.host.errors import HostLacksError
+from dilaton.host.here.guests import kernel as starts
+from dilaton.host.here.jail import jail
 from dilaton.host.here.uml import kernel_build, kernels
 from dilaton.host.here.uml.kernel_build import BuildError, build, kconfig, lacking
-from tests.conftest import dilaton, environment
+from tests.conftest import ROOT, dilaton, environment
 
 RELEASE = "6.12.1-dilaton-00c0ffee"
 
@@ -124,3 +129,32 @@ def test_the_fragment_names_no_option_twice_and_builds_no_modules() -> None:
     options = [line.split("=")[0] for line in kernels.FRAGMENT.read_text().splitlines() if line.startswith("CONFIG")]
     assert len(options) == len(set(options))
     assert not [line for line in kernels.FRAGMENT.read_text().splitlines() if line.endswith("=m")]
+
+
+def test_a_kernel_may_bring_its_libraries_and_then_runs_in_a_jail_alone() -> None:
+    directory = built()
+    assert kernels.named(RELEASE).libraries is None
+    (directory / "lib").mkdir()
+    assert kernels.named(RELEASE).libraries == directory / "lib"
+    nothing: Any = None
+    starting = starts.Kernel(
+        starts.Wanted("guest0", 1 << 28), starts.Placement(None, jailed=False), nothing, (), 0, nothing
+    )
+    kernels.choose(RELEASE)
+    with pytest.raises(HostLacksError, match=f"{RELEASE} finds its libraries only in a jail"):
+        asyncio.run(starting.spawn())
+
+
+def test_the_loader_of_a_fetched_kernel_is_that_of_the_jail() -> None:
+    spec = importlib.util.spec_from_file_location("kernels", ROOT / "scripts" / "kernels.py")
+    assert spec and spec.loader
+    fetching = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fetching)
+    usual = b"/lib64/ld-linux-x86-64.so.2\0"
+    changed = fetching._with_loader(b"\x7fELF" + usual + b"rest", jail.KERNEL / "ld.so")
+    assert changed == b"\x7fELF/tmp/dilaton/kernel/ld.so\0\0\0rest"
+    for other in (b"\x7fELF", usual + usual):
+        with pytest.raises(fetching.FetchError, match="does not name its loader"):
+            fetching._with_loader(other, jail.KERNEL / "ld.so")
+    with pytest.raises(fetching.FetchError, match="does not name its loader"):
+        fetching._with_loader(usual, jail.KERNEL / "too" / "long")

@@ -104,7 +104,7 @@ def gather() -> Facts:
     cpuinfo = _read("/proc/cpuinfo")
     kernel, kernel_error = _kernel()
     uml = kernel.program if kernel else None
-    uml_version = _output(uml, "--version") if uml else ""
+    uml_version = _release(kernel) if kernel else ""
     modules = ((kernel and kernel.modules) or kernels.DEBIANS_MODULES) / uml_version
     bwrap = shutil.which("bwrap")
     xstate, trace_error = _trace()
@@ -160,6 +160,13 @@ def _kernel() -> tuple[Kernel | None, str]:
         return kernels.chosen(), ""
     except HostLacksError as error:
         return None, "" if kernels.chosen_name() == kernels.DEBIAN else error.what
+
+
+def _release(kernel: Kernel) -> str:
+    """What a kernel says of itself, by which it shows that it runs here; one that runs in a jail alone is believed."""
+    if kernel.libraries is not None and kernel.built is not None:
+        return kernel.built.release
+    return _output(kernel.program, "--version")
 
 
 def _output(*argv: str | Path) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from dilaton.host import files
-from dilaton.host.errors import GuestError
+from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.here.guests.attachment import Attachment
 from dilaton.host.here.guests.disks import Disks
 from dilaton.host.here.jail import control_groups, jail, limits, orphans, warden
@@ -142,6 +142,8 @@ class Kernel:
             HostLacksError: when this machine lacks a part, or its kernel what shares of a CPU take.
         """
         chosen = kernels.chosen()
+        if chosen.libraries is not None and not self.placement.jailed:
+            raise HostLacksError(f"the kernel {chosen.name} finds its libraries only in a jail", kernels.fix())
         if self.wanted.has_shares:
             self.page.let_nodes_sleep(sharing.sleep_address(chosen.program))
         agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
@@ -151,12 +153,14 @@ class Kernel:
             clock_fd = stack.enter_context(clock.open("rb")).fileno()
             line_fds = [stack.enter_context(file).fileno() for file in self._copied_lines()]
             inside_clock = jail.CLOCK if jailed else Path(f"/proc/self/fd/{clock_fd}")
-            uml, modules = chosen.program, chosen.modules
+            uml, modules, libraries = chosen.program, chosen.modules, chosen.libraries
             if jailed and modules is not None:
                 uml, modules = jail.KERNEL / uml.name, jail.KERNEL / modules.name
+            if libraries is not None:
+                libraries = jail.KERNEL / libraries.name
             argv = [str(uml), *self._arguments(jail.AGENT if jailed else agent, modules, line_fds)]
             self._check_length(argv[1:])
-            environment = self._environment(inside_clock, line_fds)
+            environment = self._environment(inside_clock, libraries, line_fds)
             contents = self.placement.files.items()
             file_fds = {name: stack.enter_context(_memory_file(text)).fileno() for name, text in contents}
             if jailed:
@@ -221,14 +225,15 @@ class Kernel:
             *self.wanted.disks.arguments,
         ]
 
-    def _environment(self, clock: Path, line_fds: Sequence[int]) -> dict[str, str]:
-        """What the kernel and the clock library in it read; the path as it is where it runs."""
+    def _environment(self, clock: Path, libraries: Path | None, line_fds: Sequence[int]) -> dict[str, str]:
+        """What the kernel and the clock library in it read; paths as they are where it runs."""
         processes = limits.processes(self.wanted.memory_bytes, platform.release())
         return {
             **({} if self.wanted.attachment is None else self.wanted.attachment.environment),
             **self.wanted.disks.environment,
             **({"DILATON_PROCESSES": str(processes)} if self.placement.jailed and processes else {}),
             "LD_PRELOAD": str(clock),
+            **({} if libraries is None else {"LD_LIBRARY_PATH": str(libraries)}),
             "DILATON_CLOCK": ",".join(map(str, (*self.page.guest_fds, *line_fds))),
             # The clock registers a restartable sequence of its own, and a process has one.
             "GLIBC_TUNABLES": "glibc.pthread.rseq=0",

@@ -9,6 +9,16 @@ user's cache, named by its release, and in a wheel the directory `carried/kernel
     ├── config                       its whole configuration
     └── modules/6.12.117-dilaton-…/  what is built in, as modprobe(8) reads it; there are no modules
 
+Beside them may be those of other suites of Debian's (`./dev kernels`), with their modules. They ask for a newer libc
+than this machine may have, so they bring one, and the loader that goes with it:
+
+    ~/.cache/dilaton/kernels/6.12.113/
+    ├── linux.uml                    the kernel, which names the loader by its path in the jail
+    ├── kernel.json
+    ├── ld.so                        the loader
+    ├── lib/libc.so.6
+    └── modules/6.12.113/
+
 Which one guests run is what `DILATON_KERNEL` says, else what the user has chosen (a line in ~/.config/dilaton/kernel),
 else the default. Each is there under its name, whatever else is built.
 """
@@ -40,11 +50,11 @@ FRAGMENT = Path(__file__).with_name("kernel.config")
 
 @dataclass(frozen=True)
 class Built:
-    """What a kernel of our own was made of.
+    """What a kernel of our own was made of, or one of another suite of Debian's.
 
     Attributes:
         release: as uname(2) says it.
-        source: the archive or tree.
+        source: the archive or tree; of Debian's, the package and the suite.
         source_sha256: of the archive; empty for a tree.
         fragment_sha256: of the fragment of its configuration.
         sha256: of the kernel itself.
@@ -68,12 +78,14 @@ class Kernel:
         program: the kernel.
         modules: where a kernel of our own tells what is built in; None: where Debian has modules.
         built: what it was made of; None for Debian's.
+        libraries: those that it brings; None: it runs with this machine's.
     """
 
     name: str
     program: Path
     modules: Path | None = None
     built: Built | None = None
+    libraries: Path | None = None
 
     def identity(self) -> Identity:
         """Which one it is; of Debian's 10 MB are read for that."""
@@ -105,15 +117,17 @@ def _home(variable: str, default: str) -> Path:
 
 
 def own() -> list[Kernel]:
-    """The kernels of our own that are there, by name, that of a wheel last."""
-    places = [*sorted(cache().glob("*-dilaton-*")), files.KERNEL]
+    """The kernels that are there beside Debian's of this machine, by name, that of a wheel last."""
+    places = [*sorted(cache().glob("*")), files.KERNEL]
     return [_own(directory) for directory in places if (directory / "kernel.json").exists()]
 
 
 def _own(directory: Path) -> Kernel:
     described = json.loads((directory / "kernel.json").read_text())
     built = Built(**described | {"missing": tuple(described["missing"])})
-    return Kernel(built.release, directory / "linux.uml", directory / "modules", built)
+    libraries = directory / "lib"
+    brought = libraries if libraries.is_dir() else None
+    return Kernel(built.release, directory / "linux.uml", directory / "modules", built, brought)
 
 
 def describe(built: Built) -> str:

@@ -1,0 +1,144 @@
+"""Guests run on the kernels of other suites of Debian's too, not only on that of this machine.
+
+`./dev kernels` fetches them. All other tests run on this machine's kernel, and `DILATON_KERNEL=6.12.113 ./dev test` runs them
+on another. These few meet each part of the clock that depends on how a kernel does it: idle time, timers, programs and who
+pays for them, disks, wires, the time-stamp counter, what is left after a kill, the end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from dilaton.host.here.uml import kernels
+from tests.conftest import PATIENCE_HOST_S, PYTHON, Outcome, RunLab, dilaton
+from tests.functional.time.test_repeatable import left
+from tests.host.kills.test_kills import every_test_begins_alone, orphans_come_to_us
+from tests.random_kills import Kill, do
+
+__all__ = ["every_test_begins_alone", "orphans_come_to_us"]
+
+SERIES = ("6.12",)
+"""Those that are understood, beside the one of this machine."""
+
+COUNTER = """
+import ctypes, mmap, time
+code = mmap.mmap(-1, 4096, prot=7)
+code.write(b"\\x0f\\x31\\x48\\xc1\\xe2\\x20\\x48\\x09\\xd0\\xc3")  # rdtsc; shl rdx, 32; or rax, rdx; ret
+read = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+begin, ticks = time.monotonic_ns(), read()
+time.sleep(1)
+print(read() - ticks, time.monotonic_ns() - begin)
+"""
+"""On the event drive a tick of the time-stamp counter is a nanosecond."""
+
+EVENTS = {
+    "name": "kernels",
+    "seed": 1,
+    "time": {"drive": "event"},
+    "stop_after": "60s",
+    "guests": "per-node",
+    "nodes": {"a": {"disk": {"fixed": {"read_latency": "1ms", "write_latency": "1ms"}, "size": "64MB"}}, "b": {}},
+    "links": [{"endpoints": ["a", "b"], "rate": "10Mbit", "delay": "20ms", "loss": "1%"}],
+    "run": [
+        {"on": "b", "name": "server", "exec": "iperf3 -s", "ready": {"tcp": 5201}, "background": True},
+        {"on": "a", "name": "ping", "exec": "ping -c 5 -i 2 b"},
+        {"on": "a", "name": "bulk", "exec": "iperf3 -c b -t 1 -J", "after": ["server", "ping"]},
+        {
+            "on": "a",
+            "name": "disk",
+            "exec": "sh -c 'for n in 1 2 3; do echo $n > /var/tmp/$n; sync; done; cat /var/tmp/3'",
+        },
+        {"on": "b", "name": "counter", "exec": [str(PYTHON), "-I", "-S", "-c", COUNTER]},
+    ],
+}
+
+SHARES = """
+name: shares
+time: {tdf: 10}
+nodes: {a: {cpu: 0.2}, b: {cpu: 0.05}}
+links: [{endpoints: [a, b], rate: 1Gbit, delay: 20ms}]
+run:
+  - {on: a, name: fast, exec: [python3, -I, -S, -c, "for _ in range(3_000_000): pass"]}
+  - {on: b, name: slow, exec: [sh, -c, "python3 -I -S -c 'for _ in range(3_000_000): pass'"]}
+  - {on: a, name: ping, exec: ping -c 3 b, after: slow}
+"""
+
+
+@pytest.fixture(scope="module", params=SERIES)
+def release(request: pytest.FixtureRequest) -> str:
+    """A kernel of Debian's of each series, which guests are to run."""
+    found = [kernel.name for kernel in kernels.own() if re.fullmatch(rf"{request.param}\.\d+", kernel.name)]
+    if not found:
+        pytest.skip(
+            f"there is no Linux {request.param} of Debian's here: ./dev kernels fetches it, if Debian still has it"
+        )
+    return found[-1]
+
+
+@pytest.fixture(autouse=True)
+def chosen(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guests run that kernel; also where a test gives them another home."""
+    monkeypatch.setenv(kernels.VARIABLE, release)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kernels.cache().parents[1]))
+
+
+def lives_s(outcome: Outcome, name: str) -> float:
+    """For how long a process ran, virtual seconds."""
+    return outcome.instant_s("exited", name) - outcome.instant_s("started", name)
+
+
+def test_doctor_understands_it_and_a_command_runs_in_it(release: str) -> None:
+    assert f"Linux {release}" in " ".join(dilaton("doctor").stdout.split())
+    done = dilaton("exec", "--", "sh", "-c", "uname -r; sleep 1000; exit 3")
+    assert (done.stdout, done.returncode) == (f"{release}\n", 3)
+
+
+def test_two_guests_with_a_disk_leave_the_same_bytes_beside_other_load(run_lab: RunLab, release: str) -> None:
+    """Also, what programs measure is right: the delay of the wire, the time-stamp counter, what disks take."""
+    alone = run_lab(json.dumps(EVENTS))
+    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        loaded = run_lab(json.dumps(EVENTS))
+    finally:
+        loop.kill()
+        loop.wait()
+    assert left(alone) == left(loaded)
+    assert (alone.status, alone.record["host"]["guest_kernel"]) == (0, release)
+    round_trips_ms = [float(found) for found in re.findall(r"time=([\d.]+)", alone.stdout("a", "ping"))]
+    assert 40.1 <= min(round_trips_ms) <= 40.2
+    ticks, ns = map(int, alone.stdout("b", "counter").split())
+    assert 1e9 <= ticks <= ns < 1.01e9
+    assert alone.stdout("a", "disk") == "3\n"
+    assert lives_s(alone, "disk") > 3e-3
+    assert json.loads(alone.stdout("a", "bulk"))["end"]["sum_received"]["bits_per_second"] > 1e6
+
+
+def test_nodes_that_share_a_guest_are_as_fast_as_their_cpus(run_lab: RunLab) -> None:
+    """Also the child of a program, which is its node's as it is."""
+    outcome = run_lab(SHARES)
+    assert outcome.status == 0
+    shares = outcome.record["fidelity"]["shares"]
+    assert lives_s(outcome, "fast") + lives_s(outcome, "slow") == pytest.approx(shares["busy_s"], rel=0.05)
+    assert lives_s(outcome, "slow") == pytest.approx(4 * lives_s(outcome, "fast"), rel=0.4)
+    round_trips_ms = [float(found) for found in re.findall(r"time=([\d.]+)", outcome.stdout("a", "ping"))]
+    assert len(round_trips_ms) == 3 and 40 <= min(round_trips_ms) < 41
+
+
+def test_on_the_wall_drive_idle_time_is_waited_for(run_lab: RunLab) -> None:
+    outcome = run_lab(
+        "name: wall\ntime: {drive: wall, tdf: 2}\nnodes: {a: {}}\nrun: [{on: a, name: sleep, exec: sleep 1}]\n"
+    )
+    assert outcome.status == 0
+    assert 1 <= lives_s(outcome, "sleep") < 1.5
+    assert outcome.record["time"]["host_s"] >= 2
+
+
+@pytest.mark.parametrize("victim", ["command line", "kernel", "stub"])
+def test_a_kill_leaves_nothing(victim: str) -> None:
+    _, _, found = do(Kill("exec", "with many", victim, 0.05, is_loaded=False), PATIENCE_HOST_S)
+    assert found == []
