@@ -89,8 +89,10 @@ def _captures(run: Run) -> Iterator[Drawing]:
         packets = run.capture(capture)
         trips: dict[str, Any] = {}
         gaps: dict[str, Any] = {}
-        flows = tcp_flows(packets.table).head(FLOWS_MAX)
+        known = tcp_flows(packets.table)
+        flows = known.head(FLOWS_MAX)
         flows = flows[flows.payload_bytes >= FLOW_SHARE_MIN * flows.payload_bytes.max()]
+        which = f"of the {len(flows)} largest of {len(known)} flows" if len(flows) < len(known) else "of the flows"
         for number, row in enumerate(flows.to_dict("records"), 1):
             flow = replace(flow_packets(packets.table, packets.sack, row), name=flow_name(names, *_ends(row)))
             yield draw_flow(flow, capture, number, marks)
@@ -101,10 +103,10 @@ def _captures(run: Run) -> Iterator[Drawing]:
         run.forget_packets()
         name = capture.replace(":", "-").lower()
         if any(map(len, trips.values())):
-            caption = f"Times from segments to their acknowledgements, of the largest flows captured on {capture}."
+            caption = f"Times from segments to their acknowledgements, {which} captured on {capture}."
             yield ecdfs(f"rtt-{name}", f"Round trips, {capture}", caption, trips, "round-trip time", "s")
         if any(map(len, gaps.values())):
-            caption = f"Time from each segment with data to the next, of the largest flows captured on {capture}."
+            caption = f"Time from each segment with data to the next, {which} captured on {capture}."
             yield ecdfs(f"gaps-{name}", f"Time between packets, {capture}", caption, gaps, "time between packets", "s")
 
 

@@ -352,3 +352,17 @@ def test_connections_have_names_of_nodes_and_those_that_only_control_others_are_
     with applied():
         (drawing,) = draw_tcp(pd.DataFrame(rows), [], {"10.0.0.0": "a", "10.0.0.1": "b"})
     assert [text.get_text() for legend in drawing.figure.legends for text in legend.get_texts()] == ["a:41002 > b:5201"]
+    assert "(without 1 that carried less than 0.1% of what the largest did)" in drawing.caption
+
+
+def test_a_capture_says_how_many_of_its_flows_its_figures_show(tmp_path: Path) -> None:
+    flows = [("10.0.0.0", 41000 + number, "10.0.0.1", 5201) for number in range(3)]
+    packets = [
+        (step * 1000 + number, made.tcp_frame(ends, 1 + step * sent, 1, sent), made.OUT)
+        for step in range(3)
+        for number, (ends, sent) in enumerate(zip(flows, (1400, 1400, 1), strict=True))
+    ]
+    run = made.run_dir(tmp_path)
+    (run / "captures" / "a.eth0.pcapng").write_bytes(made.pcapng(packets))
+    captions = [drawing.caption for drawing in drawings(run) if drawing.name == "gaps-a-eth0"]
+    assert captions == ["Time from each segment with data to the next, of the 2 largest of 3 flows captured on a:eth0."]

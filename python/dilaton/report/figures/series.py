@@ -63,10 +63,14 @@ def draw_tcp(table: pd.DataFrame, bands: Sequence[Band], nodes: Mapping[str, str
     connections = list(zip(*(table[end] for end in ends), strict=True))
     known = {connection: flow_name(nodes, *connection) for connection in dict.fromkeys(connections)}
     names = pd.Series([known[connection] for connection in connections], index=table.index, dtype=object)
-    table = table[_carries(table, names)]
+    is_shown = _carries(table, names)
+    trickles = names[~is_shown].nunique()
+    table = table[is_shown]
     # As long as nothing has been answered there is no round trip.
     table = table.assign(rtt_us=table.rtt_us.where(table.rtt_us > 0))
     whose = "TCP connections, as the kernel of their sender knew them"
+    if trickles:
+        whose += f" (without {trickles} that carried less than {CONNECTION_SHARE_MIN:.1%} of what the largest did)"
     yield from _draw(
         "tcp", "TCP connections", whose, table.assign(series=names), TCP, "bytes_acked", "connections", bands
     )
@@ -105,7 +109,8 @@ def draw_intervals(
     unit(where.yaxis, "bit/s")
     time_axis(where)
     legend(where)
-    words = "Throughput that programs measured, in the intervals that they printed." + caption(bands)
+    more = f" The first {LINES_MAX} of {len(intervals)}." if len(intervals) > LINES_MAX else ""
+    words = f"Throughput that programs measured, in the intervals that they printed.{more}{caption(bands)}"
     return Drawing("programs-throughput", "Throughput, by program", words, figure)
 
 
