@@ -7,6 +7,7 @@
 use std::arch::asm;
 use std::sync::OnceLock;
 
+use disk::Fault;
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, clock_settime, ClockId};
 use virtual_time::{Face, VirtualInstant};
@@ -91,6 +92,12 @@ pub fn power_disk(number: u32, power: Power) {
     ask_about(POWER, u64::from(number), power as u64, 0);
 }
 
+/// From now on this is wrong with a disk of this guest, in place of what was.
+pub fn break_disk(number: u32, fault: &Fault) {
+    const BREAK: u64 = 5;
+    ask_about(BREAK, u64::from(number), fault.words().as_ptr() as u64, 0);
+}
+
 /// The program that this process is about to execute is of a node with a CPU of its own, whose speed is
 /// `host` / `guest` cores of the host.
 pub fn join_node(number: u64, host: u64, guest: u64) {
@@ -113,7 +120,8 @@ fn ask_about(what: u64, first: u64, second: u64, third: u64) {
             in("rsi") first,
             in("rdx") second,
             in("r10") third,
-            options(nomem, nostack, preserves_flags),
+            // It may read memory.
+            options(readonly, nostack, preserves_flags),
         );
     }
 }

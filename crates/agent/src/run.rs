@@ -305,7 +305,10 @@ impl<'a> Run<'a> {
                 Action::Start { process } => self.start(process)?,
                 Action::Terminate { process } => self.signal(process, Signal::SIGTERM)?,
                 Action::Kill { process } => self.signal(process, Signal::SIGKILL)?,
-                Action::Begin { entry } => effects::begin(self.guest, self.schedule.timed(entry))?,
+                Action::Begin { entry } => {
+                    let begin_ns = self.zero_ns.saturating_add(self.schedule.began_ns(entry));
+                    effects::begin(self.guest, self.schedule.timed(entry), begin_ns)?;
+                }
                 Action::Undo { entry } => effects::undo(self.guest, self.schedule.timed(entry))?,
                 Action::Tell { entry, moments } => self.guest.peers.tell(News { entry, moments })?,
                 Action::Report { entry, kind } => {

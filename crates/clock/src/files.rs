@@ -3,7 +3,7 @@
 
 use core::ffi::{c_char, c_int, c_void, CStr};
 
-use disk::Operation;
+use disk::{Fate, Operation};
 
 use crate::host::{page, real, sys};
 use crate::kernel::serial;
@@ -124,14 +124,38 @@ fn note(fd: c_int, operation: Operation, offset: i64, length: usize, failed: boo
     }
 }
 
+/// What becomes of something that the I/O thread does; if that fails, how.
+fn fate(fd: c_int, operation: Operation) -> Result<Fate, c_int> {
+    if !io_thread::runs() {
+        return Ok(Fate::Done);
+    }
+    match disks::fate(fd, operation) {
+        Fate::Failed => Err(libc::EIO),
+        Fate::Full => Err(libc::ENOSPC),
+        fate => Ok(fate),
+    }
+}
+
 /// pread64(2).
 ///
 /// # Safety
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn pread64(fd: c_int, buffer: *mut c_void, count: usize, offset: i64) -> isize {
+    let fate = match fate(fd, Operation::Read) {
+        Ok(fate) => fate,
+        Err(error) => {
+            note(fd, Operation::Read, offset, count, false);
+            return sys::fail(error) as isize;
+        }
+    };
     // SAFETY: passed through.
     let result = unsafe { real::pread64(fd, buffer, count, offset) };
+    if let (Fate::Corrupted(bit), 1..) = (fate, result) {
+        let bit = bit % (result as u64 * 8);
+        // SAFETY: so many bytes were just read into it.
+        unsafe { *buffer.cast::<u8>().add((bit / 8) as usize) ^= 1 << (bit % 8) };
+    }
     note(fd, Operation::Read, offset, count, result < 0);
     result
 }
@@ -142,6 +166,10 @@ pub unsafe extern "C" fn pread64(fd: c_int, buffer: *mut c_void, count: usize, o
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn pwrite64(fd: c_int, buffer: *const c_void, count: usize, offset: i64) -> isize {
+    if let Err(error) = fate(fd, Operation::Write) {
+        note(fd, Operation::Write, offset, count, false);
+        return sys::fail(error) as isize;
+    }
     let runs = io_thread::runs();
     let result = if runs && disks::loses(fd) {
         count as isize
@@ -176,6 +204,10 @@ pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn fallocate64(fd: c_int, mode: c_int, offset: i64, length: i64) -> c_int {
+    if let Err(error) = fate(fd, Operation::Discard) {
+        note(fd, Operation::Discard, offset, length as usize, false);
+        return sys::fail(error);
+    }
     let is_lost = io_thread::runs() && disks::loses(fd);
     // SAFETY: passed through.
     let result = if is_lost { 0 } else { unsafe { real::fallocate64(fd, mode, offset, length) } };

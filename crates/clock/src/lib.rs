@@ -33,6 +33,7 @@
 //!   tap.rs             network devices on wires
 //!   disks.rs           block devices that take the time of a model
 //!   caches.rs          what of them is lost with their power
+//!   faults.rs          what is wrong with them for a while
 //!   io_thread.rs       the kernel's I/O thread as a routine
 //!   guest.rs           this guest on the wire to the others of a run
 //! nodes/             nodes that share the guest's CPU

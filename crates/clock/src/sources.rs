@@ -9,6 +9,7 @@ use virtual_time::VirtualInstant;
 
 pub mod caches;
 pub mod disks;
+pub mod faults;
 pub mod guest;
 pub mod input;
 pub mod io_thread;

@@ -20,6 +20,8 @@ enum Model {
 pub struct Disk {
     model: Model,
     completions: Completions,
+    /// Nothing is answered before.
+    stalled_until_ns: u64,
 }
 
 impl Disk {
@@ -34,7 +36,7 @@ impl Disk {
             Some("mechanical") => Model::Mechanical(Mechanical::new(MechanicalParameters::parse(text)?)),
             _ => return Err(ParameterError("model")),
         };
-        Ok(Self { model, completions: Completions::default() })
+        Ok(Self { model, completions: Completions::default(), stalled_until_ns: 0 })
     }
 
     /// Gives it a request. `tag` comes back when it is done.
@@ -54,21 +56,35 @@ impl Disk {
     #[must_use]
     pub fn next(&self) -> VirtualInstant {
         let known_ns = self.completions.first_ns();
-        VirtualInstant::from_ns(match &self.model {
+        let next_ns = match &self.model {
             Model::Mechanical(drive) => known_ns.min(drive.next_ns()),
             Model::Fixed(_) | Model::Flash(_) => known_ns,
-        })
+        };
+        VirtualInstant::from_ns(next_ns.max(self.stalled_until_ns))
+    }
+
+    /// The request of this tag, which comes next, takes so much longer than the model says.
+    pub fn delay(&mut self, tag: u64, delay_ns: u64) {
+        self.completions.delay(tag, delay_ns);
+    }
+
+    /// Nothing is answered before this instant, whatever is done by then, in place of what was said of that before.
+    pub fn stall(&mut self, until: VirtualInstant) {
+        self.stalled_until_ns = until.as_ns();
     }
 
     /// Whether a request is done of which nobody has heard.
     pub fn is_ready(&mut self, now: VirtualInstant) -> bool {
         self.advance(now);
-        self.completions.first_ns() <= now.as_ns()
+        self.completions.first_ns() <= now.as_ns() && !self.is_stalled(now)
     }
 
     /// Takes out a request that is done: when it was, and its tag. The earliest comes first.
     pub fn take_completed(&mut self, now: VirtualInstant) -> Option<(VirtualInstant, u64)> {
         self.advance(now);
+        if self.is_stalled(now) {
+            return None;
+        }
         self.completions.take(now.as_ns()).map(|(at_ns, tag)| (VirtualInstant::from_ns(at_ns), tag))
     }
 
@@ -80,8 +96,9 @@ impl Disk {
         self.model = Model::Fixed(Fixed::new(AT_ONCE));
     }
 
-    /// Its power is gone: what is in flight is over.
+    /// Its power is gone: what is in flight is over, and so is a stall.
     pub fn give_up(&mut self, now: VirtualInstant) {
+        self.stalled_until_ns = 0;
         self.advance(now);
         if let Model::Mechanical(drive) = &mut self.model {
             drive.give_up(&mut self.completions);
@@ -92,6 +109,10 @@ impl Disk {
     /// Answers a request at once, as one without power whose driver is to go on.
     pub fn refuse(&mut self, now: VirtualInstant, tag: u64) {
         self.completions.add(now.as_ns(), tag);
+    }
+
+    fn is_stalled(&self, now: VirtualInstant) -> bool {
+        now.as_ns() < self.stalled_until_ns
     }
 
     fn advance(&mut self, now: VirtualInstant) {
@@ -244,6 +265,39 @@ pub(crate) mod tests {
             let mut tags: Vec<u64> = core::iter::from_fn(|| disk.take_completed(now)).map(|(_, tag)| tag).collect();
             tags.sort_unstable();
             assert_eq!(tags, [0, 1, 2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn a_delay_is_added_to_what_the_model_says() {
+        for text in [FIXED, FLASH, MECHANICAL] {
+            for request in [read(1 << 30, 4096), write(1 << 20, 4096), FLUSH] {
+                let end_ns = |delay_ns: Option<u64>| {
+                    let mut disk = Disk::parse(text).unwrap();
+                    if let Some(delay_ns) = delay_ns {
+                        disk.delay(0, delay_ns);
+                    }
+                    latencies(&mut disk, 7, 1, [request]).1
+                };
+                assert_eq!(end_ns(Some(5_000_000)), end_ns(None) + 5_000_000);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stalled_disk_answers_at_the_end_of_the_stall_what_was_done_meanwhile() {
+        for text in [FIXED, FLASH, MECHANICAL] {
+            let mut disk = Disk::parse(text).unwrap();
+            let end = VirtualInstant::from_ns(1_000_000_000);
+            disk.stall(end);
+            assert_eq!(disk.next(), VirtualInstant::NEVER);
+            disk.submit(VirtualInstant::from_ns(5), 0, write(0, 4096));
+            disk.submit(VirtualInstant::from_ns(6), 1, read(1 << 30, 4096));
+            assert_eq!(disk.next(), end);
+            let before = VirtualInstant::from_ns(999_999_999);
+            assert!(!disk.is_ready(before) && disk.take_completed(before).is_none());
+            assert!(disk.is_ready(end));
+            assert_eq!(core::iter::from_fn(|| disk.take_completed(end)).count(), 2);
         }
     }
 

@@ -1,8 +1,8 @@
 //! How long disks take: models of block devices in virtual time.
 //!
-//! A model is a pure function of the requests that it gets and the instants at which it gets them: it reads no clock,
-//! draws no random number and moves no data. The clock library does the reading and writing, and tells the guest that a
-//! request is done at the very instant that the model says.
+//! A model is a pure function of the requests that it gets and the instants at which it gets them: it reads no clock
+//! and moves no data. What a fault draws follows from its seed. The clock library does the reading and writing, and tells the
+//! guest that a request is done at the very instant that the model says.
 //!
 //! ```text
 //! disk.rs        a disk: any of the models, and the requests in flight
@@ -13,6 +13,8 @@
 //! mechanical.rs  a drive with platters: its queue, its write cache, what its head does
 //! geometry.rs    where a sector is, and how long the head takes to it
 //! buffer.rs      what a drive has read ahead
+//! draw.rs        random numbers from a seed
+//! faults.rs      what is wrong with a disk for a while
 //! unflushed.rs   what a loss of power takes from a volatile cache
 //! ```
 //!
@@ -29,6 +31,8 @@ extern crate std;
 
 mod buffer;
 mod disk;
+mod draw;
+mod faults;
 mod fixed;
 mod flash;
 mod geometry;
@@ -38,6 +42,7 @@ mod request;
 mod unflushed;
 
 pub use disk::Disk;
+pub use faults::{Fate, Fault, Faulty, WORDS};
 pub use parameters::{number, FixedParameters, FlashParameters, MechanicalParameters, ParameterError};
 pub use request::{Operation, Request, REQUESTS_MAX, SECTOR_BYTES};
 pub use unflushed::{Note, Unflushed};

@@ -42,11 +42,20 @@ impl Request {
 #[derive(Default)]
 pub(crate) struct Completions {
     known: ArrayVec<(u64, u64), REQUESTS_MAX>,
+    /// By how much those end later than a model says that has not said so yet, by their tags.
+    late: ArrayVec<(u64, u64), REQUESTS_MAX>,
 }
 
 impl Completions {
+    /// The end of a request will be that much later than it is said to be.
+    pub fn delay(&mut self, tag: u64, delay_ns: u64) {
+        self.late.push((tag, delay_ns));
+    }
+
     pub fn add(&mut self, at_ns: u64, tag: u64) {
-        self.known.push((at_ns, tag));
+        let place = self.late.iter().position(|&(other, _)| other == tag);
+        let late_ns = place.map_or(0, |place| self.late.swap_remove(place).1);
+        self.known.push((at_ns.saturating_add(late_ns), tag));
     }
 
     pub fn first_ns(&self) -> u64 {

@@ -11,6 +11,7 @@
 
 use arrayvec::ArrayVec;
 
+use crate::draw::mixed;
 use crate::request::{REQUESTS_MAX, SECTOR_BYTES};
 
 /// What a sector was before it was written. All zero is a valid note, so memory for them needs no first value.
@@ -84,15 +85,9 @@ impl<'a> Unflushed<'a> {
     }
 }
 
-/// A coin for a sector at a loss: splitmix64 (Steele, Lea and Flood, OOPSLA 2014) of both.
+/// A coin for a sector at a loss.
 fn is_drawn(seed: u64, loss: u64, sector: u64) -> bool {
-    let mix = |state: u64| {
-        let state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        state ^ (state >> 31)
-    };
-    mix(mix(seed ^ loss) ^ sector) & 1 == 1
+    mixed(mixed(seed ^ loss) ^ sector) & 1 == 1
 }
 
 #[cfg(test)]

@@ -45,7 +45,13 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
     check_counts(wires)
     nodes = network.nodes()
     changes = link_changes(network.lab, network.states)
-    broken = faults(network.lab, network.states, network.placement.of_node, names(lab))
+    broken = faults(
+        network.lab,
+        network.states,
+        network.placement.of_node,
+        {node.name: node.disk for node in nodes if node.disk is not None},
+        names(lab),
+    )
     links, hosts, processes = network.links(), network.hosts(), _processes(network.processes(), lab)
     lateness_ns = lab.fidelity.lateness_ns
     network_used = used(nodes, links, [*changes, *broken], processes, hosts, tolerance_ns=lateness_ns)

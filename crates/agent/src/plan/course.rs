@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use disk::Fault;
 use serde::Deserialize;
 
 use crate::plan::queues::Egress;
@@ -82,6 +83,15 @@ pub enum Moment {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
+    /// Something is wrong with the disk of a node.
+    BreakDisk {
+        /// The node.
+        node: String,
+        /// Which disk of its guest's it is.
+        number: u32,
+        /// What.
+        wrong: WrongDisk,
+    },
     /// A link is something else from then on; this is never undone, since the plan says what comes next.
     ChangeLink {
         /// The link.
@@ -133,6 +143,55 @@ pub enum Effect {
         /// The node.
         node: String,
     },
+}
+
+/// What is wrong with a disk.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrongDisk {
+    /// The share of reads and writes that fail.
+    pub errors: f64,
+    /// The share of reads in which a bit is wrong.
+    pub corrupt: f64,
+    /// So much longer each request takes.
+    pub delay_ns: i64,
+    /// So long from the begin on nothing is answered.
+    pub stall_ns: i64,
+    /// Why writes fail, if they do.
+    pub refuses: Option<Refusal>,
+    /// Of what is drawn.
+    pub seed: u64,
+}
+
+/// Why a disk does not take what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// It may only be read.
+    ReadOnly = 1,
+    /// It has no room.
+    Full = 2,
+}
+
+impl WrongDisk {
+    /// The same as the clock takes it, from an instant of the guest's until another one.
+    pub fn between(&self, begin_ns: i64, end_ns: i64) -> Fault {
+        let instant = |ns: i64| ns.max(0).unsigned_abs();
+        Fault {
+            seed: self.seed,
+            errors: parts(self.errors),
+            corrupt: parts(self.corrupt),
+            delay_ns: instant(self.delay_ns),
+            stalled_until_ns: instant(begin_ns.saturating_add(self.stall_ns).min(end_ns)),
+            refusal: self.refuses.map_or(0, |refusal| refusal as u64),
+            until_ns: if end_ns == i64::MAX { u64::MAX } else { instant(end_ns) },
+        }
+    }
+}
+
+/// A share in parts of 2^32.
+fn parts(share: f64) -> u64 {
+    (share * 2_f64.powi(32)).round() as u64
 }
 
 /// How a node goes off.

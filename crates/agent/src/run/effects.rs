@@ -3,20 +3,27 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
+use disk::Fault;
 use nix::sys::signal::Signal;
 
 use crate::build::Guest;
+use crate::clock;
 use crate::error::{Doing, Error, Result};
 use crate::node::orders::{send, Job, Order};
 use crate::plan::{Effect, Off, Timed};
 
-/// Lets an effect begin, as far as it is in this guest.
+/// Lets an effect begin, as far as it is in this guest; `begin_ns` is that instant on the guest's clock.
 ///
 /// # Errors
 /// The kernel refuses it, or a node's init is gone.
-pub fn begin(guest: &Guest, entry: &Timed) -> Result<()> {
+pub fn begin(guest: &Guest, entry: &Timed, begin_ns: i64) -> Result<()> {
     let mut interfaces = guest.interfaces.borrow_mut();
     match &entry.effect {
+        Effect::BreakDisk { number, wrong, .. } => {
+            let end_ns = entry.for_ns.map_or(i64::MAX, |for_ns| begin_ns.saturating_add(for_ns));
+            clock::break_disk(*number, &wrong.between(begin_ns, end_ns));
+            Ok(())
+        }
         Effect::ChangeLink { ends, under, .. } => interfaces.change(&guest.plan.nodes, ends, under),
         Effect::ImpairLink { ends, .. } => interfaces.impair(&guest.plan.nodes, &entry.name, ends, true),
         Effect::Kill { node, process } => signal(guest, node, process, Signal::SIGKILL),
@@ -42,6 +49,10 @@ pub fn begin(guest: &Guest, entry: &Timed) -> Result<()> {
 pub fn undo(guest: &Guest, entry: &Timed) -> Result<()> {
     let mut interfaces = guest.interfaces.borrow_mut();
     match &entry.effect {
+        Effect::BreakDisk { number, .. } => {
+            clock::break_disk(*number, &Fault::NONE);
+            Ok(())
+        }
         Effect::ImpairLink { ends, .. } => interfaces.impair(&guest.plan.nodes, &entry.name, ends, false),
         // The schedule starts it again; a node that boots stays on.
         Effect::Kill { .. } | Effect::PowerOn { .. } => Ok(()),

@@ -19,6 +19,11 @@ impl Schedule {
         &self.course[entry].plan
     }
 
+    /// When an entry has begun.
+    pub fn began_ns(&self, entry: usize) -> i64 {
+        self.course[entry].began_ns
+    }
+
     /// Takes over what a link becomes from now on, in place of all that was still to come; it is due at the next
     /// [`super::Input::Tick`].
     pub fn replan_link(&mut self, link: &str, changes: Vec<plan::Timed>) {
@@ -197,7 +202,11 @@ impl Schedule {
     fn why_not(&self, number: usize) -> Option<String> {
         let effect = &self.course[number].plan.effect;
         if let Some(other) = self.course.iter().find(|other| other.has_begun() && other.meets(effect)) {
-            let how = if matches!(effect, Effect::Pause { .. }) { "paused" } else { "switched off" };
+            let how = match effect {
+                Effect::Pause { .. } => "paused",
+                Effect::BreakDisk { .. } => "broken",
+                _ => "switched off",
+            };
             return Some(format!("{} has {how} that already", other.plan.name));
         }
         if let Some(others) = self.no_place_beside(number) {

@@ -119,6 +119,22 @@ fn an_effect_on_what_is_not_there_is_the_failure_of_the_run() {
 }
 
 #[test]
+fn a_disk_has_one_fault_at_a_time() {
+    let broken = |name: &str, at_ns: i64| {
+        let wrong = json!({"errors": 0.5, "corrupt": 0.0, "delay_ns": 0, "stall_ns": 0, "refuses": null, "seed": 1});
+        let effect = json!({"kind": "break-disk", "node": "a", "number": 0, "wrong": wrong});
+        json!({"name": name, "what": name, "when": at(at_ns), "for_ns": 2 * S, "effect": effect})
+    };
+    let mut run = running(&[broken("x", S), broken("y", 2 * S), broken("z", 3 * S)]);
+    does(&mut run, S, Input::Tick);
+    assert_eq!(run.began_ns(0), S);
+    let reason = "x has broken that already".to_owned();
+    assert_eq!(does(&mut run, 2 * S, Input::Tick), [report(1, EventKind::Skipped { reason })]);
+    let done = does(&mut run, 3 * S, Input::Tick);
+    assert!(done.contains(&Action::Undo { entry: 0 }) && done.contains(&Action::Begin { entry: 2 }));
+}
+
+#[test]
 fn what_is_paused_is_not_paused_again_until_that_is_undone() {
     let again = [
         pause("x", Some("p"), &at(S), Some(2 * S)),

@@ -38,6 +38,8 @@ pub struct Timed {
     pub plan: plan::Timed,
     pub after: Option<Awaited>,
     pub state: State,
+    /// When it began, if it has.
+    pub began_ns: i64,
     /// Whether this guest is the one that tells of it. Of several that carry it out only one does.
     pub tells: bool,
     /// What the other guests know of it.
@@ -55,13 +57,14 @@ impl Timed {
                 let tells = nodes.clone().next().is_some_and(|node| is_here(node));
                 (nodes.any(|node| is_here(node)), tells)
             }
-            Effect::Pause { node, .. }
+            Effect::BreakDisk { node, .. }
+            | Effect::Pause { node, .. }
             | Effect::Kill { node, .. }
             | Effect::PowerOff { node, .. }
             | Effect::PowerOn { node } => (is_here(node), is_here(node)),
         };
         let state = if carries_out { State::Waiting } else { State::Elsewhere(Moments::AT_FIRST) };
-        Self { plan, after, state, tells, told: Moments::AT_FIRST }
+        Self { plan, after, state, began_ns: 0, tells, told: Moments::AT_FIRST }
     }
 
     pub fn moments(&self) -> Moments {
@@ -104,6 +107,7 @@ impl Timed {
 
     /// It has its effect from `begin_ns` on.
     pub fn begin(&mut self, begin_ns: i64) {
+        self.began_ns = begin_ns;
         let end_ns = self.plan.for_ns.map(|for_ns| begin_ns.saturating_add(for_ns));
         let turn = self.flap().map(|flap| Turn { at_ns: begin_ns.saturating_add(flap.down_ns), is_there: true });
         let takes_time = matches!(&self.plan.effect, Effect::PowerOff { how, .. } if *how != Off::Crash);
@@ -148,6 +152,8 @@ impl Timed {
             (Effect::Pause { node, process }, Effect::Pause { node: other_node, process: other }) => {
                 node == other_node && (process.is_none() || other.is_none() || process == other)
             }
+            (Effect::PowerOff { node, .. }, Effect::PowerOff { node: other, .. })
+            | (Effect::BreakDisk { node, .. }, Effect::BreakDisk { node: other, .. }) => node == other,
             _ => false,
         }
     }
@@ -158,7 +164,6 @@ impl Timed {
             (Effect::ImpairLink { links, .. }, Effect::ImpairLink { links: others, .. }) => {
                 links.iter().any(|link| others.contains(link))
             }
-            (Effect::PowerOff { node, .. }, Effect::PowerOff { node: other, .. }) => node == other,
             _ => false,
         }
     }

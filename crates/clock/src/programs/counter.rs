@@ -12,9 +12,12 @@
 //! no virtual time, and the clock of a run that is over stops by itself. 2, the guest is about to power off: its disks take
 //! no time any more. 3, the program that this process is about to execute is of a node with a CPU of its own: its number
 //! in RSI, its speed in RDX over R10. 4, the disk whose number is in RSI has power from now on,
-//! or none: RDX is 0 if that is gone all at once, 1 if it is there, 2 if the machine has shut down.
+//! or none: RDX is 0 if that is gone all at once, 1 if it is there, 2 if the machine has shut down. 5, from now on something is
+//! wrong with the disk whose number is in RSI: the words of a `disk::Fault` are where RDX points.
 
 use core::ffi::c_int;
+
+use disk::Fault;
 
 use crate::deadlines::commands;
 use crate::host::page::{self, MAGIC};
@@ -30,6 +33,7 @@ const LENGTH_MAX: u64 = 15;
 const HURRY_DISKS: u64 = 2;
 const JOIN_NODE: u64 = 3;
 const POWER_DISK: u64 = 4;
+const BREAK_DISK: u64 = 5;
 
 /// Carries out the instruction at which the stopped process `pid` faulted, if it is one of these. The kernel has turned to it.
 pub fn emulate(pid: c_int) -> bool {
@@ -68,6 +72,10 @@ pub fn emulate(pid: c_int) -> bool {
                         _ => Power::Off,
                     };
                     disks::power(page, registers.rsi as usize, power);
+                }
+                BREAK_DISK => {
+                    let words = core::array::from_fn(|place| stub::word_at(pid, registers.rdx + 8 * place as u64));
+                    disks::break_down(page, registers.rsi as usize, Fault::of(words));
                 }
                 waits => commands::wait_for_host(page, waits != 0),
             }

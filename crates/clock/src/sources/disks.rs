@@ -9,7 +9,7 @@
 use core::ffi::{c_int, CStr};
 use core::sync::atomic::Ordering::Relaxed;
 
-use disk::Disk;
+use disk::{Disk, Fate, Fault, Operation};
 use interrupts::{Count, Flag, Id, Readiness, Word};
 use virtual_time::VirtualInstant;
 use wire::NEVER;
@@ -19,7 +19,7 @@ use crate::host::real::Entry;
 use crate::host::sys;
 use crate::kernel::masks::{exclusively, Exclusive};
 use crate::sources::caches::{self, DISKS_MAX};
-use crate::sources::{io_thread, Source};
+use crate::sources::{faults, io_thread, Source};
 use crate::time::{aside, present, standing};
 
 /// The environment variable by which the host hands the disks over: for each the words `image=DESCRIPTOR` and its
@@ -125,6 +125,31 @@ pub fn power(page: &ClockPage, number: usize, power: Power) {
         }
         look_ahead();
     });
+}
+
+/// From now on this is wrong with a disk, in place of what was.
+pub fn break_down(page: &ClockPage, number: usize, fault: Fault) {
+    if number >= DISKS_MAX {
+        return;
+    }
+    exclusively(|| {
+        let now = present::look(page);
+        faults::set(number, fault);
+        // SAFETY: a critical section, and no other reference.
+        if let Some(disk) = unsafe { &mut (*DISKS.get())[number] } {
+            disk.is_ready(now);
+            disk.stall(VirtualInstant::from_ns(fault.stalled_until_ns));
+        }
+        look_ahead();
+    });
+}
+
+/// What becomes of something that the I/O thread is about to do with this image.
+pub fn fate(fd: c_int, operation: Operation) -> Fate {
+    match STATE.opened.iter().position(|opened| opened.get() == fd) {
+        Some(place) if !STATE.off[place].get() => faults::fate(place, operation),
+        _ => Fate::Done,
+    }
 }
 
 /// Whether what the kernel writes to this image is lost.
@@ -247,6 +272,7 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
         let now = standing::show(present::look(page));
         let begin_ns = aside::own_work_ns();
         for &address in addresses {
+            faults::begin_request(now.as_ns());
             let served = io_thread::serve(address);
             let Some(place) = STATE.opened.iter().position(|fd| fd.get() == served.fd) else {
                 crate::die(b"dilaton clock: the kernel asked for something of a disk that is not known\n");
@@ -259,6 +285,10 @@ pub fn submit(page: &ClockPage, addresses: &[usize]) {
                 if STATE.off[place].get() {
                     disk.refuse(now, address as u64);
                 } else {
+                    match faults::delay_ns(place, now.as_ns()) {
+                        0 => {}
+                        delay_ns => disk.delay(address as u64, delay_ns),
+                    }
                     caches::submitted(place, address as u64, served.request.operation);
                     disk.submit(now, address as u64, served.request);
                 }

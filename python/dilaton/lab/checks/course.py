@@ -134,6 +134,13 @@ def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
         yield from _check_partition(lab, fault.partition, (*path, "partition"), fault.name)
     if fault.node is not None and fault.node not in lab.nodes:
         yield Finding((*path, fault.action), unknown("node", fault.node, list(lab.nodes)))
+    if fault.disk is not None:
+        at = (*path, "disk", "node")
+        if fault.disk.node not in lab.nodes:
+            yield Finding(at, unknown("node", fault.disk.node, list(lab.nodes)))
+        elif lab.nodes[fault.disk.node].disk is None:
+            name = fault.disk.node
+            yield Finding(at, f"{name} has no disk, but memory; give it one, as in {name}: {{disk: ssd-sata}}")
     subject = fault.pause or fault.kill
     if subject is None:
         return

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
+from dilaton.lab.faults.disk import BrokenDisk
 from dilaton.lab.faults.partition import Partition
 from dilaton.lab.faults.random import Random
 from dilaton.lab.parts.impairments import duration
@@ -22,7 +23,7 @@ from dilaton.lab.text.part import Part, Text
 POWER = ("crash", "stop", "reboot", "start")
 """What becomes of a node as a whole; of these the last one says when it is on again."""
 
-ACTIONS = ("pause", "kill", "link", "flap", "partition", *POWER, "random")
+ACTIONS = ("pause", "kill", "link", "flap", "partition", "disk", *POWER, "random")
 """What a fault can do: fields of `Fault`, of which exactly one is written. The last stands for others."""
 
 WORDS: Mapping[str, Mapping[str, Any]] = {
@@ -106,6 +107,8 @@ class Fault(BothWays):
     flap: Flap | None = None
     partition: Partition | None = None
     """Who does not hear whom."""
+    disk: BrokenDisk | None = None
+    """What is wrong with the disk of a node."""
     random: Random | None = None
     """Faults that are drawn from the seed, from `at` on, or from a moment on, for so long."""
     _place: int = PrivateAttr(0)

@@ -19,6 +19,8 @@ def meeting(links: list[Link], first: Fault, second: Fault) -> str | None:
         return f"{second.pause} is paused already" if None in of_both or len(of_both) == 1 else None
     if first.kill is not None and first.kill == second.kill:
         return f"{second.kill} is killed already"
+    if first.disk is not None and second.disk is not None and first.disk.node == second.disk.node:
+        return f"the disk of {second.disk.node} is broken already"
     with contextlib.suppress(ValueError):
         one, other = ({find_link(change.link, links): change for change in each.changes} for each in (first, second))
         for number in sorted(one.keys() & other.keys()):

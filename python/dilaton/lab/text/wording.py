@@ -50,6 +50,9 @@ _EXAMPLES: dict[str | int, str] = {
 }
 """How a field is written, by its name."""
 
+_EXAMPLES_IN_FAULTS = _EXAMPLES | {"disk": "disk: {node: db1, errors: 5%}"}
+"""The same, where a field of a fault has the name of another one."""
+
 
 def message(detail: ErrorDetails) -> str:
     """What is wrong, and what would be right."""
@@ -58,8 +61,9 @@ def message(detail: ErrorDetails) -> str:
         return f"a lab is a mapping of fields, such as name: and nodes:, not {_shape(detail['input'])}"
     # What is called nodes in a topology is a number.
     shown = () if detail["loc"][0] == "topology" else reversed(detail["loc"])
-    name = next((part for part in shown if part in _EXAMPLES), None)
-    example = f"; write for example {_EXAMPLES[name]}" if name is not None else ""
+    examples = _EXAMPLES_IN_FAULTS if detail["loc"][0] == "faults" else _EXAMPLES
+    name = next((part for part in shown if part in examples), None)
+    example = f"; write for example {examples[name]}" if name is not None else ""
     if kind == "value_error":
         return str(detail["ctx"]["error"])
     if kind == "missing":

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dilaton.plan.links.queues import Egress, Nanoseconds, Part
+from dilaton.plan.links.queues import Egress, Nanoseconds, Part, Ratio, Seed
 
 
 class EndChange(Part):
@@ -57,6 +57,32 @@ class ChangeLink(Part):
     ends: list[EndChange] = Field(min_length=1)
     under: dict[str, list[EndChange]]
     """What these ends are from then on while faults last, by their names in alphabetical order, joined by `+`."""
+
+
+class WrongDisk(Part):
+    """What is wrong with a disk; what is 0 or None does nothing."""
+
+    errors: Ratio
+    """Of reads and writes; they fail."""
+    corrupt: Ratio
+    """Of reads; one of their bits is wrong."""
+    delay_ns: Nanoseconds
+    """So much longer each request takes."""
+    stall_ns: Nanoseconds
+    """So long from the begin on nothing is answered."""
+    refuses: Literal["read-only", "full"] | None
+    """Why writes fail."""
+    seed: Seed
+
+
+class BreakDisk(Part):
+    """Something is wrong with the disk of a node."""
+
+    kind: Literal["break-disk"] = "break-disk"
+    node: str
+    number: int = Field(ge=0, lt=16)
+    """Of the disk, among those of its guest."""
+    wrong: WrongDisk
 
 
 class Flap(Part):
@@ -140,7 +166,7 @@ class Timed(Part):
     for_ns: Nanoseconds | None
     """It is undone so long after it began; None: never."""
     effect: Annotated[
-        ChangeLink | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn, Field(discriminator="kind")
+        BreakDisk | ChangeLink | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn, Field(discriminator="kind")
     ]
 
 

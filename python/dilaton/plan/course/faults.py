@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
+from dilaton.lab.faults.disk import BrokenDisk
 from dilaton.lab.faults.fault import Fault
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import is_switch
@@ -13,6 +16,7 @@ from dilaton.plan.course.entries import (
     After,
     At,
     Awaited,
+    BreakDisk,
     Cut,
     ImpairLink,
     Kill,
@@ -21,11 +25,13 @@ from dilaton.plan.course.entries import (
     PowerOff,
     PowerOn,
     Timed,
+    WrongDisk,
 )
 from dilaton.plan.errors import lab_error
 from dilaton.plan.links.changes import State, impaired
+from dilaton.plan.model import Disk
 
-Effect = ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn
+Effect = BreakDisk | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn
 """What faults do."""
 
 
@@ -36,7 +42,11 @@ def awaited(text: str, known: Collection[str]) -> Awaited:
 
 
 def faults(
-    lab: Lab, states: Sequence[Sequence[State]], guest_of: Mapping[str, str], known: Collection[str]
+    lab: Lab,
+    states: Sequence[Sequence[State]],
+    guest_of: Mapping[str, str],
+    disks: Mapping[str, Disk],
+    known: Collection[str],
 ) -> list[Timed]:
     """The entries that faults mean.
 
@@ -44,6 +54,7 @@ def faults(
         lab: Whose; its links have two ends.
         states: All states of each link.
         guest_of: The guest of each node.
+        disks: The disk of each node that has one.
         known: The names of all that can be waited for.
 
     Raises:
@@ -51,7 +62,7 @@ def faults(
     """
     found = []
     for fault in lab.faults:
-        effect, words = _effect(lab, states, fault)
+        effect, words = _effect(lab, states, disks, fault)
         if fault.after is not None:
             guests = sorted({guest_of[node] for node in _nodes(effect)})
             if len(guests) > 1:
@@ -65,7 +76,7 @@ def faults(
     return found
 
 
-def _effect(lab: Lab, states: Sequence[Sequence[State]], fault: Fault) -> tuple[Effect, str]:
+def _effect(lab: Lab, states: Sequence[Sequence[State]], disks: Mapping[str, Disk], fault: Fault) -> tuple[Effect, str]:
     """What a fault does, and the words for that, with what was drawn."""
     if fault.pause is not None:
         return Pause(node=fault.pause.node, process=fault.pause.process), fault.words
@@ -79,6 +90,8 @@ def _effect(lab: Lab, states: Sequence[Sequence[State]], fault: Fault) -> tuple[
         return PowerOff(node=fault.reboot, how="reboot"), fault.words
     if fault.start is not None:
         return PowerOn(node=fault.start), fault.words
+    if fault.disk is not None:
+        return _break_disk(fault.disk, disks[fault.disk.node].number, f"{lab.seed} {fault.name}"), fault.words
     if fault.partition is not None:
         every = [name for name, node in lab.nodes.items() if not is_switch(node)]
         seed = f"{lab.seed} {fault.name}"
@@ -88,6 +101,19 @@ def _effect(lab: Lab, states: Sequence[Sequence[State]], fault: Fault) -> tuple[
     return impaired(lab, states, fault), fault.words
 
 
+def _break_disk(wrong: BrokenDisk, number: int, seed: str) -> BreakDisk:
+    refuses: Literal["read-only", "full"] | None = "read-only" if wrong.read_only else "full" if wrong.full else None
+    made = WrongDisk(
+        errors=wrong.errors,
+        corrupt=wrong.corrupt,
+        delay_ns=wrong.delay_ns,
+        stall_ns=wrong.stall_ns,
+        refuses=refuses,
+        seed=random.Random(seed).getrandbits(63),
+    )
+    return BreakDisk(node=wrong.node, number=number, wrong=made)
+
+
 def _nodes(effect: Effect) -> set[str]:
     """The nodes to which something is done."""
     match effect:
@@ -95,7 +121,7 @@ def _nodes(effect: Effect) -> set[str]:
             return {end.node for end in effect.ends}
         case Partition():
             return {node for cut in effect.cuts for node in (*cut.sources, *cut.targets)}
-        case Kill() | Pause() | PowerOff() | PowerOn():
+        case BreakDisk() | Kill() | Pause() | PowerOff() | PowerOn():
             return {effect.node}
 
 
