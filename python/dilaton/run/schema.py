@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import sys
 
-from dilaton.run.described import Described
 from dilaton.run.record.model import Record
+from dilaton.schema.described import Described
 
 
 def schema_text() -> str:

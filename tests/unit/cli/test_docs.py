@@ -6,12 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import typer
+from ruamel.yaml import YAML
 
 from dilaton.cli.main import app
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
+from dilaton.schema.labs import lab_schema
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
@@ -20,6 +23,8 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(r"(?:^|\s)(?:\./)?dilaton (\w[^#|;\n]*)", re.MULTILINE)
 REDIRECTION = re.compile(r"\s[<>]")
+
+SCHEMA = jsonschema.Draft202012Validator(lab_schema())
 
 # The documents leave out of some labs what does not matter there.
 LEFT_OUT = {"name": "name: x\n", "nodes": "nodes: {a: {}, b: {}}\n"}
@@ -52,6 +57,7 @@ def test_every_lab_is_a_good_one(tmp_path: Path, text: str) -> None:
     missing = [field for field in LEFT_OUT if not re.search(f"^{field}:", text, re.MULTILINE)]
     head = "".join(LEFT_OUT[field] for field in missing if not (generated and field == "nodes"))
     compile_plan(loads(head + text, str(tmp_path / "lab.yaml"), core_ghz=2.7))
+    SCHEMA.validate(YAML(typ="safe").load(head + text))
 
 
 @pytest.mark.parametrize("text", sorted(commands()))

@@ -184,6 +184,14 @@ def export(
 
 
 @app.command()
+def schema() -> None:
+    """Print the JSON schema of labs, by which editors complete and check them while you write."""
+    from dilaton.schema.labs import schema_text
+
+    print(schema_text(), end="")
+
+
+@app.command()
 def scale(
     lab: LabFile,
     onto: Annotated[int, typer.Option("--onto", metavar="GUESTS", min=1, help="How many guests hold the machines.")],

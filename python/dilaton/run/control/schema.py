@@ -15,7 +15,7 @@ from pydantic.json_schema import models_json_schema
 from dilaton.run.control.errors import ErrorKind
 from dilaton.run.control.happenings import Happening
 from dilaton.run.control.verbs import VERBS, Value
-from dilaton.run.described import Described
+from dilaton.schema.described import Described
 
 REF = "#/$defs/{model}"
 """How a schema refers to another."""

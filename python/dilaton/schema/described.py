@@ -23,9 +23,10 @@ class Described(GenerateJsonSchema):
         """The schema of a model, with its fields described."""
         described = super().model_schema(schema)
         texts = _texts(schema["cls"])
-        for name, field in described.get("properties", {}).items():
-            if name in texts:
-                field.setdefault("description", texts[name])
+        aliases = {field.validation_alias: name for name, field in schema["cls"].model_fields.items()}
+        for written, field in described.get("properties", {}).items():
+            if text := texts.get(aliases.get(written, written)):
+                field.setdefault("description", text)
         return described
 
 

@@ -1,0 +1,1 @@
+"""JSON schemas of what others write and read, made from the models that read and write it here."""
