@@ -46,5 +46,20 @@ def main() -> None:
         time.sleep(PAUSE_S)
 
 
+def losses(printed: str) -> list[int]:
+    """How many transactions that were reported as committed were missing, at each start but the first.
+
+    It is -1 where one more was there, whose report a crash prevented.
+    """
+    found: list[int] = []
+    committed = 0
+    for line in printed.splitlines():
+        word, number = line.split()
+        if word != "committed":
+            found.append(committed - int(number))
+        committed = int(number)
+    return found[1:]
+
+
 if __name__ == "__main__":
     main()

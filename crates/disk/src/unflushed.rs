@@ -6,13 +6,18 @@
 //! first. Notes of what a flush has covered are void.
 //!
 //! The notes are a ring, as large as the cache: a cache that is full lets go of what it has had for longest, which then is
-//! on the medium. That is the worst that such a disk may do. In a loss that is *torn*, each sector by itself is lost or
-//! is what it was written last, since a cache writes out its sectors in no order that anybody may rely on.
+//! on the medium. That is the worst that such a disk may do. In a loss that is *torn*, each part of the medium is lost or
+//! is what it was written last, since a cache writes out its contents in no order that anybody may rely on. Parts are as
+//! large as the physical sectors of current disks, which are written as a whole: file systems rely on that for their blocks
+//! (jbd2 takes a commit block of which one half is new for a corrupt journal).
 
 use arrayvec::ArrayVec;
 
 use crate::draw::mixed;
 use crate::request::{REQUESTS_MAX, SECTOR_BYTES};
+
+/// What is written as a whole.
+const PART_BYTES: u64 = 4096;
 
 /// What a sector was before it was written. All zero is a valid note, so memory for them needs no first value.
 #[repr(C)]
@@ -70,7 +75,8 @@ impl<'a> Unflushed<'a> {
         let oldest = self.safe.max(self.noted.saturating_sub(self.notes.len() as u64));
         for number in (oldest..self.noted).rev() {
             let note = &self.notes[(number % self.notes.len() as u64) as usize];
-            if self.torn_seed.map_or(true, |seed| is_drawn(seed, self.losses, note.sector)) {
+            if self.torn_seed.map_or(true, |seed| is_drawn(seed, self.losses, note.sector * SECTOR_BYTES / PART_BYTES))
+            {
                 restore(note.sector * SECTOR_BYTES, &note.before);
             }
         }
@@ -85,9 +91,9 @@ impl<'a> Unflushed<'a> {
     }
 }
 
-/// A coin for a sector at a loss.
-fn is_drawn(seed: u64, loss: u64, sector: u64) -> bool {
-    mixed(mixed(seed ^ loss) ^ sector) & 1 == 1
+/// A coin for a part of the medium at a loss.
+fn is_drawn(seed: u64, loss: u64, part: u64) -> bool {
+    mixed(mixed(seed ^ loss) ^ part) & 1 == 1
 }
 
 #[cfg(test)]
@@ -188,13 +194,25 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_loss_takes_some_sectors_and_others_at_the_next_loss_or_with_another_seed() {
+    fn a_torn_loss_takes_some_parts_and_others_at_the_next_loss_or_with_another_seed() {
         let lost = |seed: u64, losses: u64| -> BTreeSet<u64> {
-            (0..1000).filter(|&sector| is_drawn(seed, losses, sector)).collect()
+            (0..1000).filter(|&part| is_drawn(seed, losses, part)).collect()
         };
         assert!((400..600).contains(&lost(1, 0).len()));
         assert_ne!(lost(1, 0), lost(1, 1));
         assert_ne!(lost(1, 0), lost(2, 0));
+    }
+
+    #[test]
+    fn the_sectors_of_a_part_are_lost_together() {
+        for seed in 0..16 {
+            let mut notes = room(100);
+            let mut unflushed = Unflushed::new(&mut notes, Some(seed));
+            unflushed.note(0, &[0; 4 * PART_BYTES as usize]);
+            let mut lost = Vec::new();
+            unflushed.lose(|offset, _| lost.push(offset / PART_BYTES));
+            assert!((0..4).all(|part| [0, 8].contains(&lost.iter().filter(|&&other| other == part).count())));
+        }
     }
 
     #[test]

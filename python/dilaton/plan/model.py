@@ -166,7 +166,7 @@ class VolatileCache(Part):
     bytes: int = Field(gt=0)
     """It holds so many, and lets go of what it has had for longest."""
     torn_seed: int | None
-    """From which it is drawn, for each sector, whether that is lost; None: all are."""
+    """From which it is drawn, for each 4 KiB, whether they are lost; None: all are."""
 
 
 class Disk(Part):

@@ -1,10 +1,14 @@
-"""A database keeps every committed transaction over crashes if it syncs to a disk with a volatile cache, and else does not."""
+"""A database keeps every committed transaction over crashes if it syncs to a disk with a volatile cache, and else does not.
+
+`benches/crashes.py` does the same with fifty crashes.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.conftest import PYTHON, ROOT, Outcome, RunLab
+from tests.sqlite_store import losses
 
 STORE = ROOT / "tests" / "sqlite_store.py"
 
@@ -30,20 +34,6 @@ def outcome(run_lab_once: RunLab) -> Outcome:
     outcome = run_lab_once(LAB)
     assert outcome.status == 0, outcome.terminal
     return outcome
-
-
-def losses(text: str) -> list[int]:
-    """How many committed transactions were missing at each start of a store but the first."""
-    found: list[int] = []
-    committed = 0
-    for line in text.splitlines():
-        word, number = line.split()
-        if word == "committed":
-            committed = int(number)
-        else:
-            found.append(committed - int(number))
-            committed = int(number)
-    return found[1:]
 
 
 def test_what_was_committed_and_synced_survives_each_crash(outcome: Outcome) -> None:

@@ -9,17 +9,17 @@ import pytest
 from tests.conftest import PYTHON, Outcome, RunLab
 from tests.functional.time.test_repeatable import left
 
-SECTORS = 64
+PAGES, PAGE_BYTES = 64, 4096
 
 WRITER = f"""
 import mmap, os, sys, time
 disk = os.open("/dev/vda", os.O_RDWR | os.O_DIRECT)
-block = mmap.mmap(-1, {SECTORS * 512})
+block = mmap.mmap(-1, {PAGES * PAGE_BYTES})
 def show():
     os.preadv(disk, [block], 0)
     print(chr(block[0]), flush=True)
     os.preadv(disk, [block], 1 << 20)
-    print(bytes(block[::512]).replace(b"\\0", b".").decode(), flush=True)
+    print(bytes(block[::{PAGE_BYTES}]).replace(b"\\0", b".").decode(), flush=True)
 def write(offset, letter):
     block[:] = letter * len(block)
     os.pwritev(disk, [block], offset)
@@ -70,18 +70,18 @@ def seen(outcome: Outcome, node: str) -> list[tuple[str, str]]:
 
 
 def test_a_disk_keeps_what_it_has_taken_unless_its_cache_is_volatile(outcome: Outcome) -> None:
-    assert seen(outcome, "kept")[1:] == [("a", "A" * SECTORS), ("c", "C" * SECTORS)]
+    assert seen(outcome, "kept")[1:] == [("a", "A" * PAGES), ("c", "C" * PAGES)]
 
 
 def test_a_crash_takes_what_was_not_flushed_and_a_shutdown_does_not(outcome: Outcome) -> None:
-    assert seen(outcome, "volatile")[1:] == [("a", "." * SECTORS), ("c", "C" * SECTORS)]
+    assert seen(outcome, "volatile")[1:] == [("a", "." * PAGES), ("c", "C" * PAGES)]
 
 
-def test_a_torn_cache_loses_some_sectors(outcome: Outcome) -> None:
+def test_a_torn_cache_loses_some_pages(outcome: Outcome) -> None:
     (_, torn), after = seen(outcome, "torn")[1:]
     assert set(torn) == {"A", "."}
-    assert SECTORS / 4 < torn.count("A") < SECTORS * 3 / 4
-    assert after == ("c", "C" * SECTORS)
+    assert PAGES / 4 < torn.count("A") < PAGES * 3 / 4
+    assert after == ("c", "C" * PAGES)
 
 
 def test_what_is_torn_follows_from_the_seed(outcome: Outcome, run_lab: RunLab) -> None:

@@ -226,7 +226,7 @@ class Disk(Part):
     image: str | None = None
     """The file of this machine that keeps its contents, absolute; None: they go with the run."""
     cache: Annotated[Literal["kept", "volatile", "torn"], BeforeValidator(_parse_cache)] = "kept"
-    """What becomes at a crash of what was written and not flushed: it is kept, or lost, or each sector is or is not."""
+    """What becomes at a crash of what was written and not flushed: it is kept, or lost, or some of it is lost."""
 
     @model_validator(mode="before")
     @classmethod
