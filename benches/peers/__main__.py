@@ -1,0 +1,124 @@
+"""The same work for Dilaton and for its peers, in one session: `./dev peers [--rounds N] [WORK ...]`.
+
+Takes root, since control groups count CPU time, a C compiler, and for ns-3 a C++ compiler with libns3-dev and
+libgsl-dev of Debian; a peer that is not there is left out, and said to be. The peers take turns, so that all meet the
+same load, and CPU seconds of the process tree are compared, which other load changes less than host seconds, but does
+change. Everything is left in target/peers: programs, labs, logs, `costs.jsonl` with each run, and the table that
+docs/performance.md has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from meter import Cost, cost
+from works import BIG_BYTES, FILE_BYTES, Work, works
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+BUILT = ROOT / "target" / "peers"
+NS3 = [f"ns3-{part}" for part in ("core", "network", "internet", "point-to-point", "applications")]
+PEERS = ("ns-3", "native")
+NGINX = """
+daemon off;
+error_log stderr;
+pid /tmp/nginx.pid;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path /tmp/body; proxy_temp_path /tmp/proxy; fastcgi_temp_path /tmp/fastcgi;
+    uwsgi_temp_path /tmp/uwsgi; scgi_temp_path /tmp/scgi;
+    server {{ listen 8000; root {root}; }}
+}}
+"""
+
+
+def build() -> set[str]:
+    """Makes the programs and files of the works; returns the peers that are there."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    for source in (HERE / "programs").glob("*.c"):
+        subprocess.run(["cc", "-O2", "-o", BUILT / source.stem, source], check=True)
+    (BUILT / "nginx.conf").write_text(NGINX.format(root=BUILT))
+    for name, size in (("file", FILE_BYTES), ("big", BIG_BYTES)):
+        (BUILT / name).write_bytes(bytes(size))
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", *NS3], capture_output=True, text=True, check=False)
+    if flags.returncode or not shutil.which("c++"):
+        print("ns-3 is left out: it takes c++, libns3-dev and libgsl-dev", file=sys.stderr)
+        return {"native"}
+    source = HERE / "programs" / "work.cc"
+    built = BUILT / "work"
+    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:  # it takes a minute
+        subprocess.run(["c++", "-O2", "-std=c++17", "-o", built, source, *flags.stdout.split()], check=True)
+    return set(PEERS)
+
+
+def once(name: str, work: Work, peer: str) -> Cost:
+    """Has a peer do a work."""
+    log = BUILT / f"{name}-{peer}.log"
+    if peer != "Dilaton":
+        return cost(work.peers[peer], log, {})
+    lab, out = BUILT / f"{name}.yaml", BUILT / f"{name}-run"
+    lab.write_text(json.dumps({"name": name.lower()} | work.lab, indent=1))
+    shutil.rmtree(out, ignore_errors=True)
+    command = [sys.executable, "-m", "dilaton", "run", str(lab), "--out", str(out)]
+    spent = cost(command, log, {"PYTHONPATH": str(ROOT / "python")})
+    record = json.loads((out / "run.json").read_text()) if (out / "run.json").exists() else {}
+    shutil.rmtree(out, ignore_errors=True)
+    # A run whose fidelity is suspect has done its work; that is another matter than what it costs.
+    is_well = record.get("state") == "finished" and all(process["expected"] for process in record["processes"])
+    return Cost(spent.cpu_s, spent.host_s, spent.memory_bytes, 0 if is_well else spent.status or 1)
+
+
+def cell(costs: list[Cost]) -> str:
+    """What is shown of a peer: the median of its CPU seconds with the least and most, host seconds, and memory."""
+    if not costs:
+        return ""
+    if any(each.status for each in costs):
+        return "failed"
+    cpu = sorted(each.cpu_s for each in costs)
+    host_s = statistics.median(each.host_s for each in costs)
+    memory_mb = max(each.memory_bytes for each in costs) / 1e6
+    spread = f" ({cpu[0]:.2f} to {cpu[-1]:.2f})" if len(cpu) > 1 else ""
+    return f"{statistics.median(cpu):.2f}{spread} / {host_s:.1f} / {memory_mb:.0f}"
+
+
+def main() -> None:
+    """Measures, and prints the table."""
+    parser = argparse.ArgumentParser(prog="./dev peers", description=__doc__)
+    known = works(BUILT)
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="how often each work is done (default: 3)")
+    parser.add_argument("works", nargs="*", metavar="WORK", help=f"of {', '.join(known)}; all without one")
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.works if name not in known]:
+        parser.error(f"{unknown[0]}: no work; there are {', '.join(known)}")
+    there = build()
+    rows = []
+    with (BUILT / "costs.jsonl").open("a") as costs:
+        for name in arguments.works or known:
+            peers = ["Dilaton", *(peer for peer in PEERS if peer in there and peer in known[name].peers)]
+            found: dict[str, list[Cost]] = {peer: [] for peer in peers}
+            for _ in range(arguments.rounds):
+                for peer in peers:
+                    spent = once(name, known[name], peer)
+                    found[peer].append(spent)
+                    print(json.dumps({"work": name, "peer": peer} | asdict(spent)), file=costs, flush=True)
+                    print(f"{name} {peer}: {spent}", file=sys.stderr, flush=True)
+            cells = [cell(found.get(peer, [])) for peer in ("Dilaton", *PEERS)]
+            others = [statistics.median(each.cpu_s for each in found[peer]) for peer in peers[1:]]
+            own = statistics.median(each.cpu_s for each in found["Dilaton"])
+            ratios = ", ".join(f"{own / other:.1f}" for other in others if other > 0)
+            rows.append(f"| {name} {known[name].what} | {' | '.join(cells)} | {ratios} |")
+    table = ["| work | Dilaton | ns-3 | native | ratio |", "| --- | --- | --- | --- | --- |", *rows]
+    (BUILT / "table.md").write_text("\n".join([*table, ""]))
+    print("\n".join(table))
+
+
+if __name__ == "__main__":
+    main()
