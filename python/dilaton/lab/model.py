@@ -15,13 +15,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, ValidationInfo, model_validator
 
+from dilaton.lab.beside.configs import find_beside
 from dilaton.lab.faults.drawing import Scene, Service, drawn
 from dilaton.lab.faults.fault import Fault, name_faults
 from dilaton.lab.images import Image
 from dilaton.lab.inheritance import inherit
 from dilaton.lab.kinds import SWITCHES
 from dilaton.lab.parts.addressing import Addressing
-from dilaton.lab.parts.configs import find_beside
 from dilaton.lab.parts.expect import Expectation, parse_expectation
 from dilaton.lab.parts.fidelity import Fidelity
 from dilaton.lab.parts.impairments import count, duration, short_form

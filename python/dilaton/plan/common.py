@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FORMAT: Final = 11
+FORMAT: Final = 12
 """Of the plan, as `model.py` and the agent know it."""
 
 MODULES = ("ipv6", "overlay", "veth", "sch_netem")

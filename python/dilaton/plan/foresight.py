@@ -69,6 +69,8 @@ def lacks(lab: Lab, plan: Plan, sight: Sight) -> Iterator[Lack]:
         if "/" in program:
             program = posixpath.join(home(process, lab.files), program)
         path = (environment(process.on) | process.env)["PATH"]
+        if _brings(lab, process.on, program, path):
+            continue
         if not sight.executes(program, path) and not sight.hides(program):
             yield Lack(f"{field}.exec", program)
 
@@ -91,6 +93,8 @@ def mistakes(lab: Lab, sight: Sight) -> Iterator[Problem]:
     for field, process in _certain(lab):
         script = _script(process, home(process, lab.files))
         if script is None or any(script.startswith(f"{directory}/") for directory in lab.files):
+            continue
+        if _brings(lab, process.on, script, ""):
             continue
         if sight.hides(script):
             said = "nodes have a /tmp, /var/tmp, /run and /dev of their own; put it beside the lab, and write files: ."
@@ -142,6 +146,14 @@ def _certain(lab: Lab) -> Iterator[tuple[str, Process]]:
         is_first &= lab.nodes[process.on].image == "host"
         if is_first and process.expect_exit == 0 and (disk is None or disk.image is None):
             yield f"run[{number}]", process
+
+
+def _brings(lab: Lab, node: str, program: str, search: str) -> bool:
+    """Whether a program, or script, is among the files that the lab gives the node."""
+    places = [program] if "/" in program else [posixpath.join(directory, program) for directory in search.split(":")]
+    files = lab.nodes[node].files
+    own = {posixpath.join(place, one.below) for place, given in files.items() for one in given.entries if one.below}
+    return any(posixpath.normpath(place) in files.keys() | own for place in places)
 
 
 def _script(process: Process, directory: str) -> str | None:

@@ -123,10 +123,15 @@ class Route(Part):
 
 
 class OwnFile(Part):
-    """A file of a node, above those of its file tree."""
+    """A file of a node, above those of its file tree; or a directory, if nothing is in it."""
 
     path: str
-    text: str
+    text: str | None = None
+    hex: str | None = None
+    """What is in it, two digits a byte, where that is no text."""
+    mode: int = Field(default=0o644, ge=0, le=0o7777)
+    owner: str = "root"
+    """A name or number, perhaps with a colon and a group; resolved in the node's /etc/passwd and /etc/group."""
 
 
 class Bridge(Part):
@@ -408,7 +413,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[11] = FORMAT
+    format: Literal[12] = FORMAT
     lab: str
     seed: int
     time: Time

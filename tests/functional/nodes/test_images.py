@@ -24,11 +24,14 @@ LAB = """
 name: images
 seed: 3
 time: {drive: event}
-nodes: {web: {image: box}, other: {image: box}, plain: {}}
+nodes:
+  web: {image: box}
+  other: {image: box, files: {/data/given: {text: "a file of the lab", owner: web}, /lib/x: {text: ""}}}
+  plain: {}
 links: [{endpoints: plain -- web, delay: 2ms}, {endpoints: web -- other, delay: 2ms}]
 run:
   - {on: other, name: get, exec: wget -q -O - http://web/page, start: 1s}
-  - {on: other, name: look, exec: sh -c 'pwd; id -u; echo $GREETING; ls -n own zero; ls /bin/busybox /lib/modules /usr/bin; true'}
+  - {on: other, name: look, exec: sh -c 'pwd; id -u; echo $GREETING; ls -n own zero given; ls /bin/busybox /usr/lib/x /lib/modules /usr/bin; true'}
   - {on: other, name: root, user: "0", cwd: /, exec: sh -c 'echo changed > data/own; echo new > data/new; cat data/own; cat etc/hostname; id -g', after: look}
   - {on: other, name: group, user: "web:0", exec: id -g}
   - {on: other, name: later, user: root, exec: cat own, env: {GREETING: ours}, after: root}
@@ -85,7 +88,9 @@ def test_owners_and_devices_are_those_of_the_image_and_nothing_of_the_machine_is
     zero = next(line for line in lines if line.endswith(" zero")).split()
     assert (own[0], own[2], own[3]) == ("-rw-r-----", str(OWN), str(OWN))
     assert (zero[0], zero[4], zero[5]) == ("crw-rw-rw-", "1,", "5")
-    assert "/bin/busybox" in lines
+    given = next(line for line in lines if line.endswith(" given")).split()
+    assert (given[0], given[2], given[4]) == ("-rw-r--r--", str(OWN), str(len("a file of the lab")))
+    assert {"/bin/busybox", "/usr/lib/x"} <= {*lines}
     assert "/usr/bin: No such file" in (outcome.path / "nodes/other/look.stderr").read_text()
     assert outcome.stdout("plain", "here").splitlines()[0] == "no image"
 

@@ -90,6 +90,25 @@ topology:
 """
 
 
+def test_containerlab_has_the_files_that_nodes_bind(tmp_path: Path) -> None:
+    file = tmp_path / "x.clab.yml"
+    (tmp_path / "r1").mkdir()
+    (tmp_path / "r1/frr.conf").write_text("router bgp 1\n")
+    binds = "[/lib/modules:/lib/modules, '__clabDir__/r1/frr.conf:/etc/frr/frr.conf:ro', r1:/etc/all]"
+    nodes = "{kinds: {linux: {binds: ['r1/frr.conf:/etc/all']}}, nodes: {r1: {kind: linux, binds: BINDS}}}"
+    file.write_text(f"topology: {nodes}".replace("BINDS", binds))
+    files = read(containerlab=str(file)).nodes["r1"].files
+    assert [entry.contents for entry in files["/etc/frr/frr.conf"].entries] == [b"router bgp 1\n"]
+    assert {(place, entry.below) for place, given in files.items() for entry in given.entries} == {
+        ("/etc/frr/frr.conf", ""),
+        ("/etc/all", ""),
+        ("/etc/all", "frr.conf"),
+    }
+    file.write_text(f"topology: {nodes}".replace("BINDS", "[none:/a]"))
+    assert "nodes.r1.binds[0]: none: cannot be read" in refusal(containerlab=str(file))
+    assert read(containerlab=str(file), ignore=["binds"]).nodes["r1"].files == {}
+
+
 def test_a_node_of_a_kind_that_a_lab_has_not_is_left_out_with_its_links_where_asked(tmp_path: Path) -> None:
     file = tmp_path / "x.clab.yml"
     file.write_text(CLAB.replace("LABELS", "{}"))

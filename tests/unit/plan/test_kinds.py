@@ -14,7 +14,7 @@ from tests.unit.plan.network.test_network import SQUARE, addresses, mistakes, no
 
 
 def file_of(found: Plan, name: str, path: str) -> str:
-    return next(file.text for file in node(found, name).files if file.path == path)
+    return next(file.text or "" for file in node(found, name).files if file.path == path)
 
 
 OSPF = SQUARE.replace("a -- b", "{endpoints: a -- b, cost: 5}") + "routing: {policy: ospf, daemon: %s}\n"

@@ -23,7 +23,7 @@
 use std::fs::{create_dir_all, set_permissions, write, File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{symlink, PermissionsExt};
+use std::os::unix::fs::{chown, symlink, PermissionsExt};
 use std::path::Path;
 
 use nix::mount::{mount, umount2, MntFlags, MsFlags};
@@ -35,7 +35,8 @@ use crate::error::{Doing, Result};
 use crate::guest::modules;
 use crate::guest::{cgroup_of_nodes, images, mount_at, CGROUPS, WORKSHOP};
 use crate::node::inside::inside;
-use crate::plan::interior::{Bind, Disk, Interior};
+use crate::node::passwd::{self, User};
+use crate::plan::interior::{Bind, Disk, Interior, OwnFile};
 
 /// Character devices of a node: name, major, minor.
 const DEVICES: [(&str, u64, u64); 7] = [
@@ -82,7 +83,6 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
     mount_at("tmpfs", WORKSHOP, MsFlags::empty(), "mode=755")?;
     mount_disk(node)?;
     let root = mount_root(node)?;
-    write_own_files(node, &root)?;
     bind_own_directories(node, &root)?;
     fill_dev(node, &root)?;
     for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys")] {
@@ -96,6 +96,8 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
     bind_from_machine(node, &root)?;
     bind_disk(node, &root)?;
     change_root(&root)?;
+    // Here, where links lead as they do for the node's programs, and over all that was put there before.
+    node.files.iter().try_for_each(write_own_file)?;
     Ok(members)
 }
 
@@ -187,15 +189,22 @@ fn has_owners(node: &Interior) -> Result<bool> {
     Ok(images::is_image(node) || stat("/").doing(|| "look at /".to_owned())?.st_uid == 0)
 }
 
-fn write_own_files(node: &Interior, root: &str) -> Result<()> {
-    for file in &node.files {
-        let path = inside(root, &file.path);
-        if let Some(directory) = Path::new(&path).parent() {
-            make_directory(&directory.to_string_lossy())?;
+/// Puts a file that the plan has into the node, whose root is the present one.
+fn write_own_file(file: &OwnFile) -> Result<()> {
+    let OwnFile { path, mode, owner, .. } = file;
+    match file.contents()? {
+        None => make_directory(path)?,
+        Some(contents) => {
+            if let Some(directory) = Path::new(path).parent() {
+                make_directory(&directory.to_string_lossy())?;
+            }
+            write(path, contents).doing(|| format!("write {path}"))?;
         }
-        write(&path, &file.text).doing(|| format!("write {path}"))?;
     }
-    Ok(())
+    let User { uid, gid, .. } = passwd::find(owner).doing(|| format!("owner of {path}"))?;
+    // The owner first, since a change of it takes set-id bits away.
+    chown(path, Some(uid), Some(gid)).doing(|| format!("chown {path}"))?;
+    set_mode(path, *mode)
 }
 
 fn bind_own_directories(node: &Interior, root: &str) -> Result<()> {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::error::{Error, Result};
 use crate::plan::{Guest, Process};
 
 /// The part of the document that is read first; the rest, and unknown fields, are [`crate::plan::Plan`]'s.
@@ -114,14 +115,33 @@ pub struct Disk {
     pub mount: Option<String>,
 }
 
-/// A file of a node.
+/// A file of a node, or a directory.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnFile {
     /// Where it is in the node.
     pub path: String,
-    /// What is in it.
-    pub text: String,
+    /// What is in it; without this and `hex` it is a directory.
+    pub text: Option<String>,
+    /// What is in it, two digits a byte, where that is no text.
+    pub hex: Option<String>,
+    /// Its permissions.
+    pub mode: u32,
+    /// Whose it is, as users of programs are written.
+    pub owner: String,
+}
+
+impl OwnFile {
+    /// What is in it; `None`: it is a directory.
+    ///
+    /// # Errors
+    /// The digits are none.
+    pub fn contents(&self) -> Result<Option<Vec<u8>>> {
+        let Some(digits) = &self.hex else { return Ok(self.text.clone().map(String::into_bytes)) };
+        let byte = |at| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+        bytes.map(Some).ok_or_else(|| Error::new(format!("plan.json: {}: not hexadecimal", self.path)))
+    }
 }
 
 /// A directory of the machine, at its own path.
@@ -147,6 +167,19 @@ pub struct HostsEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_in_a_file_is_text_or_bytes_and_a_directory_has_neither() {
+        let file = |fields: &str| -> OwnFile {
+            serde_json::from_str(&format!(r#"{{"path": "/a", "mode": 420, "owner": "root", {fields}}}"#)).unwrap()
+        };
+        assert_eq!(file(r#""text": "a\n""#).contents().unwrap().unwrap(), b"a\n");
+        assert_eq!(file(r#""hex": "00ff7f""#).contents().unwrap().unwrap(), [0, 255, 127]);
+        assert!(file(r#""text": null, "hex": null"#).contents().unwrap().is_none());
+        for wrong in ["0", "0g", "ä"] {
+            assert!(file(&format!(r#""hex": "{wrong}""#)).contents().is_err());
+        }
+    }
 
     #[test]
     fn sysctls_of_an_interface_wait_for_it() {

@@ -2,10 +2,10 @@
 
 Nodes of the kinds linux, host and bridge become nodes, bridges switches; groups are kept, and sysctls, inherited as
 there. A node's image has to be in the store of images, unless images are ignored; then nodes have this machine's file
-tree. What else would change what a node does is refused unless it is ignored. Labels say what a node is in a lab: with
-`dilaton.image: host` its image is for containerlab alone,
-and `dilaton.kind: router` makes a router of a node of any kind. Without such a label a node of another kind is refused,
-or left out with its links if its kind is to be ignored.
+tree. Its `binds` are copied into it, as `files:` of a node are. What else would change what a node does is refused
+unless it is ignored. Labels say what a node is in a lab: with `dilaton.image: host` its image is for containerlab
+alone, and `dilaton.kind: router` makes a router of a node of any kind. Without such a label a node of another kind is
+refused, or left out with its links if its kind is to be ignored.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from dilaton.lab.beside.contents import Contents, parse_contents, parse_place
 from dilaton.lab.images import find_image
 from dilaton.lab.importers._importer import Importer, host_name, mapping, read_yaml
 from dilaton.lab.kinds import HOST, SWITCH
@@ -31,6 +32,12 @@ HARMLESS = frozenset({"kind", "group", "labels", "sysctls"})
 
 NO_MANAGEMENT = ("network-mode", "none")
 """The field of a node, and its value, that has no eth0 of containerlab's in it; a lab never has."""
+
+BINDS = "binds"
+"""The field of a node with files and directories of the machine, which it sees."""
+
+GIVEN = ("/lib/modules", "/sys", "/dev", "/proc")
+"""What topologies bind into nodes, and nodes of a lab have anyway."""
 
 IMAGE = "image"
 """The field of a node with its image, which nodes of the kind linux are made from."""
@@ -65,7 +72,9 @@ class Source(Importer):
             if key not in {"defaults", "kinds", "groups", "nodes", "links"}:
                 self.refuse(key, "topology")
         every = {
-            host_name(name, f"nodes.{name}"): self._node(str(name), mapping(written, f"nodes.{name}"), topology)
+            host_name(name, f"nodes.{name}"): self._node(
+                str(name), mapping(written, f"nodes.{name}"), topology, (directory / self.containerlab).parent
+            )
             for name, written in mapping(topology.get("nodes"), "nodes").items()
         }
         entries = topology.get("links") or []
@@ -75,7 +84,7 @@ class Source(Importer):
         links = [self._link(number, entry, every) for number, entry in enumerate(entries)]
         return Topology(nodes, [link for link in links if all(end.node in nodes for end in link.endpoints)])
 
-    def _node(self, name: str, written: dict[str, Any], topology: dict[str, Any]) -> Node | None:
+    def _node(self, name: str, written: dict[str, Any], topology: dict[str, Any], directory: Path) -> Node | None:
         """The node; None: it is of a kind that is refused, or left out."""
         defaults = mapping(topology.get("defaults"), "defaults")
         group = written.get("group", defaults.get("group"))
@@ -92,7 +101,7 @@ class Source(Importer):
         sysctls: dict[str, str] = {}
         for layer in layers:
             for key, value in layer.items():
-                if key not in {*HARMLESS, IMAGE} and key not in labelled and (key, value) != NO_MANAGEMENT:
+                if key not in {*HARMLESS, IMAGE, BINDS} and key not in labelled and (key, value) != NO_MANAGEMENT:
                     self.refuse(key, place, "nodes run this machine's programs, and what runs is written under run:")
             values = mapping(layer.get("sysctls"), f"{place}.sysctls")
             sysctls |= {syntax.parse_sysctl_key(str(key)): str(value) for key, value in values.items()}
@@ -100,6 +109,8 @@ class Source(Importer):
         fields: dict[str, Any] = {"kind": implied} if implied else {}
         if KINDS.get(kind, kind) is None and IMAGE not in self.ignore:
             fields |= self._image(layers, labelled, place)
+        if BINDS not in self.ignore and (files := _files(name, layers, place, directory)):
+            fields["files"] = files
         fields |= labelled
         if group is not None:
             fields["group"] = str(group)
@@ -174,3 +185,27 @@ def _labelled(layers: Sequence[dict[str, Any]], place: str) -> dict[str, str]:
             known = ", ".join(f"{LABEL}{label}" for label in LABELS)
             raise ValueError(f"{place}.labels: {LABEL}{name}: no such field of a node; known: {known}")
     return fields
+
+
+def _files(name: str, layers: Sequence[dict[str, Any]], place: str, directory: Path) -> dict[str, Contents]:
+    """What a node is to see of the machine's files, by where; of two at one place the later layer's."""
+    found: dict[str, Contents] = {}
+    for layer in layers:
+        listed = layer.get(BINDS) or []
+        if not isinstance(listed, list):
+            raise ValueError(f"{place}.{BINDS}: must be a list, such as [frr.conf:/etc/frr/frr.conf]")
+        for number, bind in enumerate(listed):
+            where = f"{place}.{BINDS}[{number}]"
+            source, colon, rest = str(bind).partition(":")
+            target = rest.partition(":")[0]
+            if source.rstrip("/") in GIVEN:
+                continue
+            if not colon or not target:
+                raise ValueError(f"{where}: {bind}: must be source:target, as in frr.conf:/etc/frr/frr.conf")
+            for variable, value in (("__clabDir__", "."), ("__clabNodeName__", name)):
+                source = source.replace(variable, value)
+            try:
+                found[parse_place(target)] = parse_contents(source, directory)
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from error
+    return found

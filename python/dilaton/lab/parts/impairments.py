@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from dilaton.lab.parts import files
+from dilaton.lab.beside import files
 from dilaton.lab.text import syntax, units
 from dilaton.lab.text.part import Part
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf, ValidationInfo, model_validator
 
+from dilaton.lab.beside.configs import DirectoryTexts, FileText, read_beside
+from dilaton.lab.beside.contents import Given, Place
 from dilaton.lab.images import Image, find_image
-from dilaton.lab.parts.configs import DirectoryTexts, FileText, read_beside
 from dilaton.lab.parts.cpus import parse_cpu
 from dilaton.lab.parts.disks import Disk, parse_disk
 from dilaton.lab.parts.impairments import count
@@ -40,6 +41,23 @@ def _read_config(value: object, info: ValidationInfo) -> FileText | DirectoryTex
     return read_beside(value, (info.context or {}).get("directory", "."))
 
 
+class Startup(Part):
+    """A configuration with which a node runs FRR or BIRD: exactly one of the two."""
+
+    frr: Annotated[InstanceOf[FileText] | InstanceOf[DirectoryTexts], BeforeValidator(_read_config)] | None = None
+    """The text of frr.conf; or the files of FRR's directory, of which `daemons` says which daemons run."""
+    bird: Annotated[InstanceOf[FileText] | InstanceOf[DirectoryTexts], BeforeValidator(_read_config)] | None = None
+    """The text of bird.conf."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Startup:
+        if (self.frr is None) == (self.bird is None):
+            raise ValueError("needs the path of one configuration, as in {frr: frr.conf} or {bird: bird.conf}")
+        if isinstance(self.bird, DirectoryTexts):
+            raise ValueError("bird: a directory; write the path of a file, such as bird.conf")
+        return self
+
+
 def _read_image(value: object) -> object:
     """Where a node's file tree comes from, looked up in the store of images unless it is this machine's own."""
     if value == "host" or isinstance(value, Image):
@@ -58,6 +76,8 @@ class Node(Part):
     config: Annotated[InstanceOf[FileText] | InstanceOf[DirectoryTexts], BeforeValidator(_read_config)] | None = None
     """Of a router with a routing daemon: its configuration, instead of the generated one, written as a file's path; or
     the path of a directory of FRR's own configuration, with which a router runs FRR whatever the routing is."""
+    startup: Startup | None = None
+    """Of a router: all that its routing daemons do, whatever the routing is."""
     as_number: Annotated[int, count("the number of an autonomous system", 1, AS_MAX)] | None = Field(
         default=None, validation_alias="as"
     )
@@ -70,6 +90,8 @@ class Node(Part):
     """Of a switch: whether it runs the spanning tree protocol."""
     image: Annotated[Literal["host"] | InstanceOf[Image], BeforeValidator(_read_image)] = "host"
     """`host`: this machine's own file tree."""
+    files: dict[Place, Given] = Field(default_factory=dict)
+    """Files and directories that it has beside those, by their paths (`lab/beside/contents.py`)."""
     sysctls: dict[Annotated[str, BeforeValidator(syntax.parse_sysctl_key)], Text] = Field(default_factory=dict)
     guest: Annotated[str | None, BeforeValidator(syntax.parse_guest_name)] = None
     """The guest that holds it; None: one that `guests` gives it."""
@@ -86,3 +108,14 @@ class Node(Part):
     @classmethod
     def _from_nothing(cls, data: Any) -> Any:
         return {} if data is None else data
+
+    @model_validator(mode="after")
+    def _one_configuration(self) -> Node:
+        if self.startup is not None and self.config is not None:
+            raise ValueError("startup: is all that its daemons do, and so is config:; leave one of them out")
+        return self
+
+    @property
+    def has_own_routing(self) -> bool:
+        """Whether it runs routing daemons as it says itself, whatever the lab's routing is."""
+        return self.startup is not None or isinstance(self.config, DirectoryTexts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dilaton.lab.parts.configs import FileText
+from dilaton.lab.beside.configs import FileText
 from dilaton.plan.kinds.daemon import daemon
 from dilaton.plan.kinds.recipe import Adjacency, Site
 from dilaton.plan.model import OwnFile, Process, ReadyOutput
@@ -53,7 +53,12 @@ PROTOCOLS: dict[Version, int] = {4: 2, 6: 3}
 def parts(site: Site) -> tuple[list[OwnFile], list[Process]]:
     """The configuration and the process."""
     given = site.node.config
-    files = [OwnFile(path=CONFIG, text=given.text if isinstance(given, FileText) else _generate(site))]
+    return own_parts(site, given.text if isinstance(given, FileText) else _generate(site))
+
+
+def own_parts(site: Site, text: str) -> tuple[list[OwnFile], list[Process]]:
+    """The same for a configuration that is given."""
+    files = [OwnFile(path=CONFIG, text=text)]
     argv = ["bird", "-f", "-c", CONFIG, "-s", "/run/bird.ctl"]
     return files, [daemon(site.name, "bird", argv, ReadyOutput(regex="Started"))]
 

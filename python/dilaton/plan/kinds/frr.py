@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dilaton.lab.parts.configs import FileText
+from dilaton.lab.beside.configs import FileText
 from dilaton.plan.course.entries import Awaited
 from dilaton.plan.errors import lab_error
 from dilaton.plan.kinds.daemon import daemon, setup
@@ -101,13 +101,13 @@ def parts(site: Site) -> tuple[list[OwnFile], list[Process]]:
     return [*files, *_shared({"vtysh.conf": VTYSH})], [zebra, *others]
 
 
-def own_parts(site: Site, texts: Mapping[str, str]) -> tuple[list[OwnFile], list[Process]]:
-    """The files and the processes of a directory of FRR's own configuration.
+def own_parts(site: Site, texts: Mapping[str, str], field: str = "config") -> tuple[list[OwnFile], list[Process]]:
+    """The files and the processes of a directory of FRR's own configuration, which a field of the node names.
 
     Raises:
         LabError: it does not say which daemons run, or names one that is not known.
     """
-    where = f"nodes.{site.name}.config"
+    where = f"nodes.{site.name}.{field}"
     if "daemons" not in texts:
         raise lab_error(where, "no file daemons in this directory, which says which of FRR's daemons run: bgpd=yes")
     settings = {match[1]: match[2] for match in _SETTING.finditer(texts["daemons"])}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dilaton.lab.parts.configs import DirectoryTexts
-from dilaton.plan.kinds import bird, frr
+from dilaton.lab.beside.configs import DirectoryTexts
+from dilaton.plan.kinds import bird, frr, startup
 from dilaton.plan.kinds.recipe import FORWARDING, FORWARDING_IPV6, Parts, Recipe, Site
 
 DAEMONS = {"bird": bird.parts, "frr": frr.parts}
@@ -18,7 +18,9 @@ def make(site: Site) -> Parts:
         sysctls |= FORWARDING_IPV6
         if site.hash_policy:
             sysctls["net/ipv6/fib_multipath_hash_policy"] = str(site.hash_policy)
-    if isinstance(site.node.config, DirectoryTexts):
+    if site.node.startup is not None:
+        files, processes = startup.parts(site, site.node.startup)
+    elif isinstance(site.node.config, DirectoryTexts):
         files, processes = frr.own_parts(site, site.node.config.texts)
     elif site.daemon is not None:
         files, processes = DAEMONS[site.daemon](site)

@@ -10,16 +10,18 @@ from dilaton.lab.model import Lab
 from dilaton.lab.segments import Port, segments
 from dilaton.plan import kinds
 from dilaton.plan.bind import Bind
+from dilaton.plan.errors import lab_error
 from dilaton.plan.guests.cpus import shares
 from dilaton.plan.guests.disks import disks
 from dilaton.plan.guests.images import images
 from dilaton.plan.guests.placement import place
 from dilaton.plan.links.changes import State, states_of_links
 from dilaton.plan.links.wires import RING_BYTES_SPARE, beside_wire, lookahead_ns, wires
-from dilaton.plan.model import End, HostsEntry, Interface, Link, Neighbour, Node, Process, Wire
+from dilaton.plan.model import End, HostsEntry, Interface, Link, Neighbour, Node, OwnFile, Process, Wire
 from dilaton.plan.network import addresses
 from dilaton.plan.network.addresses import NamedAddress, Version, ip, plan_addresses
 from dilaton.plan.network.buffers import larger_bytes
+from dilaton.plan.network.contents import own_files
 from dilaton.plan.network.paths import Paths
 from dilaton.plan.network.routes import Routes
 from dilaton.plan.network.systems import as_numbers, check_neighbours
@@ -105,8 +107,12 @@ class Network:
 
     def _check_systems(self) -> None:
         """Makes sure that routers on one segment are different autonomous systems."""
+        nodes = self.lab.nodes
         routers = [[port.node for port in segment.ports if port.node in self._forwarding] for segment in self._segments]
-        own = [[name for name in dict.fromkeys(names) if not self.lab.nodes[name].config] for names in routers]
+        own = [
+            [name for name in dict.fromkeys(names) if not (nodes[name].config or nodes[name].startup)]
+            for names in routers
+        ]
         check_neighbours(self._systems, (pair for names in own for pair in combinations(names, 2)))
 
     def _lookaheads(self) -> list[tuple[int, int]]:
@@ -139,12 +145,14 @@ class Network:
 
     def nodes(self) -> list[Node]:
         """The nodes of the plan."""
-        return [self._node(name) for name in self.lab.nodes]
+        interfaces = {name: [self._interface(port) for port in ports] for name, ports in self._ports.items()}
+        loopbacks = {name: list(self._loopbacks(name).values()) for name in self.lab.nodes}
+        files = own_files(self.lab, interfaces, loopbacks)
+        return [self._node(name, interfaces[name], files.get(name, [])) for name in self.lab.nodes]
 
-    def _node(self, name: str) -> Node:
+    def _node(self, name: str, interfaces: list[Interface], files: list[OwnFile]) -> Node:
         written = self.lab.nodes[name]
         ports = self._ports[name]
-        interfaces = [self._interface(port) for port in ports]
         parts = self._parts(name)
         sysctls = SYSCTLS | {
             f"net/ipv6/conf/{interface.name}/disable_ipv6": "1"
@@ -158,7 +166,7 @@ class Network:
             interfaces=interfaces,
             bridge=parts.bridge,
             loopback=list(self._loopbacks(name).values()),
-            files=parts.files,
+            files=[*parts.files, *files],
             binds=[Bind(path=path, writable=False) for path in self.lab.files],
             routes=self._routes.of(name),
             cpu=self._cpus.get(name),
@@ -179,6 +187,8 @@ class Network:
     def _parts(self, name: str) -> kinds.Parts:
         """What the node's kind makes of it."""
         ports = self._ports[name]
+        if self.lab.nodes[name].startup is not None and self._kinds[name] != ROUTER:
+            raise lab_error(f"nodes.{name}.startup", f"{name} is no router; write kind: router, or leave it out")
         routing = self.lab.routing
         site = kinds.Site(
             name,

@@ -22,7 +22,6 @@ from random import Random
 
 from dilaton.lab.kinds import ROUTER
 from dilaton.lab.model import Lab
-from dilaton.lab.parts.configs import DirectoryTexts
 from dilaton.lab.segments import Segment
 from dilaton.plan.model import Hop as PlannedHop
 from dilaton.plan.model import Route
@@ -106,7 +105,7 @@ class Routes:
 
     def of(self, node: str) -> list[Route]:
         """The routes of a node: one to everything where there is only one way."""
-        has_own = isinstance(self._lab.nodes[node].config, DirectoryTexts)
+        has_own = self._lab.nodes[node].has_own_routing
         has_daemon = (self._lab.routing.has_daemon or has_own) and node in self._paths.forwarding
         if self._lab.routing.policy == "none" or has_daemon or not self._paths.ports[node]:
             return []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.lab.parts.files import read_table
+from dilaton.lab.beside.files import read_table
 from dilaton.plan.links.tables import ENTRIES, table
 
 FILES = [path for path in (Path("/usr/lib/tc"), Path("/usr/lib/x86_64-linux-gnu/tc")) if path.is_dir()]

@@ -1,0 +1,1 @@
+"""What a lab takes from files beside it, which are read with it: their mistakes are told with its lines."""
