@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,32 @@ class Image:
     user: str
 
 
-def find_image(name: str) -> Image:
+def find_image(name: str, directory: str | Path) -> Image:
     """The image of that name or digest.
 
+    Args:
+        name: As the lab has it.
+        directory: Of the lab, where a lock may say which image the name means.
+
     Raises:
-        ValueError: It is not in the store; or it is no name.
+        ValueError: It is not in the store; or it is no name; or the lock is none.
     """
     # Here, since labs without images need none of it.
     from dilaton.images.reference import parse
     from dilaton.images.store import ImageError, Store
+    from dilaton.lab.beside.lock import NAME, read_lock
 
+    store, reference = Store(), parse(name)
+    digest = read_lock(directory).get(str(reference))
+    if digest is not None and digest not in store.names().values():
+        raise ValueError(
+            f"{name}: {Path(directory) / NAME} says that it is {digest}, which is not in the store of images; to bring "
+            f"it from its registry: dilaton image pull {reference.repository}@{digest}"
+        )
     try:
-        found = Store().find(name)
+        found = store.find(digest or name)
     except ImageError as error:
-        raise ValueError(f"{error}; to bring it from its registry: dilaton image pull {parse(name).short}") from error
+        raise ValueError(f"{error}; to bring it from its registry: dilaton image pull {reference.short}") from error
+    shown = reference.short if digest else found.name
     env = tuple(found.env.items())
-    return Image(found.name, found.digest, str(found.root), found.argv, env, found.cwd, found.user)
+    return Image(shown, found.digest, str(found.root), found.argv, env, found.cwd, found.user)

@@ -131,3 +131,42 @@ def test_a_topology_of_containerlab_keeps_images_that_are_in_the_store(with_imag
     told = dilaton("check", lab, env=environment())
     assert told.returncode == 2
     assert "dilaton image pull frr:10" in told.stderr and "ignore: [image]" in told.stderr
+
+
+def test_a_locked_name_goes_on_to_mean_the_same_image(with_images: None, data_home: Path, tmp_path: Path) -> None:
+    lab, lock = tmp_path / "lab.yaml", tmp_path / "dilaton.lock"
+    lab.write_text("name: x\nnodes: {a: {image: 'moving:1'}, b: {}}\n")
+
+    def bring(greeting: str) -> str:
+        source = layout(tmp_path / "oci", [busybox()], {"Cmd": ["/bin/sleep", greeting]})
+        brought = dilaton("image", "import", source, "moving:1", env=environment())
+        return brought.stdout.split()[1]
+
+    first = bring("1")
+    archive = tmp_path / "first.tar"
+    assert dilaton("image", "export", "moving:1", f"oci-archive:{archive}", env=environment()).returncode == 0
+    assert f"moving:1 {first}\n" in dilaton("lock", lab, env=environment()).stdout
+    written = lock.read_text()
+    second = bring("2")
+    # The name is another image's now, and the one that is meant has none: it is asked for, not replaced.
+    told = dilaton("check", lab, env=environment())
+    assert told.returncode == 2 and first != second
+    assert f"nodes.a.image: moving:1: {lock} says that it is {first}, which is not in the store" in told.stderr
+    assert f"dilaton image pull docker.io/library/moving@{first}" in told.stderr
+    assert dilaton("image", "import", f"oci-archive:{archive}", "kept", env=environment()).stdout.split()[1] == first
+    planned = dilaton("plan", lab, env=environment()).stdout
+    assert first in planned and second not in planned and '"name": "moving:1"' in planned
+    # What is locked stays; without the file the lab means what the store has.
+    assert dilaton("lock", lab, env=environment()).returncode == 0 and lock.read_text() == written
+    lock.write_text("{}")
+    assert f"{lock}: not as dilaton lock writes it" in dilaton("check", lab, env=environment()).stderr
+    lock.unlink()
+    assert second in dilaton("plan", lab, env=environment()).stdout
+
+
+def test_a_lab_without_images_has_nothing_to_lock(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("name: x\nnodes: {a: {}}\n")
+    told = dilaton("lock", lab, env=environment())
+    assert told.returncode == 2 and "no node has an image that could change" in told.stderr
+    assert not (tmp_path / "dilaton.lock").exists()

@@ -53,6 +53,9 @@ def test_every_lab_is_a_good_one(tmp_path: Path, text: str) -> None:
     if "topohub:" in text:
         pytest.importorskip("topohub")
     (tmp_path / "vm.img").write_bytes(bytes(1 << 20))
+    for name in ("site.conf", "app.conf", "www/index.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
     generated = re.search("^topology:", text, re.MULTILINE)
     missing = [field for field in LEFT_OUT if not re.search(f"^{field}:", text, re.MULTILINE)]
     head = "".join(LEFT_OUT[field] for field in missing if not (generated and field == "nodes"))

@@ -146,6 +146,14 @@ def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None, setting
 
 
 @app.command()
+def lock(lab: LabFile) -> None:
+    """Write which images a lab has, by digest, into dilaton.lock beside it, so that it means the same next year."""
+    from dilaton.cli.labs.lock import lock_lab
+
+    lock_lab(lab)
+
+
+@app.command()
 def graph(
     lab: LabFile,
     out: Annotated[

@@ -108,7 +108,7 @@ class Source(Importer):
         implied = KINDS.get(kind)
         fields: dict[str, Any] = {"kind": implied} if implied else {}
         if KINDS.get(kind, kind) is None and IMAGE not in self.ignore:
-            fields |= self._image(layers, labelled, place)
+            fields |= self._image(layers, labelled, place, directory)
         if BINDS not in self.ignore and (files := _files(name, layers, place, directory)):
             fields["files"] = files
         fields |= labelled
@@ -118,13 +118,15 @@ class Source(Importer):
             fields["sysctls"] = sysctls
         return made(Node, fields, place)
 
-    def _image(self, layers: Sequence[dict[str, Any]], labelled: Collection[str], place: str) -> dict[str, object]:
+    def _image(
+        self, layers: Sequence[dict[str, Any]], labelled: Collection[str], place: str, directory: Path
+    ) -> dict[str, object]:
         """The image of a node, found in the store; nothing where there is none, or a label says what to take."""
         name = next((layer[IMAGE] for layer in reversed(layers) if layer.get(IMAGE)), None)
         if name is None or IMAGE in labelled:
             return {}
         try:
-            return {IMAGE: find_image(str(name))}
+            return {IMAGE: find_image(str(name), directory)}
         except ValueError as error:
             self.refuse(IMAGE, place, str(error))
             return {}

@@ -58,11 +58,11 @@ class Startup(Part):
         return self
 
 
-def _read_image(value: object) -> object:
+def _read_image(value: object, info: ValidationInfo) -> object:
     """Where a node's file tree comes from, looked up in the store of images unless it is this machine's own."""
     if value == "host" or isinstance(value, Image):
         return value
-    return find_image(syntax.parse_text(value))
+    return find_image(syntax.parse_text(value), (info.context or {}).get("directory", "."))
 
 
 class Node(Part):
