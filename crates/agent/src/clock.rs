@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 use disk::Fault;
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, clock_settime, ClockId};
+pub use requests::Power;
+use requests::Request;
 use virtual_time::{Face, VirtualInstant};
 
 use crate::error::{Doing, Result};
@@ -65,57 +67,39 @@ pub fn set_date_ns(ns: i64) -> Result<()> {
 /// Tells the clock that the agent waits for the host from now on, or no longer does. Virtual time stands still meanwhile:
 /// what the host takes to answer is not the guest's.
 pub fn wait_for_host(waits: bool) {
-    ask(u64::from(waits));
+    ask(Request::WaitForHost(waits));
 }
 
 /// From now on the disks take no time: virtual time is over, and what is on its way to them is still to be kept.
 pub fn hurry_disks() {
-    const HURRY: u64 = 2;
-    ask(HURRY);
-}
-
-/// What becomes of the power of a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Power {
-    /// It goes all at once, and with it what a volatile cache held.
-    Lost = 0,
-    /// It is there.
-    On = 1,
-    /// It is switched off by a machine that has shut down.
-    Off = 2,
+    ask(Request::HurryDisks);
 }
 
 /// Switches the power of a disk of this guest. One without power forgets what is on its way to it, and takes what comes then
 /// without keeping it.
 pub fn power_disk(number: u32, power: Power) {
-    const POWER: u64 = 4;
-    ask_about(POWER, u64::from(number), power as u64, 0);
+    ask(Request::PowerDisk { disk: u64::from(number), power });
 }
 
 /// From now on this is wrong with a disk of this guest, in place of what was.
 pub fn break_disk(number: u32, fault: &Fault) {
-    const BREAK: u64 = 5;
-    ask_about(BREAK, u64::from(number), fault.words().as_ptr() as u64, 0);
+    let words = fault.words();
+    ask(Request::BreakDisk { disk: u64::from(number), fault: words.as_ptr() as u64 });
 }
 
 /// The program that this process is about to execute is of a node with a CPU of its own, whose speed is
 /// `host` / `guest` cores of the host.
 pub fn join_node(number: u64, host: u64, guest: u64) {
-    const JOIN: u64 = 3;
-    ask_about(JOIN, number, host, guest);
+    ask(Request::JoinNode { node: number, host, guest });
 }
 
-fn ask(what: u64) {
-    ask_about(what, 0, 0, 0);
-}
-
-fn ask_about(what: u64, first: u64, second: u64, third: u64) {
-    let magic = u64::from_le_bytes(*b"DILATON\0");
+fn ask(request: Request) {
+    let [what, first, second, third] = request.registers();
     // SAFETY: the clock carries the instruction out (crates/clock/src/programs/counter.rs), and changes no register.
     unsafe {
         asm!(
             "hlt",
-            in("rax") magic,
+            in("rax") requests::MAGIC,
             in("rdi") what,
             in("rsi") first,
             in("rdx") second,

@@ -10,8 +10,8 @@ use crate::host::sys;
 
 include!(concat!(env!("OUT_DIR"), "/clock_page.rs"));
 
-/// "DILATON\0": in a clock page, and in what the agent asks of the clock.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
+/// What a clock page begins with.
+const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
 
 /// The environment variable by which the host hands over the page, the wake pipe, the life line, and the serial lines of
 /// the channel and of streams: five numbers, and commas between them.

@@ -7,33 +7,24 @@
 //! clock, find it right. On the event drive a tick is a nanosecond, since every run measures that frequency anew, a few
 //! parts in a million apart. CPUID faults in the same way, where the host can do that, and `programs/cpuid.rs` answers it.
 //!
-//! HLT faults in the same way in any program. With the page's magic number in RAX it is a request, RDI says which: 1, the
-//! agent waits for the host, so virtual time has to stand still until 0, it no longer does. The host's answers thus cost
-//! no virtual time, and the clock of a run that is over stops by itself. 2, the guest is about to power off: its disks take
-//! no time any more. 3, the program that this process is about to execute is of a node with a CPU of its own: its number
-//! in RSI, its speed in RDX over R10. 4, the disk whose number is in RSI has power from now on,
-//! or none: RDX is 0 if that is gone all at once, 1 if it is there, 2 if the machine has shut down. 5, from now on something is
-//! wrong with the disk whose number is in RSI: the words of a `disk::Fault` are where RDX points.
+//! HLT faults in the same way in any program. If its registers hold a request (`crates/requests`), that is carried out.
 
 use core::ffi::c_int;
 
 use disk::Fault;
+use requests::Request;
 
 use crate::deadlines::commands;
-use crate::host::page::{self, MAGIC};
+use crate::host::page::{self, ClockPage};
 use crate::nodes::shares;
 use crate::occasions::reading;
 use crate::programs::{cpuid, stub};
-use crate::sources::disks::{self, Power};
+use crate::sources::disks;
 use crate::time::{drive, present};
 
 const SI_KERNEL: c_int = 0x80;
 /// The longest instruction of the processor, in bytes.
 const LENGTH_MAX: u64 = 15;
-const HURRY_DISKS: u64 = 2;
-const JOIN_NODE: u64 = 3;
-const POWER_DISK: u64 = 4;
-const BREAK_DISK: u64 = 5;
 
 /// Carries out the instruction at which the stopped process `pid` faulted, if it is one of these. The kernel has turned to it.
 pub fn emulate(pid: c_int) -> bool {
@@ -61,28 +52,30 @@ pub fn emulate(pid: c_int) -> bool {
             registers.rdx = answer.edx.into();
         }
         Instruction::Hlt => {
-            let Some(page) = page::page().filter(|_| registers.rax == MAGIC) else { return false };
-            match registers.rdi {
-                HURRY_DISKS => disks::hurry(page),
-                JOIN_NODE => shares::join(pid, registers.rsi, (registers.rdx, registers.r10)),
-                POWER_DISK => {
-                    let power = match registers.rdx {
-                        0 => Power::Lost,
-                        1 => Power::On,
-                        _ => Power::Off,
-                    };
-                    disks::power(page, registers.rsi as usize, power);
-                }
-                BREAK_DISK => {
-                    let words = core::array::from_fn(|place| stub::word_at(pid, registers.rdx + 8 * place as u64));
-                    disks::break_down(page, registers.rsi as usize, Fault::of(words));
-                }
-                waits => commands::wait_for_host(page, waits != 0),
+            if registers.rax != requests::MAGIC {
+                return false;
             }
+            let words = [registers.rdi, registers.rsi, registers.rdx, registers.r10];
+            let (Some(page), Some(request)) = (page::page(), Request::of(words)) else { return false };
+            carry_out(pid, page, request);
         }
     }
     registers.rip += bytes;
     stub::set_registers(pid, &mut registers)
+}
+
+/// What the process `pid` asks for.
+fn carry_out(pid: c_int, page: &ClockPage, request: Request) {
+    match request {
+        Request::WaitForHost(waits) => commands::wait_for_host(page, waits),
+        Request::HurryDisks => disks::hurry(page),
+        Request::JoinNode { node, host, guest } => shares::join(pid, node, (host, guest)),
+        Request::PowerDisk { disk, power } => disks::power(page, disk as usize, power),
+        Request::BreakDisk { disk, fault } => {
+            let words = core::array::from_fn(|place| stub::word_at(pid, fault + 8 * place as u64));
+            disks::break_down(page, disk as usize, Fault::of(words));
+        }
+    }
 }
 
 enum Instruction {

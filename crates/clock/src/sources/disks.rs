@@ -11,6 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use disk::{Disk, Fate, Fault, Operation};
 use interrupts::{Count, Flag, Id, Readiness, Word};
+use requests::Power;
 use virtual_time::VirtualInstant;
 use wire::NEVER;
 
@@ -96,17 +97,6 @@ pub fn hurry(page: &ClockPage) {
         STATE.hurries.set(true);
         look_ahead();
     });
-}
-
-/// What becomes of the power of a disk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Power {
-    /// It is there.
-    On,
-    /// It goes, all at once.
-    Lost,
-    /// It is switched off by a machine that has shut down, which lets the disk keep what it has.
-    Off,
 }
 
 /// Switches the power of a disk. Without it what the kernel sends is answered at once, and lost: so a kernel that goes on
