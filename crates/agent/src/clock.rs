@@ -70,7 +70,7 @@ pub fn wait_for_host(waits: bool) {
     ask(Request::WaitForHost(waits));
 }
 
-/// From now on the disks take no time: virtual time is over, and what is on its way to them is still to be kept.
+/// Lets the disks take no time from now on: virtual time is over, and what is on its way to them is still to be kept.
 pub fn hurry_disks() {
     ask(Request::HurryDisks);
 }
@@ -81,7 +81,7 @@ pub fn power_disk(number: u32, power: Power) {
     ask(Request::PowerDisk { disk: u64::from(number), power });
 }
 
-/// From now on this is wrong with a disk of this guest, in place of what was.
+/// Makes this wrong with a disk of this guest from now on, in place of what was.
 pub fn break_disk(number: u32, fault: &Fault) {
     let words = fault.words();
     ask(Request::BreakDisk { disk: u64::from(number), fault: words.as_ptr() as u64 });

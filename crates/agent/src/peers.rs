@@ -40,7 +40,7 @@ pub struct News {
 
 /// The lines to the other agents.
 pub struct Peers {
-    /// In the first guest, the lines to all others; in another, the line to the first.
+    /// The lines to all others, in the first guest; in another, the line to the first.
     lines: Vec<OwnedFd>,
 }
 

@@ -214,7 +214,7 @@ pub struct Link {
 pub struct Wire {
     /// Whose frames; `None`: those of the agents.
     pub link: Option<String>,
-    /// In the order of the link's ends.
+    /// Both ends, in the order of the link's.
     pub ends: (WireEnd, WireEnd),
     #[serde(rename = "delays_ns")]
     _delays_ns: (u64, u64),
@@ -309,7 +309,7 @@ pub struct Process {
     pub stderr: String,
 }
 
-/// That a process is started again, later after each time, until it has lived for a while.
+/// How a process is started again, later after each time, until it has lived for a while.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restart {

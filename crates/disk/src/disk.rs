@@ -88,7 +88,7 @@ impl Disk {
         self.completions.take(now.as_ns()).map(|(at_ns, tag)| (VirtualInstant::from_ns(at_ns), tag))
     }
 
-    /// From now on it takes no time, whatever is in flight.
+    /// Lets it take no time from now on, whatever is in flight.
     pub fn hurry(&mut self, now: VirtualInstant) {
         const AT_ONCE: FixedParameters =
             FixedParameters { read_latency_ns: 0, write_latency_ns: 0, requests_per_s: 0, bytes_per_s: 0 };
@@ -96,7 +96,7 @@ impl Disk {
         self.model = Model::Fixed(Fixed::new(AT_ONCE));
     }
 
-    /// Its power is gone: what is in flight is over, and so is a stall.
+    /// Takes its power: what is in flight is over, and so is a stall.
     pub fn give_up(&mut self, now: VirtualInstant) {
         self.stalled_until_ns = 0;
         self.advance(now);

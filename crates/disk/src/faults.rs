@@ -9,7 +9,7 @@ use crate::request::Operation;
 /// A fault of a disk. What is 0 does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Of all that is drawn.
+    /// The seed of all that is drawn.
     pub seed: u64,
     /// The share of reads and writes that fail, in parts of 2^32.
     pub errors: u64,

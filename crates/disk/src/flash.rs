@@ -100,13 +100,13 @@ impl Flash {
 /// What has been written and not yet programmed, as parts of bytes, which cost more when they have to make room.
 struct Cache {
     size: u128,
-    /// Of the drain, bytes a second.
+    /// The speed of the drain, bytes a second.
     drain_per_s: u128,
     amplification_permille: u128,
     clean_max: u128,
     /// What programming is left to do.
     due: u128,
-    /// Of that, what takes room in the cache.
+    /// What of that takes room in the cache.
     held: u128,
     clean: u128,
     at_ns: u64,

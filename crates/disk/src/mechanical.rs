@@ -40,7 +40,7 @@ struct Waiting {
 struct Extent {
     first: u64,
     end: u64,
-    /// That of its oldest write.
+    /// The number of its oldest write.
     number: u64,
 }
 

@@ -45,9 +45,9 @@ macro_rules! parameters {
 parameters! {
     /// A disk that takes a fixed time.
     FixedParameters {
-        /// From the start of a read to its first byte.
+        /// The time from the start of a read to its first byte.
         read_latency_ns,
-        /// From the start of a write to its first byte.
+        /// The time from the start of a write to its first byte.
         write_latency_ns,
         /// Requests that may start in a second; 0: any number.
         requests_per_s,
@@ -69,9 +69,9 @@ parameters! {
         read_page_ns,
         /// How long it takes to program one.
         program_page_ns,
-        /// Of one channel.
+        /// The rate of one channel.
         channel_bytes_per_s,
-        /// Of the link to the host.
+        /// The rate of the link to the host.
         link_bytes_per_s,
         /// What each request takes of the controller's time, one after the other: 1 / this is the most requests a second.
         command_ns,
@@ -110,11 +110,11 @@ parameters! {
         seek_full_ns,
         /// What the arm needs in addition before it may write.
         write_settle_ns,
-        /// From the end of a track to the beginning of the next, the skew between them included.
+        /// The time from the end of a track to the beginning of the next, the skew between them included.
         track_switch_ns,
         /// What each request takes of the controller's time.
         command_ns,
-        /// Of the link to the host.
+        /// The rate of the link to the host.
         link_bytes_per_s,
         /// What is read ahead at most at one place.
         read_ahead_bytes,

@@ -42,7 +42,7 @@ impl Request {
 #[derive(Default)]
 pub(crate) struct Completions {
     known: ArrayVec<(u64, u64), REQUESTS_MAX>,
-    /// By how much those end later than a model says that has not said so yet, by their tags.
+    /// How much later those end than a model says that has not said so yet, by their tags.
     late: ArrayVec<(u64, u64), REQUESTS_MAX>,
 }
 

@@ -15,7 +15,7 @@ use crate::Word;
 /// The part of the kernel's CPU time that is aside. Instants are that CPU time, nanoseconds, and never 0.
 #[derive(Debug)]
 pub struct Aside {
-    /// From here on it is aside; 0: it is work.
+    /// The instant from which on it is aside; 0: it is work.
     since_ns: Word,
 }
 
@@ -26,7 +26,7 @@ impl Aside {
         Self { since_ns: Word::new(0) }
     }
 
-    /// From `now_ns` on what is used is aside. Returns how much was until now, which is to be left out of work.
+    /// Takes what is used from `now_ns` on as aside. Returns how much was until now, which is to be left out of work.
     #[inline]
     pub fn begin(&self, now_ns: u64) -> Option<u64> {
         span_ns(self.since_ns.swap(now_ns), || now_ns)
@@ -94,7 +94,7 @@ mod tests {
         Begin,
         End,
         GiveBack,
-        /// Of the time since the step before so many hundredths are taken back.
+        /// So many hundredths of the time since the step before are taken back.
         TakeBack(u64),
     }
 

@@ -120,7 +120,7 @@ impl Standing {
         goes
     }
 
-    /// That handler has returned, with the drive at `served`; `goes` is what [`Standing::begin`] returned.
+    /// Notes that the handler has returned, with the drive at `served`; `goes` is what [`Standing::begin`] returned.
     #[inline]
     pub fn end(&self, served: VirtualInstant, goes: bool) {
         self.served_ns.set(served.as_ns());

@@ -12,7 +12,7 @@ macro_rules! words {
         pub struct $name($atomic);
 
         impl $name {
-            /// With its first value.
+            /// A cell with its first value.
             #[must_use]
             pub const fn new(value: $value) -> Self {
                 Self($atomic::new(value))

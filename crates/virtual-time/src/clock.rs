@@ -47,7 +47,7 @@ pub struct Orders {
     pub end: Option<VirtualInstant>,
     /// The ceiling's slope, host seconds per virtual second; `None` for no ceiling.
     pub ceiling: Option<Tdf>,
-    /// From when on it moves so, on the wall drive; `None`: from when it obeys. See [`Clock::obey`].
+    /// The instant from which on it moves so, on the wall drive; `None`: from when it obeys. See [`Clock::obey`].
     pub since: Option<HostInstant>,
 }
 

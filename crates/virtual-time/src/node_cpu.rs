@@ -27,7 +27,7 @@ pub const CREDIT_NS_MAX: u64 = 10_000_000;
 pub struct NodeCpu {
     /// Work in host time per virtual time.
     speed: Tdf,
-    /// Until when it is busy, and the rest of a nanosecond in parts of the speed's numerator.
+    /// The instant until which it is busy, and the rest of a nanosecond in parts of the speed's numerator.
     busy_until: VirtualInstant,
     rest: u64,
     credit_ns: u64,
@@ -79,7 +79,7 @@ impl NodeCpu {
         takes
     }
 
-    /// Until when it is busy with what its programs have done.
+    /// The instant until which it is busy with what its programs have done.
     #[must_use]
     pub const fn busy_until(&self) -> VirtualInstant {
         self.busy_until

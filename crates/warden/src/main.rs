@@ -27,7 +27,7 @@ use std::process::{exit, Command};
 
 use crate::group::Group;
 
-/// Of a shell, for a command that could not be started.
+/// The exit status of a shell for a command that could not be started.
 const NOT_STARTED: i32 = 127;
 
 /// Where the life line is put, so that all descriptors behind it can be closed.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntFlag
 
 BINS = 64
-"""Of a histogram: bin 0 counts zeros, bin n what has n binary digits."""
+"""How many bins a histogram has: bin 0 counts zeros, bin n what has n binary digits."""
 
 NOTHING = (0,) * BINS
 """A histogram in which nothing was counted."""

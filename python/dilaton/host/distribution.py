@@ -74,7 +74,7 @@ BY_ID = {
     "suse": SUSE,
     "opensuse": SUSE,
 }
-"""By the identifiers of os-release(5). Ubuntu, which calls itself like Debian, comes before it."""
+"""Distributions, by the identifiers of os-release(5). Ubuntu, which calls itself like Debian, comes before it."""
 
 
 def of(os_release: Mapping[str, str]) -> Distribution:

@@ -10,7 +10,7 @@ from dilaton.host import distribution
 from dilaton.host.errors import HostLacksError
 
 ROOT = Path(__file__).resolve().parents[3]
-"""Of a clone."""
+"""The root of a clone."""
 
 CARRIED = Path(__file__).resolve().parents[1] / "carried"
 """What a wheel has beside the sources; `scripts/wheel.py` gathers it. A clone has none."""

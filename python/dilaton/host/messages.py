@@ -62,7 +62,7 @@ class Message:
     """A message, or an event, which is a message of the type `event`; each class is one, called as it is."""
 
     tag: ClassVar[str]
-    """Its `type`; of an event, its `kind`."""
+    """The `type` of a message; of an event, its `kind`."""
     shape: ClassVar[Mapping[str, Callable[[object], bool]]] = {}
     """The checks of its fields, those of its base classes first."""
 
@@ -225,7 +225,7 @@ class StartFailed(OfProcess):
 
 
 class ProcessReady(OfProcess, tag="ready"):
-    """Its readiness came."""
+    """The process became ready."""
 
 
 class ReadyTimeout(OfProcess):

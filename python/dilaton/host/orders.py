@@ -10,7 +10,7 @@ NEVER_NS = 2**64 - 1
 """An instant that is not reached: no end, no timer."""
 
 FACTOR_MIN, FACTOR_MAX = Fraction(1, 10**9), Fraction(10**6)
-"""Of TDFs and speeds."""
+"""The bounds of TDFs and speeds."""
 
 REPEATABLE_DATE_NS = 1_767_225_600 * 10**9
 """The date, 1 January 2026, at the start of a guest that does the same with the same seed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tarfile
 
 HEADER_BYTES_MAX = 1 << 20
-"""Of a header with long names and other attributes, which is read into memory."""
+"""The longest header, with long names and other attributes; it is read into memory."""
 
 
 class BoundedMember(tarfile.TarInfo):

@@ -37,7 +37,7 @@ NAME = "org.opencontainers.image.ref.name"
 LAYOUT = {"imageLayoutVersion": "1.0.0"}
 ALGORITHM = "sha256:"
 DOCUMENT_BYTES_MAX = 4 << 20
-"""Of a manifest or configuration; registries take no larger ones."""
+"""The largest manifest or configuration; registries take no larger ones."""
 CHUNK_BYTES = 1 << 20
 SHORT_DIGEST = 12
 """Digits of a digest that are shown, and at least have to be given."""
@@ -170,7 +170,7 @@ class Store:
 
     @contextlib.contextmanager
     def adding(self) -> Iterator[Adding]:
-        """For as long as something is added: where it is made. Nothing is freed meanwhile."""
+        """Gives the place where something is made while it is added. Nothing is freed meanwhile."""
         for place in (self.blobs / "sha256", self.directory / "roots", self.directory / "staging"):
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _locked(self.directory / "lock", fcntl.LOCK_SH) as lock_fd:

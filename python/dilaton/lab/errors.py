@@ -49,7 +49,7 @@ class LabError(Exception):
 
 
 def unknown(what: str, name: str, known: Sequence[str]) -> str:
-    """That there is no such thing, with the closest one or those that there are."""
+    """Says that there is no such thing, with the closest one or those that there are."""
     hint = did_you_mean(name, known)
     if not hint:
         listed = ", ".join(known[:10]) + (", …" if len(known) > 10 else "")

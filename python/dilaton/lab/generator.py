@@ -23,7 +23,8 @@ from dilaton.lab.text import syntax, units
 from dilaton.lab.topology import Topology
 
 NODES_MAX = 100_000
-"""Of a generated network; far more than one machine runs, and a bound on what a slip of the finger costs."""
+"""The most nodes of a generated network; far more than one machine runs, and a bound on what a slip of the finger
+costs."""
 
 PARTS_MAX = 200_000
 """Nodes and links of a generated network: hosts on each of many nodes, or links between all, are soon very many."""

@@ -1,4 +1,4 @@
-"""From a lab file to a `Lab`, with every mistake in it told at once, by line and column."""
+"""Reads a lab file into a `Lab`, and tells every mistake in it at once, by line and column."""
 
 from __future__ import annotations
 

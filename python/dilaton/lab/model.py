@@ -108,7 +108,7 @@ class Ready(Part):
 
 
 class Restart(Part):
-    """That a process is started again when it has ended."""
+    """How a process is started again when it has ended."""
 
     when: Annotated[Literal["always", "on-failure"], BeforeValidator(syntax.parse_restart)] = "on-failure"
     delay_ns: Annotated[int, duration("a delay")] = Field(default=100_000_000, validation_alias="delay")
@@ -167,7 +167,7 @@ class Guest(Part):
     """What is particular about a guest that nodes name."""
 
     tdf: Annotated[InstanceOf[Fraction] | None, BeforeValidator(syntax.parse_guest_tdf)] = None
-    """Of its clock; None: that of the lab."""
+    """The TDF of its clock; None: that of the lab."""
     memory_bytes: Annotated[int | None, BeforeValidator(syntax.parse_memory)] = Field(
         default=None, validation_alias="memory"
     )

@@ -1,1 +1,1 @@
-"""From a run record to results, checks and figures. Pure functions."""
+"""Makes results, checks and figures of a run record. Pure functions."""

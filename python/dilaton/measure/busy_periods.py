@@ -1,4 +1,4 @@
-"""For how long programs waited for a guest's CPU, from its busy periods. Pure.
+"""Tells from a guest's busy periods for how long programs waited for its CPU. Pure.
 
 **Problem.** A network is emulated right only if what its programs do happens when it would have on machines of their
 own. On the work drive no packet is late: interrupts are served at their instants, whatever the CPU has to do. But a
@@ -41,10 +41,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 TICK_NS = 10_000_000
-"""Of a guest's kernel (HZ = 100)."""
+"""The tick of a guest's kernel (HZ = 100)."""
 
 LATE_SHARE_MAX = 0.05
-"""Of interrupts, that may have kept programs waiting for longer than the network minds."""
+"""The share of interrupts that may have kept programs waiting for longer than the network minds."""
 
 LATE_MIN = 30
 """Fewer such interrupts are those of programs that start."""
@@ -55,7 +55,7 @@ FACTOR_STEP = 1.25
 
 @dataclass(frozen=True)
 class BusyPeriods:
-    """Of one guest.
+    """The busy periods of one guest.
 
     Attributes:
         counts: By length: bin 0 those of none, bin i those of [2^(i-1), 2^i) virtual nanoseconds.

@@ -26,7 +26,7 @@ _COMPARISONS = {
 NEVER = (math.inf, math.inf)
 
 Lasting = tuple[float, float]
-"""From when to when a fault lasted, seconds since virtual 0."""
+"""When a fault began and ended, seconds since virtual 0."""
 
 
 @dataclass(frozen=True)

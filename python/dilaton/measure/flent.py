@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 VERSION = 4
-"""Of Flent's file format."""
+"""The version of Flent's file format."""
 
 Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 """Instants in seconds and values, by name."""

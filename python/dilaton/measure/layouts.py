@@ -69,4 +69,4 @@ NODES = Layout(
 )
 
 LAYOUTS = {"interfaces": INTERFACES, "tcp": TCP, "nodes": NODES}
-"""By the base name of the sampler's file."""
+"""The tables, by the base name of the sampler's file."""

@@ -22,7 +22,7 @@ from dilaton.plan.course.entries import ChangeLink, ImpairLink, Kill, Pause
 from dilaton.plan.model import Plan
 
 SHORT_MAX = 0.05
-"""Of what was asked for, that may be missing: of a short test a few datagrams are as much as a hundredth."""
+"""The share of what was asked for that may be missing: of a short test a few datagrams are as much as a hundredth."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from dilaton.measure.layouts import Layout
 
 DIGITS_MAX = 20
-"""Of a number of 64 bits."""
+"""The most digits of a number of 64 bits."""
 
 Row = dict[str, Any]
 """A sample: its key and text as text, all else as numbers, None where there is none; with the rates of its layout."""

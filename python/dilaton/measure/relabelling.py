@@ -27,7 +27,7 @@ from dilaton.measure.statistics import SIGNIFICANCE, Distance, distance
 
 DEALINGS_MAX = 1000
 PLACES_MAX = 5000
-"""At which distribution functions are compared, spread as the values are."""
+"""The most places at which distribution functions are compared, spread as the values are."""
 
 Parts = Sequence[Any]
 """The values of a metric, run by run."""

@@ -155,7 +155,7 @@ def distance(reference: Any, other: Any, correlated: float = 1.0) -> Distance:
 
 
 def _largest_difference(one: Any, other: Any) -> float:
-    """Of the distribution functions of two sets of values."""
+    """Returns the largest difference of the distribution functions of two sets of values."""
     where = np.concatenate([one, other])
     shares = [np.searchsorted(np.sort(values), where, side="right") / len(values) for values in (one, other)]
     return float(np.abs(shares[0] - shares[1]).max())

@@ -73,12 +73,12 @@ Memory = Literal["tcp", "udp", "node", "guest"]
 """What can be short: what all TCP connections of a guest may take, or all UDP sockets; a node's memory; a guest's."""
 
 LATE_SHARE_MAX = 0.01
-"""Of timers, and on the wall drive of instants, that may be later than a bound."""
+"""The share of timers, and on the wall drive of instants, that may be later than a bound."""
 
 DELAY_SHARE_INVALID = 0.1
 FRAMES_INVALID = 10.0
 LATE_SHARE_INVALID = 0.5
-"""Of timers, that may be later than `FRAMES_INVALID` frames take."""
+"""The share of timers that may be later than `FRAMES_INVALID` frames take."""
 
 STALL_NS_MIN = 10_000_000
 """A tick of a guest's kernel (HZ = 100): a shorter stall is nothing to a program."""
@@ -87,11 +87,12 @@ OFFLOAD_BYTES_MAX = 65536
 """What the kernel takes for one packet with segmentation offload."""
 
 SHARE_LOST_MAX, SHARE_LOST_INVALID = 0.01, 0.1
-"""Of the time that nodes' CPUs should have had."""
+"""The share of the time that nodes' CPUs should have had and may miss."""
 
 OUT_SHARE_MAX = 0.2
 OUT_NS_MIN = 1_000_000_000
-"""Of virtual time, epoch by epoch, that may be out of bounds; the latter in any case."""
+"""The share of virtual time, judged epoch by epoch, that may be out of bounds, and the time that may be so in any
+case."""
 
 BUSY_MAX = 0.9
 BUSY_WANTED = 0.5

@@ -1,1 +1,1 @@
-"""From a lab to a plan: everything that a run will do, decided beforehand. Pure functions."""
+"""Compiles a lab to a plan: everything that a run will do, decided beforehand. Pure functions."""

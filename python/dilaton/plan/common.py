@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 FORMAT: Final = 12
-"""Of the plan, as `model.py` and the agent know it."""
+"""The format of plans, as `model.py` and the agent know it."""
 
 MODULES = ("ipv6", "overlay", "veth", "sch_netem")
 """`ipv6` is for programs that want ::1 or listen on `::`; the others make nodes, links and what most links do."""

@@ -40,7 +40,7 @@ WINDOW_BYTES = 4 << 20
 """What TCP keeps in flight at most, unless buffers were made larger: tcp_wmem's default maximum."""
 
 MATHIS = 1.22
-"""Of the rate of a lossy TCP connection: MSS / RTT * 1.22 / sqrt(p) (Mathis et al., 1997)."""
+"""The factor in the rate of a lossy TCP connection: MSS / RTT * 1.22 / sqrt(p) (Mathis et al., 1997)."""
 
 IPERF_OPTIONS = "c:t:b:P:n:k:l:O:i:p:w:M:C:B:f:V46uRJZs1D"
 IPERF_SHORT = {

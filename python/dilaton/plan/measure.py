@@ -1,4 +1,4 @@
-"""From what a lab wants measured to what the agent does."""
+"""Turns what a lab wants measured into what the agent does."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Interface(Part):
     mtu: int
     offload: bool
     addresses: list[str]
-    """With prefix length, as "10.0.0.0/31"."""
+    """Addresses with their prefix length, as "10.0.0.0/31"."""
     neighbours: list[Neighbour]
     egress: Egress
     """What it does to packets that leave by it, at the start."""
@@ -155,7 +155,7 @@ class StoredImage(Part):
     name: str
     """As people write it."""
     digest: str
-    """Of its manifest."""
+    """The digest of the image's manifest."""
     file: str
     """The file of this machine with its tree, a squashfs."""
     device: int = Field(ge=0, lt=16)
@@ -171,7 +171,7 @@ class VolatileCache(Part):
     bytes: int = Field(gt=0)
     """It holds so many, and lets go of what it has had for longest."""
     torn_seed: int | None
-    """From which it is drawn, for each 4 KiB, whether they are lost; None: all are."""
+    """The seed from which it is drawn, for each 4 KiB, whether they are lost; None: all are."""
 
 
 class Disk(Part):
@@ -181,7 +181,7 @@ class Disk(Part):
     """Among those of its guest: 0 is the kernel's ubda."""
     model: Literal["fixed", "flash", "mechanical"]
     parameters: dict[str, int]
-    """Of the model, as crates/disk/src/parameters.rs explains them."""
+    """The parameters of the model, as crates/disk/src/parameters.rs explains them."""
     size_bytes: int = Field(gt=0)
     image: str | None
     """The file of this machine that keeps its contents; None: they go with the run."""
@@ -261,7 +261,7 @@ class Wire(Part):
     link: str | None
     """Whose frames; None: those by which the agents of the two guests tell each other of their processes."""
     ends: tuple[WireEnd, WireEnd]
-    """In the order of the link's ends."""
+    """Both ends, in the order of the link's."""
     delays_ns: tuple[Nanoseconds, Nanoseconds]
     mtu: int
     """The largest packet in bytes."""
@@ -301,7 +301,7 @@ Ready = Annotated[ReadyTcp | ReadyOutput | ReadyDelay, Field(discriminator="kind
 
 
 class Restart(Part):
-    """That a process is started again when it has ended by itself, or was killed by a fault."""
+    """How a process is started again when it has ended by itself, or was killed by a fault."""
 
     on_failure: bool
     """Only if its end was not its expected one; without an expectation, not exit status 0."""
@@ -355,13 +355,13 @@ class Guest(Part):
     name: str
     memory_bytes: int
     tdf: Tdf | None
-    """Of its clock, where that is its own and stays: how much faster than a core of the host its CPU is. None: that of
-    the run, whatever it becomes."""
+    """The TDF of its clock, where that is its own and stays: how much faster than a core of the host its CPU is. None:
+    that of the run, whatever it becomes."""
     clock_rate: ClockRate
     modules: list[str]
     """Kernel modules to load, in this order; their dependencies come by themselves."""
     sysctls: dict[str, str]
-    """Of the kernel as a whole, written below /proc/sys before any node exists; keys with slashes."""
+    """Settings of the kernel as a whole, written below /proc/sys before any node exists; keys with slashes."""
 
 
 class Instruction(RootModel[tuple[int, int, int, int]]):
@@ -437,5 +437,5 @@ class Plan(Part):
     processes: list[Process]
     measure: Measure
     results: dict[str, dict[str, OwnMetric]]
-    """By process and name."""
+    """Results of the lab's own, by process and name."""
     checks: list[Check]

@@ -36,9 +36,9 @@ class Part:
     guest: str
     machines: tuple[str, ...]
     cpu: Fraction
-    """Of its machines in sum, in cores of the host."""
+    """The CPUs of its machines in sum, in cores of the host."""
     memory_bytes: int
-    """That its machines may take, in sum."""
+    """The memory that its machines may take, in sum."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Proposal:
     parts: tuple[Part, ...]
     tdf: int
     cpus: dict[str, Fraction]
-    """Of each machine, in cores of the host."""
+    """The CPU of each machine, in cores of the host."""
     losses: tuple[str, ...]
     """What it does not preserve, a sentence each."""
 
     @property
     def machines_per_guest_max(self) -> int:
-        """In the fullest guest."""
+        """How many machines are in the fullest guest."""
         return max(len(part.machines) for part in self.parts)
 
     def host_s_max(self, virtual_s: float, cores: int) -> float:

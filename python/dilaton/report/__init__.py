@@ -1,1 +1,1 @@
-"""From a loaded run to figures, tables as files, and one page that shows it all; and labs as pictures."""
+"""Makes figures, tables as files and one page of a loaded run, and pictures of labs."""

@@ -97,7 +97,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """In a sentence."""
+        """The outcome in a sentence."""
         if not self.rows:
             return "nothing to compare: the runs have no metric in common"
         if self.different:

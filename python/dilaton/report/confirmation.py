@@ -45,10 +45,10 @@ RUNGS_MAX = 8
 """TDFs that are judged, each twice the one before."""
 
 NEAR = 0.25
-"""Of the tolerance: a pair that is no further apart is the same."""
+"""A pair that is no further apart than this share of the tolerance is the same."""
 
 LEVEL = SIGNIFICANCE / 2
-"""Of each of the two tests."""
+"""The level of each of the two tests."""
 
 Outcome = Literal["same", "changed", "unclear"]
 
@@ -144,7 +144,7 @@ class Confirmation:
 
     @property
     def outcome(self) -> Outcome:
-        """Of the run."""
+        """The outcome for the whole run."""
         return self.judged[0].outcome if self.judged else "unclear"
 
     @property

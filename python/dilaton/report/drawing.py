@@ -25,7 +25,7 @@ AT_END = 0.28
 """Where on its link an address is written: so much of the way from its node."""
 
 Addresses = Mapping[tuple[str, str], Sequence[str]]
-"""Of each interface, by its node and name."""
+"""The addresses of each interface, by its node and name."""
 
 LABELLED_NODES_MAX = 150
 """Names of more nodes cannot be read in one picture."""
@@ -66,7 +66,7 @@ def figure(lab: Lab, labels: Collection[str] = (), addresses: Addresses | None =
     step = min(width / (max(xs) - min(xs) + 1), height / (max(ys) - min(ys) + 1))
     """Inches between neighbours."""
     size = max(2.0, min(11.0, 14 * step))
-    """Of a mark, in points."""
+    """The diameter of a node's mark, in points."""
     lines = [[places[end.node] for end in link.endpoints] for link in flat.links]
     axes.add_collection(
         LineCollection(lines, colors="#b9c0c8", linewidths=[_thickness(link, size) for link in flat.links], zorder=1)
@@ -139,7 +139,7 @@ def _inches(extent: float, has_labels: bool) -> float:
 
 
 def _thickness(link: Link, size: float) -> float:
-    """In points: a step more for each tenfold rate above 100 Mbit/s."""
+    """The width of a link's line, in points: a step more for each tenfold rate above 100 Mbit/s."""
     rate = link.rate_bit_per_s
     steps = max(0.0, math.log10(rate / 10**8)) if rate else 1.0
     return min(1.0, size / 8) * (0.7 + 0.5 * steps)

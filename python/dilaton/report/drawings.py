@@ -23,10 +23,10 @@ from dilaton.run.loading import Run
 from dilaton.run.record.record import RecordError
 
 FLOWS_MAX = 3
-"""Of each capture, that are drawn: those with most data."""
+"""How many flows of each capture are drawn: those with most data."""
 
 FLOW_SHARE_MIN = 0.01
-"""Of the data of the largest flow of a capture; smaller flows are not drawn."""
+"""Flows with less than this share of the data of a capture's largest flow are not drawn."""
 
 
 def draw(run: Run) -> tuple[list[Drawing], list[str]]:
@@ -76,7 +76,7 @@ def _marks(run: Run) -> list[Band]:
 
 
 def _marks_if_known(run: Run) -> list[Band]:
-    """For what can be drawn without them; that they are damaged is told where samples are drawn."""
+    """The marks of a run, or none where they are damaged, which is told where samples are drawn."""
     try:
         return _marks(run)
     except RecordError:

@@ -15,11 +15,11 @@ from dilaton.report.figures.bands import axes_pt, lay_names
 from dilaton.report.style import below, legend_rows
 
 NARROW_IN = 4.0
-"""On a screen of 400 pixels text of 8 points then has ten."""
+"""The width of figures for narrow screens: at 400 pixels, text of 8 points then has ten."""
 
 LEGEND_ROW_IN = 0.15
 TICK_PT, TICKS_MAX = 42, 9
-"""Of a horizontal axis, for each tick with its label; and how many it has however wide it is."""
+"""The room of a horizontal axis for each tick with its label, and the most ticks however wide it is."""
 
 
 def fit(figure: Figure, width_in: float) -> None:

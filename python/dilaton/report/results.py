@@ -12,8 +12,8 @@ from dilaton.report.metrics import Metric, metrics_of
 from dilaton.run.loading import Run
 
 START_S = 0.010
-"""Of a program's time. It takes as long to start programs as the CPU is fast, and a tick of the guest's kernel
-(HZ = 100) is nothing to one."""
+"""A difference of a program's time up to this does not matter. It takes as long to start programs as the CPU is fast,
+and a tick of the guest's kernel (HZ = 100) is nothing to one."""
 
 QUEUE_PACKETS = 1.0
 

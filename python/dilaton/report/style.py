@@ -34,7 +34,7 @@ OTHER_NODE_MARK = ("D", "#b5652f")
 WIDTH_IN, HEIGHT_IN = 7.2, 2.5
 
 LEGEND_CHARACTERS_PER_IN, LEGEND_SAMPLE_CHARACTERS = 18, 8
-"""That fit beside each other below a figure, and the room of a line's sample."""
+"""How many characters of a legend fit below an inch of a figure, and how many the sample of a line takes."""
 
 RC: Any = {
     "font.family": "sans-serif",

@@ -62,8 +62,9 @@ STOP_LOOK_HOST_S = 0.1
 """How often an interrupted run is looked at."""
 
 STOP_HOST_S_MAX = 10.0
-"""In which an interrupted run may end its processes in good order, before its guests are ended as they are. Not virtual
-time, which may pass as slowly as the TDF says, nor for as long as it gets on: who interrupts a run wants its end."""
+"""The time in which an interrupted run may end its processes in good order, before its guests are ended as they are.
+Not virtual time, which may pass as slowly as the TDF says, nor for as long as it gets on: who interrupts a run wants
+its end."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class _Run:
         self.steering: ClockControl | None = None
         self.watch: Watch | None = None
         self.violation: Span | None = None
-        """For which the run was ended."""
+        """The violation for which the run was ended."""
         self.handlers = handlers
         """What can be asked of the run, by verb; the parts of it that come up add theirs."""
         handlers |= verbs.SHOW.by(self.on_show) | verbs.STOP.by(self.on_stop)
@@ -359,7 +360,7 @@ class _Run:
             self.so_far.state, self.so_far.reason = "finished", None
 
     def final_violation(self) -> Span | None:
-        """Of a run that has ended: for what it does not count, where the lab does not let violations pass."""
+        """The violation for which a run that has ended does not count, where the lab does not let violations pass."""
         planned, seen = self.plan.time.watch, self.so_far
         if not self.watch or not planned or planned.on_violation not in ("fail", "retry"):
             return None

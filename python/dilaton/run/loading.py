@@ -76,7 +76,7 @@ class Run:
         return f"<run {self.record.lab}: {self.record.state}, {self.record.time.virtual_s:.3f} s>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the report with its tables and figures, or how to have one made.
+        """What notebooks show: the report with its tables and figures, or how to have one made.
 
         It is shown in a frame that executes nothing, as a program in a guest may have written it.
         """

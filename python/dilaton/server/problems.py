@@ -35,7 +35,7 @@ class Problem(Exception):
 
 
 def missing(what: str, name: str) -> Problem:
-    """That there is no such thing, or none that the caller may see."""
+    """The answer when there is no such thing, or none that the caller may see."""
     return Problem(404, "missing", f"{what} {name}: there is none that you may see")
 
 

@@ -12,7 +12,7 @@ PORT = 8642
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 BODY_BYTES_MAX = 4 << 20
-"""Of a request; the largest is a lab, whose text has at most a million characters."""
+"""The longest body of a request; the largest is a lab, whose text has at most a million characters."""
 
 
 def default_directory() -> Path:

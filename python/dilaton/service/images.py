@@ -37,7 +37,7 @@ ARCHITECTURE = "amd64"
 LAYER = "application/vnd.oci.image.layer.v1.tar"
 
 COMPRESSOR = "lz4"
-"""Of the file system, whose blocks the CPU of a guest unpacks: the one that takes least of it."""
+"""How the file system is compressed, whose blocks the CPU of a guest unpacks: what takes least of it."""
 
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1

@@ -41,7 +41,7 @@ class RunProcess:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The number of the run's process."""
         return self._process.pid
 
     async def begin(self) -> Path:

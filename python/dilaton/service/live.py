@@ -64,7 +64,7 @@ class AsyncRun:
             await self._process.wait()
 
     async def clock(self) -> ClockState:
-        """Its clock, now."""
+        """The state of the run's clock, now."""
         return _clock(await self._ask("clock.show"))
 
     async def hold(self) -> ClockState:

@@ -58,7 +58,7 @@ class LiveRun:
 
     @property
     def path(self) -> Path:
-        """Its directory."""
+        """The run's directory."""
         return self._run.path
 
     def __enter__(self) -> LiveRun:
@@ -71,7 +71,7 @@ class LiveRun:
 
     @property
     def clock(self) -> ClockState:
-        """Its clock, now."""
+        """The state of the run's clock, now."""
         return wait(self._run.clock())
 
     def hold(self) -> ClockState:

@@ -1,4 +1,5 @@
-"""From a lab, and what counts instead of what it says, to its plan; and what is likely to go wrong in a run of it."""
+"""Makes the plan of a lab and of what counts instead of what it says, and tells what is likely to go wrong in a run of
+it."""
 
 from __future__ import annotations
 
@@ -156,7 +157,7 @@ def says_cost(prepared: Prepared, least_host_s: float = 0.0) -> str:
 
 
 def says_no_end(lab: Lab) -> str:
-    """That the lab has programs that never end, and when its run ends therefore; empty if it has an end."""
+    """Says that the lab has programs that never end, and when its run ends therefore; empty if it has an end."""
     names = [f"{process.on}/{process.name}" for process in foresight.unending(lab)]
     if not names:
         return ""

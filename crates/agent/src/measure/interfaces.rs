@@ -17,16 +17,16 @@ use crate::network::netlink::Request;
 use crate::network::Namespace;
 use crate::plan::Plan;
 
-/// Of `linux/if_link.h`.
+/// Numbers of `linux/if_link.h`.
 const RTM_GETSTATS: u16 = 94;
 const STATS_LINK_64: u16 = 1;
 /// The size of `struct if_stats_msg`.
 const STATS_MESSAGE_BYTES: usize = 12;
-/// Of `struct rtnl_link_stats64`.
+/// Where fields of `struct rtnl_link_stats64` are.
 const TX_PACKETS_AT: usize = 8;
 /// The size of `struct tcmsg`.
 const TC_MESSAGE_BYTES: usize = 20;
-/// Of `linux/rtnetlink.h` and `linux/gen_stats.h`.
+/// Numbers of `linux/rtnetlink.h` and `linux/gen_stats.h`.
 const TCA_STATS2: u16 = 7;
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
@@ -43,7 +43,7 @@ pub struct Interfaces {
     nodes: Vec<Names>,
     /// Two of each node, in their order: queue disciplines, then counters.
     dumps: Dumps,
-    /// Of one node; used anew for each.
+    /// The disciplines of one node; used anew for each.
     disciplines: Vec<Discipline>,
 }
 

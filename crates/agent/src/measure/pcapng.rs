@@ -31,9 +31,9 @@ const STATISTICS_DELIVERED: u16 = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Direction {
-    /// To the node.
+    /// The packet comes to the node.
     In = 1,
-    /// From the node.
+    /// The packet leaves the node.
     Out = 2,
 }
 

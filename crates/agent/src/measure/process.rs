@@ -48,7 +48,7 @@ struct Process<'a> {
     /// None in the place of one that has ended.
     captures: Vec<Option<Capture>>,
     costs: Option<Table>,
-    /// Of the captures, since it was last written down: CPU time and packets.
+    /// The CPU time and the packets of the captures, since they were last written down.
     capture_cost: (i64, u64),
     timer: TimerFd,
     zero_ns: i64,

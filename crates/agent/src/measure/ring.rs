@@ -1,8 +1,8 @@
 //! A ring of blocks that the kernel fills with packets: AF_PACKET with TPACKET_V3 (packet(7), `linux/if_packet.h`).
 //!
 //! The kernel wakes the reader when a *block* is full, or when its time is up, so that a packet costs no wake-up and no
-//! system call. At the end the last block is therefore open: a filter that accepts nothing stops what comes in, and then the open block is read as it is, since the kernel
-//! keeps the count of its packets up to date with each.
+//! system call. At the end the last block is therefore open: a filter that accepts nothing stops what comes in, and then
+//! the open block is read as it is, since the kernel keeps the count of its packets up to date with each.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -21,18 +21,18 @@ pub const BLOCK_BYTES: usize = 256 * 1024;
 const BLOCKS: usize = 16;
 
 const WORD_BYTES: usize = 4;
-/// Of `struct tpacket_block_desc`.
+/// Where fields of `struct tpacket_block_desc` are.
 const STATUS_AT: usize = 8;
 const PACKETS_AT: usize = 12;
 const FIRST_AT: usize = 16;
-/// Of `struct tpacket3_hdr`, behind which comes `struct sockaddr_ll`.
+/// The size of `struct tpacket3_hdr`, behind which comes `struct sockaddr_ll`.
 const PACKET_HEADER_BYTES: usize = 48;
 const KIND_AT: usize = PACKET_HEADER_BYTES + 10;
 
 /// A socket with its ring, in the network namespace in which it was opened.
 pub struct Ring {
     socket: OwnedFd,
-    /// In words, since the kernel's headers are made of them.
+    /// The ring in words, since the kernel's headers are made of them.
     memory: NonNull<u32>,
     /// The block that is handed over next.
     next: usize,
@@ -84,7 +84,7 @@ impl Ring {
         Ok(Self { socket, memory, next: 0 })
     }
 
-    /// From now on it takes all that passes interface number `interface`.
+    /// Lets it take all that passes interface number `interface` from now on.
     ///
     /// # Errors
     /// The interface is gone.

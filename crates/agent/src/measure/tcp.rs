@@ -43,7 +43,7 @@ const NO_THRESHOLD: u32 = 0x7FFF_FFFF;
 
 /// The connections of all nodes.
 pub struct Tcp {
-    /// In the order of the dumps.
+    /// The names of nodes, in the order of the dumps.
     nodes: Vec<String>,
     dumps: Dumps,
 }

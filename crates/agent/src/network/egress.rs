@@ -18,7 +18,7 @@ use crate::network::{Namespace, Port};
 use crate::plan::queues::{Delivery, Egress};
 use crate::plan::{key_of, Cut, Effect, EndChange, Node, Plan, Timed};
 
-/// In which delivery traces count.
+/// The unit in which delivery traces count.
 const MILLISECOND_NS: u64 = 1_000_000;
 
 /// The egress of every interface of a guest.
@@ -28,7 +28,7 @@ pub struct Interfaces {
     traces: BTreeMap<String, Vec<u64>>,
     /// How the kernel's clock reads, by which it delays packets.
     face: Face,
-    /// By node and interface.
+    /// What each interface sends through, by node and interface.
     states: HashMap<(String, String), State>,
     partitions: Partitions,
 }
@@ -191,7 +191,7 @@ impl Interfaces {
         self.tables.extend(tables.iter().map(|(name, table)| (name.clone(), table.clone())));
     }
 
-    /// From now on the ends of a link, as far as they are here, are what a change says: without a fault, and under each.
+    /// Makes the ends of a link, as far as they are here, what a change says from now on: without a fault, and under each.
     ///
     /// # Errors
     /// As for [`Interfaces::set`].

@@ -39,7 +39,7 @@ pub struct Partitions(BTreeMap<String, Vec<Cut>>);
 pub struct Refused {
     /// Whose packets it does not take.
     pub from: BTreeSet<Ipv6Addr>,
-    /// To whom it sends none.
+    /// Those to whom it sends none.
     pub to: BTreeSet<Ipv6Addr>,
     /// Its own addresses.
     pub own: BTreeSet<Ipv6Addr>,

@@ -26,7 +26,7 @@ pub struct EndChange {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timed {
-    /// By which others wait for it; empty: nobody can.
+    /// The name by which others wait for it; empty: nobody can.
     pub name: String,
     /// What it does, in the words of the lab.
     pub what: String,
@@ -159,7 +159,7 @@ pub struct WrongDisk {
     pub stall_ns: i64,
     /// Why writes fail, if they do.
     pub refuses: Option<Refusal>,
-    /// Of what is drawn.
+    /// The seed of what is drawn.
     pub seed: u64,
 }
 

@@ -43,7 +43,7 @@ pub struct Stop {
     pub timed_out: bool,
 }
 
-/// That a fault has killed a process, or its node goes off.
+/// What holds a process that a fault has killed, or whose node goes off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Killed {
     /// It starts again when the fault ends.
@@ -71,7 +71,7 @@ pub struct Entry {
     pub readiness: Readiness,
     /// What the other guests know of it.
     pub told: Moments,
-    /// From the kill until it starts again, or for good.
+    /// Set from the kill until it starts again, or for good.
     pub killed: Option<Killed>,
     /// How often it was started again without having lived for long.
     pub restarts: u32,

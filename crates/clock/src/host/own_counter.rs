@@ -114,12 +114,12 @@ fn take_back() {
     COUNTER.enabled.set(true);
 }
 
-/// In a new stub: the counter is out of its reach, and of all that it forks.
+/// Puts the counter out of reach of a new stub, which calls it, and of all that it forks.
 pub fn disable() {
     set(PR_TSC_SIGSEGV);
 }
 
-/// In another child of the kernel, which is no secret for it.
+/// Gives the counter back to another child of the kernel, for which it is no secret.
 pub fn enable() {
     set(PR_TSC_ENABLE);
 }
@@ -170,7 +170,7 @@ fn by_call_ns() -> u64 {
     sys::clock_ns(libc::CLOCK_MONOTONIC).unwrap_or(0)
 }
 
-/// In the handler of SIGSEGV: whether the fault was an instruction that reads the counter, and may now be carried out again.
+/// Tells the handler of SIGSEGV whether the fault was an instruction that reads the counter, and may now be carried out again.
 ///
 /// # Safety
 /// The arguments are those of the handler.

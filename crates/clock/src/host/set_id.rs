@@ -24,7 +24,7 @@ const X86_64: u32 = 0xc000_003e;
 const NEWEST: u32 = libc::SYS_mseal as u32;
 
 const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
-/// That open(2) is to make a file; O_TMPFILE contains O_DIRECTORY, which by itself makes none.
+/// The flags by which open(2) makes a file; O_TMPFILE contains O_DIRECTORY, which by itself makes none.
 const MAKES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
 /// The system calls that give a file its mode; which argument has which bits if they do; which argument is the mode. A
@@ -91,8 +91,8 @@ const fn asked(call: c_long, bits_in: u32, bits: u32, mode_in: u32) -> [libc::so
 
 const LENGTH: usize = BEGIN.len() + 7 * MODES.len() + 1;
 
-/// From now on this process and all that come of it give no file such a mode. A process that could still gain rights, which
-/// is in no jail, is left as it is.
+/// Lets this process and all that come of it give no file such a mode from now on. A process that could still gain
+/// rights, which is in no jail, is left as it is.
 pub fn refuse() {
     let mut steps = [answer(ALLOW); LENGTH];
     steps[..BEGIN.len()].copy_from_slice(&BEGIN);

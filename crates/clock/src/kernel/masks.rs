@@ -53,7 +53,7 @@ pub struct Exclusive<T>(UnsafeCell<T>);
 unsafe impl<T> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
-    /// With its first value.
+    /// A cell with its first value.
     pub const fn new(value: T) -> Self {
         Self(UnsafeCell::new(value))
     }

@@ -21,7 +21,7 @@ const STACKS_MAX: usize = 1 << 20;
 /// Bits of the number of a process (PID_MAX_LIMIT); above them, in an entry, is the number of the stack.
 const PID_BITS: u32 = 22;
 
-/// Of each stack, the stub whose program is in such a call, and which stack it is; 0: none.
+/// The stub whose program is in such a call, for each stack, and which stack it is; 0: none.
 static CALLS: [Word; STACKS_MAX] = [const { Word::new(0) }; STACKS_MAX];
 /// The size of a kernel stack, of which it begins at a multiple.
 static STACK_BYTES: Count = Count::new(0);
@@ -47,8 +47,8 @@ fn call(stack: u64) -> &'static Word {
     &CALLS[stack as usize % STACKS_MAX]
 }
 
-/// On the stack in use the kernel learns that the program of stub `pid` has entered it: by a system call of that number, or
-/// by none.
+/// Notes that the kernel, on the stack in use, learns that the program of stub `pid` has entered it: by a system call of
+/// that number, or by none.
 pub fn entered(pid: c_int, system_call: i64) {
     let stack = stack();
     let makes_stub = matches!(

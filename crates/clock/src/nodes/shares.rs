@@ -74,7 +74,7 @@ struct Shares {
     entered: Id,
     /// Whether that stub was interrupted, and makes no system call.
     interrupted: Flag,
-    /// Until when, in virtual nanoseconds, the present slice lasts.
+    /// The end of the present slice, in virtual nanoseconds.
     slice_end_ns: Word,
 }
 

@@ -21,7 +21,8 @@ use crate::time::present;
 
 const ARCH_SET_CPUID: c_int = 0x1012;
 
-/// In the kernel, before it makes its stubs, which inherit it: the instruction faults, where the host can do so.
+/// Makes the instruction fault, where the host can do so. The kernel's process calls it before it makes its stubs, which
+/// inherit it.
 pub fn disable() {
     set(false);
 }
@@ -110,7 +111,7 @@ impl Hidden {
 /// The leaves that tell how fast the time-stamp counter is: of processors, and of hypervisors.
 const COUNTER_FREQUENCY: [u32; 3] = [0x15, 0x16, 0x4000_0010];
 
-/// By leaf, in the manuals' names.
+/// What is hidden, by leaf, in the manuals' names.
 const HIDDEN: [Hidden; 9] = [
     // The initial APIC ID, which is of the core; RDRAND.
     Hidden { ebx: 0xFF00_0000, ecx: 1 << 30, ..Hidden::of(0x1, None) },

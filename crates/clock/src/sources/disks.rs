@@ -117,7 +117,7 @@ pub fn power(page: &ClockPage, number: usize, power: Power) {
     });
 }
 
-/// From now on this is wrong with a disk, in place of what was.
+/// Makes this wrong with a disk from now on, in place of what was.
 pub fn break_down(page: &ClockPage, number: usize, fault: Fault) {
     if number >= DISKS_MAX {
         return;

@@ -11,13 +11,13 @@ use crate::sources::caches::DISKS_MAX;
 
 static FAULTS: Exclusive<[Faulty; DISKS_MAX]> = Exclusive::new([const { Faulty::new(Fault::NONE) }; DISKS_MAX]);
 
-/// Of the request that is carried out.
+/// What becomes of the request that is carried out.
 static FATE: Exclusive<Option<Fate>> = Exclusive::new(None);
 
 /// When it came.
 static NOW_NS: Word = Word::new(0);
 
-/// From now on this is wrong with a disk. In a critical section.
+/// Makes this wrong with a disk from now on. Called in a critical section.
 pub fn set(place: usize, fault: Fault) {
     // SAFETY: the caller's critical section, in which nobody else has a reference.
     unsafe { (*FAULTS.get())[place] = Faulty::new(fault) };

@@ -12,7 +12,7 @@ fn cpu_ns() -> u64 {
     sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
-/// From here on what the kernel's process uses is aside.
+/// Takes what the kernel's process uses from here on as aside.
 pub fn begin() {
     if let Some(ns) = ASIDE.begin(cpu_ns()) {
         drive::leave_out(ns);

@@ -23,11 +23,11 @@ FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signa
 """What is sent to the program when it is sent to us."""
 
 FINAL = (signal.SIGHUP, signal.SIGTERM)
-"""Of these, what asks for an end, which comes in any case after `PATIENCE_HOST_S`."""
+"""Those of them that ask for an end, which comes in any case after `PATIENCE_HOST_S`."""
 
 PATIENCE_HOST_S = 10.0
-"""Of the host, however slow the guest is: who sends such a signal waits in its seconds, as init systems and container
-engines do, and kills after about as long."""
+"""Counted in the host's time, however slow the guest is: who sends such a signal waits in its seconds, as init systems
+and container engines do, and kills after about as long."""
 
 STREAMS = (0, 1, 2)
 """Our own."""

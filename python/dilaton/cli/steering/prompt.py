@@ -97,7 +97,7 @@ class Prompt(cmd.Cmd):
             self.intro = self._network.greeting()
         self.use_rawinput = has_terminal
         self.status = self._before = 0
-        """Of the last command, as an exit status; and of the one before it."""
+        """The exit status of the last command, and of the one before it."""
         self._reminded = False
         self._sources: list[Path] = []
         """Files whose lines are being done, each from within the one before it."""

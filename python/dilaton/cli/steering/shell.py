@@ -33,7 +33,7 @@ exec sh""",
 """What is executed when nothing is named: a shell that says on which node it is, whatever its start files say."""
 
 TERMINAL_VARIABLES = ("TERM", "COLORTERM")
-"""Of our environment: what a program has to know of our terminal."""
+"""What of our environment a program has to know of our terminal."""
 
 
 @refusing(ControlError)

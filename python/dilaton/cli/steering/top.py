@@ -26,7 +26,7 @@ from dilaton.service.catalogue import find
 REFRESH_HOST_S = 0.5
 
 LINES_BESIDE = 10
-"""Of a screen: what is not a row of a table."""
+"""How many lines of a screen are not rows of a table."""
 
 
 KEYS: dict[str, str | None] = {
@@ -37,7 +37,7 @@ KEYS: dict[str, str | None] = {
     "lost": "lost_packets",
     "name": None,
 }
-"""By what interfaces can be sorted, and the column of their samples that has it."""
+"""What interfaces can be sorted by, and the column of their samples that has it."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dilaton.host.errors import GuestError
 from dilaton.host.sessions.frames import STDERR, STDIN, STDOUT, Ending, Kind
 
 WINDOW_BYTES = 1 << 20
-"""Of a program's output, on the way to a file of this machine that does not take it."""
+"""How much of a program's output may be on the way to a file of this machine that does not take it."""
 
 READ_BYTES = 1 << 14
 

@@ -18,10 +18,10 @@ from dilaton.host.sessions.frames import HEADER, LINE, PAYLOAD_BYTES_MAX, Kind, 
 from dilaton.host.sessions.session import Send, Session
 
 LINE_WINDOW_BYTES = 3072
-"""Of everything on its way to the guest; `crates/agent/src/streams.rs` says why not more."""
+"""How much may be on its way to the guest in all; `crates/agent/src/streams.rs` says why not more."""
 
 READ_BYTES_MAX = 1 << 20
-"""Of what has come over a line and was not looked at yet."""
+"""How much may have come over a line and not been looked at yet."""
 
 
 class Receiver(Protocol):

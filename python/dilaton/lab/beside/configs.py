@@ -12,11 +12,11 @@ OWN_PLACES = frozenset(map(Path, ("/", "/dev", "/proc", "/run", "/sys", "/tmp", 
 """Directories that are not a lab's: nodes have their own."""
 
 BYTES_MAX = 1024 * 1024
-"""Of a configuration."""
+"""The longest configuration."""
 
 
 FILES_MAX = 100
-"""In a directory of configurations."""
+"""The most files in a directory of configurations."""
 
 
 @dataclass(frozen=True)

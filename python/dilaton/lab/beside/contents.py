@@ -23,11 +23,11 @@ from pydantic import BeforeValidator, ValidationInfo
 from dilaton.lab.text import syntax, units
 
 BYTES_MAX = 2**20
-"""Of a file."""
+"""The longest file."""
 TREE_BYTES_MAX = 2**24
-"""Of all files of a node, and of a directory."""
+"""The most bytes of all files of a node, and of a directory."""
 FILES_MAX = 1000
-"""In a directory."""
+"""The most files in a directory."""
 OTHERS = ("/dev", "/proc", "/sys")
 """What the node's kernel has there is not the lab's to write."""
 

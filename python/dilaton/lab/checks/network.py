@@ -16,7 +16,7 @@ from dilaton.lab.text import syntax
 from dilaton.lab.union import Union
 
 NAMES_SHOWN = 5
-"""Of a list of nodes in a message."""
+"""How many nodes of a list a message names."""
 
 
 def check_network(lab: Lab) -> Iterator[Finding]:
@@ -113,7 +113,7 @@ def _check_given_addresses(lab: Lab) -> Iterator[Finding]:
     flat = without_lans(lab)
     owners: dict[IPv4Address | IPv6Address, str] = {}
     networks: dict[tuple[int, int], IPv4Network | IPv6Network] = {}
-    """By version and segment."""
+    """The networks in use, by version and segment."""
     for place, segment in enumerate(segments(flat)):
         ends = [flat.links[port.link].endpoints[port.side] for port in segment.ports]
         for end, address in [(port, given) for port in ends for given in port.addresses]:

@@ -22,7 +22,7 @@ from dilaton.lab.parts.nodes import Node
 from dilaton.lab.segments import is_switch, without_lans
 
 IMAGE = "alpine:latest"
-"""Of the nodes; containerlab needs one, and a lab has none that it could use."""
+"""The image of the nodes; containerlab needs one, and a lab has none that it could use."""
 
 
 def write(lab: Lab, configured: Mapping[str, Configured]) -> tuple[str, list[str]]:

@@ -78,12 +78,12 @@ class Fault(BothWays):
     """Something that is broken on purpose. Fields of a link's directions say what `link` suffers."""
 
     name: Text = ""
-    """By which others wait for it; `fault1`, `fault2`, … by its place in the list unless written."""
+    """The name by which others wait for it; `fault1`, `fault2`, … by its place in the list unless written."""
     at_ns: Annotated[int, duration("an instant")] | None = Field(default=None, validation_alias="at")
     after: Text | None = None
     """A moment of a process or another fault (`lab/text/moments.py`)."""
     wait_ns: Annotated[int, duration("a wait")] = Field(default=0, validation_alias="wait")
-    """From that moment on."""
+    """How long after that moment it begins."""
     for_ns: Annotated[int, duration("a duration")] | None = Field(default=None, validation_alias="for")
     """None: it stays."""
     pause: Annotated[Subject | None, BeforeValidator(_parse_subject)] = None
@@ -101,7 +101,7 @@ class Fault(BothWays):
     start: Text | None = None
     """The node that boots, being off."""
     link: Text | None = None
-    """Its endpoints, as of `changes`."""
+    """The link's endpoints, written as in `changes`."""
     down: Annotated[bool, BeforeValidator(syntax.parse_flag)] | None = None
     """Whether both interfaces of `link` are down."""
     flap: Flap | None = None
@@ -152,7 +152,7 @@ class Fault(BothWays):
 
     @property
     def place(self) -> int:
-        """Of what it was written as, in the list of faults."""
+        """The place in the list of faults of what it was written as."""
         return self._place
 
     @property

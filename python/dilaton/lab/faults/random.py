@@ -26,7 +26,7 @@ class Span(NamedTuple):
 
     law: Literal["exponential", "uniform"]
     low_ns: int
-    """Of `exponential` the mean."""
+    """The shortest; of `exponential` the mean."""
     high_ns: int
 
     def drawn(self, draw: random.Random) -> int:
@@ -76,7 +76,7 @@ class Random(Part):
     """What faults are drawn."""
 
     every: Annotated[InstanceOf[Span], BeforeValidator(_parse_every)]
-    """From one begin to the next."""
+    """How long it is from one begin to the next."""
     lasts: Annotated[InstanceOf[Span], BeforeValidator(_parse_span)] = Field(validation_alias="for")
     of: Annotated[tuple[Any, ...], BeforeValidator(_parse_kinds)]
     """Kinds of faults, all equally likely: a word, or a fault without its time, whose selectors draw anew each time."""

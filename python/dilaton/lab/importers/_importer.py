@@ -17,7 +17,7 @@ from dilaton.lab.text import syntax, units
 from dilaton.lab.topology import Topology
 
 FILE_BYTES_MAX = 16 * 2**20
-"""Of a file; a graph of twenty thousand nodes with places and names has a third of it."""
+"""The longest file that is read; a graph of twenty thousand nodes with places and names has a third of it."""
 
 
 class Importer(Direction):

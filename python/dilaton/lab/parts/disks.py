@@ -30,7 +30,7 @@ SIZE_MIN, SIZE_MAX = 2**20, 2**44
 KINDS = ("fixed", "flash", "mechanical")
 CACHES = ("kept", "volatile", "torn")
 ZONES = 16
-"""Of a drive with platters (crates/disk/src/geometry.rs)."""
+"""How many zones a drive with platters has (crates/disk/src/geometry.rs)."""
 
 
 CACHE_DEFAULT, CACHE_MAX = 2**24, 2**26
@@ -38,7 +38,7 @@ CACHE_DEFAULT, CACHE_MAX = 2**24, 2**26
 
 
 OWN_TREES = ("/dev", "/proc", "/run", "/sys")
-"""Of which each node has its own, in memory."""
+"""Trees of which each node has its own, in memory."""
 
 
 @cache
@@ -286,12 +286,12 @@ class Disk(Part):
 
     @property
     def kind(self) -> Literal["fixed", "flash", "mechanical"]:
-        """Of its model."""
+        """The kind of its model."""
         return "fixed" if self.fixed else "flash" if self.flash else "mechanical"
 
     @property
     def size(self) -> int:
-        """Its bytes: as written, else those of the image, else all that the drive holds."""
+        """Its size in bytes: as written, else that of the image, else all that the drive holds."""
         if self.size_bytes is not None:
             size = self.size_bytes
         elif self.image is not None:
@@ -309,7 +309,7 @@ class Disk(Part):
         return CACHE_DEFAULT if model is None else min(model.write_cache_bytes, CACHE_MAX)
 
     def parameters(self) -> dict[str, int]:
-        """Of its model, as crates/disk/src/parameters.rs names them."""
+        """The parameters of its model, as crates/disk/src/parameters.rs names them."""
         model = self.fixed or self.flash or self.mechanical
         assert model is not None, "exactly one of them is there"
         # No capacitors keep a cache that is volatile, so a flush has to wait for it.

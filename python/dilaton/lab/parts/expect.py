@@ -113,9 +113,9 @@ class Expectation:
     value: Fraction
     tolerance: Fraction = Fraction(0)
     span: Span | None = None
-    """Of which part of the run the metric is; None: of all of it, as the results have it."""
+    """The part of the run that the metric is about; None: all of it, as the results have it."""
     recovery: Recovery | None = None
-    """That it is how long the metric takes to be as before."""
+    """If given, the check is about how long the metric takes to be as before."""
 
 
 _FORM = "write PROCESS.METRIC OPERATOR VALUE, such as bulk.throughput > 9Gbit or ping.rtt.avg within 1% of 40ms"
@@ -202,7 +202,7 @@ def _dimension(value: str) -> Dimension:
 
 
 def no_such_metric(name: str, own: Iterable[str]) -> str:
-    """That there is no such metric, with those that there are."""
+    """Says that there is no such metric, with those that there are."""
     known = [*own, *METRICS]
     return f"{name} is not a metric; known are {', '.join(known)}{syntax.did_you_mean(name, known)}"
 

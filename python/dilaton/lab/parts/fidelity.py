@@ -32,7 +32,7 @@ class Fidelity(Part):
     tolerance: Annotated[InstanceOf[Fraction], BeforeValidator(_parse_tolerance)] = TOLERANCE
     """The relative change of a result that does not matter then, 0..1."""
     lateness_ns: Annotated[int, duration("a lateness")] | None = Field(default=None, validation_alias="lateness")
-    """In virtual time, up to which none matters to the verdict; None: what the lab's paths can notice."""
+    """The lateness, in virtual time, up to which none matters to the verdict; None: what the lab's paths can notice."""
 
     @model_validator(mode="before")
     @classmethod

@@ -151,7 +151,7 @@ class Loss(Part):
     ) = None
     """The packets with these numbers in the direction; the first after the start of the run is 1."""
     seed: Annotated[int, BeforeValidator(syntax.parse_seed)] | None = None
-    """Of `random` and `gemodel`: the losses are then the same in every run of the same packets."""
+    """The seed of `random` and `gemodel`, with which the losses are the same in every run of the same packets."""
 
     _from_text = model_validator(mode="before")(classmethod(short_form("random")))  # type: ignore[arg-type]
 

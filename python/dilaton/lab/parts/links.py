@@ -49,7 +49,7 @@ class Direction(Impairments):
 
     queue: Queue = Queue()
     trace: Trace | None = None
-    """In place of a rate."""
+    """A delivery trace in place of a rate."""
     netem: Annotated[Impairments, BeforeValidator(parse_netem)] = Impairments()
     """What was written as text; the other fields count before it."""
 
@@ -177,7 +177,7 @@ class Change(BothWays):
 
     at_ns: Annotated[int, duration("an instant")] = Field(validation_alias="at")
     link: Text
-    """Its endpoints, as `a -- b` or `a:eth0 -- b:eth0`."""
+    """The link's endpoints, as `a -- b` or `a:eth0 -- b:eth0`."""
     down: Annotated[bool, BeforeValidator(syntax.parse_flag)] | None = None
     """Whether both interfaces are down from then on; None: as before."""
     _words: str = PrivateAttr("")

@@ -69,25 +69,25 @@ class Node(Part):
     """An emulated machine. `sysctls` has keys with slashes, as the plan wants them."""
 
     kind: Annotated[str | None, BeforeValidator(syntax.parse_kind_name)] = None
-    """In a lab that was read: None, or one of `KINDS` unless the lab is wrong. None: a host, which forwards packets if
+    """None, or one of `KINDS`, unless the lab that was read is wrong. None: a host, which forwards packets if
     it has two links or more."""
     group: Text | None = None
     """Whose settings it inherits."""
     config: Annotated[InstanceOf[FileText] | InstanceOf[DirectoryTexts], BeforeValidator(_read_config)] | None = None
-    """Of a router with a routing daemon: its configuration, instead of the generated one, written as a file's path; or
+    """The configuration of a router with a routing daemon, instead of the generated one, written as a file's path; or
     the path of a directory of FRR's own configuration, with which a router runs FRR whatever the routing is."""
     startup: Startup | None = None
-    """Of a router: all that its routing daemons do, whatever the routing is."""
+    """All that a router's routing daemons do, whatever the routing is."""
     as_number: Annotated[int, count("the number of an autonomous system", 1, AS_MAX)] | None = Field(
         default=None, validation_alias="as"
     )
-    """Of a router with BGP; None: a private one."""
+    """The autonomous system of a router with BGP; None: a private one."""
     controller: Annotated[InstanceOf[Controller], BeforeValidator(_parse_controller)] | None = None
-    """Of an Open vSwitch; None: it is a switch that learns by itself."""
+    """The controller of an Open vSwitch; None: it is a switch that learns by itself."""
     outside: Annotated[str, BeforeValidator(syntax.parse_interface)] | None = None
-    """Of a NAT: the interface whose address it shows."""
+    """The interface whose address a NAT shows."""
     stp: Flag = False
-    """Of a switch: whether it runs the spanning tree protocol."""
+    """Whether a switch runs the spanning tree protocol."""
     image: Annotated[Literal["host"] | InstanceOf[Image], BeforeValidator(_read_image)] = "host"
     """`host`: this machine's own file tree."""
     files: dict[Place, Given] = Field(default_factory=dict)

@@ -31,10 +31,10 @@ class Routing(Part):
         "shortest-path"
     )
     hash: Annotated[Literal["l3", "l4"], BeforeValidator(_parse_hash)] = "l4"
-    """With `ecmp`, packets take the same path that have the same addresses (l3), protocol and ports too (l4)."""
+    """What packets on the same path have in common with `ecmp`: the addresses (l3), and protocol and ports too (l4)."""
 
     daemon: Annotated[Literal["bird", "frr"], BeforeValidator(_parse_daemon)] = "bird"
-    """With `ospf` and `bgp`, what runs on the routers."""
+    """What runs on the routers with `ospf` and `bgp`."""
 
     @model_validator(mode="before")
     @classmethod

@@ -32,7 +32,7 @@ RECOVERING = ("rate", "throughput")
 """What a time to recover can be of."""
 
 DIP = Fraction(1, 5)
-"""By how much of its mean before something may be lower and count as recovered, unless written."""
+"""By this share of its mean before the fault a metric may be lower and still count as recovered, unless written."""
 
 _SPAN = re.compile(r"(.+\S)\s+(after|before|during)\s+(\S+)")
 _RECOVERY = re.compile(

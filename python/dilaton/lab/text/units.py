@@ -38,7 +38,7 @@ DURATION_MAX = 100 * 365 * 24 * DURATIONS["h"]
 SIZE_MAX = 10**15
 TDF_MAX = 10**6
 TDF_NUMERATOR_MAX, TDF_DENOMINATOR_MAX = 10**12, 10**9
-"""With which the clock reckons exactly (`crates/virtual-time/src/tdf.rs`)."""
+"""The largest numbers of a TDF with which the clock reckons exactly (`crates/virtual-time/src/tdf.rs`)."""
 
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*([A-Za-zµμ%/]*)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?", re.ASCII)

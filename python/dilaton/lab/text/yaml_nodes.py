@@ -39,10 +39,10 @@ VALUES_MAX = 75_000
 """Mappings, lists and scalars, names of fields too. A lab of five thousand nodes and as many links has about 65,000."""
 DEPTH_MAX = 50
 GROWN_CHARACTERS_MAX = 4 * CHARACTERS_MAX
-"""Of all scalars, with each alias as often as it is there."""
+"""The most characters of all scalars, with each alias counted as often as it is there."""
 
 UNRESOLVED = Tag(suffix="tag:yaml.org,2002:str")
-"""Of nodes whose tag nobody wants to know."""
+"""The tag of nodes whose tag nobody wants to know."""
 
 Resolve = Callable[[type[Node], Any, Any], Any]
 

@@ -20,7 +20,7 @@ from itertools import takewhile
 BIN_S_MIN = 0.1
 
 OPERATIONS_PER_BIN = 10
-"""Of the mean before. As many are needed before the fault to tell what that mean is."""
+"""How many operations a bin has at the mean rate before the fault. As many are needed before it to tell that mean."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class History:
         return [(since_s + number * bin_s, found[number] / bin_s) for number in range(count)]
 
     def _rate(self, begin_s: float, end_s: float) -> float | None:
-        """Of what is between the first and the last operation."""
+        """The rate between the first and the last operation."""
         begin_s = max(begin_s, min(one.begin_s for one in self.operations))
         end_s = min(end_s, max(one.end_s for one in self.operations))
         if end_s <= begin_s:

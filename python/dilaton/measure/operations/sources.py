@@ -1,4 +1,4 @@
-"""From what a program printed to its single operations, or its throughput in the course of time.
+"""Finds in what a program printed its single operations, or its throughput in the course of time.
 
 A program of one's own prints a line of JSON for each operation, `{"begin": 1000.25, "end": 1000.31, "ok": true}`, with
 the seconds of its clock (CLOCK_REALTIME, `time.time()` in Python); other lines and fields are passed over. ping's
@@ -87,4 +87,4 @@ READERS: dict[str, Reader] = {
     "ping4": _ping,
     "ping6": _ping,
 }
-"""By the base name of the program; any other one prints lines of its own."""
+"""The sources, by the base name of the program; any other one prints lines of its own."""

@@ -1,4 +1,4 @@
-"""From the bytes of packets to columns: addresses, ports, sequence numbers. Many packets at once, by numpy.
+"""Makes columns of the bytes of packets: addresses, ports, sequence numbers. Many packets at once, by numpy.
 
 Read are Ethernet (with one VLAN tag) and bare IP, IPv4 and IPv6 without extension headers, TCP and UDP. What a packet
 does not have, or what was not captured of it, is 0; `protocol` says what there is.

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 PIECE_BYTES = 8 << 20
 BEGIN_BYTES = 12
-"""By which a file is known."""
+"""The first bytes of a file, by which it is known."""
 BLOCK_BYTES_MAX = 16 << 20
 """A block that says it is longer is damage: no frame is."""
 

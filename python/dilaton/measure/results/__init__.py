@@ -1,4 +1,4 @@
-"""From what a program printed to a result: a JSON object with fixed names and units.
+"""Makes a result of what a program printed: a JSON object with fixed names and units.
 
 A parser takes the program's arguments and its standard output. It returns the result, `{"error": why}` when the
 program said, or its output shows, that there is none, or None when the output is not meant for parsing.
@@ -29,7 +29,7 @@ PARSERS: dict[str, Parser] = {
     "ping6": ping.parse,
     "wrk": wrk.parse,
 }
-"""By the base name of the program."""
+"""The parsers, by the base name of the program."""
 
 
 def is_parsed(argv: Sequence[str]) -> bool:

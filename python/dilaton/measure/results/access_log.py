@@ -15,7 +15,7 @@ from typing import Any
 _LINE = re.compile(r'^(?:\S+ ){3,4}\[([^\]]+)\] "(?:[^"\\]|\\.)*" (\d{3}) (\d+|-)', re.MULTILINE)
 _SERVER_ERROR_MIN = 500
 _SECONDS_MAX = 10**6
-"""Of a log that is told second by second; one that spans years is of a date that was set anew."""
+"""The longest log that is told second by second; one that spans years is of a date that was set anew."""
 
 
 def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:

@@ -32,7 +32,7 @@ _RTT = re.compile(
 )
 
 _OPTIONS = "46aAbBc:CdDe:fF:hHi:I:l:Lm:M:nN:Op:qQ:rRs:S:t:T:UvVw:W:"
-"""Of iputils and busybox, as getopt has them."""
+"""The options of iputils and busybox, as getopt has them."""
 _UNEVEN = {"-A", "-f", "-l"}
 """Options with which requests do not leave at a fixed interval."""
 _PERCENTILES = (50, 95, 99)

@@ -35,7 +35,7 @@ class Awaited(Part):
 
 
 class At(Part):
-    """At an instant, since virtual 0."""
+    """The beginning at an instant, since virtual 0."""
 
     kind: Literal["at"] = "at"
     at_ns: Nanoseconds
@@ -63,9 +63,9 @@ class WrongDisk(Part):
     """What is wrong with a disk; what is 0 or None does nothing."""
 
     errors: Ratio
-    """Of reads and writes; they fail."""
+    """The share of reads and writes that fail."""
     corrupt: Ratio
-    """Of reads; one of their bits is wrong."""
+    """The share of reads of which one bit is wrong."""
     delay_ns: Nanoseconds
     """So much longer each request takes."""
     stall_ns: Nanoseconds
@@ -81,7 +81,7 @@ class BreakDisk(Part):
     kind: Literal["break-disk"] = "break-disk"
     node: str
     number: int = Field(ge=0, lt=16)
-    """Of the disk, among those of its guest."""
+    """The number of the disk, among those of its guest."""
     wrong: WrongDisk
 
 
@@ -133,7 +133,7 @@ class Pause(Part):
     kind: Literal["pause"] = "pause"
     node: str
     process: str | None
-    """With its group; None: all that the node runs."""
+    """The process, with its group; None: all that the node runs."""
 
 
 class PowerOff(Part):
@@ -159,7 +159,7 @@ class Timed(Part):
     """An entry of the course that is no process."""
 
     name: str
-    """By which others wait for it; empty: nobody can."""
+    """The name by which others wait for it; empty: nobody can."""
     what: str
     """What it does, in the words of the lab; empty where something else says that."""
     when: Annotated[At | After, Field(discriminator="kind")]
@@ -179,4 +179,4 @@ class LinkUpdate(Part):
     tables: dict[str, list[int]]
     """As `Plan.tables`, of those that this uses."""
     course: list[Timed]
-    """In the order of time; what is at 0, or whose instant has passed, happens at once."""
+    """Entries in the order of time; what is at 0, or whose instant has passed, happens at once."""

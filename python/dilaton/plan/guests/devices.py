@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from dilaton.plan.model import Wire
 
 MTU_DEFAULT = 1500
-"""Of the kernel's vector devices (arch/um/drivers/vector_user.h: ETH_MAX_PACKET), and of wires between agents."""
+"""The MTU of the kernel's vector devices (arch/um/drivers/vector_user.h: ETH_MAX_PACKET), and of wires between
+agents."""
 
 ARGUMENTS_BYTES_MAX = 3500
 """What a kernel can be told of its wires, whose command line has 4096 bytes in all (arch/um/include/asm/setup.h)."""

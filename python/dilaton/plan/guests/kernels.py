@@ -23,7 +23,8 @@ MEMORY_MIN = 1024 * MIB
 MEMORY_MAX = 16 * 1024 * MIB
 MEMORY_BASE = 512 * MIB
 MEMORY_BASE_OF_SEVERAL = 124 * MIB
-"""With one node, 128 MiB, of which a guest that runs a small program touches a third."""
+"""What each of several guests is given before its nodes: with one node 128 MiB, of which a guest that runs a small
+program touches a third."""
 
 MEMORY_SPARE = 32 * MIB
 """What links that are changed while the run goes on may take beyond that."""

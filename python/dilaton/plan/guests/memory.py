@@ -55,5 +55,5 @@ def _largest(lab: Lab, names: Iterable[str]) -> str:
 
 
 def _shown(size_bytes: int) -> str:
-    """To three digits or so: sums and machines are no round numbers."""
+    """Writes a size with three digits or so: sums and machines are no round numbers."""
     return units.format_size(size_bytes if size_bytes < 10**9 else size_bytes // 10**8 * 10**8)

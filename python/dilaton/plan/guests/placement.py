@@ -26,13 +26,14 @@ from dilaton.lab.union import Union
 from dilaton.plan.errors import lab_error
 
 LOOKAHEAD_NS_MIN = 100_000
-"""Of a link that is cut to divide a lab by number; with less, guests wait for each other more than they work."""
+"""The least delay of a link that is cut to divide a lab by number; with less, guests wait for each other more than they
+work."""
 
 PROCESS_WEIGHT = 8
 """The work of a process in a node, that of forwarding on one of its links being 1."""
 
 TRAFFIC_WEIGHT_MAX = 1000
-"""Of the fastest link of a lab; the others' in proportion to their rates."""
+"""The weight of the fastest link of a lab; others weigh in proportion to their rates."""
 
 METIS_SEED = 1
 

@@ -74,7 +74,7 @@ class Netem(Part):
     jitter_ns: Nanoseconds = 0
     delay_correlation: Ratio = 0.0
     table: str | None = None
-    """Of `Plan.tables`: how the delay varies; None: uniformly within the jitter."""
+    """The name in `Plan.tables` of how the delay varies; None: uniformly within the jitter."""
     loss: NetemLoss | None = None
     duplicate: Ratio = 0.0
     duplicate_correlation: Ratio = 0.0
@@ -136,7 +136,7 @@ class Red(Part):
     average_packet_bytes: Limit
     burst_packets: Limit
     rate_bit_per_s: Rate
-    """With which it ages its average while idle."""
+    """The rate with which it ages its average while idle."""
     ecn: bool
 
 
@@ -241,7 +241,7 @@ class Delivery(Part):
     """Gives each packet the instant at which a delivery trace lets it leave, and drops what finds the queue full."""
 
     trace: str
-    """Of `Plan.traces`."""
+    """The name of the trace in `Plan.traces`."""
     delay_ns: Nanoseconds
     """What a packet is delayed on its way to the queue."""
     limit_packets: Limit

@@ -22,7 +22,7 @@ PARETO_FACTOR = 4 / 3
 """Brings the standard deviation of the Pareto distribution, sqrt(3)/2, near that of the others."""
 
 NORMAL_SHARE = 0.25
-"""Of the normal distribution in `paretonormal`, quantile by quantile."""
+"""The share of the normal distribution in `paretonormal`, quantile by quantile."""
 
 
 def table(name: str) -> list[int]:

@@ -55,7 +55,7 @@ class SteeredLink:
 
     @property
     def wire_delays_ns(self) -> tuple[int, int]:
-        """Of a to b and b to a; 0 within a guest."""
+        """The delays of the wires from a to b and from b to a; 0 within a guest."""
         return self.wire.delays_ns if self.wire else (0, 0)
 
     def beside_wire(self, state: State) -> State:

@@ -28,10 +28,11 @@ RING_BYTES_FAST = 64 << 20
 """Room for a direction without a rate, as for a burst of any sender."""
 
 RING_SHARE = 1.25
-"""Of what the link holds, for the headers of records and frames of less than the largest size."""
+"""A ring is so much larger than what the link holds, for the headers of records and for frames of less than the largest
+size."""
 
 CONTROL_DELAY_NS = 10_000_000
-"""Of the wires between agents. As long as that takes, guests without links to each other may run apart."""
+"""The delay of the wires between agents. As long as that takes, guests without links to each other may run apart."""
 
 CONTROL_RING_BYTES = 1 << 20
 

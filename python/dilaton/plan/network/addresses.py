@@ -29,10 +29,10 @@ INTERFACES_MAX = 1 << 16
 """Nodes of a lab, and interfaces of a node, that Ethernet addresses can tell apart."""
 
 BITS: dict[int, int] = {4: 32, 6: 128}
-"""Of an address, by version."""
+"""The length of an address, by version."""
 
 SUBNET_BITS = 64
-"""Of an IPv6 subnet."""
+"""The length of the prefix of an IPv6 subnet."""
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,16 @@ from dilaton.plan.model import HostsEntry, Link, Node, Plan, Process
 from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths
 
 DELAY_SHARE_MAX = 0.01
-"""Of the smallest delay, the mean of the links of a path."""
+"""Packets may be late by this share of the smallest delay, the mean of the links of a path."""
 
 FRAMES_MAX = 1.0
 """What they take on the fastest bottleneck."""
 
 WAIT_ROUND_TRIPS = 0.25
-"""For so much of a path's programs may wait for the CPU."""
+"""Programs may wait for the CPU for this share of the round trip of their path."""
 
 WAIT_QUEUES = 0.25
-"""Of the time in which the path's shortest queue fills, the same: it is mostly not empty when a burst comes."""
+"""The same, of the time in which the path's shortest queue fills: it is mostly not empty when a burst comes."""
 
 WAIT_NS_MIN = 100_000
 """A shorter wait is nothing, whatever the path."""
@@ -121,7 +121,7 @@ def _frame(found: Iterable[Path]) -> tuple[float | None, str]:
 
 
 def _patience(path: Path) -> tuple[float, str, str]:
-    """For how long those at the ends of a path may wait for the CPU, the path, and why."""
+    """Returns for how long those at the ends of a path may wait for the CPU, the path, and why."""
     queue = path.shortest_queue()
     bounds = [(path.delay_ns * WAIT_ROUND_TRIPS, f"a round trip takes {_ms(path.delay_ns)}")]
     if queue is not None:

@@ -158,7 +158,8 @@ def paths(known: Sequence[Direction], pairs: Iterable[tuple[str, str]]) -> Itera
 
 
 def _last_links(ways: Mapping[str, Sequence[Direction]], start: str, wanted: set[str]) -> dict[str, Direction]:
-    """For each node on the way to those wanted the direction by which the shortest path from `start` comes to it."""
+    """Maps each node on the way to those wanted to the direction by which the shortest path from `start` comes to
+    it."""
     last: dict[str, Direction] = {}
     done: set[str] = set()
     missing = wanted - {start}

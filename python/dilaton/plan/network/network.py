@@ -33,7 +33,7 @@ SYSCTLS = {
     # Every user may ping. Distributions allow it by a capability of the program's file, which a guest does not see.
     "net/ipv4/ping_group_range": "0 2147483647",
 }
-"""Of every node."""
+"""Settings of every node."""
 
 SYSCTLS_OF_IMAGES = {"net/ipv4/ip_unprivileged_port_start": "0"}
 """As Docker has it: servers in images listen on port 80 as users of their own."""
@@ -116,7 +116,7 @@ class Network:
         check_neighbours(self._systems, (pair for names in own for pair in combinations(names, 2)))
 
     def _lookaheads(self) -> list[tuple[int, int]]:
-        """Of each link, by its directions."""
+        """Returns the lookahead of each link, by its directions."""
         return [
             (lookahead_ns(link, states, 0), lookahead_ns(link, states, 1))
             for link, states in zip(self.lab.links, self.whole_states, strict=True)

@@ -62,7 +62,7 @@ class Paths:
         self.forwarding = forwarding
         """The nodes that paths may lead through."""
         self.ports: dict[str, list[tuple[Port, int]]] = {name: [] for name in lab.nodes}
-        """For each node its interfaces with the positions of their segments, in the order of links."""
+        """The interfaces of each node with the positions of their segments, in the order of links."""
         for number, segment in enumerate(segments):
             for port in segment.ports:
                 self.ports[port.node].append((port, number))
@@ -88,7 +88,7 @@ class Paths:
         return next(port.node for port in segment.ports if port != own) if _is_direct(segment) else number
 
     def hops(self, target: Vertex) -> dict[str, Hops]:
-        """For each node with two interfaces or more, the first hops of its cheapest paths."""
+        """Returns the first hops of the cheapest paths of each node with two interfaces or more."""
         found: dict[str, Hops] = {}
         if target not in self._reversed:
             # A link between two hosts, to which nothing leads.

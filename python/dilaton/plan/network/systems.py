@@ -13,7 +13,7 @@ from dilaton.lab.model import Lab
 from dilaton.plan.errors import lab_error
 
 PRIVATE = range(64512, 65535)
-"""For private use (RFC 6996)."""
+"""The numbers of autonomous systems for private use (RFC 6996)."""
 PRIVATE_LARGE = range(4_200_000_000, 4_294_967_295)
 """The same where those are too few."""
 

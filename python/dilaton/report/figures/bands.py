@@ -38,7 +38,7 @@ CAPTIONS: dict[Kind, str] = {
 }
 
 DEPTH_MAX = 4
-"""Of grey: how many processes at once can be told apart; more would hide the series, and in the end be black."""
+"""How many greys there are for processes at the same time; more would hide the series, and in the end be black."""
 
 LANES, LANE_PT = 4, 7.5
 LABEL_PT, CHARACTER_PT, GAP_PT = 6, 3.6, 6
@@ -49,7 +49,7 @@ BESIDE_AXES_PT = 78
 
 @dataclass(frozen=True)
 class Band:
-    """From `begin_s` to `end_s` something was so; equal for what happened at an instant."""
+    """A span in which something was so, from `begin_s` to `end_s`, which are equal for what happened at an instant."""
 
     name: str
     begin_s: float
@@ -57,7 +57,7 @@ class Band:
     kind: Kind = "event"
 
     def unnamed(self) -> Band:
-        """For further panels of a figure."""
+        """The same band without its name, for further panels of a figure."""
         return replace(self, name="")
 
 
@@ -106,7 +106,7 @@ def caption(bands: Sequence[Band]) -> str:
 
 
 def depths(bands: Sequence[Band]) -> Iterator[tuple[float, float, int]]:
-    """From when to when how many bands lie over each other, where it is one at least, in the order of time."""
+    """Yields spans with how many bands lie over each other there, one at least, in the order of time."""
     steps = Counter[float]()
     for band in bands:
         steps[band.begin_s] += 1

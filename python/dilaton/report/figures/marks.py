@@ -73,7 +73,7 @@ def _outages(rows: Sequence[Mapping[str, Any]], end_s: float) -> Iterator[Band]:
 
 
 def _faults(rows: Sequence[Mapping[str, Any]], end_s: float) -> Iterator[Band]:
-    """From when to when each fault lasted: to the end, where it was not undone."""
+    """Yields the span in which each fault lasted: to the end, where it was not undone."""
     undone = {str(row.get("fault")): row["t_s"] for row in rows if row["kind"] == "undone"}
     for row in rows:
         if row["kind"] == "began":

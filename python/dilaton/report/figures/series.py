@@ -27,7 +27,7 @@ class Panel:
 
 
 CONNECTION_SHARE_MIN = 0.001
-"""Of the data of the largest connection; smaller ones are not drawn."""
+"""Connections with less than this share of the data of the largest one are not drawn."""
 
 INTERFACES = [
     Panel("tx_bit_per_s", "sent", "bit/s", "what they sent", is_stepped=True),

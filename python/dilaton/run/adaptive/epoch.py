@@ -15,7 +15,7 @@ from dilaton.measure.verdict import LATE_SHARE_MAX, Observation, Verdict, judge
 from dilaton.plan.network.bounds import Network
 
 COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,share_lost,in_bounds"
-"""Of the table of all epochs of a run; `late_us` is what one timer in a hundred was later than."""
+"""The columns of the table of all epochs of a run; `late_us` is what one timer in a hundred was later than."""
 
 TIMERS_MIN = 100
 """Fewer timers say nothing about one in a hundred."""
@@ -24,7 +24,8 @@ LEAST_FACTOR = -10
 """A power of `FACTOR_STEP`: that waits would allow a tenth of the TDF is all that is asked of an epoch."""
 
 GUEST_TIMERS_MIN = 1000
-"""Of one guest among several: of fewer, a few late ones are one in a hundred, which of many guests happens to some."""
+"""How many timers of one guest among several are judged: of fewer, a few late ones are one in a hundred, which of many
+guests happens to some."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class Decision:
 
 
 class Policy(Protocol):
-    """From one epoch to the next: a value, whose successor comes with each decision."""
+    """What decides from one epoch to the next: a value, whose successor comes with each decision."""
 
     def decide(self, seen: Epoch) -> tuple[Policy, Decision]:
         """What follows from an epoch, and the policy for the next one."""

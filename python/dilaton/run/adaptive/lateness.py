@@ -168,7 +168,7 @@ class Lateness:
         return rested._follow(seen, wanted, f"busy {seen.busy:.0%}{lacking}")
 
     def _saturated(self, seen: Epoch, peak: Epoch | None) -> tuple[Lateness, Decision]:
-        """In time, but without a pause."""
+        """Decides for an epoch in which all was in time, but without a pause."""
         if peak and _does_more(peak, seen.timers_per_s):
             retried = replace(self, push=Push(seen.tdf, seen.timers_per_s), rest=0)
             return retried._follow(seen, 2 * peak.tdf, f"busy {seen.busy:.0%}, and less was done than before")

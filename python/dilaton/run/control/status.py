@@ -21,7 +21,7 @@ from dilaton.run.record.processes import processes_from_events
 HEADER_BYTES_MAX = 4096
 
 TAIL_BYTES = 1 << 20
-"""Of a table of samples: the last two of some 4,000 interfaces."""
+"""How much of the end of a table of samples is read: the last two of some 4,000 interfaces."""
 
 
 def status(run: RunState, plan: Plan, events: Iterable[Mapping[str, Any]], tally: Tally) -> Status:

@@ -154,7 +154,7 @@ class LinkEnd(Value):
     egress: Egress
     """As in `plan.json`."""
     wire_delay_ns: int
-    """Of the delay, what a wire between guests does."""
+    """The part of the delay that a wire between guests makes."""
 
 
 class LinkShown(Value):
@@ -171,7 +171,7 @@ class LinksShown(Value):
     """Links as they are now."""
 
     name: str | None
-    """Of the link or segment that was asked for; null: all links were."""
+    """The name of the link or segment that was asked for; null: all links were."""
     links: list[LinkShown]
 
 
@@ -184,7 +184,7 @@ class LinkChange(Value):
     at: Instant | None = None
     """When; null: now."""
     directory: str = "."
-    """At which paths of files start."""
+    """The directory at which paths of files start."""
 
 
 class ChangeTaken(Value):
@@ -206,7 +206,7 @@ class SessionOpen(Value):
     env: Annotated[dict[str, str], PlainValidator(_variables, json_schema_input_type=dict[str, str])] = Field(
         default_factory=dict
     )
-    """Beside the variables that all programs of the node have."""
+    """Variables beside those that all programs of the node have."""
     terminal: Annotated[
         tuple[int, int] | None, PlainValidator(_size, json_schema_input_type=tuple[int, int] | None)
     ] = None

@@ -17,10 +17,10 @@ from dilaton.host.errors import GuestError
 LOOK_HOST_S = 0.5
 
 LOOKING_PART = 0.01
-"""Of host time that may be spent with looking, where there are very many files."""
+"""The share of host time that may be spent with looking, where there are very many files."""
 
 FILE_BYTES_MIN = 4096
-"""That a file counts as at least: one without contents takes room too."""
+"""What a file counts as at least: one without contents takes room too."""
 
 
 def limit_of(directory: Path) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 OUTPUT_BYTES_MAX = 256 << 20
-"""Of one output; more is not read. An hour of iperf3 with 16 flows is a tenth of it."""
+"""How much of one output is read. An hour of iperf3 with 16 flows is a tenth of it."""
 
 
 def read_output(path: Path) -> str:

@@ -16,7 +16,7 @@ CPU_S_MAX = 10
 """Over 100 MB of lines, most expressions take less."""
 
 MEMORY_BYTES_BESIDE = 1 << 30
-"""Of the process, beside eight times what was printed."""
+"""The memory of the process that matches, beside eight times what was printed."""
 
 _PROGRAM = """
 import json, re, resource, sys

@@ -34,7 +34,8 @@ class Dilaton(Part):
 
     version: str
     commit: str | None
-    """Of its source, with `-dirty` behind it when there were changes; None when it is not run from a checkout."""
+    """The commit of its source, with `-dirty` behind it when there were changes; None when it is not run from a
+    checkout."""
 
 
 class Host(Part):
@@ -49,7 +50,7 @@ class Host(Part):
     guest_kernel_path: str = ""
     """`debian` for the stock kernel, else the file of one of our own; empty likewise."""
     guest_kernel_sha256: str = ""
-    """Of the kernel's file; empty likewise."""
+    """The digest of the kernel's file; empty likewise."""
 
 
 class Time(Part):
@@ -59,11 +60,11 @@ class Time(Part):
     tdf: int | float
     """Host seconds per virtual second, at the start; `plan.json` has the exact ratio."""
     virtual_s: float
-    """From the run's virtual 0 to its end."""
+    """How long it was from the run's virtual 0 to its end."""
     host_s: float
     """What that took."""
     boot_host_s: float
-    """From the start to all nodes and links up."""
+    """How long it took from the start until all nodes and links were up."""
 
 
 class ProcessRecord(Part):
@@ -99,7 +100,7 @@ class CheckRecord(Part):
     text: str
     passed: bool
     value: int | float | None
-    """In bit/s, seconds, a ratio or a count; None when there was no such result."""
+    """The result in bit/s, seconds, as a ratio or a count; None when there was no such result."""
 
 
 class LatenessRecord(Part):
@@ -117,7 +118,7 @@ class FramesRecord(Part):
     received: int
     lateness_us: LatenessRecord
     lateness_ns_counts: list[int]
-    """By lateness, as of timers."""
+    """How many frames had which lateness, as of timers."""
 
 
 class ClockChange(Part):
@@ -128,7 +129,7 @@ class ClockChange(Part):
     host_s: float
     """When, since the release."""
     tdf: float | None
-    """From then on, host seconds per virtual second; None: held."""
+    """The TDF from then on, host seconds per virtual second; None: held."""
     reason: str
     """What changed it."""
 
@@ -150,9 +151,9 @@ class Adaptation(Part):
     tdf_mean: float | None
     """Over virtual time; None when no epoch was over before the run was."""
     out_of_bounds_share: float
-    """Of virtual time, 0..1."""
+    """The share of virtual time that was out of bounds, 0..1."""
     out_of_bounds: list[OutOfBounds]
-    """In the order of time."""
+    """What was out of bounds, in the order of time."""
     tdf_needed: float | None
     """More than the TDF could rise to, as far as could be told; None when it was enough."""
 
@@ -181,7 +182,7 @@ class SharesRecord(Part):
 
 
 class BusyRecord(Part):
-    """For how long without a pause a guest was busy: programs wait for its CPU for as long at most."""
+    """How long a guest was busy without a pause: programs wait for its CPU for as long at most."""
 
     ns_counts: list[int]
     """Busy periods by length: bin i those in [2^(i-1), 2^i) virtual nanoseconds, bin 0 those of none."""
@@ -201,7 +202,7 @@ class GuestFidelity(Part):
     timers: int
     """Served."""
     reads: int
-    """Of the clock, by the kernel."""
+    """How often the kernel read the clock."""
     lateness_ns_counts: list[int] = Field(default_factory=list)
     """Timers by lateness: bin 0 those on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds."""
     frames: FramesRecord | None = None
@@ -213,7 +214,7 @@ class GuestFidelity(Part):
     busy_periods: BusyRecord | None = None
     """None of a run of an older version."""
     disk_requests: int = 0
-    """To its disks since it was started."""
+    """How many requests its disks got since it was started."""
     disk_errors: int = 0
     """Those that this machine could not do."""
     shares: SharesRecord | None = None
@@ -244,7 +245,7 @@ class ReasonRecord(Part):
     value: float
     bound: float
     unit: str
-    """Of value and bound."""
+    """The unit of value and bound."""
     advice: str
     """What to do."""
     tdf: float | None = None
@@ -255,7 +256,7 @@ Level = Literal["confirmed", "valid", "suspect", "invalid"]
 """The best first."""
 
 BELIEVED: frozenset[Level] = frozenset({"confirmed", "valid"})
-"""Of a run whose results can be trusted."""
+"""The verdicts on a run whose results can be trusted."""
 
 
 class VerdictRecord(Part):
@@ -271,11 +272,11 @@ class ChangeRecord(Part):
 
     metric: str
     unit: str
-    """Of both values: `bit/s`, `s`, `packets`, or none."""
+    """The unit of both values: `bit/s`, `s`, `packets`, or none."""
     value: float
     """The mean of the runs at the TDF."""
     reference: float
-    """That of those with more time."""
+    """The value of the runs with more time."""
     change: float | None
     """The Wasserstein distance of both, over the mean with more time; None where that is 0 and the other is not."""
     by_chance: float | None
@@ -294,7 +295,7 @@ class ComparisonRecord(Part):
     reference_runs: list[str]
     outcome: Literal["same", "changed", "unclear"]
     p: float | None
-    """Of all results together; None of a pair of runs."""
+    """The p-value of all results together; None for a pair of runs."""
     changes: list[ChangeRecord]
     """What differs first, then by how far results are apart."""
 
@@ -318,9 +319,9 @@ class ConfirmationRecord(Part):
     gave_up: str | None
     """Why no further runs were made, where some were needed."""
     runs: int
-    """That were made beside the run itself."""
+    """How many runs were made beside the run itself."""
     host_s: float
-    """That these took."""
+    """How much host time these took."""
     comparisons: list[ComparisonRecord]
     """TDF by TDF, that of the run first."""
 
@@ -339,7 +340,7 @@ class WaitRecord(Part):
     """Times that it woke one of them."""
     frames_sent: int
     frames_received: int
-    """By its wires, those of the agents included."""
+    """How many frames its wires delivered, those of the agents included."""
 
 
 class GuestRecord(Part):
@@ -349,7 +350,7 @@ class GuestRecord(Part):
     memory_bytes: int
     """What it was given."""
     tdf: int | float | None = None
-    """Its own at the start."""
+    """The guest's own TDF at the start."""
     clock_rate: int | float = 1
     """Seconds of its clock per virtual second; other than 1 where clocks run apart."""
     fidelity: GuestFidelity | None = None
@@ -364,7 +365,7 @@ class ImageRecord(Part):
     name: str
     """As people write it."""
     digest: str
-    """Of its manifest, by which it can be had again."""
+    """The digest of its manifest, by which it can be had again."""
     nodes: list[str]
 
 
@@ -384,7 +385,7 @@ class Record(Part):
     time: Time
     guests: list[GuestRecord]
     images: list[ImageRecord] = Field(default_factory=list)
-    """Of nodes whose file tree is not this machine's."""
+    """The images of nodes whose file tree is not this machine's."""
     fidelity: Fidelity | None = None
     """None as long as the run has not ended by itself."""
     verdict: VerdictRecord | None = None
@@ -392,6 +393,6 @@ class Record(Part):
     confirmation: ConfirmationRecord | None = None
     """None where it was not asked for, or is not over."""
     processes: list[ProcessRecord] = Field(default_factory=list)
-    """In the order of the lab."""
+    """The processes, in the order of the lab."""
     checks: list[CheckRecord] = Field(default_factory=list)
-    """In the order of the lab; empty as long as the run has not ended, or if it never started."""
+    """The checks, in the order of the lab; empty as long as the run has not ended, or if it never started."""

@@ -12,7 +12,7 @@ from dilaton.measure.verdict import Memory
 from dilaton.run.files.outputs import read_output, read_tail
 
 TAIL_BYTES = 4096
-"""Of a capture, in which its last block is."""
+"""How much of the end of a capture holds its last block."""
 
 
 @dataclass(frozen=True)

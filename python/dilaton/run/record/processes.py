@@ -1,4 +1,4 @@
-"""From the events of a run to what became of each process. Pure, but for regular expressions: reading
+"""Tells from the events of a run what became of each process. Pure, but for regular expressions: reading
 outputs is handed in."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dilaton.run.record.matching import find_all
 from dilaton.run.record.model import ProcessRecord
 
 LAST_LINES = 10
-"""Of standard error, that are looked at for last words."""
+"""How many last lines of standard error are looked at for last words."""
 
 LAST_WORDS_MAX = 200
 """Characters of them."""

@@ -152,7 +152,7 @@ def _images(plan: Plan) -> list[ImageRecord]:
 
 
 def _fidelity(so_far: SoFar, beside: Seen) -> Fidelity | None:
-    """That of the clocks, with what measuring took of the guests' work."""
+    """The fidelity of the clocks, with what measuring took of the guests' work."""
     work_s = so_far.virtual_s * sum(guest.busy or 0.0 for guest in so_far.guests)
     if so_far.fidelity is None or not beside.measuring_ns or not work_s:
         return so_far.fidelity

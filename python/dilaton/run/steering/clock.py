@@ -60,7 +60,7 @@ class ClockControl:
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """By the verbs of the control socket."""
+        """What answers the verbs of the control socket."""
         return (
             verbs.CLOCK_SHOW.by(self._on_show)
             | verbs.CLOCK_HOLD.by(self._on_hold)

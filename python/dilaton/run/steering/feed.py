@@ -38,7 +38,7 @@ class Feed(Observer):
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """By the verbs of the control socket."""
+        """What answers the verbs of the control socket."""
         return FOLLOW.by(self._on_follow)
 
     async def close(self) -> None:

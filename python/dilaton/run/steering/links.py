@@ -96,7 +96,7 @@ class LinkControl:
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """By the verbs of the control socket."""
+        """What answers the verbs of the control socket."""
         return verbs.LINK_SHOW.by(self._on_show) | verbs.LINK_CHANGE.by(self._on_change)
 
     def answered(self, message: OfUpdate) -> Event | None:

@@ -33,7 +33,7 @@ ONLY = 1
 """The number of the session of a connection."""
 
 PAYLOADS = {Kind.SIGNAL: struct.Struct("<I"), Kind.SIZE: struct.Struct("<II"), Kind.GRANT: struct.Struct("<I")}
-"""Of frames to a guest that consist of numbers."""
+"""The payloads of frames to a guest that consist of numbers."""
 
 
 class SessionControl:
@@ -63,7 +63,7 @@ class SessionControl:
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """By the verbs of the control socket."""
+        """What answers the verbs of the control socket."""
         return verbs.SESSION_OPEN.by(self._on_open) | verbs.CLOCK_PACE.by(self._on_pace)
 
     async def _on_open(self, asked: SessionOpen) -> Takeover:

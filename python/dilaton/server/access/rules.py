@@ -78,7 +78,7 @@ class Access:
         return [permission for permission in PERMISSIONS if self.may(permission, path)]
 
     def inside(self, folders: Iterable[str]) -> list[str]:
-        """Of paths of folders, those of which a grant may say something about what is inside."""
+        """Selects those folders about whose contents a grant may say something."""
         ours = [grant.path.rstrip("/") for grant in self.grants if not grant.denies]
         return [
             folder

@@ -68,7 +68,7 @@ class Rule:
 
 PUBLIC = Rule(is_public=True)
 LOGGED_IN = Rule()
-"""For what concerns only the caller."""
+"""The rule for what concerns only the caller."""
 
 
 def needs(*pairs: tuple[str, Object]) -> Rule:

@@ -31,7 +31,7 @@ class Granted(Asked):
     """A role on a path, or its denial."""
 
     path: Annotated[str, Field(pattern=PATH, max_length=255)]
-    """Of a folder, or of a lab or run in one: /home/ann/labs/IDENTITY; / is everything."""
+    """The path of a folder, or of a lab or run in one: /home/ann/labs/IDENTITY; / is everything."""
     role: str
     denies: bool = False
     propagates: bool = True

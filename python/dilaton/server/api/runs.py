@@ -43,7 +43,7 @@ class NewRun(Asked):
     """A run of a lab."""
 
     version: int | None = None
-    """Of the lab; null: the newest."""
+    """Which version of the lab is run; null: the newest."""
     overrides: Overrides = Overrides()
     """What counts instead of what the lab says."""
     hold_at: str | None = None
@@ -62,7 +62,7 @@ class Run(BaseModel):
     number: int
     """The later one was asked for, the higher."""
     name: str
-    """Of its lab."""
+    """The name of its lab."""
     lab: str | None
     """Null: the lab is not kept any more."""
     version: int

@@ -15,7 +15,7 @@ ENDPOINTS = Endpoints()
 
 
 class Health(BaseModel):
-    """That the server is well."""
+    """What a server answers that is well."""
 
     status: str = "ok"
     version: str = __version__

@@ -92,7 +92,7 @@ class NewToken(Asked):
     """A token for a program."""
 
     label: str = Field(min_length=1, max_length=100)
-    """By which its owner knows it."""
+    """The label by which its owner knows it."""
     scopes: list[Annotated[str, Field(max_length=40)]] = Field(min_length=1, max_length=20)
     """What it may do of what its owner may: patterns of permissions, as Run.* or *."""
     days: int = Field(ge=1, le=366)

@@ -51,7 +51,7 @@ class NewLink(Asked):
     """A change of a link."""
 
     link: str = Field(max_length=4096)
-    """By its ends, as a--b."""
+    """The link, named by its ends, as a--b."""
     settings: list[tuple[str, str]]
     """Each a path within the link, as `delay.jitter`, and its value, as in the lab."""
     at: str | None = Field(default=None, max_length=40)

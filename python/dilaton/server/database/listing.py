@@ -1,4 +1,4 @@
-"""Of many objects, those that somebody may see: the same rule as for one, asked of each."""
+"""Selects, of many objects, those that somebody may see: the rule is the same as for one, asked of each."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Integer, String, Tex
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 Number = BigInteger().with_variant(Integer, "sqlite")
-"""Of rows that are counted: SQLite counts only what is called INTEGER."""
+"""The type of numbers that the database gives to rows itself. SQLite does so only for what is called INTEGER."""
 
 
 class Table(DeclarativeBase):
@@ -74,7 +74,7 @@ class LabRow(Table):
 
     @property
     def path(self) -> str:
-        """By which grants name it."""
+        """The path by which grants name it."""
         return f"{self.folder}/labs/{self.identity}"
 
 
@@ -94,7 +94,7 @@ class RunRow(Table):
 
     __tablename__ = "runs"
     number: Mapped[int] = mapped_column(Number, primary_key=True)
-    """In the order in which they were asked for."""
+    """Numbers go up in the order in which runs were asked for."""
     identity: Mapped[str] = mapped_column(String(16), unique=True)
     folder: Mapped[str] = mapped_column(String(200), index=True)
     person: Mapped[str] = mapped_column(String(64))
@@ -102,7 +102,7 @@ class RunRow(Table):
     version: Mapped[int]
     name: Mapped[str] = mapped_column(String(100))
     text: Mapped[str] = mapped_column(Text)
-    """Of the lab, as it was then."""
+    """The text of the lab, as it was then."""
     asked: Mapped[dict[str, Any]]
     """What counts instead of what the lab says."""
     state: Mapped[str] = mapped_column(String(16), index=True)
@@ -114,7 +114,7 @@ class RunRow(Table):
 
     @property
     def path(self) -> str:
-        """By which grants name it."""
+        """The path by which grants name it."""
         return f"{self.folder}/runs/{self.identity}"
 
 

@@ -28,7 +28,7 @@ WORKER = (*PYTHON, "-m", "dilaton.server.labs.worker")
 
 CPU_S_MAX = 60
 MEMORY_BYTES_MAX = 4 << 30
-"""Of addresses, of which libraries take most."""
+"""The most address space that a worker may take; its libraries take most of it."""
 
 WAIT_HOST_S_MAX = 300.0
 """After which a worker that takes no CPU is taken to wait for what never comes."""

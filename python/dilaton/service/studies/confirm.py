@@ -39,7 +39,7 @@ DIRECTORY = "confirm"
 """Below the run directory: the runs by which it is confirmed."""
 
 RUNS_MAX = 40
-"""Beside the run itself."""
+"""The most runs that are made beside the run itself."""
 
 HOST_FACTOR, HOST_S_MIN = 40, 600.0
 """Host time that they may take: so many times that of the run itself, or so long if that is more."""

@@ -33,7 +33,7 @@ PILOT_SHARE = 10
 PILOT_HINT = "give a longer pilot, in which all programs start and all changes come, or 0s for none"
 
 LINE_CHARACTERS_MAX = 10_000
-"""Of the scaled lab, so that no line of the lab is broken."""
+"""The longest line of the scaled lab, so that no line of the lab is broken."""
 
 
 class ScaleRequest(Value):

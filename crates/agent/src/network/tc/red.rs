@@ -49,7 +49,7 @@ fn probability_log(red: &Red) -> u8 {
     log
 }
 
-/// By how many powers of two the average ages in a time: the logarithm of the table's step, and the table.
+/// Returns by how many powers of two the average ages in a time: the logarithm of the table's step, and the table.
 fn ageing(red: &Red, weight_log: u8) -> (u8, [u8; AGES]) {
     let bits = u64::from(red.average_packet_bytes) * 8;
     // Whole ticks: fewer than 2^32 of them, since no rate of use is below 1 kbit/s.

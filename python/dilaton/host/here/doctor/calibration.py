@@ -26,10 +26,10 @@ from pathlib import Path
 from dilaton.host.errors import HostLacksError
 
 VERSION = 1
-"""Of the computation; what another one measured is not compared."""
+"""The version of the computation; what another one measured is not compared."""
 
 REFERENCE_GHZ = 2.7
-"""Of the core on which the unit was defined."""
+"""The frequency of the core on which the unit was defined."""
 
 WORDS, TEXT_WORDS, SEED = 4000, 400_000, 1
 RUNS = 7
@@ -42,7 +42,7 @@ class Part:
     name: str
     work: Callable[[bytes], bytes]
     size_bytes: int
-    """Of what comes out."""
+    """How many bytes come out."""
     reference_s: float
     """What the core took on which the unit was defined."""
 
@@ -58,7 +58,7 @@ class Calibration:
     """The speed of a core of this machine."""
 
     ghz: float
-    """In GHz-equivalents."""
+    """The speed of a core, in GHz-equivalents."""
     cpu: str
     """The model of the CPU that was measured."""
     version: int = VERSION

@@ -62,7 +62,7 @@ class Facts:
     cpu_has_cpuid_faulting: bool
     """Whether the answers of CPUID to user code can be changed."""
     core_ghz: float | None
-    """Of a core, in GHz-equivalents; None when it was not measured."""
+    """The speed of a core, in GHz-equivalents; None when it was not measured."""
     cores: int
     cores_usable: int
     """Cores that this process may run on."""

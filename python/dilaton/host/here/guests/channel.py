@@ -13,7 +13,7 @@ PROTOCOL = 1
 LINE_BYTES_MAX = 64 * 1024
 
 LINE_BYTES_SHOWN = 200
-"""Of a line that is no message."""
+"""How much is shown of a line that is no message."""
 
 
 class Channel:

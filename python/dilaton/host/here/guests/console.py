@@ -8,11 +8,11 @@ import os
 from typing import IO
 
 CONSOLE_BYTES = 1 << 20
-"""Of the end of a console, in which it is looked why a guest has ended."""
+"""How much of the end of a console is searched for why a guest has ended."""
 
 MEMORY_BYTES_MAX = 8 << 20
-"""Of a console in memory, between two looks. A guest cannot be refused to write: who writes to a console that takes
-nothing waits for ever."""
+"""How much a console in memory holds between two looks. A guest cannot be refused to write: who writes to a console
+that takes nothing waits for ever."""
 
 LOOK_HOST_S = 0.1
 

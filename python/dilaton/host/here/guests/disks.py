@@ -35,13 +35,13 @@ FD_MIN = 4096
 DISKS_MAX = 16
 
 MAGIC_OFFSET, MAGIC = 1080, b"\x53\xef"
-"""Of ext2, ext3 and ext4."""
+"""The magic number of ext2, ext3 and ext4, and where it is."""
 
 BLANK_BYTES = 1 << 16
 """An image whose first bytes are 0 so far has nothing in it."""
 
 JOURNAL_MIB = 64
-"""Of the file systems that are made here, on disks large enough."""
+"""The journal of file systems that are made here, on disks large enough."""
 
 
 AT_ONCE = "model=fixed read_latency_ns=0 write_latency_ns=0 requests_per_s=0 bytes_per_s=0"

@@ -82,7 +82,7 @@ class Guest:
         """Use `start`."""
         self.name = wanted.name
         self.kernel = ""
-        """Its release, as its agent says it."""
+        """The release of its kernel, as its agent says it."""
         self.process = process
         self.page, self.channel, self.streams = ends.page, ends.channel, ends.streams
         self.zero_ns = 0
@@ -94,7 +94,7 @@ class Guest:
         self._pace = Fraction(1)
         self._mourning = asyncio.create_task(self._end_with_jail())
         self._forgetting = asyncio.create_task(console.forget_old(ends.log)) if placement.run_dir is None else None
-        """Of a console in memory; None where it is a file of the run."""
+        """What forgets the old part of a console in memory; None where it is a file of the run."""
 
     @classmethod
     async def start(cls, wanted: Wanted, placement: Placement, core: cores.Core | None = None) -> Guest:

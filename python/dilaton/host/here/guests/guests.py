@@ -57,7 +57,7 @@ class Guests:
         self._images = images
         """The files of disks: what has no name goes with the last that has it open, which takes time."""
         self._own_tdfs = [None if guest.tdf is None else guest.tdf.ratio for guest in planned.guests]
-        """Of guests whose CPU has a speed of its own; None: the run's, whatever that becomes."""
+        """The TDFs of guests whose CPU has a speed of its own; None: the run's, whatever that becomes."""
         self._going = set(range(len(self.all)))
         """Those that have not finished; the clock of one that has stands still."""
         self._ordering = asyncio.Lock()

@@ -48,8 +48,8 @@ LOOPS_PER_JIFFY = 13_500_000
 
 
 CONNECTION_HASH_ENTRIES = 2048
-"""Of the kernel's table of TCP connections. By itself the kernel takes 16 for a MiB of memory, as for a busy server;
-sampling walks through all of them for every node: with 16384 of them that took 12 us more than with 1024."""
+"""The size of the kernel's table of TCP connections. By itself the kernel takes 16 for a MiB of memory, as for a busy
+server; sampling walks through all of them for every node: with 16384 of them that took 12 us more than with 1024."""
 
 BSD_TERMINALS = 0
 """Pseudo-terminals by the names of BSD, /dev/ptyp0 and so on, which no program uses any more. Debian's kernel has 256

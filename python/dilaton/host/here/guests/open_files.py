@@ -24,7 +24,7 @@ DISKS_MIN = FD_MIN + DISKS_MAX
 """What a guest with disks needs, if it is alone."""
 
 EASY = 100_000
-"""With so many, programs in nodes may walk over whole trees."""
+"""So many open files let programs in nodes walk over whole trees."""
 
 FIX = f"sudo prlimit --pid $$ --nofile={EASY}"
 

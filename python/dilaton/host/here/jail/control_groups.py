@@ -25,7 +25,7 @@ from dilaton.host.here.jail import jail
 from dilaton.host.here.jail.limits import processes_max
 
 CONTROLLERS = ("memory", "pids", "cpu")
-"""That we set limits by; each is used where it is handed down."""
+"""The controllers by which we set limits; each is used where it is handed down."""
 
 PREFIX = "dilaton-"
 

@@ -32,15 +32,15 @@ CLOCK = MOUNT / "clock.so"
 KERNEL = MOUNT / "kernel"
 
 BESIDE_MEMORY_BYTES = 32 << 20
-"""Of /dev/shm, beside the guest's memory: what the kernel's file of it is longer."""
+"""What /dev/shm has room for beside the guest's memory: so much longer is the kernel's file of it."""
 
 TMP_BYTES = 64 << 20
-"""Of /tmp, where the plan is when there is no run directory."""
+"""The size of /tmp, where the plan is when there is no run directory."""
 
 RUN_BYTES = 4 << 20
 
 HIDDEN_BYTES = 4096
-"""Of an empty directory in the place of one that is hidden."""
+"""The size of an empty directory in the place of one that is hidden."""
 
 DEPTH = warden.DEPTH + 2
 """Generations from the warden to the kernel: between are bubblewrap's process on the host, and the kernel's guard,

@@ -16,7 +16,7 @@ PROCESS_BYTES_MIN = 32 << 10
 has no more of them than its memory has room for, each with a process on the host."""
 
 PROCESSES_BESIDE = 256
-"""Of a guest, beside those of its programs."""
+"""How many processes a guest has beside those of its programs."""
 
 COUNTED_BY_NAMESPACE = (5, 14)
 """From this Linux on RLIMIT_NPROC is about the processes of a user in one user namespace, and so in one jail; before, a

@@ -18,7 +18,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt() -> None:
-    """From now on descendants that lose their parent become children of this process."""
+    """Makes descendants that lose their parent children of this process from now on."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -47,7 +47,7 @@ def _is_of_another_namespace(pid: int) -> bool:
 
 
 def _numbers(process: str) -> int:
-    """In how many PID namespaces, from ours on, a process has a number; 0 when there is no such process."""
+    """Returns in how many PID namespaces, from ours on, a process has a number; 0 when there is no such process."""
     try:
         status = Path(f"/proc/{process}/status").read_text()
     except OSError:

@@ -32,10 +32,10 @@ HISTOGRAMS = (
     "busy_interrupts_log2",
     "idle_total_ns_log2",
 )
-"""Of the page."""
+"""The counters of the page."""
 
 SHARES = ("nodes_work_ns", "other_work_ns", "nodes_busy_ns", "nodes_lost_ns")
-"""Of the page, in the order of `Shares`."""
+"""The counters of shares on the page, in the order of `Shares`."""
 
 OWN_COUNTER = "DILATON_OWN_COUNTER"
 OWN_COUNTER_WISHES = ("measure", "keep", "give-up")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 WORD = struct.Struct("=Q")
 
 MAGIC = int.from_bytes(b"DILATON\0", "little")
-"""In the first word of whatever is shared."""
+"""What the first word of whatever is shared holds."""
 
 
 @dataclass

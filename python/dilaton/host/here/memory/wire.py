@@ -28,7 +28,7 @@ SPIN_NS = 20_000
 """How long a guest looks for others to go on before it sleeps, where each has its own core: waking takes as long."""
 
 WAITS_COUNTERS = ("windows", "waits", "waited_host_ns", "agreements", "wakes")
-"""In the order of `Waits`."""
+"""The counters of waits, in the order of `Waits`."""
 
 TRAFFIC_COUNTERS = (
     "frames_sent",
@@ -40,7 +40,8 @@ TRAFFIC_COUNTERS = (
     "frames_late",
     "frames_disordered",
 )
-"""In the order of `Traffic`, which has the bytes under way behind them, and its ends before."""
+"""The counters of traffic, in the order of `Traffic`, which has the bytes under way behind them, and its ends
+before."""
 
 
 @cache

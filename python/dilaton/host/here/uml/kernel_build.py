@@ -76,7 +76,7 @@ class Source:
         return self.path.is_file()
 
     def sha256(self) -> str:
-        """Of an archive; empty for a tree."""
+        """The digest of an archive; empty for a tree."""
         return kernels.sha256(self.path) if self.is_archive else ""
 
 

@@ -95,7 +95,7 @@ class Kernel:
 
 
 def sha256(path: Path) -> str:
-    """Of a file, in hexadecimal digits."""
+    """Returns the digest of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,1 +1,1 @@
-"""From older tables to today's, a file a step; none of them imports what may change later."""
+"""The steps from older tables to today's, a file each; none of them imports what may change later."""
