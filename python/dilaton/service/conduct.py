@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -181,8 +182,9 @@ def _confirmed(record: Record, prepared: Prepared, path: Path, options: Options,
     # What compares takes a second to import.
     from dilaton.service.studies.confirm import confirmed
 
+    beside = functools.partial(executed, watcher=watcher, is_beside=True)
     try:
-        record = confirmed(prepared.source, path, options, watcher)
+        record = confirmed(prepared.source, path, options, beside, watcher.noted)
     except KeyboardInterrupt:
         watcher.noted("the run is not confirmed: interrupted; its record is as it was")
         return record.model_copy(update={"state": "aborted"})

@@ -12,6 +12,7 @@ import contextlib
 import math
 import shutil
 import time
+from collections.abc import Awaitable, Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -33,7 +34,6 @@ from dilaton.run.record import record as records
 from dilaton.run.record.model import Level, Record
 from dilaton.run.record.record import RecordError
 from dilaton.run.source import Source
-from dilaton.service.conduct import Watcher, executed
 
 DIRECTORY = "confirm"
 """Below the run directory: the runs by which it is confirmed."""
@@ -51,20 +51,25 @@ BY_HAND = {"link-steered": "a link was changed by hand", "session-began": "someb
 """Events of a run that another would not have."""
 
 
-def confirmed(source: Source, path: Path, options: Options, watcher: Watcher) -> Record:
+Execute = Callable[[Plan, Source, RunDir, Options], Awaitable[Record]]
+"""Executes a plan beside the run that is confirmed, watched as that was."""
+
+
+def confirmed(source: Source, path: Path, options: Options, execute: Execute, note: Callable[[str], None]) -> Record:
     """Confirms a run that has finished; returns its record, which then says so.
 
     Args:
         source: Its lab.
         path: Its directory.
         options: How it was executed.
-        watcher: Is told of each further run.
+        execute: Executes each further run.
+        note: Is told what came of each.
 
     Raises:
         KeyboardInterrupt: it was interrupted; the record is as it was.
     """
     run = load(path)
-    bench = _Bench(source, run, options, watcher)
+    bench = _Bench(source, run, options, execute, note)
     tolerance = float(source.lab.fidelity.tolerance)
     found = confirm(bench, STEPS[source.lab.time.drive], tolerance)
     verdict = run.record.verdict
@@ -80,14 +85,17 @@ def confirmed(source: Source, path: Path, options: Options, watcher: Watcher) ->
 class _Bench:
     """Makes the runs; see `dilaton.report.confirmation.Bench`."""
 
-    def __init__(self, source: Source, run: Run, options: Options, watcher: Watcher) -> None:
+    def __init__(
+        self, source: Source, run: Run, options: Options, execute: Execute, note: Callable[[str], None]
+    ) -> None:
         assert run.plan is not None
         watch = run.plan.time.watch
         self.lab = source.lab
         self.text = source.text
         self.run = run
         self.options = Options(jailed=options.jailed, disk_bytes=options.disk_bytes, machine=options.machine)
-        self.watcher = watcher
+        self.execute = execute
+        self.note = note
         self.is_adaptive = watch is not None and watch.least != watch.most
         self.tdf = _tdf_of(run, run.plan, self.is_adaptive)
         self.made: list[float] = []
@@ -123,9 +131,9 @@ class _Bench:
         except LabError as error:
             raise EnoughError(f"at TDF {numbers.tdf(self.tdf * 2**rung)} the lab is wrong: {error}") from error
         begun = time.monotonic()
-        record = _execute(plan, Source(lab, self.text), self.run.path / place, self.options, self.watcher)
+        record = _execute(plan, Source(lab, self.text), self.run.path / place, self.options, self.execute)
         self.made.append(time.monotonic() - begun)
-        self.watcher.noted(f"confirm: {place}: {record.state}, in {self.made[-1]:.1f} s of host time")
+        self.note(f"confirm: {place}: {record.state}, in {self.made[-1]:.1f} s of host time")
         if record.state != "finished":
             raise EnoughError(f"{place}: the run {record.state}: {record.reason}")
         self.levels[place] = record.verdict.level if record.verdict else None
@@ -168,14 +176,18 @@ def _results(run: Run) -> Measured:
         raise EnoughError(str(error)) from error
 
 
-def _execute(plan: Plan, source: Source, path: Path, options: Options, watcher: Watcher) -> Record:
+def _execute(plan: Plan, source: Source, path: Path, options: Options, execute: Execute) -> Record:
     """Executes a plan beside the run.
 
     Raises:
         KeyboardInterrupt: it was interrupted; nothing of the run is left.
     """
+
+    async def executed() -> Record:
+        return await execute(plan, source, RunDir(path), options)
+
     with asyncio.Runner() as runner:
-        record = runner.run(executed(plan, source, RunDir(path), options, watcher, is_beside=True))
+        record = runner.run(executed())
     if record.state == "aborted":
         shutil.rmtree(path)
         for parent in (path.parent, path.parent.parent):
