@@ -19,6 +19,7 @@ mod slack;
 mod tdf;
 mod timeline;
 mod timer;
+mod transit;
 
 pub use clock::{Clock, Drive, Orders, Sleep};
 pub use face::Face;
@@ -29,3 +30,4 @@ pub use slack::user_slack_ns;
 pub use tdf::{Tdf, TdfError};
 pub use timeline::{Pace, Timeline};
 pub use timer::{Alarm, GuestTimer, Now, Others};
+pub use transit::{frees, is_in_the_way, lowered};
