@@ -116,14 +116,15 @@ missing_for() {
     fi
 }
 
-# missing_programs: what the tests run inside guests: network daemons, servers, languages, debuggers; and what images take.
+# missing_programs: what the tests run inside guests: network daemons, servers, languages, debuggers; what images take; and
+# what builds the page and what shows it.
 missing_programs() {
     local pair
     for pair in bird:bird2 ovs-vswitchd:openvswitch-switch ovs-testcontroller:openvswitch-testcontroller \
         osken-manager:python3-os-ken mn:mininet brctl:bridge-utils iptables-legacy:iptables nginx:nginx-light curl:curl aria2c:aria2 \
         mariadbd:mariadb-server-core mariadb:mariadb-client-core redis-server:redis-server \
         node:nodejs java:default-jre-headless go:golang-go gdb:gdb strace:strace \
-        skopeo:skopeo sqfstar:squashfs-tools sqfs2tar:squashfs-tools-ng busybox:busybox-static; do
+        npm:npm chromium:chromium skopeo:skopeo sqfstar:squashfs-tools sqfs2tar:squashfs-tools-ng busybox:busybox-static; do
         PATH=$PATH:/usr/sbin:/sbin:/usr/local/go/bin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done
     [[ -x /usr/lib/frr/zebra ]] || printf 'frr\n'

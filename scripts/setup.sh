@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by `dilaton` and `dev`, which set $root. `set_up run` makes what a run needs (the clock, the agent and the
-# Python environment), `set_up server` also what `dilaton serve` needs, `set_up dev` also what the tests and checks need. Where nothing changed it costs two calls of
-# find. What was made is stamped with a fingerprint of everything that it was made from, and the stamp is written
+# Python environment), `set_up server` also what `dilaton serve` needs, the page among it where there is npm, `set_up dev`
+# also what the tests and checks need. Where nothing changed it costs two calls of find. What was made is stamped with a fingerprint of everything that it was made from, and the stamp is written
 # last: an interrupted set-up is simply done again.
 : "${root:?}"
 
@@ -18,6 +18,8 @@ warden_program=$root/target/$agent_target/release/dilaton-warden
 . "$root/scripts/build.sh"
 # shellcheck source=scripts/environment.sh
 . "$root/scripts/environment.sh"
+# shellcheck source=scripts/page.sh
+. "$root/scripts/page.sh"
 
 # Of the scripts, those that make the thing.
 build_inputs=(Cargo.toml Cargo.lock crates scripts/build.sh)
@@ -78,6 +80,7 @@ is_set_up() {
     is_built && is_installed || return 1
     [[ $1 == run ]] && return
     is_fresh "$server_stamp" "${server_inputs[@]}" || return 1
+    ! is_page_due "$1" || return 1
     [[ $1 == server ]] || is_fresh "$dev_stamp" "${dev_inputs[@]}"
 }
 
@@ -128,6 +131,9 @@ set_up() {
         is_installed || make_stamped "$run_stamp" install_run "${run_inputs[@]}"
         if [[ $1 != run ]] && ! is_fresh "$server_stamp" "${server_inputs[@]}"; then
             make_stamped "$server_stamp" install_server "${server_inputs[@]}"
+        fi
+        if [[ $1 != run ]] && is_page_due "$1"; then
+            make_page "$1"
         fi
         if [[ $1 == dev ]] && ! is_fresh "$dev_stamp" "${dev_inputs[@]}"; then
             make_stamped "$dev_stamp" install_dev "${dev_inputs[@]}"

@@ -103,6 +103,8 @@ def gather(kernel: Kernel) -> None:
     CARRIED.mkdir(parents=True)
     for name, place in files.PARTS.items():
         path = files.ROOT / place
+        if name == "page" and not path.is_dir():
+            raise WheelError(f"{path}: the page is not built; npm builds it, and ./dev setup where there is npm")
         if path.is_dir():
             shutil.copytree(path, CARRIED / name)
         elif path.suffix == ".def":

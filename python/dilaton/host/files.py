@@ -23,6 +23,7 @@ PARTS = {
     "clock-page.def": "crates/clock/clock-page.def",
     "wire.def": "crates/wire/wire.def",
     "examples": "examples",
+    "page": "target/page",
 }
 """The parts by their names in a wheel, and where a clone has them."""
 
@@ -38,6 +39,8 @@ WARDEN = part("dilaton-warden")
 CLOCK_PAGE_DEFINITION = part("clock-page.def")
 WIRE_DEFINITION = part("wire.def")
 EXAMPLES = part("examples")
+PAGE = part("page")
+"""What browsers get, built from web/; a clone has none where there was no npm."""
 KERNEL = CARRIED / "kernel"
 """The kernel of a wheel, a directory like those that `dilaton kernel build` makes."""
 

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from dilaton import __version__
 from dilaton.server.access.callers import OneTime
-from dilaton.server.api import labs, people, runs, service, session, steering, streams
+from dilaton.server.api import drawings, drawn, labs, people, runs, service, session, steering, streams
 from dilaton.server.api.endpoints import Endpoint
 from dilaton.server.bell import Bell
 from dilaton.server.database.store import Store
@@ -25,7 +25,12 @@ from dilaton.server.shield import Shield
 from dilaton.server.state import State
 
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
-    endpoint for part in (service, session, people, labs, runs, steering, streams, page) for endpoint in part.ENDPOINTS
+    endpoint
+    for part in (
+        *(service, session, people, labs, drawings),
+        *(runs, drawn, steering, streams, page),
+    )
+    for endpoint in part.ENDPOINTS
 )
 """All that can be asked."""
 

@@ -73,3 +73,8 @@ class Settings:
     def runs(self) -> Path:
         """The directory of the runs' directories."""
         return self.directory / "runs"
+
+    @property
+    def layouts(self) -> Path:
+        """The directory of where labs' nodes are drawn."""
+        return self.directory / "layouts"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from dilaton.server.database.actions import now_ms
 from dilaton.server.database.tables import RunRow
 from dilaton.server.runs.files import listed, opened
 from dilaton.server.settings import BODY_BYTES_MAX, Settings
+from tests.conftest import ROOT
 from tests.unit.server.serving import LAB, Served, served
 
 IDENTITY = "0123456789abcdef"
@@ -182,7 +184,7 @@ def test_no_name_makes_a_line_of_its_own_in_what_is_written_down(server: Served)
 
 
 def test_answers_tell_browsers_to_execute_nothing_of_others(server: Served) -> None:
-    for path in ("/", "/login", "/healthz", "/page/page.js", "/api/v1/labs", "/nowhere"):
+    for path in ("/", "/login", "/healthz", "/page/none.js", "/api/v1/labs", "/nowhere"):
         headers = server.stranger().ask("GET", path).headers
         assert "script-src 'self'" in headers["content-security-policy"], path
         assert "unsafe" not in headers["content-security-policy"], path
@@ -194,12 +196,30 @@ def test_answers_tell_browsers_to_execute_nothing_of_others(server: Served) -> N
 def test_the_page_has_no_script_or_style_in_itself(server: Served) -> None:
     for path in ("/", "/login"):
         page = server.stranger().ask("GET", path).body.decode()
-        assert page.count("<script") == page.count("<script src=") and "<style" not in page
+        assert page.count("<script") == len(re.findall('<script type="module" [a-z ]*src="/page/', page))
+        assert "<style" not in page
         assert not [word for word in (" onclick", " onload", " style=", "javascript:") if word in page]
-    script = server.stranger().ask("GET", "/page/page.js").body.decode()
-    assert not [
-        word for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(") if word in script
-    ]
+
+
+def test_what_the_page_is_told_never_becomes_markup() -> None:
+    sources = [path for path in (ROOT / "web" / "src").rglob("*") if path.suffix in (".svelte", ".ts")]
+    assert len(sources) > 20
+    ways = (
+        "{@html",
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "new Function",
+        ' style="',
+    )
+    assert not [(path.name, way) for path in sources for way in ways if way in path.read_text()]
+
+
+@pytest.mark.parametrize("name", ["..%2Fsetup", ".npmrc", "index", "index.html%00.js", "a%2Fb.js", "x" * 300 + ".js"])
+def test_parts_of_the_page_are_files_of_the_page_alone(server: Served, name: str) -> None:
+    assert server.stranger().ask("GET", f"/page/{name}").status == 404
 
 
 def test_over_tls_the_cookie_travels_over_nothing_else() -> None:

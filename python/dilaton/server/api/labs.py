@@ -14,7 +14,7 @@ from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Folder, S
 from dilaton.server.api.session import Asked
 from dilaton.server.database.listing import PAGE_MAX, readable
 from dilaton.server.database.tables import LabRow, VersionRow
-from dilaton.server.labs import keeping
+from dilaton.server.labs import keeping, layouts
 from dilaton.service.request import Overrides
 
 ENDPOINTS = Endpoints()
@@ -167,6 +167,7 @@ def delete_lab(lab: TheLab, who: Who, server: Server) -> None:
     """Removes a lab with all its versions."""
     with server.store.writing() as session:
         keeping.remove(session, who, lab.identity)
+    layouts.remove(server.settings.layouts, lab.identity)
 
 
 @ENDPOINTS.add("POST", f"{PREFIX}/check", LOGGED_IN)

@@ -175,13 +175,13 @@ def show_lab_of_run(run: TheRun) -> dict[str, Any]:
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/record", needs(("Run.Read", "run")), response_class=Response)
 def show_record(run: TheRun, server: Server) -> Response:
     """`run.json`, as the run has written it last: results, checks, verdict."""
-    return _sent(server, run, RECORD_FILE, "application/json")
+    return sent(server, run, RECORD_FILE, "application/json")
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/report", needs(("Run.Read", "run")), response_class=Response)
 def show_report(run: TheRun, server: Server) -> Response:
     """The report of a run, a page without scripts."""
-    answer = _sent(server, run, REPORT, "text/html; charset=utf-8")
+    answer = sent(server, run, REPORT, "text/html; charset=utf-8")
     answer.headers["Content-Security-Policy"] = NEVER_RUN
     return answer
 
@@ -207,7 +207,7 @@ def list_files(run: TheRun, server: Server) -> list[File]:
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/files/{{path:path}}", FILES, response_class=Response)
 def fetch_file(run: TheRun, path: str, server: Server) -> Response:
     """A file that a run has left, to be saved."""
-    answer = _sent(server, run, path, "application/octet-stream")
+    answer = sent(server, run, path, "application/octet-stream")
     name = path.rpartition("/")[2]
     plain = PLAIN_NAME.sub("_", name)
     answer.headers["Content-Disposition"] = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
@@ -228,7 +228,7 @@ def _queued(server: State, who: Caller, row: RunRow) -> Run:
     return Run.of(row)
 
 
-def _sent(server: State, run: RunRow, path: str, kind: str) -> StreamingResponse:
+def sent(server: State, run: RunRow, path: str, kind: str) -> StreamingResponse:
     """A file of a run, piece by piece.
 
     Raises:

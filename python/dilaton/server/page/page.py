@@ -1,65 +1,84 @@
-"""What a browser gets: the page, its script and style, and the form behind a one-time link.
+"""What a browser gets: the page that is built from `web/`, which then asks the API as any program does.
 
-Nothing here has data of anybody's in it: the script fetches them from the API as any program does, and puts them into
-the page as text.
+Nothing here has data of anybody's in it. What belongs to a build has its digest in its name, so browsers keep it and
+ask for the first page alone. Where nothing is built, a few words say so; the API is there nevertheless.
 """
 
 from __future__ import annotations
 
-import html
-from pathlib import Path
-from urllib.parse import parse_qs
+import gzip
+import re
+from functools import lru_cache
 
 from fastapi import Request, Response
-from fastapi.responses import RedirectResponse
-from starlette.concurrency import run_in_threadpool
 
-from dilaton.server.access.callers import is_own_page
-from dilaton.server.api.endpoints import PUBLIC, Endpoints, Server
-from dilaton.server.api.session import let_in
+from dilaton.host.files import PAGE
+from dilaton.server.api.endpoints import PUBLIC, Endpoints
 from dilaton.server.problems import Problem
 
 ENDPOINTS = Endpoints()
 
-FILES = {"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8"}
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 
-_PLACE = Path(__file__).parent
+NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}(\.[a-z]{2,5})")
+
+KEPT = "private, max-age=31536000, immutable"
 
 HIDDEN = {"include_in_schema": False}
 
+NOT_BUILT = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Dilaton</title>
+<h1>The page is not built</h1>
+<p>It is built by npm with Node.js 18 or newer: on Debian <code>apt-get install npm</code>, then
+<code>./dilaton serve</code> again. The API is there nevertheless: <a href="/openapi.json">/openapi.json</a>.</p></html>
+"""
+
 
 @ENDPOINTS.add("GET", "/", PUBLIC, response_class=Response, **HIDDEN)
-def show_page() -> Response:
+def show_page(request: Request) -> Response:
     """The page; who is not logged in is told so by it."""
-    return _html("page.html")
-
-
-@ENDPOINTS.add("GET", "/page/{name}", PUBLIC, response_class=Response, **HIDDEN)
-def show_part(name: str) -> Response:
-    """A part of the page."""
-    if name not in FILES:
-        raise Problem(404, "missing", "there is no such part of the page")
-    return Response((_PLACE / name).read_bytes(), media_type=FILES[name])
+    return _sent("index.html", request) or Response(NOT_BUILT, 503, media_type=KINDS[".html"])
 
 
 @ENDPOINTS.add("GET", "/login", PUBLIC, response_class=Response, **HIDDEN)
-def show_login(once: str = "") -> Response:
-    """The form behind a one-time link. The link is used up by the form alone: whatever looks at links before people do
-    uses none."""
-    return _html("login.html", html.escape(once[:200], quote=True))
+def show_login(request: Request) -> Response:
+    """The page behind a one-time link. The link is used up by who presses its button alone: whatever looks at links
+    before people do uses none."""
+    return show_page(request)
 
 
-@ENDPOINTS.add("POST", "/login", PUBLIC, response_class=Response, **HIDDEN)
-async def use_login(request: Request, server: Server) -> Response:
-    """Logs in by the form."""
-    if not is_own_page(server.settings, request.headers):
-        raise Problem(403, "origin", "this did not come from a page of this server")
-    said = parse_qs((await request.body()).decode(errors="replace"))
-    answer = RedirectResponse("/", 303)
-    await run_in_threadpool(let_in, server, said.get("once", [""])[0], answer)
+@ENDPOINTS.add("GET", "/page/{name}", PUBLIC, response_class=Response, **HIDDEN)
+def show_part(name: str, request: Request) -> Response:
+    """A part of the page."""
+    answer = _sent(name, request)
+    if answer is None:
+        raise Problem(404, "missing", "there is no such part of the page")
+    answer.headers["Cache-Control"] = KEPT
     return answer
 
 
-def _html(name: str, secret: str = "") -> Response:
-    text = (_PLACE / name).read_text().replace("{{once}}", secret)
-    return Response(text, media_type="text/html; charset=utf-8")
+def _sent(name: str, request: Request) -> Response | None:
+    found = NAME.fullmatch(name)
+    kind = KINDS.get(found[1]) if found else None
+    try:
+        plain, packed = _part(name) if kind else (None, b"")
+    except FileNotFoundError:
+        plain = None
+    if plain is None:
+        return None
+    headers = {"Vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(packed, media_type=kind, headers=headers | {"Content-Encoding": "gzip"})
+    return Response(plain, media_type=kind, headers=headers)
+
+
+@lru_cache(maxsize=200)
+def _part(name: str) -> tuple[bytes, bytes]:
+    """A part as it is, and compressed."""
+    plain = (PAGE / name).read_bytes()
+    return plain, gzip.compress(plain, mtime=0)

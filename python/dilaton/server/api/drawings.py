@@ -1,0 +1,64 @@
+"""What a drawing of a lab takes: where its nodes are, and labs to start from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+
+from dilaton.host.files import EXAMPLES
+from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Server, TheLab, needs
+from dilaton.server.api.session import Asked
+from dilaton.server.labs import layouts
+
+ENDPOINTS = Endpoints()
+
+NODES_MAX = 20_000
+
+ALONE = frozenset({"lab.yaml", "README.md"})
+"""What an example has that needs no file of its own."""
+
+Coordinate = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
+Node = Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class Positions(Asked):
+    """Where the nodes of a lab are drawn; those that are not named are put where there is room."""
+
+    positions: Annotated[dict[Node, tuple[Coordinate, Coordinate]], Field(max_length=NODES_MAX)]
+    """x to the right and y downwards, by the names of the nodes."""
+
+
+class Example(BaseModel):
+    """A lab to start from."""
+
+    name: str
+    title: str
+    """What it shows."""
+    text: str
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/labs/{{lab}}/layout", needs(("Lab.Read", "lab")))
+def show_layout(lab: TheLab, server: Server) -> Positions:
+    """Where the nodes of a lab are drawn."""
+    return Positions(positions=dict(layouts.read(server.settings.layouts, lab.identity)))
+
+
+@ENDPOINTS.add("PUT", f"{PREFIX}/labs/{{lab}}/layout", needs(("Lab.Write", "lab")), status_code=204)
+def change_layout(asked: Positions, lab: TheLab, server: Server) -> None:
+    """Keeps where the nodes of a lab are drawn, all of them; no version of the lab comes of it."""
+    layouts.write(server.settings.layouts, lab.identity, asked.positions)
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/examples", LOGGED_IN)
+def list_examples(name: Annotated[str, Query(max_length=64)] = "") -> list[Example]:
+    """Labs to start from, all or the one of a name: the examples that take no further files."""
+    found = []
+    for directory in sorted(EXAMPLES.iterdir()):
+        if (not name or directory.name == name) and (directory / "lab.yaml").is_file():
+            others = {path.name for path in directory.iterdir() if path.suffix != ".svg"} - ALONE
+            if not others:
+                title = (directory / "README.md").read_text().partition("\n")[0].lstrip("# ")
+                found.append(Example(name=directory.name, title=title, text=(directory / "lab.yaml").read_text()))
+    return found

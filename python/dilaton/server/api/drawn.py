@@ -1,0 +1,58 @@
+"""What views of a run are drawn from: its plan, its events, its samples, as the run has written them so far.
+
+Guests write into run directories, so nothing is read here, only passed on: whoever draws reads it, and bears what is in
+it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+from fastapi import Query, Response
+
+from dilaton.run.files.directory import PLAN_FILE
+from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, needs
+from dilaton.server.api.runs import sent
+from dilaton.server.problems import Problem
+from dilaton.server.runs.files import opened
+
+ENDPOINTS = Endpoints()
+
+READ = needs(("Run.Read", "run"))
+
+PIECE_BYTES_MAX = 1 << 20
+
+GUEST = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$"
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/plan", READ, response_class=Response)
+def show_plan(run: TheRun, server: Server) -> Response:
+    """`plan.json`: nodes, links, programs and the course of a run, as `dilaton plan` prints them."""
+    return sent(server, run, PLAN_FILE, "application/json")
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/events", READ, response_class=Response)
+def show_events(run: TheRun, server: Server) -> Response:
+    """`events.jsonl`: what has happened in a run, a line of JSON each; `happenings` tells it as it happens."""
+    return sent(server, run, "events.jsonl", "application/x-ndjson")
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/samples", READ, response_class=Response)
+def show_samples(
+    run: TheRun,
+    server: Server,
+    guest: Annotated[str, Query(pattern=GUEST)],
+    table: Literal["interfaces", "tcp", "nodes"] = "interfaces",
+    start: Annotated[int, Query(ge=0, le=1 << 50)] = 0,
+) -> Response:
+    """A piece of a table of samples (docs/measure.md), at most 1 MiB of it from byte `start` on: at 0 comes the line
+    with the names of its columns. A run that goes on appends; who asks again behind what they have misses nothing."""
+    path = f"measure/{guest}/{table}.csv"
+    try:
+        file = opened(server.keeper.run_dir(run.identity), path)
+    except OSError:
+        raise Problem(404, "missing", f"{path}: the run measures none of these, or has none yet") from None
+    with file:
+        piece = os.pread(file.fileno(), PIECE_BYTES_MAX, start)
+    return Response(piece, media_type="text/csv; charset=utf-8")

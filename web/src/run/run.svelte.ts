@@ -1,0 +1,220 @@
+// The one store of a run that is looked at: what it tells (its event stream, or what it has written once it is over), its
+// samples and its record. Views are functions of it and of the instant that is looked at; they ask the server nothing.
+import { API, ask, Problem, text, words } from "../api/client";
+import type { LinksShown, Run, RunStatus } from "../api/types";
+import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, type RunPicture } from "./happenings";
+import { networkOf, type Network, type Plan } from "./network";
+import { Samples } from "./samples";
+import type { RunRecord } from "./record";
+
+const LOOK_HOST_MS = 700;
+const PIECE_BYTES = 1 << 20;
+
+export class RunStore {
+  run = $state<Run | null>(null);
+  plan = $state.raw<Plan | null>(null);
+  network = $state.raw<Network | null>(null);
+  record = $state.raw<RunRecord | null>(null);
+  status = $state.raw<RunStatus | null>(null);
+  links = $state.raw<LinksShown | null>(null);
+  positions = $state.raw<Record<string, [number, number]>>({});
+  wrong = $state("");
+  isAway = $state(false);
+  /** Which sample was taken in last; views that show samples depend on it. */
+  sampled = $state(0);
+  /** The instant that is looked at, in nanoseconds of virtual time; null: now. */
+  atNs = $state<number | null>(null);
+
+  readonly samples = new Samples();
+  private happenings: Happening[] = [];
+  private live = $state.raw<RunPicture>(emptyPicture());
+  private stream: EventSource | null = null;
+  private timer = 0;
+  private starts = new Map<string, number>();
+  private isClosed = false;
+  private isEnded = false;
+  private isLooking = false;
+  private isTold = false;
+
+  constructor(readonly id: string) {
+    void this.begin();
+  }
+
+  get isOver(): boolean {
+    return this.run !== null && isFinal(this.run.state);
+  }
+
+  /** How far the run has come, in nanoseconds of virtual time. */
+  get reachedNs(): number {
+    const told = this.isOver ? (this.run?.virtual_s ?? 0) : (this.status?.clock?.virtual_s ?? 0);
+    return Math.max(told * 1e9, this.live.events.at(-1)?.t_ns ?? 0);
+  }
+
+  get shownNs(): number {
+    return this.atNs ?? Infinity;
+  }
+
+  /** The picture of the instant that is looked at. */
+  get picture(): RunPicture {
+    return this.atNs === null ? this.live : pictureAt(this.happeningsNow(), this.atNs);
+  }
+
+  get allEvents() {
+    return this.live.events;
+  }
+
+  /** Told by the catalogue that the run has another state. */
+  async changed(run: Run): Promise<void> {
+    this.run = run;
+    if (isFinal(run.state)) await this.ended();
+    else if (!this.stream) this.follow();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.stream?.close();
+    clearTimeout(this.timer);
+  }
+
+  async steer(what: string, body?: unknown): Promise<void> {
+    this.wrong = "";
+    try {
+      await ask("POST", `/runs/${this.id}/${what}`, body);
+      await this.look();
+    } catch (error) {
+      this.wrong = words(error);
+    }
+  }
+
+  private happeningsNow(): Happening[] {
+    void this.live;
+    return this.happenings;
+  }
+
+  private async begin(): Promise<void> {
+    try {
+      this.run = await ask<Run>("GET", `/runs/${this.id}`);
+    } catch (error) {
+      this.wrong = words(error);
+      return;
+    }
+    if (this.run.lab) void this.fetchPositions(this.run.lab);
+    if (this.isOver) await this.ended();
+    else this.follow();
+  }
+
+  private follow(): void {
+    if (this.isClosed || this.run?.state === "queued") return;
+    this.stream?.close();
+    // A stream begins with all that has been so far.
+    this.happenings = [];
+    let picture = emptyPicture();
+    let isDue = false;
+    const show = () => {
+      isDue = false;
+      this.live = { ...picture };
+    };
+    const hear = (event: MessageEvent<string>) => {
+      const happening = JSON.parse(event.data) as Happening;
+      this.happenings.push(happening);
+      picture = take(picture, happening);
+      if (!isDue) setTimeout(show, 50);
+      isDue = true;
+    };
+    this.stream = new EventSource(`${API}/runs/${this.id}/happenings`);
+    for (const kind of ["state", "progress", "event", "clock", "again"]) this.stream.addEventListener(kind, hear);
+    this.stream.addEventListener("open", () => (this.isAway = false));
+    this.stream.addEventListener("error", () => (this.isAway = true));
+    this.stream.addEventListener("gone", () => this.stopStream());
+    this.stream.addEventListener("over", () => {
+      // What became of it is told as soon as it is written down.
+      this.isTold = true;
+      this.stopStream();
+    });
+    void this.keepLooking();
+  }
+
+  private stopStream(): void {
+    this.stream?.close();
+    this.stream = null;
+    this.isAway = false;
+  }
+
+  private async keepLooking(): Promise<void> {
+    if (this.isClosed || this.isOver) return;
+    await this.look();
+    if (!this.stream && !this.isOver && !this.isTold) this.follow();
+    else this.timer = window.setTimeout(() => void this.keepLooking(), LOOK_HOST_MS);
+  }
+
+  private async look(): Promise<void> {
+    if (!this.plan) await this.fetchPlan();
+    const quietly = (error: unknown) => {
+      if (!(error instanceof Problem)) throw error;
+    };
+    await Promise.all([
+      ask<RunStatus>("GET", `/runs/${this.id}/status`).then((status) => (this.status = status), quietly),
+      ask<LinksShown>("GET", `/runs/${this.id}/links`).then((links) => (this.links = links), quietly),
+      this.fetchSamples(),
+    ]);
+  }
+
+  private async ended(): Promise<void> {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    this.stopStream();
+    clearTimeout(this.timer);
+    if (!this.plan) await this.fetchPlan();
+    const [record, events] = await Promise.all([
+      text(`/runs/${this.id}/record`).then(
+        (json) => JSON.parse(json) as RunRecord,
+        () => null,
+      ),
+      text(`/runs/${this.id}/events`).catch(() => ""),
+      this.fetchSamples(),
+    ]);
+    this.record = record;
+    const trace = record?.fidelity?.tdf_trace ?? [];
+    this.happenings = [
+      ...trace.map((change): Happening => ({ kind: "clock", change })),
+      ...readEvents(events).map((event): Happening => ({ kind: "event", event })),
+      { kind: "state", state: this.run?.state ?? "" },
+    ];
+    this.live = pictureAt(this.happenings, Infinity);
+  }
+
+  private async fetchPlan(): Promise<void> {
+    try {
+      const plan = JSON.parse(await text(`/runs/${this.id}/plan`)) as Plan;
+      this.plan = plan;
+      this.network = networkOf(plan);
+    } catch (error) {
+      // It has none yet, or, where it was refused, none at all.
+      if (!(error instanceof Problem)) this.wrong = words(error);
+    }
+  }
+
+  private async fetchPositions(lab: string): Promise<void> {
+    const found = await ask<{ positions: Record<string, [number, number]> }>("GET", `/labs/${lab}/layout`).catch(
+      () => null,
+    );
+    if (found) this.positions = found.positions;
+  }
+
+  private async fetchSamples(): Promise<void> {
+    if (!this.plan?.measure?.interfaces_period_ns) return;
+    for (const { name } of this.plan.guests) {
+      for (let length = PIECE_BYTES; length === PIECE_BYTES;) {
+        const start = this.starts.get(name) ?? 0;
+        const path = `/runs/${this.id}/samples?guest=${encodeURIComponent(name)}&start=${start}`;
+        const piece = await text(path).catch(() => "");
+        length = new TextEncoder().encode(piece).length;
+        if (length) {
+          this.starts.set(name, start + length);
+          this.samples.take(piece);
+          this.sampled += 1;
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import { fullness } from "../src/canvas/colours";
+import { completed, LAYOUTS, layOut } from "../src/canvas/layouts";
+import { rate, size } from "../src/run/units";
+
+const SHAPE = {
+  nodes: ["a", "b", "c", "d", "alone"],
+  links: [
+    ["a", "b"],
+    ["b", "c"],
+    ["c", "d"],
+    ["nowhere", "a"],
+  ] as const,
+};
+
+test.each(LAYOUTS)("%s puts each node at a place of its own, the same each time", (name) => {
+  const found = layOut(name, SHAPE);
+  expect([...found.keys()].sort()).toEqual([...SHAPE.nodes].sort());
+  expect(new Set([...found.values()].map(({ x, y }) => `${x},${y}`)).size).toBe(SHAPE.nodes.length);
+  expect([...found.values()].every(({ x, y }) => Number.isFinite(x) && Number.isFinite(y))).toBe(true);
+  expect(layOut(name, SHAPE)).toEqual(found);
+});
+
+test("what was put somewhere stays there, and what is new is put beside what it is linked to", () => {
+  const found = completed({ a: [0, 0], gone: [5, 5] }, SHAPE);
+  expect(found.get("a")).toEqual({ x: 0, y: 0 });
+  expect([...found.keys()].sort()).toEqual([...SHAPE.nodes].sort());
+  expect(Math.hypot(found.get("b")!.x, found.get("b")!.y)).toBeCloseTo(110);
+});
+
+test("names of JavaScript's own are names like others", () => {
+  expect(completed({ a: [1, 1] }, { nodes: ["a", "constructor", "__proto__"], links: [] }).size).toBe(3);
+});
+
+test("links grow warmer and wider with how full they are", () => {
+  const colours = [null, 0.1, 0.3, 0.6, 0.85, 1].map((share) => fullness(share, false).colour);
+  expect(new Set(colours).size).toBe(6);
+  expect(fullness(1.2, true).width).toBe(fullness(1, true).width);
+});
+
+test("quantities are what people read", () => {
+  expect([0, 999, 1000, 19_996_082, 1e10].map(rate)).toEqual([
+    "0 bit/s",
+    "999 bit/s",
+    "1.00 kbit/s",
+    "20.0 Mbit/s",
+    "10.0 Gbit/s",
+  ]);
+  expect(size(1500)).toBe("1.50 kB");
+});

@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { csvOf, linesOf } from "../src/run/plotting";
+import { carriedAt, placeAt, rates, Samples } from "../src/run/samples";
+
+const HEADER = "t_ns,node,interface,tx_bytes,queue_bytes,queue_drops,lost_packets";
+const ROWS = ["0,a,eth0,0,0,0,0", "100000000,a,eth0,125000,3000,2,1", "200000000,a,eth0,125000,0,2,1"];
+const TEXT = `${[HEADER, ...ROWS].join("\n")}\n`;
+
+test("a table that comes in pieces of any length is read as the whole", () => {
+  const whole = new Samples();
+  whole.take(TEXT);
+  for (const length of [1, 7, 64]) {
+    const pieces = new Samples();
+    for (let start = 0; start < TEXT.length; start += length) pieces.take(TEXT.slice(start, start + length));
+    expect(pieces.series).toEqual(whole.series);
+  }
+  expect(whole.series.get("a:eth0")?.tNs).toEqual([0, 100e6, 200e6]);
+});
+
+test("rates are per second of virtual time, and none is known before the second sample", () => {
+  const samples = new Samples();
+  samples.take(TEXT);
+  const series = samples.series.get("a:eth0")!;
+  expect(rates(series, "tx_bytes", 8)).toEqual([null, 10e6, 0]);
+  expect(carriedAt(series, 50e6)).toBeNull();
+  expect(carriedAt(series, 150e6)).toEqual({ bitPerS: 10e6, queueBytes: 3000, dropPerS: 30 });
+  expect(carriedAt(series, Infinity)?.bitPerS).toBe(0);
+});
+
+test("the sample of an instant is the last one until then", () => {
+  const instants = [0, 10, 20];
+  expect([-1, 0, 9, 10, 25].map((t) => placeAt(instants, t))).toEqual([-1, 0, 0, 1, 2]);
+});
+
+test("rows that are none are left out", () => {
+  const samples = new Samples();
+  samples.take(`${TEXT}garbage\n1,2\n,,,,,,\nNaN,a,eth0,1,1,1,1\n150000000,a,eth0,1,1,1,1\n`);
+  expect(samples.series.size).toBe(1);
+  expect(samples.series.get("a:eth0")?.tNs).toEqual([0, 100e6, 200e6]);
+});
+
+test("lines have common instants, with gaps where an interface has no sample, and are CSV", () => {
+  const samples = new Samples();
+  samples.take(`${TEXT}50000000,b,eth0,0,7,0,0\n`);
+  const lines = linesOf(samples, ["a:eth0", "b:eth0", "none"], "queue", 100e6);
+  expect(lines.tS).toEqual([0, 0.05, 0.1]);
+  expect(lines.lines.map((line) => line.values)).toEqual([
+    [0, null, 3000],
+    [null, 7, null],
+  ]);
+  expect(csvOf(lines)).toBe("t_s,a:eth0,b:eth0\n0,0,\n0.05,,7\n0.1,3000,\n");
+});
