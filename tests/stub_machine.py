@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -25,6 +24,7 @@ from dilaton.host.sessions.session import Session
 from dilaton.host.sessions.streams import Streams
 from dilaton.plan.alone import Alone
 from dilaton.plan.model import Plan
+from tests import stub_lines
 
 STEP_NS = 1_000_000
 
@@ -51,8 +51,9 @@ class StubMachine:
         self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
     ) -> StubGuests:
         progress(Progress(1, 1, "nodes"))
-        self.guests.append(StubGuests(planned, self))
-        return self.guests[-1]
+        self.guests.append(guests := StubGuests(planned, self))
+        await guests.all[0].streams.open()
+        return guests
 
     @contextlib.asynccontextmanager
     async def alone(self, alone: Alone, request: Request) -> AsyncIterator[tuple[Guest, Session]]:
@@ -69,7 +70,7 @@ class StubGuest:
         self.name = name
         self.now_ns = 0
         self.streams, far_fd = Streams.of_guest()
-        os.close(far_fd)
+        stub_lines.serve(far_fd)
         self.told: list[ToAgent] = []
         self.stopping = asyncio.Event()
 

@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": {"lab", "schema", "plan", "host", "measure"},
     "report": {"lab", "plan", "measure", "run"},
     "service": {"images", "lab", "plan", "host", "measure", "run", "report"},
-    "server": {"lab", "plan", "host", "run", "measure", "report", "service"},
+    "server": {"lab", "schema", "plan", "host", "run", "measure", "report", "service"},
     "cli": {"images", "lab", "schema", "plan", "host", "run", "measure", "report", "service"},
 }
 """Which part of the package may import which others; the parts are in the order of the data's way."""

@@ -6,13 +6,26 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from dilaton import __version__
 from dilaton.server.access.callers import OneTime
-from dilaton.server.api import drawings, drawn, labs, people, runs, service, session, steering, streams
+from dilaton.server.api import (
+    drawings,
+    drawn,
+    labs,
+    people,
+    runs,
+    schemas,
+    service,
+    session,
+    steering,
+    streams,
+    terminals,
+)
 from dilaton.server.api.endpoints import Endpoint
 from dilaton.server.bell import Bell
 from dilaton.server.database.store import Store
@@ -27,8 +40,8 @@ from dilaton.server.state import State
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
-        *(service, session, people, labs, drawings),
-        *(runs, drawn, steering, streams, page),
+        *(service, session, people, schemas, labs, drawings),
+        *(runs, drawn, steering, streams, terminals, page),
     )
     for endpoint in part.ENDPOINTS
 )
@@ -44,9 +57,19 @@ def opened(settings: Settings) -> State:
     return State(settings, store, OneTime(), Checker(settings.directory), Keeper(store, settings, bell), bell)
 
 
+class Described(FastAPI):
+    """The application, whose description also has its WebSockets, for which OpenAPI has no words."""
+
+    def openapi(self) -> dict[str, Any]:
+        """All that can be asked."""
+        return super().openapi() | {
+            "x-websockets": {one.path: one.described() for one in ENDPOINTS if one.method == "WEBSOCKET"}
+        }
+
+
 def described(state: State) -> FastAPI:
     """The application, without what stands in front of it."""
-    app = FastAPI(
+    app = Described(
         title="Dilaton",
         version=__version__,
         lifespan=_lifespan,
@@ -77,5 +100,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
+        await asyncio.gather(keeping, state.terminals.close(), return_exceptions=True)
         state.store.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import socket
 import sys
@@ -17,7 +18,7 @@ from sqlalchemy import select
 from dilaton.server.access.callers import make_person
 from dilaton.server.app import made, opened
 from dilaton.server.database.tables import GrantRow, Person
-from dilaton.server.settings import LOOPBACK, Settings
+from dilaton.server.settings import LOOPBACK, MESSAGE_BYTES_MAX, Settings
 from dilaton.server.state import State
 
 OWNER = "owner"
@@ -50,17 +51,23 @@ def serve(settings: Settings) -> int:
         make_owner(state)
         once = state.one_time.make(OWNER)
         print(f"data: {settings.directory}\nto log in, once: {settings.origin}/login?once={once}", flush=True)
-        # Its log of requests would have the link in it.
-        config = uvicorn.Config(
-            made(state),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=GRACE_HOST_S,
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(configured(state)).run(sockets=[listening])
     return 0
+
+
+def configured(state: State) -> uvicorn.Config:
+    """How the application is served. The log of requests would have the link in it."""
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    return uvicorn.Config(
+        made(state),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws_max_size=MESSAGE_BYTES_MAX,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=GRACE_HOST_S,
+    )
 
 
 def make_owner(state: State) -> None:
@@ -69,6 +76,11 @@ def make_owner(state: State) -> None:
         if session.scalar(select(Person).where(Person.name == OWNER)) is None:
             make_person(session, OWNER)
             session.add(GrantRow(person=OWNER, path="/", role="administrator", denies=False, propagates=True))
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a line of uvicorn's says what is not meant: a handshake that is refused with an answer is none."""
+    return not record.getMessage().startswith("ASGI callable returned without completing handshake")
 
 
 @contextlib.contextmanager

@@ -14,6 +14,9 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 BODY_BYTES_MAX = 4 << 20
 """The longest body of a request; the largest is a lab, whose text has at most a million characters."""
 
+MESSAGE_BYTES_MAX = 1 << 18
+"""Of a WebSocket's message; more than anybody pastes at once."""
+
 
 def default_directory() -> Path:
     """Where a server keeps its data, unless told: a directory of the user's own, as the XDG specification has it."""

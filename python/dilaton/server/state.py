@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dilaton.server.access.callers import OneTime
+from dilaton.server.access.passwords import Passwords
 from dilaton.server.bell import Bell
 from dilaton.server.database.store import Store
 from dilaton.server.labs.checking import Checker
 from dilaton.server.runs.keeper import Keeper
+from dilaton.server.runs.terminals import Terminals
 from dilaton.server.settings import Settings
 
 
@@ -22,3 +24,5 @@ class State:
     checker: Checker
     keeper: Keeper
     bell: Bell
+    terminals: Terminals = field(default_factory=Terminals)
+    passwords: Passwords = field(default_factory=Passwords)

@@ -17,8 +17,8 @@ import pytest
 import uvicorn
 
 from dilaton.server.access.callers import cookie, log_in
-from dilaton.server.app import made, opened
-from dilaton.server.serve import OWNER, listening_on, make_owner
+from dilaton.server.app import opened
+from dilaton.server.serve import OWNER, configured, listening_on, make_owner
 from dilaton.server.settings import Settings
 from dilaton.server.state import State
 from tests.conftest import PATIENCE_HOST_S, ROOT
@@ -32,6 +32,14 @@ run:
 """
 
 ENDLESS = LAB.replace("first", "endless")
+
+HANDSHAKE = {
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
+}
+"""By which a WebSocket begins."""
 
 STUB = (sys.executable, "-P", "-m", "tests.stub_runner")
 
@@ -145,9 +153,7 @@ def served(directory: Path, at_once: int = 2) -> Iterator[Served]:
     with listening_on(settings) as listening:
         state = opened(replace(settings, port=listening.getsockname()[1]))
         make_owner(state)
-        server = uvicorn.Server(
-            uvicorn.Config(made(state), log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-        )
+        server = uvicorn.Server(configured(state))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -14,7 +14,7 @@ from dilaton.server.access.rules import PERMISSIONS, ROLES, Access, Grant, match
 from dilaton.server.app import ENDPOINTS, described
 from dilaton.server.database.actions import now_ms
 from dilaton.server.database.tables import GrantRow, RunRow
-from tests.unit.server.serving import LAB, Client, Served, served
+from tests.unit.server.serving import HANDSHAKE, LAB, Answer, Client, Served, served
 
 OWNER_OF_THINGS = "olga"
 FOLDER = f"/home/{OWNER_OF_THINGS}"
@@ -23,6 +23,7 @@ IDENTITY = "0123456789abcdef"
 PUBLIC = {
     ("GET", "/healthz"),
     ("GET", "/openapi.json"),
+    ("GET", "/api/v1/schema/lab"),
     ("POST", "/api/v1/session"),
     ("GET", "/"),
     ("GET", "/page/{name}"),
@@ -60,13 +61,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def operations(server: Served) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """All operations of the description: method, path and what is said of them."""
-    for path, methods in described(server.state).openapi()["paths"].items():
+    description = described(server.state).openapi()
+    for path, methods in description["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
+    for path, operation in description["x-websockets"].items():
+        yield "WEBSOCKET", path, operation
 
 
 def test_nothing_can_be_asked_but_endpoints_and_each_has_its_rule(server: Served) -> None:
-    routes = {(method, route.path) for route in described(server.state).routes for method in route.methods}  # type: ignore[attr-defined]
+    routes = {
+        (method, route.path)  # type: ignore[attr-defined]
+        for route in described(server.state).routes
+        for method in getattr(route, "methods", ["WEBSOCKET"])
+    }
     assert routes == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
     assert {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS if endpoint.rule.is_public} == PUBLIC
     shown = {(method, path): operation["x-rule"] for method, path, operation in operations(server)}
@@ -80,6 +88,7 @@ def test_nothing_can_be_asked_but_endpoints_and_each_has_its_rule(server: Served
 def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
     """An operation's path for the things of `OWNER_OF_THINGS`."""
     names = {"lab": lab, "run": IDENTITY, "person": "no-such-person", "token": "no-such-token", "path": "run.json"}
+    names |= {"terminal": "no-such-terminal"}
     found = re.sub(r"\{(\w+)(:path)?\}", lambda name: names[name[1]], path)
     return f"{found}?folder={FOLDER}" if any(need["of"] == "folder" for need in rule["needs"]) else found
 
@@ -101,7 +110,14 @@ def expected(rule: dict[str, Any], access: Access) -> int:
 def answered(client: Client, method: str, path: str) -> int:
     """What comes back for a body that no endpoint takes, so that nothing changes by it."""
     body = b'"nothing that is taken"' if method in ("POST", "PUT") else None
-    return client.ask(method, path, body, **({"Content-Type": "application/json"} if body else {})).status
+    return ask(client, method, path, body, **({"Content-Type": "application/json"} if body else {})).status
+
+
+def ask(client: Client, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
+    """What comes back, of a WebSocket to its handshake."""
+    if method == "WEBSOCKET":
+        return client.ask("GET", path, **HANDSHAKE, **headers)
+    return client.ask(method, path, body, **headers)
 
 
 @pytest.mark.parametrize("person", [*ROLES, OWNER_OF_THINGS, "nobody"])
@@ -141,7 +157,7 @@ def test_only_who_may_delete_deletes(person: str, server: Served) -> None:
 def test_every_operation_refuses_who_is_not_logged_in_and_names_no_reason_to_guess(server: Served) -> None:
     for method, path, operation in operations(server):
         if not operation["x-rule"]["public"]:
-            refused = server.stranger().ask(method, asked(path, "no-such-lab", operation["x-rule"]))
+            refused = ask(server.stranger(), method, asked(path, "no-such-lab", operation["x-rule"]))
             assert (refused.status, refused.json["type"]) == (401, "urn:dilaton:login"), (method, path)
 
 

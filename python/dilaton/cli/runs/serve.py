@@ -11,7 +11,7 @@ from typing import NoReturn
 from dilaton.host.errors import HostLacksError
 from dilaton.host.processes import PYTHON
 
-NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic")
+NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "argon2", "websockets")
 """What the server imports that nothing else does."""
 
 

@@ -23,13 +23,14 @@ from dilaton.cli.steering.control import steer
 from dilaton.cli.steering.link import ACTIONS as LINK_ACTIONS
 from dilaton.cli.steering.link import steer_link
 from dilaton.cli.steering.network import Network
-from dilaton.cli.steering.shell import SHELL, run_here
+from dilaton.cli.steering.shell import run_here
 from dilaton.host.here.doctor.programs import fix
 from dilaton.host.processes import OURSELVES
 from dilaton.lab.text.syntax import did_you_mean
 from dilaton.plan.model import Plan
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
+from dilaton.run.control.terminal_client import SHELL
 from dilaton.run.files.outputs import read_output
 from dilaton.service.plain import LiveRun, attach
 

@@ -17,20 +17,8 @@ from dilaton.host.sessions.frames import Ending
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
 from dilaton.run.control.session_client import session
+from dilaton.run.control.terminal_client import SHELL
 from dilaton.service.catalogue import find
-
-SHELL = (
-    "sh",
-    "-c",
-    """export PS1="$HOSTNAME:\\$PWD# "
-[ -t 0 ] && command -v bash > /dev/null && exec bash --rcfile /dev/fd/3 3<<'END'
-[ -r ~/.bashrc ] && . ~/.bashrc
-PS1='\\h:\\w\\$ '
-END
-command -v bash > /dev/null && exec bash
-exec sh""",
-)
-"""What is executed when nothing is named: a shell that says on which node it is, whatever its start files say."""
 
 TERMINAL_VARIABLES = ("TERM", "COLORTERM")
 """What of our environment a program has to know of our terminal."""

@@ -19,6 +19,7 @@ PERMISSIONS: Mapping[str, str] = {
     "Run.Read": "See a run: its state, clock, links, results and report.",
     "Run.Launch": "Have labs run.",
     "Run.Steer": "Hold, release, stop a run, change its TDF and links.",
+    "Run.Console": "Have terminals in nodes of a run, and execute there what one likes.",
     "Run.Files": "Fetch what programs of a run have written.",
     "Run.Delete": "Delete runs with all that they left.",
     "Host.Files": "Use labs that name files of the server's machine.",
@@ -34,7 +35,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "user": ("Lab.*", "Run.*"),
     "auditor": ("*.Read",),
     "reader": ("Lab.Read", "Run.Read"),
-    "operator": ("Lab.Read", "Run.Read", "Run.Steer", "Run.Files"),
+    "operator": ("Lab.Read", "Run.Read", "Run.Steer", "Run.Console", "Run.Files"),
 }
 """The built-in roles, as patterns of permissions."""
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI
 from fastapi.params import Depends as Dependency
 from sqlalchemy import select
+from starlette.requests import HTTPConnection
 
 from dilaton.server.access.callers import Caller, caller
 from dilaton.server.access.rules import PERMISSIONS
@@ -35,7 +36,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 """What endpoints answer when something is wrong."""
 
-Method = Literal["GET", "POST", "PUT", "DELETE"]
+Method = Literal["GET", "POST", "PUT", "DELETE", "WEBSOCKET"]
 Object = Literal["lab", "run", "folder", "each", "server"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -88,6 +89,9 @@ class Endpoint:
 
     def add_to(self, app: FastAPI) -> None:
         """Makes it one of the application's."""
+        if self.method == "WEBSOCKET":
+            app.add_api_websocket_route(self.path, self.function, dependencies=[guard(self.rule)])
+            return
         openapi = {"x-rule": self.rule.words(), "parameters": self._parameters()}
         app.add_api_route(
             self.path,
@@ -97,6 +101,14 @@ class Endpoint:
             openapi_extra=openapi,
             **({"responses": PROBLEMS} | self.options),
         )
+
+    def described(self) -> dict[str, Any]:
+        """What is said of a WebSocket."""
+        return {
+            "summary": (self.function.__doc__ or "").strip(),
+            "x-rule": self.rule.words(),
+            "parameters": self._parameters(),
+        }
 
     def _parameters(self) -> list[dict[str, Any]]:
         """What the rule takes of the path and the query."""
@@ -134,7 +146,7 @@ class Endpoints(list[Endpoint]):
         return made
 
 
-def state_of(request: Request) -> State:
+def state_of(request: HTTPConnection) -> State:
     """What all endpoints share."""
     state: State = request.app.state.server
     return state
@@ -143,13 +155,13 @@ def state_of(request: Request) -> State:
 def guard(rule: Rule) -> Dependency:
     """The dependency that checks a rule."""
 
-    def check(request: Request) -> None:
+    def check(request: HTTPConnection) -> None:
         request.state.found = Found() if rule.is_public else find(rule.needs, request)
 
     return Dependency(check)
 
 
-def find(rule: Sequence[Needs], request: Request) -> Found:
+def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
     """What a request is about, if its caller may ask that.
 
     Raises:
@@ -196,25 +208,25 @@ def _run(state: State, who: Caller, identity: str) -> RunRow:
     return row
 
 
-def _who(request: Request) -> Caller:
+def _who(request: HTTPConnection) -> Caller:
     found: Found = request.state.found
     assert found.who is not None, "a public endpoint has no caller"
     return found.who
 
 
-def _found_lab(request: Request) -> LabRow:
+def _found_lab(request: HTTPConnection) -> LabRow:
     found: Found = request.state.found
     assert found.lab is not None, "the rule is about no lab"
     return found.lab
 
 
-def _found_run(request: Request) -> RunRow:
+def _found_run(request: HTTPConnection) -> RunRow:
     found: Found = request.state.found
     assert found.run is not None, "the rule is about no run"
     return found.run
 
 
-def _found_folder(request: Request) -> str:
+def _found_folder(request: HTTPConnection) -> str:
     found: Found = request.state.found
     assert found.folder, "the rule is about no folder"
     return found.folder

@@ -15,7 +15,7 @@ from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, Who, needs
 from dilaton.server.api.session import Asked
 from dilaton.server.database.actions import note
 from dilaton.server.database.listing import PAGE_MAX
-from dilaton.server.database.tables import AuditRow, GrantRow, Person, SessionRow, TokenRow
+from dilaton.server.database.tables import AuditRow, GrantRow, PasswordRow, Person, SessionRow, TokenRow
 from dilaton.server.problems import Problem, missing
 
 ENDPOINTS = Endpoints()
@@ -125,6 +125,15 @@ def let_person_in(person: str, who: Who, server: Server) -> LetIn:
             raise Problem(409, "state", f"{person}: the account is closed")
         note(session, who.name, "person.link", home(person))
     return LetIn(url=f"{server.settings.origin}/login?once={server.one_time.make(person)}")
+
+
+@ENDPOINTS.add("DELETE", f"{PREFIX}/people/{{person}}/password", WRITE, status_code=204)
+def remove_password(person: str, who: Who, server: Server) -> None:
+    """Takes a person's password away, as when it was forgotten; a link lets them in, and they set another."""
+    with server.store.writing() as session:
+        _found(session, person)
+        session.execute(delete(PasswordRow).where(PasswordRow.person == person))
+        note(session, who.name, "password.remove", home(person))
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/audit", needs(("Audit.Read", "server")))

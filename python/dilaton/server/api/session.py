@@ -9,11 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import delete, select
 
 from dilaton.server.access.callers import LIFE_MS, cookie, log_in, log_out
-from dilaton.server.access.rules import unknown_patterns
+from dilaton.server.access.passwords import LENGTH_MAX, LENGTH_MIN
+from dilaton.server.access.rules import home, unknown_patterns
 from dilaton.server.access.secrets import TOKEN_PREFIX, digest, identity, secret
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, PUBLIC, Endpoints, Server, Who
-from dilaton.server.database.actions import note, now_ms
-from dilaton.server.database.tables import TokenRow
+from dilaton.server.database.actions import SERVER, note, now_ms
+from dilaton.server.database.tables import PasswordRow, Person, SessionRow, TokenRow
 from dilaton.server.problems import Problem, missing
 from dilaton.server.state import State
 
@@ -29,8 +30,10 @@ class Asked(BaseModel):
 class LogIn(Asked):
     """What lets somebody in."""
 
-    once: str = Field(max_length=200)
-    """The secret of a one-time link."""
+    once: str | None = Field(default=None, max_length=200)
+    """The secret of a one-time link, or both of these instead:"""
+    name: str | None = Field(default=None, max_length=100)
+    password: str | None = Field(default=None, max_length=LENGTH_MAX)
 
 
 class Me(BaseModel):
@@ -47,27 +50,85 @@ class Me(BaseModel):
 
 @ENDPOINTS.add("POST", f"{PREFIX}/session", PUBLIC, status_code=204)
 def begin_session(asked: LogIn, server: Server, response: Response) -> None:
-    """Logs in by a one-time secret. The cookie that comes back is for browsers; programs use tokens."""
-    let_in(server, asked.once, response)
+    """Logs in by a one-time secret, or by name and password.
+
+    The cookie that comes back is for browsers; programs use tokens.
+    """
+    let_in(server, asked, response)
 
 
-def let_in(server: State, said: str, response: Response) -> None:
+def let_in(server: State, asked: LogIn, response: Response) -> None:
     """Makes a session, and gives its cookie to `response`.
 
     Raises:
-        Problem: the secret lets nobody in.
+        Problem: what was said lets nobody in.
     """
-    person = server.one_time.use(said)
-    if person is None:
-        raise Problem(401, "login", "this link has been used, or is of an earlier start; the server prints a new one")
+    if asked.once is not None and asked.name is None and asked.password is None:
+        person, how = _by_link(server, asked.once), "once"
+    elif asked.name is not None and asked.password is not None and asked.once is None:
+        person, how = _by_password(server, asked.name, asked.password), "password"
+    else:
+        raise Problem(422, "argument", "once, or name and password: what lets you in", field="once")
     response.set_cookie(
         cookie(server.settings),
-        log_in(server.store, person, "once"),
+        log_in(server.store, person, how),
         max_age=LIFE_MS // 1000,
         httponly=True,
         samesite="strict",
         secure=server.settings.is_secure,
     )
+
+
+def _by_link(server: State, said: str) -> str:
+    person = server.one_time.use(said)
+    if person is None:
+        raise Problem(401, "login", "this link has been used, or is of an earlier start; the server prints a new one")
+    return person
+
+
+def _by_password(server: State, name: str, password: str) -> str:
+    """Whom a password lets in. Of who may not come in all is told alike."""
+    if wait_ms := server.passwords.tries(name, now_ms()):
+        raise Problem(429, "wait", f"too many mistakes of this name; try again in {wait_ms // 1000 + 1} s")
+    with server.store.reading() as session:
+        row = session.get(PasswordRow, name)
+        person = session.get(Person, name)
+    kept = row.hash if row is not None and person is not None and person.is_active else None
+    if not server.passwords.fits(kept, password):
+        with server.store.writing() as session:
+            # Not the name: whoever types a password there would have it written down.
+            note(session, name if person else SERVER, "login.refused", home(name) if person else "/")
+        raise Problem(401, "login", "this name and password let nobody in")
+    server.passwords.right(name)
+    return name
+
+
+class NewPassword(Asked):
+    """A password that is to be one's own."""
+
+    password: str = Field(min_length=LENGTH_MIN, max_length=LENGTH_MAX)
+    old: str | None = Field(default=None, max_length=LENGTH_MAX)
+    """The present one, if there is one."""
+
+
+@ENDPOINTS.add("PUT", f"{PREFIX}/password", LOGGED_IN, status_code=204)
+def change_password(asked: NewPassword, who: Who, server: Server) -> None:
+    """Sets one's password. One's other sessions end. Only who is logged in can, not a token."""
+    if who.token:
+        raise Problem(403, "permission", "a token sets no password; log in")
+    with server.store.reading() as session:
+        row = session.get(PasswordRow, who.name)
+    if row is not None:
+        if wait_ms := server.passwords.tries(who.name, now_ms()):
+            raise Problem(429, "wait", f"too many mistakes of this name; try again in {wait_ms // 1000 + 1} s")
+        if not server.passwords.fits(row.hash, asked.old or ""):
+            raise Problem(403, "password", "old: not the present password", field="old")
+        server.passwords.right(who.name)
+    made = PasswordRow(person=who.name, hash=server.passwords.hash(asked.password), changed_ms=now_ms())
+    with server.store.writing() as session:
+        session.merge(made)
+        session.execute(delete(SessionRow).where(SessionRow.person == who.name, SessionRow.digest != who.session))
+        note(session, who.name, "password.change", who.home)
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/session", LOGGED_IN)

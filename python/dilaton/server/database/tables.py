@@ -26,6 +26,15 @@ class Person(Table):
     created_ms: Mapped[int]
 
 
+class PasswordRow(Table):
+    """The password of a person, as argon2 keeps it."""
+
+    __tablename__ = "passwords"
+    person: Mapped[str] = mapped_column(ForeignKey("people.name", ondelete="CASCADE"), primary_key=True)
+    hash: Mapped[str] = mapped_column(String(255))
+    changed_ms: Mapped[int]
+
+
 class GrantRow(Table):
     """A role of a person on a path; see `access.rules.Grant`."""
 

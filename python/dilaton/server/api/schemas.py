@@ -1,0 +1,22 @@
+"""Schemas of what is written and read: for editors and programs."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from dilaton.schema.labs import lab_schema
+from dilaton.server.api.endpoints import PREFIX, PUBLIC, Endpoints
+
+ENDPOINTS = Endpoints()
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/schema/lab", PUBLIC)
+def show_lab_schema() -> dict[str, Any]:
+    """The JSON schema of labs, as `dilaton schema` prints it; it has nothing of this server's in it."""
+    return _schema()
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return lab_schema()
