@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from dilaton.server.serve import serve
-from dilaton.server.settings import Settings, default_directory
+from dilaton.lab.errors import LabError
+from dilaton.server.serve import BAD_INPUT, serve
+from dilaton.server.settings import Settings, default_directory, of_file
 
 
 def main(options: str) -> int:
-    """Serves with these options; returns the exit status."""
-    asked = json.loads(options)
-    directory = asked.pop("directory")
-    return serve(Settings(directory=Path(directory) if directory else default_directory(), **asked))
+    """Serves with these options, which count instead of what the file among them says; returns the exit status."""
+    asked: dict[str, Any] = json.loads(options)
+    file = asked.pop("config", None)
+    if "directory" in asked:
+        asked["directory"] = Path(asked["directory"])
+    try:
+        said = of_file(Path(file)) if file else {}
+    except LabError as error:
+        print(f"dilaton: {error}", file=sys.stderr)
+        return BAD_INPUT
+    return serve(Settings(**({"directory": default_directory()} | said | asked)))
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def opened(settings: Settings) -> State:
     """The server's data, made or opened."""
     settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chmod(settings.directory, 0o700)
-    store, bell = Store(settings.database), Bell()
+    store, bell = Store(settings.database, settings.postgresql), Bell()
     store.on_commit(bell.ring)
     return State(settings, store, OneTime(), Checker(settings.directory), Keeper(store, settings, bell), bell)
 

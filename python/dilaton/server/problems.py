@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import DataError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
 from dilaton.host.errors import HostLacksError
@@ -85,7 +87,21 @@ async def answer_http(_: Request, error: Exception) -> JSONResponse:
     return Problem(error.status_code, "http", str(error.detail)).response()
 
 
-HANDLERS = {
+async def answer_gone(_: Request, __: Exception) -> JSONResponse:
+    """The answer as long as the database cannot be reached."""
+    return Problem(503, "database", "the database cannot be reached; try again").response()
+
+
+async def answer_odd(_: Request, __: Exception) -> JSONResponse:
+    """The answer to what no database takes: a text with a zero byte, or a number beyond all bounds."""
+    return Problem(422, "argument", "a text has no zero bytes, and a number at most 18 digits").response()
+
+
+HANDLERS: dict[type[Exception], Callable[[Request, Exception], Coroutine[Any, Any, JSONResponse]]] = {
+    OperationalError: answer_gone,
+    InterfaceError: answer_gone,
+    DataError: answer_odd,
+    OverflowError: answer_odd,
     Problem: answer_problem,
     LabError: answer_problem,
     ControlError: answer_problem,

@@ -17,8 +17,9 @@ from sqlalchemy import select
 
 from dilaton.server.access.callers import make_person
 from dilaton.server.app import made, opened
+from dilaton.server.database.store import GONE
 from dilaton.server.database.tables import GrantRow, Person
-from dilaton.server.settings import LOOPBACK, MESSAGE_BYTES_MAX, Settings
+from dilaton.server.settings import MESSAGE_BYTES_MAX, Settings, SettingsError
 from dilaton.server.state import State
 
 OWNER = "owner"
@@ -33,8 +34,10 @@ GRACE_HOST_S = 3
 
 def serve(settings: Settings) -> int:
     """Serves; returns the exit status."""
-    if settings.host not in LOOPBACK:
-        return _refuse(f"--host: {settings.host}: a server for one person listens on loopback alone: {LOOPBACK[0]}")
+    try:
+        settings.check()
+    except SettingsError as error:
+        return _refuse(str(error))
     # Before anything is made: what others on this machine are not to read.
     os.umask(0o077)
     with contextlib.ExitStack() as stack:
@@ -47,7 +50,10 @@ def serve(settings: Settings) -> int:
         except OSError as error:
             return _refuse(f"--port: {settings.port}: cannot listen on {settings.host}: {error.strerror}")
         settings = replace(settings, port=listening.getsockname()[1])
-        state = opened(settings)
+        try:
+            state = opened(settings)
+        except GONE as error:
+            return _refuse(f"database: cannot be opened: {str(error.orig).strip()}")
         make_owner(state)
         once = state.one_time.make(OWNER)
         print(f"data: {settings.directory}\nto log in, once: {settings.origin}/login?once={once}", flush=True)
@@ -58,12 +64,16 @@ def serve(settings: Settings) -> int:
 def configured(state: State) -> uvicorn.Config:
     """How the application is served. The log of requests would have the link in it."""
     logging.getLogger("uvicorn.error").addFilter(_is_news)
+    settings = state.settings
     return uvicorn.Config(
         made(state),
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=None if settings.key is None else str(settings.key),
         ws_max_size=MESSAGE_BYTES_MAX,
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=GRACE_HOST_S,

@@ -1,21 +1,39 @@
-"""How a server is set up."""
+"""How a server is set up: what `dilaton serve` was told, or its file says.
+
+A server for oneself takes no file and listens on loopback. One for others is reached by its `url`, which is said and
+never guessed: by it requests name their host, pages their origin, and links are made. So no header of a proxy decides
+what this server takes for its own name. Beyond loopback everything is TLS, the server's own or that of a proxy.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from dilaton.server.written import Written, read_written
 
 PORT = 8642
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 BODY_BYTES_MAX = 4 << 20
-"""The longest body of a request; the largest is a lab, whose text has at most a million characters."""
+"""Of a request; the largest is a lab, whose text has at most a million characters."""
 
 MESSAGE_BYTES_MAX = 1 << 18
 """Of a WebSocket's message; more than anybody pastes at once."""
+
+SCHEME = "postgresql://"
+
+
+class SettingsError(ValueError):
+    """A server cannot be set up so; names the field and what would do."""
 
 
 def default_directory() -> Path:
@@ -33,6 +51,9 @@ class Settings:
         host, port: Where it listens.
         url: Under which people reach it; empty: by its host and port.
         at_once: How many runs go on at once; more wait in the queue.
+        certificate, key: Files of its TLS; none: it speaks plain HTTP.
+        proxies: Addresses whose word counts for who is calling.
+        postgresql: The URL of its database; empty: a file of SQLite among its data.
     """
 
     directory: Path
@@ -40,6 +61,28 @@ class Settings:
     port: int = PORT
     url: str = ""
     at_once: int = 1
+    certificate: Path | None = None
+    key: Path | None = None
+    proxies: tuple[str, ...] = ()
+    postgresql: str = ""
+
+    def check(self) -> None:
+        """Looks whether all of it together is safe.
+
+        Raises:
+            SettingsError: others would reach it, and not over TLS; or its TLS cannot be.
+        """
+        if self.certificate is not None and self.key is not None:
+            try:
+                ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
+            except (OSError, ssl.SSLError) as error:
+                raise SettingsError(f"tls: {self.certificate}, {self.key}: cannot be used: {error}") from error
+        if self.host in LOOPBACK:
+            return
+        if not self.url.startswith("https://"):
+            raise SettingsError(f"url: {self.url!r}: a server that listens on {self.host} has a URL of https://…")
+        if self.certificate is None and not self.proxies:
+            raise SettingsError(f"tls: a server that listens on {self.host} has tls, or proxies that do")
 
     @property
     def origin(self) -> str:
@@ -48,14 +91,15 @@ class Settings:
             parts = urlsplit(self.url)
             return f"{parts.scheme}://{parts.netloc}"
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
 
     @property
     def origins(self) -> frozenset[str]:
         """Under which origins the server is known: on loopback, under all names of that."""
         if self.url or self.host not in LOOPBACK:
             return frozenset({self.origin})
-        return frozenset(f"http://{name}:{self.port}" for name in ("127.0.0.1", "[::1]", "localhost"))
+        scheme = self.origin.partition("://")[0]
+        return frozenset(f"{scheme}://{name}:{self.port}" for name in ("127.0.0.1", "[::1]", "localhost"))
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -69,7 +113,7 @@ class Settings:
 
     @property
     def database(self) -> Path:
-        """The file of the database."""
+        """The file of the database, where it is one of SQLite."""
         return self.directory / "server.sqlite"
 
     @property
@@ -79,5 +123,60 @@ class Settings:
 
     @property
     def layouts(self) -> Path:
-        """The directory of where labs' nodes are drawn."""
+        """The directory of what is kept of the drawings of labs."""
         return self.directory / "layouts"
+
+
+class Tls(Written):
+    """Files of PEM."""
+
+    certificate: Path
+    key: Path
+
+
+class ServerFile(Written):
+    """What a file for `dilaton serve --config` may say; `None` and what is empty: as without it."""
+
+    listen: str | None = Field(default=None, pattern=r"^(\[[0-9a-fA-F:]+\]|[^:\s\[\]]+)(:[0-9]{1,5})?$")
+    """Address and port."""
+    url: str = Field(default="", pattern=r"^(https?://[^/\s?#@]+/?)?$")
+    """Under which people reach it, without a path."""
+    tls: Tls | None = None
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies, whose X-Forwarded-For is believed."""
+    data: Path | None = None
+    database: str = Field(default="", pattern=f"^({re.escape(SCHEME)}.+)?$")
+    """postgresql://USER@HOST/NAME; libpq's ~/.pgpass and variables hold too."""
+    at_once: int | None = Field(default=None, ge=1, le=10_000)
+
+    @field_validator("listen")
+    @classmethod
+    def _has_port(cls, listen: str | None) -> str | None:
+        if listen and listen.rpartition(":")[2].isdecimal() and int(listen.rpartition(":")[2]) > 65535:
+            raise ValueError("a port is at most 65535")
+        return listen
+
+
+def of_file(path: Path) -> dict[str, Any]:
+    """The settings that a file has, for `Settings`. Paths in it are from its own directory.
+
+    Raises:
+        LabError: it has mistakes.
+    """
+    said = read_written(ServerFile, path)
+    base = path.absolute().parent
+    found: dict[str, Any] = {"url": said.url.rstrip("/"), "proxies": said.proxies, "postgresql": said.database}
+    if said.listen:
+        host, _, port = (
+            said.listen.rpartition(":") if re.search(r"(\]|[^:]):[0-9]+$", said.listen) else (said.listen, "", "")
+        )
+        found["host"] = host.strip("[]")
+        if port:
+            found["port"] = int(port)
+    if said.tls:
+        found |= {"certificate": base / said.tls.certificate, "key": base / said.tls.key}
+    if said.data:
+        found["directory"] = base / said.data
+    if said.at_once is not None:
+        found["at_once"] = said.at_once
+    return found

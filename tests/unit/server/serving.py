@@ -147,9 +147,9 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(directory: Path, at_once: int = 2) -> Iterator[Served]:
-    """A server whose data are in a directory."""
-    settings = Settings(directory, port=0, at_once=at_once)
+def served(directory: Path, at_once: int = 2, **others: Any) -> Iterator[Served]:
+    """A server whose data are in a directory, with settings beside that."""
+    settings = Settings(directory, port=0, at_once=at_once, **others)
     with listening_on(settings) as listening:
         state = opened(replace(settings, port=listening.getsockname()[1]))
         make_owner(state)

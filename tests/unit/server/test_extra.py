@@ -35,10 +35,10 @@ def test_nothing_of_the_server_is_imported_by_anything_else() -> None:
 def test_a_server_that_is_not_installed_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "NEEDED", ("fastapi", "no_such_package"))
     with pytest.raises(HostLacksError, match=r"no_such_package.*pip install dilaton\[server\]"):
-        serve.become_server(0, "127.0.0.1", None, 1)
+        serve.become_server(None, 0, None, None, None)
 
 
 def test_what_cannot_be_served_is_refused_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {"host": "0.0.0.0", "port": 0, "directory": str(tmp_path), "at_once": 1}
     assert main(json.dumps(asked)) == 2
-    assert "--host: 0.0.0.0: a server for one person listens on loopback alone" in capsys.readouterr().err
+    assert "a server that listens on 0.0.0.0 has a URL of https://" in capsys.readouterr().err

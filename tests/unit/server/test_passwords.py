@@ -45,7 +45,9 @@ def test_a_password_lets_its_person_in_and_of_others_nothing_is_told(server: Ser
     for asked in ({}, {"name": "ann"}, {"once": "x", "name": "ann", "password": PASSWORD}):
         assert server.stranger().ask("POST", "/api/v1/session", asked).status == 422
     entry = server.client().api("GET", "/audit?action=login.refused&count=1")[0]
-    assert (entry["person"], entry["path"], entry["data"]) == ("", "/", {}), "what was typed as a name is not kept"
+    assert (entry["person"], entry["path"], entry["data"]) == ("", "/", {"address": "127.0.0.1"}), (
+        "what was typed as a name is not kept"
+    )
 
 
 def test_who_guesses_has_to_wait_also_with_the_right_password(server: Served) -> None:

@@ -15,8 +15,10 @@ NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "argon2", "websockets")
 """What the server imports that nothing else does."""
 
 
-def become_server(port: int, host: str, data: Path | None, at_once: int) -> NoReturn:
-    """Becomes the server.
+def become_server(
+    config: Path | None, port: int | None, host: str | None, data: Path | None, at_once: int | None
+) -> NoReturn:
+    """Becomes the server. What is None is as the file says, or as usual.
 
     Raises:
         HostLacksError: it is not installed.
@@ -25,6 +27,12 @@ def become_server(port: int, host: str, data: Path | None, at_once: int) -> NoRe
         raise HostLacksError(
             f"the server's packages are not installed: {', '.join(lacking)}", "pip install dilaton[server]"
         )
-    directory = None if data is None else str(data.absolute())
-    asked = {"port": port, "host": host, "directory": directory, "at_once": at_once}
+    asked = {
+        "config": config and str(config),
+        "port": port,
+        "host": host,
+        "directory": data and str(data.absolute()),
+        "at_once": at_once,
+    }
+    asked = {name: value for name, value in asked.items() if value is not None}
     os.execv(PYTHON[0], [*PYTHON, "-m", "dilaton.server", json.dumps(asked)])

@@ -12,16 +12,22 @@ app = typer.Typer()
 
 @app.command()
 def serve(
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0: any free port.")] = 8642,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on, of loopback.")] = "127.0.0.1",
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="A file for a server of several people.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Where to listen (default: 8642); 0: any free port.")
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="The address to listen on (default: 127.0.0.1).")] = None,
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="Where labs and runs are kept (default: yours).")
     ] = None,
     at_once: Annotated[
-        int, typer.Option("--at-once", metavar="N", min=1, help="Runs that go on at once; others wait.")
-    ] = 1,
+        int | None,
+        typer.Option("--at-once", metavar="N", min=1, help="Runs that go on at once (default: 1); others wait."),
+    ] = None,
 ) -> None:
-    """Serve labs and runs by an API and a page, for yourself, on this machine; Ctrl-C ends it, and runs go on."""
+    """Serve labs and runs by an API and a page, for yourself or a group; Ctrl-C ends it, and runs go on."""
     from dilaton.cli.runs.serve import become_server
 
-    become_server(port, host, data, at_once)
+    become_server(config, port, host, data, at_once)

@@ -162,13 +162,13 @@ def access_of(session: Session, name: str, scopes: tuple[str, ...] | None = None
     return Access(grants, scopes)
 
 
-def log_in(store: Store, person: str, how: str) -> str:
-    """A session for a person; returns its secret."""
+def log_in(store: Store, person: str, how: str, address: str = "") -> str:
+    """A session for a person, who comes from an address; returns its secret."""
     said, now = secret(), now_ms()
     with store.writing() as session:
         session.execute(delete(SessionRow).where(SessionRow.created_ms < now - LIFE_MS))
         session.add(SessionRow(digest=digest(said), person=person, created_ms=now, seen_ms=now))
-        note(session, person, "login", home(person), how=how)
+        note(session, person, "login", home(person), how=how, address=address)
     return said
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Response
+from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import delete, select
 
@@ -49,16 +49,16 @@ class Me(BaseModel):
 
 
 @ENDPOINTS.add("POST", f"{PREFIX}/session", PUBLIC, status_code=204)
-def begin_session(asked: LogIn, server: Server, response: Response) -> None:
+def begin_session(asked: LogIn, server: Server, request: Request, response: Response) -> None:
     """Logs in by a one-time secret, or by name and password.
 
     The cookie that comes back is for browsers; programs use tokens.
     """
-    let_in(server, asked, response)
+    let_in(server, asked, request.client.host if request.client else "", response)
 
 
-def let_in(server: State, asked: LogIn, response: Response) -> None:
-    """Makes a session, and gives its cookie to `response`.
+def let_in(server: State, asked: LogIn, address: str, response: Response) -> None:
+    """Makes a session for who comes from an address, and gives its cookie to `response`.
 
     Raises:
         Problem: what was said lets nobody in.
@@ -66,12 +66,12 @@ def let_in(server: State, asked: LogIn, response: Response) -> None:
     if asked.once is not None and asked.name is None and asked.password is None:
         person, how = _by_link(server, asked.once), "once"
     elif asked.name is not None and asked.password is not None and asked.once is None:
-        person, how = _by_password(server, asked.name, asked.password), "password"
+        person, how = _by_password(server, asked.name, asked.password, address), "password"
     else:
         raise Problem(422, "argument", "once, or name and password: what lets you in", field="once")
     response.set_cookie(
         cookie(server.settings),
-        log_in(server.store, person, how),
+        log_in(server.store, person, how, address),
         max_age=LIFE_MS // 1000,
         httponly=True,
         samesite="strict",
@@ -86,7 +86,7 @@ def _by_link(server: State, said: str) -> str:
     return person
 
 
-def _by_password(server: State, name: str, password: str) -> str:
+def _by_password(server: State, name: str, password: str, address: str) -> str:
     """Whom a password lets in. Of who may not come in all is told alike."""
     if wait_ms := server.passwords.tries(name, now_ms()):
         raise Problem(429, "wait", f"too many mistakes of this name; try again in {wait_ms // 1000 + 1} s")
@@ -97,7 +97,7 @@ def _by_password(server: State, name: str, password: str) -> str:
     if not server.passwords.fits(kept, password):
         with server.store.writing() as session:
             # Not the name: whoever types a password there would have it written down.
-            note(session, name if person else SERVER, "login.refused", home(name) if person else "/")
+            note(session, name if person else SERVER, "login.refused", home(name) if person else "/", address=address)
         raise Problem(401, "login", "this name and password let nobody in")
     server.passwords.right(name)
     return name

@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Header, Query
@@ -21,6 +22,7 @@ from dilaton.run.control.happenings import line_of
 from dilaton.server.access.callers import Caller, renewed
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Server, TheRun, Who, needs
 from dilaton.server.bell import rung
+from dilaton.server.database.store import surely
 from dilaton.server.database.tables import EventRow
 from dilaton.server.problems import Problem
 from dilaton.server.state import State
@@ -80,9 +82,9 @@ async def _events(server: State, who: Caller, last: int) -> AsyncIterator[str]:
     yield f"id: {last}\nevent: ready\ndata: {{}}\n\n"
     while True:
         ring = server.bell.waiting()
-        if (now := await asyncio.to_thread(_still, server, who)) is None:
+        if (now := await surely(partial(_still, server, who))) is None:
             return
-        rows = await asyncio.to_thread(_behind, server, last)
+        rows = await surely(partial(_behind, server, last))
         for row in rows:
             last = row.number
             if now.access.may(row.permission, row.path):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, WebSocket
@@ -24,6 +25,7 @@ from dilaton.server.access.callers import Caller, renewed
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who, needs
 from dilaton.server.api.session import Asked
 from dilaton.server.database.actions import note
+from dilaton.server.database.store import surely
 from dilaton.server.problems import Problem
 from dilaton.server.runs.terminals import Kept
 from dilaton.server.state import State
@@ -184,7 +186,7 @@ async def _stay_allowed(server: State, who: Caller, path: str) -> int:
     while True:
         await asyncio.sleep(ALLOWED_HOST_S)
         try:
-            now = await asyncio.to_thread(renewed, server.store, who)
+            now = await surely(partial(renewed, server.store, who))
         except Problem:
             return NOT_ALLOWED
         if not now.access.may("Run.Console", path):

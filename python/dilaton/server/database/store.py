@@ -2,19 +2,29 @@
 
 SQLite has one writer at a time. A transaction that begins with reading and then writes may find another writer ahead of
 it, and fails. So whoever will write says so at the beginning, and waits for its turn; who only reads is never kept.
+
+PostgreSQL would have many. But events are numbered, and of two transactions the one with the higher number could
+commit first: whoever reads in between would miss the other for good. So there, too, writers come one after the other,
+by a lock that ends with the transaction; what they do takes milliseconds. Who reads sees the database as it was when
+they began.
+
+A database that is gone for a while is waited for by who keeps runs (`surely`), and told to who asks (`GONE`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -25,26 +35,44 @@ BUSY_HOST_S = 30.0
 WRITES = "writes"
 """The option of a connection that will write."""
 
+GONE = (OperationalError, InterfaceError)
+"""What says that the database cannot be reached, or not in time."""
+
+AGAIN_HOST_S = 1.0
+"""After which one tries again."""
+
+CONNECT_HOST_S = 5
+"""How long one waits for a server of PostgreSQL."""
+
+TURN = 0x64696C61746F6E
+"""The lock of who writes: "dilaton"."""
+
+LOG = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
 
 class Store:
     """A database."""
 
-    def __init__(self, path: Path) -> None:
-        """Opens the database at `path`, made or brought up to date if necessary."""
+    def __init__(self, path: Path, postgresql: str = "") -> None:
+        """Opens a database, made or brought up to date if necessary.
+
+        Args:
+            path: Of a file of SQLite.
+            postgresql: The URL of a database of PostgreSQL instead; empty: none.
+        """
         self._published: list[Callable[[], None]] = []
-        # Secrets in it are digests, and labs are their owners' alone.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self.engine = create_engine(
-            f"sqlite:///{path}", connect_args={"timeout": BUSY_HOST_S, "isolation_level": None}, pool_size=20
-        )
-        event.listen(self.engine, "connect", _prepare)
-        event.listen(self.engine, "begin", _begin)
+        self.engine = _postgresql(postgresql) if postgresql else _sqlite(path)
         upgrade(self.engine)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
         """A view of the database as it is at one moment."""
-        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+        engine = self.engine
+        if engine.dialect.name == "postgresql":
+            engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        with Session(engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextlib.contextmanager
@@ -65,6 +93,37 @@ class Store:
         self.engine.dispose()
 
 
+async def surely(work: Callable[[], Result]) -> Result:
+    """Does something with the database in a thread, again and again as long as that is gone.
+
+    Whatever is done so may have been done already: a connection may be lost after a commit and before its answer.
+    """
+    while True:
+        try:
+            return await asyncio.to_thread(work)
+        except GONE as error:
+            LOG.error("the database cannot be reached; trying again: %s", str(error.orig).strip())
+            await asyncio.sleep(AGAIN_HOST_S)
+
+
+def _sqlite(path: Path) -> Engine:
+    # Secrets in it are digests, and labs are their owners' alone.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    engine = create_engine(
+        f"sqlite:///{path}", connect_args={"timeout": BUSY_HOST_S, "isolation_level": None}, pool_size=20
+    )
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _postgresql(url: str) -> Engine:
+    asked = make_url(url).set(drivername="postgresql+psycopg")
+    engine = create_engine(asked, connect_args={"connect_timeout": CONNECT_HOST_S}, pool_size=20, pool_pre_ping=True)
+    event.listen(engine, "begin", _take_turn)
+    return engine
+
+
 def upgrade(engine: Engine) -> None:
     """Makes the tables what this version takes them for."""
     config = Config()
@@ -80,6 +139,12 @@ def _prepare(connection: Any, _: object) -> None:
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _take_turn(connection: Connection) -> None:
+    if connection.get_execution_options().get(WRITES):
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(BUSY_HOST_S * 1000)}")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({TURN})")
 
 
 def _begin(connection: Any) -> None:

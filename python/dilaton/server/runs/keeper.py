@@ -21,6 +21,7 @@ import contextlib
 import logging
 import shutil
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from dilaton.run.record.record import RecordError
 from dilaton.run.record.record import load as load_record
 from dilaton.server.bell import Bell
 from dilaton.server.database.actions import now_ms, tell
-from dilaton.server.database.store import Store
+from dilaton.server.database.store import AGAIN_HOST_S, GONE, Store, surely
 from dilaton.server.database.tables import RunRow
 from dilaton.server.runs.life import FINAL, GOING, LifeError, RunState, follows, known
 from dilaton.server.settings import Settings
@@ -66,7 +67,8 @@ class Keeper:
     def __init__(self, store: Store, settings: Settings, bell: Bell) -> None:
         self._store, self._settings, self._bell = store, settings, bell
         self._processes: dict[str, RunProcess] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        """With the run that each keeps."""
 
     def directory(self, identity: str) -> Path:
         """All that belongs to a run."""
@@ -87,17 +89,26 @@ class Keeper:
     async def keep(self) -> None:
         """Keeps runs, until cancelled; they go on then."""
         try:
-            for identity in await asyncio.to_thread(self.found):
-                self._begin(self._follow(identity))
             while True:
-                ring = self._bell.waiting()
-                for identity in await asyncio.to_thread(self._next):
-                    self._begin(self._launch(identity))
-                await ring.wait()
+                try:
+                    await self._keep_on()
+                except GONE as error:
+                    # What was written down meanwhile is looked up anew: a commit may have had no answer.
+                    LOG.error("the database cannot be reached; runs go on: %s", str(error.orig).strip())
+                    await asyncio.sleep(AGAIN_HOST_S)
         finally:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _keep_on(self) -> None:
+        for identity in await asyncio.to_thread(self.found):
+            self._begin(identity, self._follow(identity))
+        while True:
+            ring = self._bell.waiting()
+            for identity in await asyncio.to_thread(self._next):
+                self._begin(identity, self._launch(identity))
+            await ring.wait()
 
     async def stop(self, row: RunRow) -> None:
         """Ends a run in good order, and waits until it has begun to end; one that waits is cancelled.
@@ -120,13 +131,13 @@ class Keeper:
         """Removes what a run has left."""
         shutil.rmtree(self.directory(identity), ignore_errors=True)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, identity: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = identity
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()):
             LOG.error("a run is not kept any more", exc_info=error)
 
@@ -135,16 +146,22 @@ class Keeper:
             return session.scalar(select(RunRow.state).where(RunRow.identity == identity)) == "starting"
 
     def found(self) -> list[str]:
-        """The runs that were going on when a server was here last, of which those that never began wait again."""
+        """The runs that go on and are not kept yet, of which those that never began wait again.
+
+        At the beginning these are the runs that were going on when a server was here last.
+        """
+        kept = set(self._tasks.values())
         with self._store.reading() as session:
             known_runs = set(session.scalars(select(RunRow.identity)))
             going = list(session.scalars(select(RunRow).where(RunRow.state.in_(GOING)).order_by(RunRow.number)))
         if self._settings.runs.is_dir():
             for directory in self._settings.runs.iterdir():
-                if directory.name not in known_runs and not is_alive(self.journal(directory.name)):
+                if directory.name not in known_runs | kept and not is_alive(self.journal(directory.name)):
                     self.remove(directory.name)
         found = []
         for row in going:
+            if row.identity in kept:
+                continue
             if self._never_began(row.identity):
                 self.remove(row.identity)
                 self._becomes(row.identity, "queued")
@@ -182,7 +199,7 @@ class Keeper:
         """Launches a run that is written down as starting, and follows it."""
         process = None
         try:
-            request = await asyncio.to_thread(self._request, identity)
+            request = await surely(partial(self._request, identity))
             process = launch(
                 request, detached=True, journal=self.journal(identity), directory=self.directory(identity) / "files"
             )
@@ -191,7 +208,7 @@ class Keeper:
         except (LabError, HostLacksError, ControlError, OSError) as error:
             if process is not None:
                 await process.wait()
-            await asyncio.to_thread(self.conclude, identity, str(error))
+            await surely(partial(self.conclude, identity, str(error)))
         except asyncio.CancelledError:
             if process is not None:
                 await process.leave()
@@ -223,7 +240,7 @@ class Keeper:
             with contextlib.suppress(ControlError):
                 await self._hear(identity)
             await asyncio.sleep(LOOK_HOST_S)
-        await asyncio.to_thread(self.conclude, identity, "")
+        await surely(partial(self.conclude, identity, ""))
 
     async def _hear(self, identity: str) -> None:
         """Writes down the states of a run as it tells them, until it is over."""
@@ -244,7 +261,7 @@ class Keeper:
             await asyncio.sleep(SETTLE_HOST_S)
             hearer.heard.clear()
             with contextlib.suppress(LifeError):  # it has ended meanwhile
-                await asyncio.to_thread(self._becomes, identity, hearer.state)
+                await surely(partial(self._becomes, identity, hearer.state))
 
     def _cancelled(self, identity: str) -> bool:
         """Whether a run still waited, and now does not."""
