@@ -22,7 +22,7 @@ use crate::node::ready;
 use crate::node::{self, Handle};
 use crate::peers::Peers;
 use crate::plan::interior::{Interior, Interiors};
-use crate::plan::{self, Link, LinkEnd, LinkUpdate, Node, Plan, FORMAT};
+use crate::plan::{self, FaultUpdate, Link, LinkEnd, LinkUpdate, Node, Plan, FORMAT};
 use crate::priority::{self, Priority};
 
 /// The plan in the run directory.
@@ -57,13 +57,34 @@ impl Guest {
     /// The file is unusable, or the kernel lacks what it takes.
     pub fn prepare_update(&self, file: &str) -> Result<LinkUpdate> {
         let update: LinkUpdate = serde_json::from_str(&self.run_dir.read(file)?).doing(|| file.to_owned())?;
-        if !update.modules.is_empty() {
-            let mut modules = Modules::find()?;
-            update.modules.iter().try_for_each(|module| modules.load(module))?;
-        }
-        self.interfaces.borrow_mut().add_tables(&update.tables);
+        self.prepare_link(&update)?;
         Ok(update)
     }
+
+    /// Reads which faults begin and end by hand, and sees to it that they can.
+    ///
+    /// # Errors
+    /// As of [`Guest::prepare_update`].
+    pub fn prepare_faults(&self, file: &str) -> Result<FaultUpdate> {
+        let update: FaultUpdate = serde_json::from_str(&self.run_dir.read(file)?).doing(|| file.to_owned())?;
+        load(&update.modules)?;
+        update.links.iter().try_for_each(|link| self.prepare_link(link))?;
+        Ok(update)
+    }
+
+    fn prepare_link(&self, update: &LinkUpdate) -> Result<()> {
+        load(&update.modules)?;
+        self.interfaces.borrow_mut().add_tables(&update.tables);
+        Ok(())
+    }
+}
+
+fn load(names: &[String]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let mut modules = Modules::find()?;
+    names.iter().try_for_each(|name| modules.load(name))
 }
 
 /// Builds the guest named `name` from the plan in `run_dir`.

@@ -113,9 +113,9 @@ fn live() -> Result<std::convert::Infallible> {
             }
             // The run that it is about has just ended.
             (FromHost::WhoComputes {}, _) => wait_for_host(true),
-            (FromHost::UpdateLink { file }, _) => {
+            (FromHost::UpdateLink { file } | FromHost::UpdateFaults { file }, _) => {
                 wait_for_host(true);
-                channel.send(&FromAgent::LinkRefused { file: &file, reason: "the run is over" })?;
+                channel.send(&FromAgent::Refused { file: &file, reason: "the run is over" })?;
             }
             (FromHost::Halt {}, _) => guest::power_off(),
             (FromHost::Build { .. }, Some(_)) => return Err(Error::new("the host sent build twice")),

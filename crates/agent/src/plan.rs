@@ -15,7 +15,7 @@ use virtual_time::Face;
 
 use crate::error::{Error, Result};
 use crate::plan::queues::Egress;
-pub use course::{key_of, Awaited, Cut, Effect, EndChange, Flap, LinkUpdate, Moment, Off, Timed, When};
+pub use course::{key_of, Awaited, Cut, Effect, EndChange, FaultUpdate, Flap, LinkUpdate, Moment, Off, Timed, When};
 
 /// The format of the document that this agent reads.
 pub const FORMAT: u32 = 12;

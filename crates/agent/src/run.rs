@@ -217,6 +217,7 @@ impl<'a> Run<'a> {
                 }
                 FromHost::WhoComputes {} => self.tell_who_computes()?,
                 FromHost::UpdateLink { file } => self.update_link(&file)?,
+                FromHost::UpdateFaults { file } => self.update_faults(&file)?,
                 FromHost::Halt {} => power_off(),
                 FromHost::Build { .. } | FromHost::Arm { .. } => {
                     return Err(Error::new("the host sent build or arm during a run"));
@@ -259,13 +260,30 @@ impl<'a> Run<'a> {
         let update = match self.guest.prepare_update(file) {
             Ok(update) => update,
             Err(error) => {
-                return self.channel.send(&FromAgent::LinkRefused { file, reason: &error.to_string() });
+                return self.channel.send(&FromAgent::Refused { file, reason: &error.to_string() });
             }
         };
         self.schedule.replan_link(&update.link, update.course);
         let t_ns = self.now_ns();
         self.feed(t_ns, Input::Tick)?;
-        self.channel.send(&FromAgent::LinkUpdated { file, t_ns: t_ns.max(0) })
+        self.channel.send(&FromAgent::Updated { file, t_ns: t_ns.max(0) })
+    }
+
+    /// Begins and undoes faults that somebody asks for by hand; what cannot be is refused before anything is changed.
+    fn update_faults(&mut self, file: &str) -> Result<()> {
+        let t_ns = self.now_ns();
+        let update = match self.guest.prepare_faults(file) {
+            Ok(update) => update,
+            Err(error) => return self.channel.send(&FromAgent::Refused { file, reason: &error.to_string() }),
+        };
+        if let Some(reason) = self.schedule.why_not_by_hand(&update) {
+            return self.channel.send(&FromAgent::Refused { file, reason: &reason });
+        }
+        let faults = update.again.iter().chain(&update.begin);
+        faults.for_each(|fault| self.guest.interfaces.borrow_mut().expect(fault));
+        self.schedule.take_over(t_ns, update);
+        self.feed(t_ns, Input::Tick)?;
+        self.channel.send(&FromAgent::Updated { file, t_ns: t_ns.max(0) })
     }
 
     fn on_node(&mut self, name: &str) -> Result<()> {

@@ -29,6 +29,7 @@
 //! Of a run over several guests each has a schedule of its own. It carries out its own processes, knows of the others
 //! what their schedules tell it ([`Moments`]), and tells them the same of its own.
 
+mod by_hand;
 mod course;
 mod entry;
 mod exchange;
@@ -405,8 +406,7 @@ impl Schedule {
                 self.actions.push(Action::Tell { entry: Place::Process(process), moments });
             }
         }
-        // Nobody waits for what has no name.
-        for (number, entry) in self.course.iter_mut().enumerate().filter(|(_, entry)| !entry.plan.name.is_empty()) {
+        for (number, entry) in self.course.iter_mut().enumerate().filter(|(_, entry)| entry.is_waited_for()) {
             let moments = entry.moments();
             if moments != entry.told && entry.tells {
                 entry.told = moments;

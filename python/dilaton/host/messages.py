@@ -119,6 +119,12 @@ class UpdateLink(ToAgent):
     file: str
 
 
+class UpdateFaults(ToAgent):
+    """Begin and undo faults by hand, as a file in the run directory says."""
+
+    file: str
+
+
 class Stop(ToAgent):
     """End the run early."""
 
@@ -160,18 +166,18 @@ class Armed(FromAgent):
 
 
 class OfUpdate(FromAgent):
-    """What has become of an update of a link, by its file."""
+    """What has become of an update, by its file."""
 
     file: str
 
 
-class LinkUpdated(OfUpdate):
-    """A link's course is what the file says, since this instant."""
+class Updated(OfUpdate):
+    """The course is what the file says, since this instant."""
 
     t_ns: int
 
 
-class LinkRefused(OfUpdate):
+class Refused(OfUpdate):
     """It cannot be."""
 
     reason: str
@@ -376,10 +382,9 @@ class Names:
         self._nodes = {node.name for node in planned.nodes}
         self._processes = {(process.name, process.node) for process in planned.processes}
         self._links = {link.name for link in planned.links}
-        self._faults = {entry.name for entry in planned.course if entry.name}
 
     def check(self, said: Message) -> None:
-        """Refuses an event about what is not in the plan.
+        """Refuses an event about what is not in the plan. Which faults there are the run knows, as some come by hand.
 
         Raises:
             ValueError: It is; the text says what is not there.
@@ -391,5 +396,3 @@ class Names:
                 raise ValueError(f"there is no node {node}")
             case LinkChanged(link=link) if link not in self._links:
                 raise ValueError(f"there is no link {link}")
-            case OfFault(fault=fault) if fault not in self._faults:
-                raise ValueError(f"there is no fault {fault}")

@@ -10,6 +10,7 @@ What one field alone can get wrong is refused here; what takes the whole lab to 
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -221,14 +222,26 @@ def _complete_links(written: list[Link], info: ValidationInfo) -> list[Link]:
 
 def _draw_faults(written: list[Fault], info: ValidationInfo) -> list[Fault]:
     known = info.data
-    if not written or not {"seed", "nodes", "groups", "links", "run", "stop_after_ns"} <= known.keys():
+    if not written or not known.keys() >= OF_SCENES:
         # What is wrong with those is told first.
         return written
+    return drawn(written, _scene(known))
+
+
+OF_SCENES = frozenset({"seed", "nodes", "groups", "links", "run", "stop_after_ns"})
+"""The fields of a lab that faults can be about."""
+
+
+def _scene(known: Mapping[str, Any]) -> Scene:
     nodes: dict[str, Node] = known["nodes"]
     services = [Service(process.on, process.name, process.background) for process in known["run"]]
     switches = frozenset(name for name, node in nodes.items() if node.kind in SWITCHES)
-    scene = Scene(nodes, known["groups"], known["links"], services, switches, known["seed"], known["stop_after_ns"])
-    return drawn(written, scene)
+    return Scene(nodes, known["groups"], known["links"], services, switches, known["seed"], known["stop_after_ns"])
+
+
+def scene_of(lab: Lab) -> Scene:
+    """What faults of a lab can be about."""
+    return _scene({name: getattr(lab, name) for name in OF_SCENES})
 
 
 class Lab(Part):

@@ -1,18 +1,26 @@
-"""Changes of a link as people type them while a lab runs: `delay=50ms b_to_a.loss=5%`."""
+"""What people type while a lab runs: changes of a link, `delay=50ms b_to_a.loss=5%`, and faults, `pause=db1 for=5s`."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from dilaton.lab.checks.links import check_change, check_course, check_segment
+from dilaton.lab.checks import course
+from dilaton.lab.checks.links import check_change, check_course, check_faults, check_segment
 from dilaton.lab.errors import Finding, LabError, Problem, field_name
+from dilaton.lab.faults.drawing import drawn
+from dilaton.lab.faults.fault import Fault
+from dilaton.lab.model import Lab, scene_of
 from dilaton.lab.parts.links import Change, Link
 from dilaton.lab.settings import Setting, apply_settings
 from dilaton.lab.text.wording import message
+
+_ITEM = re.compile(r", faults\[\d+\]")
+"""Where another fault is written, which need not be in the lab's file."""
 
 
 def read_change(link: Link, settings: Sequence[Setting], at_ns: int, directory: str) -> Change:
@@ -42,6 +50,37 @@ def read_change(link: Link, settings: Sequence[Setting], at_ns: int, directory: 
         raise LabError([_problem(field_name(one["loc"][2:]), message(one)) for one in details]) from error
     _raise(check_change(change, ()), check_segment(change, ()) if len(link.endpoints) > 2 else ())
     return change.model_copy(update={"at_ns": at_ns})
+
+
+def read_faults(lab: Lab, written: Mapping[str, Any], name: str, now_ns: int, directory: str) -> list[Fault]:
+    """Reads a fault that begins now: one of each thing that it means.
+
+    Args:
+        lab: In which; its faults with the instants at which they have begun and ended, as far as they have.
+        written: Its fields, as of an item of `faults:`.
+        name: What it is called, and what is drawn for it follows from.
+        now_ns: Nanoseconds since the run's virtual 0.
+        directory: Where paths of files in it start.
+
+    Raises:
+        LabError: It has mistakes; it names them all.
+    """
+    if timed := [field for field in ("at", "after", "wait") if field in written]:
+        raise LabError([_problem(field, "not something that is said by hand: it begins now") for field in timed])
+    if fixed := [field for field in ("random", "name") if field in written]:
+        raise LabError([_problem(field, "not something that is said by hand, but in a lab") for field in fixed])
+    try:
+        fault = Fault.model_validate({**written, "at": now_ns}, by_name=False, context={"directory": directory})
+    except ValidationError as error:
+        details = [detail | {"loc": ("faults", 0, *detail["loc"])} for detail in error.errors()]
+        raise LabError([_problem(field_name(one["loc"][2:]), message(one)) for one in details]) from error
+    place = 1 + max((one.place for one in lab.faults), default=-1)
+    made = drawn([fault.model_copy(update={"name": name}).at_place(place)], scene_of(lab))
+    whole = lab.model_copy(update={"faults": [*lab.faults, *made], "stop_after_ns": None})
+    found = itertools.chain(course.check_faults(whole), check_faults(whole))
+    mistakes = [one for one in found if one.path[:2] == ("faults", place)]
+    _raise([Finding(one.path[2:], _ITEM.sub("", one.message)) for one in mistakes])
+    return made
 
 
 def check_changed(link: Link, changes: Sequence[Change], faults: Iterable[Change] = ()) -> None:

@@ -51,9 +51,11 @@ from dilaton.run.record.record import Record, SoFar, State
 from dilaton.run.record.wires import broken_promise, waits_of
 from dilaton.run.source import Source
 from dilaton.run.steering.clock import ClockControl
+from dilaton.run.steering.faults import FaultControl
 from dilaton.run.steering.feed import Feed
 from dilaton.run.steering.links import LinkControl
 from dilaton.run.steering.sessions import SessionControl
+from dilaton.run.steering.updates import Updates
 
 SPINNING_LOOK_HOST_S = 0.25
 """Host seconds between looks whether a program spins, on the event drive."""
@@ -226,7 +228,9 @@ class _Run:
             return self.clock(guests, released_ns)
 
         steering = self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
-        links = LinkControl(self.source.lab, self.plan, self.run_dir, guests.all, steering, clock)
+        updates = Updates(self.run_dir, guests.all)
+        links = LinkControl(self.source.lab, self.plan, updates, steering, clock)
+        faults = FaultControl(self.source.lab, self.plan, links, updates, steering, clock)
         log = EventLog(self.run_dir.path / "events.jsonl", self.so_far.events, self.observer.event)
         sessions = self.session_control(guests, steering, log, clock)
 
@@ -235,11 +239,12 @@ class _Run:
 
         async def follow() -> list[Finished]:
             try:
-                return await self.follow(guests, links, log)
+                return await self.follow(guests, updates, links, faults, log)
             finally:
                 await sessions.close()
 
-        while_running = steering.handlers | links.handlers | sessions.handlers | verbs.STATUS.by(on_status)
+        of_parts = steering.handlers | links.handlers | faults.handlers | sessions.handlers
+        while_running = of_parts | verbs.STATUS.by(on_status)
         self.handlers |= while_running
         await steering.start(self.options.hold_at_ns)
         self.enter("running")
@@ -305,15 +310,18 @@ class _Run:
         guest_of = {node.name: numbers[node.guest] for node in self.plan.nodes}
         return SessionControl(guest_of, [guest.streams for guest in guests.all], steering, told)
 
-    async def follow(self, guests: Guests, links: LinkControl, log: EventLog) -> list[Finished]:
+    async def follow(
+        self, guests: Guests, updates: Updates, links: LinkControl, faults: FaultControl, log: EventLog
+    ) -> list[Finished]:
         """Takes the agents' events and answers until all have finished."""
 
         def told(guest: int, message: FromAgent | messages.Event) -> None:
             match message:
                 case messages.Event():
+                    faults.heard(message)
                     log.add(guest, links.explained(message))
                 case OfUpdate():
-                    if steered := links.answered(message):
+                    if steered := updates.answered(message):
                         log.add(guest, steered)
                 case _:
                     raise GuestError(f"guest {guests.all[guest].name} said {message.tag} while running")

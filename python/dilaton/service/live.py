@@ -40,6 +40,21 @@ class ClockState:
     held: bool
 
 
+@dataclass(frozen=True)
+class FaultState:
+    """A fault of a run; instants in nanoseconds of virtual time since the run's virtual 0."""
+
+    name: str
+    what: str
+    by_hand: bool
+    state: str
+    """`waiting`, `lasting`, `over`, or `skipped`, which never begins."""
+    began_ns: int | None
+    ended_ns: int | None
+    for_ns: int | None
+    """How long it lasts if nobody undoes it; None: it has no end of its own."""
+
+
 class AsyncRun:
     """A run that goes on. As an asynchronous context it stops, at the end, the run that was started with it.
 
@@ -118,6 +133,27 @@ class AsyncRun:
         when = {} if at is None else {"at": _text(at)}
         done = await self._ask("link.change", link=name, settings=settings, directory=os.getcwd(), **when)
         return float(done["at_ns"] / 1e9)
+
+    async def faults(self) -> list[FaultState]:
+        """All faults, those of the lab and those by hand, and what has become of them."""
+        return [FaultState(**one) for one in (await self._ask("fault.list"))["faults"]]
+
+    async def begin_fault(self, fault: Mapping[str, Any]) -> list[FaultState]:
+        """Begins a fault, now; one of each thing that it means.
+
+        Args:
+            fault: As an item of the lab's `faults:`, but for when it begins: `{"pause": "db1", "for": "3s"}`.
+        """
+        done = await self._ask("fault.begin", fault=dict(fault), directory=os.getcwd())
+        return [FaultState(**one) for one in done["faults"]]
+
+    async def undo_faults(self, *names: str) -> float:
+        """Undoes faults that last, now: those of these names, or all that were begun by hand.
+
+        Returns:
+            The virtual instant, seconds.
+        """
+        return float((await self._ask("fault.undo", names=list(names)))["t_ns"] / 1e9)
 
     async def follow(self) -> AsyncGenerator[Happening, None]:
         """All that has happened in the run, and all that happens from now on, up to its end."""

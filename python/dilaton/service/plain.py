@@ -6,7 +6,7 @@ A run that was started here ends with the program that has started it, however t
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any, ParamSpec
@@ -15,7 +15,7 @@ from dilaton.run.control.happenings import Happening
 from dilaton.run.control.requests import Result
 from dilaton.run.loading import Run
 from dilaton.service import live
-from dilaton.service.live import AsyncRun, ClockState, Instant
+from dilaton.service.live import AsyncRun, ClockState, FaultState, Instant
 from dilaton.service.portal import wait
 
 Options = ParamSpec("Options")
@@ -44,6 +44,19 @@ class LiveLink:
     def up(self, *, at: Instant | None = None) -> float:
         """Takes them up again, with their addresses and routes; as `set`."""
         return self.set(at=at, down=False)
+
+
+class LiveFault:
+    """A fault of a run that goes on."""
+
+    def __init__(self, run: AsyncRun, name: str) -> None:
+        """Use `LiveRun.fault`."""
+        self._run = run
+        self.name = name
+
+    def undo(self) -> float:
+        """Undoes it now; returns that virtual instant, seconds."""
+        return wait(self._run.undo_faults(self.name))
 
 
 class LiveRun:
@@ -102,6 +115,16 @@ class LiveRun:
     def links(self) -> list[str]:
         """The names of all links."""
         return wait(self._run.links())
+
+    def fault(self, fault: Mapping[str, Any]) -> LiveFault:
+        """Begins a fault, now; see `AsyncRun.begin_fault`."""
+        begun = wait(self._run.begin_fault(fault))
+        return LiveFault(self._run, begun[0].name if len(begun) == 1 else begun[0].name.rpartition("-")[0])
+
+    @property
+    def faults(self) -> list[FaultState]:
+        """All faults, those of the lab and those by hand, and what has become of them."""
+        return wait(self._run.faults())
 
     def follow(self) -> Iterator[Happening]:
         """All that has happened in the run, and all that happens from now on, up to its end."""

@@ -20,7 +20,6 @@ from dilaton.host.messages import (
     EVENTS,
     FROM_AGENT,
     TO_AGENT,
-    Began,
     LinkChanged,
     Memory,
     Message,
@@ -136,7 +135,6 @@ def test_messages_that_lie_are_refused(line: bytes) -> None:
         ),
         (Spinning(t_ns=0, node="nowhere", program="sh"), "no node nowhere"),
         (LinkChanged(t_ns=0, link="none", at_ns=0), "no link none"),
-        (Began(t_ns=0, fault="none", what="pause a"), "no fault none"),
     ],
 )
 def test_an_event_about_what_is_not_in_the_plan_is_refused(said: Message, why: str) -> None:

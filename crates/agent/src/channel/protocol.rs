@@ -35,6 +35,11 @@ pub enum FromHost {
         /// Its path in the run directory.
         file: String,
     },
+    /// Begin and undo faults by hand, as a file in the run directory says, a `FaultUpdate`.
+    UpdateFaults {
+        /// Its path in the run directory.
+        file: String,
+    },
     /// Flush and power off.
     Halt {},
 }
@@ -79,15 +84,15 @@ pub enum FromAgent<'a> {
         #[serde(flatten)]
         observation: &'a Observation,
     },
-    /// A link's course is now what a file says.
-    LinkUpdated {
+    /// The course is now what a file says.
+    Updated {
         /// The file.
         file: &'a str,
         /// When, in virtual time of the run.
         t_ns: i64,
     },
     /// It cannot be what the file says, and is what it was.
-    LinkRefused {
+    Refused {
         /// The file.
         file: &'a str,
         /// What was tried and why it failed.
@@ -290,8 +295,8 @@ mod tests {
         say(&FromAgent::Ready {});
         say(&FromAgent::Armed { zero_ns: 123 });
         let file = "link-update-1.json";
-        say(&FromAgent::LinkUpdated { file, t_ns: 123 });
-        say(&FromAgent::LinkRefused { file, reason: "no such device" });
+        say(&FromAgent::Updated { file, t_ns: 123 });
+        say(&FromAgent::Refused { file, reason: "no such device" });
         for (outcome, reason) in [
             (Outcome::Done, ""),
             (Outcome::Stopped, "interrupted"),
@@ -346,6 +351,7 @@ mod tests {
                 | FromHost::WhoComputes {}
                 | FromHost::Stop { .. }
                 | FromHost::UpdateLink { .. }
+                | FromHost::UpdateFaults { .. }
                 | FromHost::Halt {},
             ) => true,
             Err(_) => false,
@@ -356,7 +362,7 @@ mod tests {
     fn the_messages_are_those_of_the_examples() {
         let (asked, said): (Vec<&str>, Vec<&str>) = EXAMPLES.lines().partition(|line| is_of_host(line));
         assert_eq!(said, all_said());
-        assert_eq!(asked.len(), 6);
+        assert_eq!(asked.len(), 7);
     }
 
     #[test]

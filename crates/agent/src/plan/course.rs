@@ -238,6 +238,22 @@ impl Cut {
     }
 }
 
+/// Faults that somebody begins or undoes by hand while the run goes on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultUpdate {
+    /// What becomes of links that these faults are of.
+    pub links: Vec<LinkUpdate>,
+    /// Kernel modules that this takes and the plan does not name.
+    pub modules: Vec<String>,
+    /// Other faults of these links, as they are from now on.
+    pub again: Vec<Timed>,
+    /// Those that begin now, whatever instant they name.
+    pub begin: Vec<Timed>,
+    /// The names of those that end now.
+    pub undo: Vec<String>,
+}
+
 /// What a link becomes while the run goes on, in place of what was planned for it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -68,7 +68,7 @@ impl Schedule {
         self.undo_where(|entry| entry.has_begun() && !stays(&entry.plan.effect));
     }
 
-    fn undo_where(&mut self, is_over: impl Fn(&Timed) -> bool) -> usize {
+    pub(super) fn undo_where(&mut self, is_over: impl Fn(&Timed) -> bool) -> usize {
         let over: Vec<usize> = (0..self.course.len()).filter(|&number| is_over(&self.course[number])).collect();
         for &number in &over {
             // A node that is to boot while it is still going off does not take its time any more.
@@ -109,7 +109,7 @@ impl Schedule {
     }
 
     fn begin(&mut self, begin_ns: i64, number: usize) {
-        if let Some(reason) = self.why_not(number) {
+        if let Some(reason) = self.why_not(&self.course[number].plan) {
             self.skip_timed(number, reason, false);
             return;
         }
@@ -199,8 +199,8 @@ impl Schedule {
     }
 
     /// Why an entry that is due cannot begin.
-    fn why_not(&self, number: usize) -> Option<String> {
-        let effect = &self.course[number].plan.effect;
+    pub(super) fn why_not(&self, entry: &plan::Timed) -> Option<String> {
+        let effect = &entry.effect;
         if let Some(other) = self.course.iter().find(|other| other.has_begun() && other.meets(effect)) {
             let how = match effect {
                 Effect::Pause { .. } => "paused",
@@ -209,7 +209,7 @@ impl Schedule {
             };
             return Some(format!("{} has {how} that already", other.plan.name));
         }
-        if let Some(others) = self.no_place_beside(number) {
+        if let Some(others) = self.no_place_beside(entry) {
             return Some(format!("{others} has a hold of that link already"));
         }
         let (node, process) = match effect {
@@ -225,8 +225,7 @@ impl Schedule {
     }
 
     /// Those that have begun with a link that an entry is of, where the plan does not say what it is under all of them.
-    fn no_place_beside(&self, number: usize) -> Option<String> {
-        let entry = &self.course[number].plan;
+    fn no_place_beside(&self, entry: &plan::Timed) -> Option<String> {
         let Effect::ImpairLink { beside, .. } = &entry.effect else { return None };
         let lasting = self.course.iter().filter(|other| other.has_begun() && other.shares_link(&entry.effect));
         let others: BTreeSet<&str> = lasting.map(|other| other.plan.name.as_str()).collect();

@@ -44,6 +44,8 @@ pub struct Timed {
     pub tells: bool,
     /// What the other guests know of it.
     pub told: Moments,
+    /// Somebody has asked for it while the run goes on; other guests have it at another place, or not at all.
+    by_hand: bool,
 }
 
 impl Timed {
@@ -64,7 +66,19 @@ impl Timed {
             | Effect::PowerOn { node } => (is_here(node), is_here(node)),
         };
         let state = if carries_out { State::Waiting } else { State::Elsewhere(Moments::AT_FIRST) };
-        Self { plan, after, state, began_ns: 0, tells, told: Moments::AT_FIRST }
+        Self { plan, after, state, began_ns: 0, tells, told: Moments::AT_FIRST, by_hand: false }
+    }
+
+    /// One that somebody asks for, which begins at this instant.
+    pub fn by_hand(plan: plan::Timed, now_ns: i64, is_here: impl Fn(&str) -> bool) -> Self {
+        let entry = Self { by_hand: true, ..Self::new(plan, None, is_here) };
+        let state = if entry.state == State::Waiting { State::Due { at_ns: now_ns } } else { entry.state };
+        Self { state, ..entry }
+    }
+
+    /// Whether another entry may wait for it: nobody does for what has no name, or what came by hand.
+    pub fn is_waited_for(&self) -> bool {
+        !self.plan.name.is_empty() && !self.by_hand
     }
 
     pub fn moments(&self) -> Moments {

@@ -24,7 +24,17 @@ from dilaton.run.record.record import State
 
 REFRESH_PER_S = 8
 
-GOOD = {"started", "ready", "session-began", "session-ended", "link-changed", "link-steered", "began", "undone"}
+GOOD = {
+    "started",
+    "ready",
+    "session-began",
+    "session-ended",
+    "link-changed",
+    "link-steered",
+    "fault-steered",
+    "began",
+    "undone",
+}
 """Kinds of events that are no trouble; what has exited has to have done so as expected."""
 
 

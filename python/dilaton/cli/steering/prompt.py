@@ -20,6 +20,7 @@ from dilaton.cli.errors import BAD_INPUT, FAILED, BadInputError, FailedError, co
 from dilaton.cli.steering.attach import signalled
 from dilaton.cli.steering.control import ACTIONS as CLOCK_ACTIONS
 from dilaton.cli.steering.control import steer
+from dilaton.cli.steering.fault import steer_faults
 from dilaton.cli.steering.link import ACTIONS as LINK_ACTIONS
 from dilaton.cli.steering.link import steer_link
 from dilaton.cli.steering.network import Network
@@ -244,6 +245,10 @@ class Prompt(cmd.Cmd):
         action, fields = (parts[2] if parts[2:] else "show"), parts[3:]
         for link in self._network.between(*between):
             self.status = steer_link(str(self._run.path), link, action, fields, None)
+
+    def do_fault(self, line: str) -> None:
+        """fault pause=h1 for=3s, fault list, fault undo [NAME]: what is broken on purpose, in the words of a lab."""
+        self.status = steer_faults(str(self._run.path), [line] if line.startswith("{") else shlex.split(line))
 
     def do_clock(self, line: str) -> None:
         """clock [hold | release | until 5s | step | tdf 10]: the clock of the run."""

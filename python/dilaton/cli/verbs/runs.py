@@ -141,6 +141,23 @@ def steer_link(
     raise typer.Exit(steer(run, which, action, fields or [], at))
 
 
+@app.command(name="fault")
+def steer_faults(
+    run: RunName,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="list|undo [NAME]|FIELD=VALUE",
+            help="As in the lab: pause=db1 for=3s, or '{link: a--b, loss: 30%, for: 5s}' (default: list).",
+        ),
+    ] = None,
+) -> None:
+    """Begin a fault in a run in progress, now; list its faults, or undo them."""
+    from dilaton.cli.steering.fault import steer_faults as steer
+
+    raise typer.Exit(steer(run, words or []))
+
+
 @app.command(context_settings={"allow_interspersed_args": False})
 def shell(
     run: RunName,

@@ -22,6 +22,11 @@ def check_course(lab: Lab) -> Iterator[Finding]:
     yield from _check_names(lab)
     yield from _check_awaited(lab)
     yield from _check_cycles(lab)
+    yield from check_faults(lab)
+
+
+def check_faults(lab: Lab) -> Iterator[Finding]:
+    """Yields what is wrong with faults, but for what they wait for."""
     for fault in lab.faults:
         yield from _check_fault(lab, fault, ("faults", fault.place))
     yield from _check_overlaps(lab)

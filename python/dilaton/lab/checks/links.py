@@ -74,6 +74,11 @@ def check_links(lab: Lab) -> Iterator[Finding]:
     yield from sorted(found, key=lambda finding: (str(finding.path), finding.message))
 
 
+def check_faults(lab: Lab) -> Iterator[Finding]:
+    """Yields what is wrong with single faults of links."""
+    return _check_faults(lab, {})
+
+
 def _check_faults(lab: Lab, found: dict[int, Layers]) -> Iterator[Finding]:
     """Finds what faults make of each link, by its number; yields what is wrong with one by itself."""
     together: dict[int, list[tuple[Fault, Change]]] = {}

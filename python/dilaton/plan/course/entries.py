@@ -180,3 +180,18 @@ class LinkUpdate(Part):
     """As `Plan.tables`, of those that this uses."""
     course: list[Timed]
     """Entries in the order of time; what is at 0, or whose instant has passed, happens at once."""
+
+
+class FaultUpdate(Part):
+    """Faults that somebody begins or undoes by hand while a run goes on; a document of its own."""
+
+    links: list[LinkUpdate]
+    """What becomes of links that these faults are of."""
+    modules: list[str]
+    """Kernel modules that this takes and the plan does not name."""
+    again: list[Timed]
+    """Other faults of these links, as they are from now on."""
+    begin: list[Timed]
+    """They begin when the agent hears of them, whatever instant they name."""
+    undo: list[str]
+    """Names of those that end then."""

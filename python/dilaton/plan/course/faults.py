@@ -17,6 +17,7 @@ from dilaton.plan.course.entries import (
     At,
     Awaited,
     BreakDisk,
+    ChangeLink,
     Cut,
     ImpairLink,
     Kill,
@@ -62,9 +63,9 @@ def faults(
     """
     found = []
     for fault in lab.faults:
-        effect, words = _effect(lab, states, disks, fault)
+        effect, words = (impaired(lab, states, fault), fault.words) if fault.changes else effect_of(lab, disks, fault)
         if fault.after is not None:
-            guests = sorted({guest_of[node] for node in _nodes(effect)})
+            guests = sorted({guest_of[node] for node in nodes_of(effect)})
             if len(guests) > 1:
                 # Each would hear at another instant of what it waits for.
                 raise lab_error(
@@ -76,8 +77,8 @@ def faults(
     return found
 
 
-def _effect(lab: Lab, states: Sequence[Sequence[State]], disks: Mapping[str, Disk], fault: Fault) -> tuple[Effect, str]:
-    """What a fault does, and the words for that, with what was drawn."""
+def effect_of(lab: Lab, disks: Mapping[str, Disk], fault: Fault) -> tuple[Effect, str]:
+    """What a fault does that is of no link, and the words for that, with what was drawn."""
     if fault.pause is not None:
         return Pause(node=fault.pause.node, process=fault.pause.process), fault.words
     if fault.kill is not None and fault.kill.process is not None:
@@ -92,13 +93,12 @@ def _effect(lab: Lab, states: Sequence[Sequence[State]], disks: Mapping[str, Dis
         return PowerOn(node=fault.start), fault.words
     if fault.disk is not None:
         return _break_disk(fault.disk, disks[fault.disk.node].number, f"{lab.seed} {fault.name}"), fault.words
-    if fault.partition is not None:
-        every = [name for name, node in lab.nodes.items() if not is_switch(node)]
-        seed = f"{lab.seed} {fault.name}"
-        words, cuts = fault.partition.drawn(Selection(lab, seed).select, every, seed)
-        made = [Cut(sources=cut.sources, targets=cut.targets) for cut in cuts]
-        return Partition(cuts=made), f"partition {words}"
-    return impaired(lab, states, fault), fault.words
+    assert fault.partition is not None, "a fault that is of no link and does nothing"
+    every = [name for name, node in lab.nodes.items() if not is_switch(node)]
+    seed = f"{lab.seed} {fault.name}"
+    words, cuts = fault.partition.drawn(Selection(lab, seed).select, every, seed)
+    made = [Cut(sources=cut.sources, targets=cut.targets) for cut in cuts]
+    return Partition(cuts=made), f"partition {words}"
 
 
 def _break_disk(wrong: BrokenDisk, number: int, seed: str) -> BreakDisk:
@@ -114,10 +114,10 @@ def _break_disk(wrong: BrokenDisk, number: int, seed: str) -> BreakDisk:
     return BreakDisk(node=wrong.node, number=number, wrong=made)
 
 
-def _nodes(effect: Effect) -> set[str]:
+def nodes_of(effect: Effect | ChangeLink) -> set[str]:
     """The nodes to which something is done."""
     match effect:
-        case ImpairLink():
+        case ChangeLink() | ImpairLink():
             return {end.node for end in effect.ends}
         case Partition():
             return {node for cut in effect.cuts for node in (*cut.sources, *cut.targets)}

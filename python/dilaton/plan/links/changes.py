@@ -58,7 +58,7 @@ class Course:
             faults: What counts over all changes while faults last, by their names.
         """
         self.seed = seed
-        later = {at for at in (*(change.at_ns for change in changes), *_steps(link)) if at > since_ns}
+        later = {at for at in (*(change.at_ns for change in changes), *steps(link)) if at > since_ns}
         instants = [since_ns, *sorted(later)]
         over = {"": (), **(faults or {})}
         timelines = {
@@ -94,10 +94,6 @@ class Course:
         """All that the link can be: first without a fault in the order of time, then under each."""
         return [*self.states, *(state for states in self.under.values() for state in states)]
 
-    def all_at(self, instant_ns: int) -> list[State]:
-        """What it can be at an instant: without a fault, and under each."""
-        return [_at(states, instant_ns) for states in (self.states, *self.under.values())]
-
 
 def _at(states: Sequence[State], instant_ns: int) -> State:
     return [state for state in states if state.at_ns <= instant_ns][-1]
@@ -109,7 +105,7 @@ def _is_up(changes: Sequence[Change], at_ns: int, over: Sequence[Change]) -> boo
     return not (said and said[-1])
 
 
-def _steps(link: Link) -> list[int]:
+def steps(link: Link) -> list[int]:
     """The instants at which schedules of rates have a step."""
     traces = [link.direction(way).trace for way in WAYS]
     return [at for trace in traces if trace is not None and trace.schedule is not None for at, _ in trace.schedule]

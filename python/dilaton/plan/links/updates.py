@@ -15,7 +15,7 @@ from dilaton.lab.parts.links import WAYS, Change, Link, effective
 from dilaton.lab.text import units
 from dilaton.plan.course.entries import LinkUpdate
 from dilaton.plan.guests import kernels as guests
-from dilaton.plan.links.changes import Course, State, changes_of, tables_of
+from dilaton.plan.links.changes import Course, State, changes_of, first_under, steps, tables_of
 from dilaton.plan.links.wires import RING_BYTES_LEFT, beside_wire, constant_ns, under_way_bytes
 from dilaton.plan.model import Wire
 
@@ -24,6 +24,9 @@ BEFORE_ALL = -1
 
 BY_SCHEDULE = "rate as scheduled"
 """What has changed of a link by a step of its trace."""
+
+FOR_FAULT = "other queues, for a fault by hand"
+"""What has changed of one whose queues cannot be what a fault makes of it without being made anew."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,17 @@ class SteeredLink:
         course = Course(self.link, changes, self.course.seed, now_ns, self.course.shapes, self.faults)
         return replace(self, changes=changes, course=course)
 
+    def suffering(self, faults: Mapping[str, tuple[Change, ...]], now_ns: int) -> SteeredLink:
+        """The same link with these faults; the shapes that it has now are kept where they serve."""
+        course = Course(self.link, self.changes, self.course.seed, now_ns, self.course.shapes, faults)
+        return replace(self, course=course, faults=faults)
+
     def became(self, t_ns: int) -> dict[str, Any]:
         """What had become of it at `t_ns`: `at_ns`, since when it was to be so; `what` had changed then; is it `up`."""
         state = self.course.at(t_ns)
         words = [change.words for change in self.changes if change.at_ns == state.at_ns]
-        return {"at_ns": state.at_ns, "what": ", ".join(words) or BY_SCHEDULE, "up": state.up}
+        otherwise = BY_SCHEDULE if state.at_ns in steps(self.link) else FOR_FAULT
+        return {"at_ns": state.at_ns, "what": ", ".join(words) or otherwise, "up": state.up}
 
     def beyond_wire(self) -> Iterator[str]:
         """Yields what of the link, from now on, its wire cannot be, in words."""
@@ -109,7 +118,11 @@ def link_update(before: SteeredLink, after: SteeredLink, now_ns: int, modules: S
     written = [effective(*change.layers(way)) for change in changes for way in WAYS]
     # At once, wherever the guest's clock, which counts in steps, is by now.
     later = (state if state.at_ns > now_ns else replace(state, at_ns=0) for state in after.course.all_states)
-    present = (replace(state, at_ns=BEFORE_ALL) for state in before.course.all_at(now_ns))
+    known = {"": before.course.states, **before.course.under}
+    first = first_under(after.course.all_states)
+    # What is new is not there yet; nothing has to change for it.
+    now = (before.course.at(now_ns, key) if key in known else state for key, state in first.items())
+    present = (replace(state, at_ns=BEFORE_ALL) for state in now)
     states = [after.beside_wire(state) for state in (*present, *later)]
     egress = [one for state in after.course.all_states for one in state.egress]
     return LinkUpdate(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from dilaton.report.figures.bands import Band
 
-NOT_MARKED = {"started", "ready", "exited", "skipped", "link-steered", "began", "undone"}
+NOT_MARKED = {"started", "ready", "exited", "skipped", "link-steered", "fault-steered", "began", "undone"}
 """What processes and faults do, which have bands; and who changed a link: that it changed is an event, too."""
 
 

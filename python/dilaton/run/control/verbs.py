@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic_core import ErrorDetails
@@ -197,6 +197,53 @@ class ChangeTaken(Value):
     links: list[LinkShown]
 
 
+FaultState = Literal["waiting", "lasting", "over", "skipped"]
+"""Of a fault: `waiting`, it has not begun; `skipped`, it never will."""
+
+
+class FaultBegin(Value):
+    """A fault that begins now."""
+
+    fault: dict[str, Any]
+    """Its fields, as of an item of a lab's `faults:`, but for when it begins."""
+    directory: str = "."
+    """At which paths of files start."""
+
+
+class FaultUndo(Value):
+    """Faults that end now."""
+
+    names: list[str] = Field(default_factory=list)
+    """None: all that were begun by hand and last."""
+
+
+class FaultShown(Value):
+    """A fault, and what has become of it; instants in virtual time since the run's virtual 0."""
+
+    name: str
+    what: str
+    by_hand: bool
+    state: FaultState
+    began_ns: int | None
+    ended_ns: int | None
+    for_ns: int | None
+    """How long it lasts if nobody undoes it earlier; null: it has no end of its own."""
+
+
+class FaultsShown(Value):
+    """All faults of the run."""
+
+    faults: list[FaultShown]
+
+
+class FaultsTaken(Value):
+    """Faults that the guests have begun or undone."""
+
+    t_ns: int
+    """When they did, virtual time since the run's virtual 0."""
+    faults: list[FaultShown]
+
+
 class SessionOpen(Value):
     """A program that somebody outside starts in a node."""
 
@@ -289,6 +336,9 @@ CLOCK_PACE = Verb(
 )
 LINK_SHOW = Verb("link.show", "Links as they are now.", WhichLink, LinksShown)
 LINK_CHANGE = Verb("link.change", "Changes a link, now or at a later instant.", LinkChange, ChangeTaken)
+FAULT_BEGIN = Verb("fault.begin", "Begins a fault, now.", FaultBegin, FaultsTaken)
+FAULT_LIST = Verb("fault.list", "All faults, of the lab and by hand.", Nothing, FaultsShown)
+FAULT_UNDO = Verb("fault.undo", "Undoes faults that last, now.", FaultUndo, FaultsTaken)
 SESSION_OPEN = Verb(
     "session.open",
     "Starts a program in a node.",
@@ -311,6 +361,9 @@ VERBS: tuple[Verb[Any, Any], ...] = (
     CLOCK_PACE,
     LINK_SHOW,
     LINK_CHANGE,
+    FAULT_BEGIN,
+    FAULT_LIST,
+    FAULT_UNDO,
     SESSION_OPEN,
 )
 """All of them."""

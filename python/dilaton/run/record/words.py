@@ -121,7 +121,7 @@ def happened(event: Mapping[str, Any]) -> str:
         detail = "" if event.get("status") is None else f"status {event['status']}"
     elif kind in ("link-changed", "began", "undone"):
         detail = event.get("what", "")
-    elif kind == "link-steered":
+    elif kind in ("link-steered", "fault-steered"):
         detail = event.get("asked", "")
     elif kind == "memory-short":
         detail = f"{event.get('memory')} {event.get('times')}"

@@ -10,25 +10,24 @@ stands still, so that all of it changes at one instant.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dilaton.host import messages
-from dilaton.host.messages import Began, LinkChanged, LinkRefused, LinkUpdated, OfUpdate, Undone, UpdateLink
-from dilaton.host.port import Guest
+from dilaton.host.messages import Began, LinkChanged, Undone, Updated, UpdateLink
 from dilaton.lab.errors import LabError
-from dilaton.lab.faults.layers import key_of
+from dilaton.lab.faults.fault import Fault
+from dilaton.lab.faults.layers import key_of, layers
 from dilaton.lab.model import Lab
 from dilaton.lab.parts.links import Change, Link, find_link
 from dilaton.lab.segments import port_change, without_lans
 from dilaton.lab.steering import check_changed, read_change
 from dilaton.lab.text import units
 from dilaton.measure import numbers
+from dilaton.plan.course.entries import Flap, ImpairLink, LinkUpdate
 from dilaton.plan.guests.kernels import MEMORY_SPARE, memory_bytes
-from dilaton.plan.links.changes import changes_of_links, faults_of_links, states_of_links
+from dilaton.plan.links.changes import changes_of_links, faults_of_links, first_under, impairment, states_of_links
 from dilaton.plan.links.updates import SteeredLink, link_update
 from dilaton.plan.model import Plan
 from dilaton.run.control import verbs
@@ -36,21 +35,9 @@ from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
 from dilaton.run.control.verbs import ChangeTaken, LinkChange, LinkEnd, LinkShown, LinksShown, WhichLink
 from dilaton.run.files.clock_log import Reading
-from dilaton.run.files.directory import RunDir
 from dilaton.run.files.event_log import Event
 from dilaton.run.steering.clock import ClockControl
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A change that the agent has been told of and has not answered yet."""
-
-    after: SteeredLink
-    words: str
-    at_ns: int
-    accepted: Callable[[], None] | None
-    """Called when it has taken it over; None: another agent is still to be told."""
-    answer: asyncio.Future[OfUpdate]
+from dilaton.run.steering.updates import Updates
 
 
 class LinkControl:
@@ -60,8 +47,7 @@ class LinkControl:
         self,
         lab: Lab,
         plan: Plan,
-        run_dir: RunDir,
-        guests: Sequence[Guest],
+        updates: Updates,
         steering: ClockControl,
         clock: Callable[[], Reading],
     ) -> None:
@@ -70,8 +56,7 @@ class LinkControl:
         Args:
             lab: What is run.
             plan: What it was compiled to.
-            run_dir: Where updates are written for the agents.
-            guests: That have its nodes, in the order of the plan.
+            updates: Tells the agents of its guests.
             steering: Lets its clock stand still.
             clock: Reads the clock of the run.
         """
@@ -79,47 +64,29 @@ class LinkControl:
         self._segments = [link for link in lab.links if len(link.endpoints) > 2]
         self._plan = plan
         self._wires = {wire.link: wire for wire in plan.wires}
-        self._run_dir = run_dir
-        self._guests = guests
+        self._updates = updates
         self._guest_of = {node.name: node.guest for node in plan.nodes}
         self._steering = steering
         self._clock = clock
         self._changes = changes_of_links(self._lab)
         self._faults = faults_of_links(self._lab)
         self._impaired = {fault.name: fault for fault in self._lab.faults if fault.changes}
+        """All faults of links, those by hand too."""
         self._lasting: dict[str, int] = {}
-        """Faults of links that have begun and did not end yet, and when they began."""
+        """Faults that have begun and did not end yet, and when they began."""
         self._steered: dict[int, SteeredLink] = {}
-        self._count = 0
-        self._asked: dict[str, _Asked] = {}
-        self._turn = asyncio.Lock()
+        self._pending: list[SteeredLink] = []
+        """What links become by what agents have been told of and have not answered yet."""
 
     @property
     def handlers(self) -> dict[str, Handler]:
         """What answers the verbs of the control socket."""
         return verbs.LINK_SHOW.by(self._on_show) | verbs.LINK_CHANGE.by(self._on_change)
 
-    def answered(self, message: OfUpdate) -> Event | None:
-        """Takes what an agent says became of an update; returns the event that this is, if it is one.
-
-        Raises:
-            ValueError: Nobody has asked for that update.
-        """
-        if message.file not in self._asked:
-            raise ValueError(f"nobody has asked for the update {message.file}")
-        asked = self._asked.pop(message.file)
-        if not asked.answer.done():
-            asked.answer.set_result(message)
-        if not isinstance(message, LinkUpdated) or asked.accepted is None:
-            return None
-        asked.accepted()
-        about = {"link": asked.after.link.name, "asked": asked.words, "at_ns": asked.at_ns, "file": message.file}
-        return {"t_ns": message.t_ns, "kind": "link-steered", **about, "host_s": self._clock().host_ns / 1e9}
-
     def explained(self, event: messages.Event) -> Event:
         """An agent's event; where it says that a link has changed, with what the lab, or somebody, said of that."""
         match event:
-            case Began(fault=name) if name in self._impaired:
+            case Began(fault=name):
                 self._lasting[name] = event.t_ns
             case Undone(fault=name):
                 self._lasting.pop(name, None)
@@ -127,7 +94,7 @@ class LinkControl:
             return event.record()
         number = next(place for place, link in enumerate(self._lab.links) if link.name == event.link)
         # An agent makes what comes at once before it says that it has taken it over.
-        asked = [one.after for one in self._asked.values() if one.after.link.name == event.link]
+        asked = [after for after in self._pending if after.link.name == event.link]
         at_once = next(iter(asked), self._link(number)).course.states[0].at_ns
         at_ns = event.at_ns or at_once
         knowing = (after for after in asked if any(state.at_ns == at_ns for state in after.course.states))
@@ -143,8 +110,8 @@ class LinkControl:
     async def _on_change(self, asked: LinkChange) -> ChangeTaken:
         """Changes a link, now or at a later instant."""
         link, found = self._find(asked.link)
-        async with self._turn:
-            is_one_message = len(found) == 1 and len(self._guests_of(found[0])) == 1
+        async with self._updates.turn:
+            is_one_message = len(found) == 1 and len(self.guests_of(found[0])) == 1
             why = f"{link.name} is changed"
             async with contextlib.nullcontext() if is_one_message else self._steering.standing(why):
                 now_ns = self._clock().virtual_ns
@@ -177,28 +144,87 @@ class LinkControl:
         """Has the agents take a change over; returns the virtual instant at which they did."""
         before = self._link(number)
 
-        def accepted() -> None:
+        def taken(message: Updated) -> Event:
             self._steered[number] = after
+            about = {"link": after.link.name, "asked": words, "at_ns": at_ns, "file": message.file}
+            return {"t_ns": message.t_ns, "kind": "link-steered", **about, "host_s": self._clock().host_ns / 1e9}
 
         t_ns = 0
-        *first, last = self._guests_of(number)
-        # All guests have the same kernel and modules: what one takes over the other does not refuse.
-        for guest in (*first, last):
-            self._count += 1
-            file = f"link-update-{self._count}.json"
-            modules = self._plan.guests[guest].modules
-            self._run_dir.write(file, link_update(before, after, now_ns, modules).model_dump_json(indent=1))
-            answer: asyncio.Future[OfUpdate] = asyncio.get_running_loop().create_future()
-            self._asked[file] = _Asked(after, words, at_ns, accepted if guest == last else None, answer)
-            await self._guests[guest].send(UpdateLink(file=file))
-            match await answer:
-                case LinkRefused(reason=reason):
-                    raise ControlError(f"{before.link.name}: the guest cannot do that: {reason}")
-                case LinkUpdated(t_ns=taken_ns):
-                    t_ns = max(t_ns, taken_ns)
+        *first, last = self.guests_of(number)
+        with self.becoming([after]):
+            # All guests have the same kernel and modules: what one takes over the other does not refuse.
+            for guest in (*first, last):
+                document = link_update(before, after, now_ns, self._plan.guests[guest].modules).model_dump_json(
+                    indent=1
+                )
+                told = self._updates.tell(guest, UpdateLink, document, taken if guest == last else lambda _: None)
+                try:
+                    t_ns = max(t_ns, await told)
+                except ControlError as error:
+                    raise ControlError(f"{before.link.name}: {error}") from error
         return t_ns
 
-    def _guests_of(self, number: int) -> list[int]:
+    @contextlib.contextmanager
+    def becoming(self, after: Sequence[SteeredLink]) -> Iterator[None]:
+        """Says what links become while agents are told: they make what comes at once before they answer."""
+        self._pending += after
+        try:
+            yield
+        finally:
+            for one in after:
+                self._pending.remove(one)
+
+    def under(self, faults: Sequence[Fault], touched: Sequence[Fault], now_ns: int) -> dict[int, SteeredLink]:
+        """What the links that some faults are of become by these and all others.
+
+        Args:
+            faults: All that last or may yet come, in a lab without segments.
+            touched: Those of them that come now.
+            now_ns: Virtual time since the run's virtual 0.
+
+        Raises:
+            LabError: A link could not be that.
+            ControlError: A wire, or the memory of a guest, has no room for it.
+            ValueError: Too many faults may last together.
+        """
+        numbers = {find_link(change.link, self._lab.links) for fault in touched for change in fault.changes}
+        found = {}
+        for number in sorted(numbers):
+            of_link = [
+                (fault, change)
+                for fault in faults
+                for change in fault.changes
+                if find_link(change.link, self._lab.links) == number
+            ]
+            before, sets = self._link(number), layers(of_link)
+            check_changed(before.link, before.changes, itertools.chain(*sets.values()))
+            found[number] = before.suffering(sets, now_ns)
+            for what in found[number].beyond_wire():
+                raise ControlError(f"{before.link.name}: {what}")
+        self._check_memory(found)
+        return found
+
+    def impairment(self, fault: Fault, found: Mapping[int, SteeredLink]) -> ImpairLink:
+        """What a fault makes of links that become this."""
+        own = [found[find_link(change.link, self._lab.links)] for change in fault.changes]
+        turns = None if fault.flap is None else Flap(down_ns=fault.flap.down_ns, up_ns=fault.flap.up_ns)
+        first = [first_under(map(after.beside_wire, after.course.all_states)) for after in own]
+        return impairment([after.link for after in own], first, fault.name, turns)
+
+    def meets(self, fault: Fault, found: Mapping[int, SteeredLink]) -> bool:
+        """Whether a fault is of links that become this; of a segment it is of all ports."""
+        return any(find_link(change.link, self._lab.links) in found for change in fault.changes)
+
+    def updates(self, found: Mapping[int, SteeredLink], now_ns: int, modules: Sequence[str]) -> list[LinkUpdate]:
+        """What agents are told of links that become this, beside the faults themselves."""
+        return [link_update(self._link(number), after, now_ns, modules) for number, after in found.items()]
+
+    def take(self, found: Mapping[int, SteeredLink], faults: Sequence[Fault]) -> None:
+        """The agents have taken over what links become by new faults."""
+        self._steered.update(found)
+        self._impaired |= {fault.name: fault for fault in faults if fault.changes}
+
+    def guests_of(self, number: int) -> list[int]:
         """The guests that a link is in, by their numbers."""
         names = {self._guest_of[end.node] for end in self._lab.links[number].endpoints}
         return [number for number, guest in enumerate(self._plan.guests) if guest.name in names]
@@ -210,7 +236,7 @@ class LinkControl:
         for number, after in changed.items():
             states[number] = [*planned[number], *after.course.all_states]
         is_alone = len(self._plan.guests) == 1
-        for number in sorted({guest for link in changed for guest in self._guests_of(link)}):
+        for number in sorted({guest for link in changed for guest in self.guests_of(link)}):
             guest = self._plan.guests[number]
             nodes = {node for node, name in self._guest_of.items() if name == guest.name}
             need, given = (memory_bytes(self._lab, each, nodes, is_alone=is_alone) for each in (states, planned))

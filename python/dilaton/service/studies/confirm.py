@@ -47,7 +47,11 @@ HOST_FACTOR, HOST_S_MIN = 40, 600.0
 STEPS = {"work": 2, "wall": 1}
 """Doublings of the TDF that more time is: on the work drive they cost hardly any host time, on the wall drive all."""
 
-BY_HAND = {"link-steered": "a link was changed by hand", "session-began": "somebody worked in a node"}
+BY_HAND = {
+    "link-steered": "a link was changed by hand",
+    "fault-steered": "a fault was begun or undone by hand",
+    "session-began": "somebody worked in a node",
+}
 """Events of a run that another would not have."""
 
 

@@ -1,0 +1,119 @@
+//! Faults that somebody asks for while the run goes on, or wants undone.
+//!
+//! They are entries like those of the plan: begun at the instant at which the guest hears of them, and undone by this
+//! schedule alone, whatever has become of who asked. What cannot be is refused as a whole and harms nothing, where a fault
+//! of the plan would fail the run.
+
+use super::timed::{State, Timed};
+use super::{Phase, Schedule};
+use crate::plan::{self, Effect, FaultUpdate};
+
+impl Schedule {
+    /// Why faults cannot begin, or be undone, now; `None`: they can.
+    pub fn why_not_by_hand(&self, update: &FaultUpdate) -> Option<String> {
+        if self.phase != Phase::Running {
+            return Some("the run has not begun, or is being stopped".to_owned());
+        }
+        let begin = update.begin.iter().filter_map(|fault| Some(format!("{}: {}", fault.what, self.why_not(fault)?)));
+        let undo = update.undo.iter().filter_map(|name| Some(format!("{name}: {}", self.why_not_undone(name)?)));
+        begin.chain(undo).next()
+    }
+
+    fn why_not_undone(&self, name: &str) -> Option<String> {
+        let Some(fault) = self.lasting(name) else { return Some("it does not last now".to_owned()) };
+        let is_final = matches!(fault.effect, Effect::Kill { .. }) && fault.for_ns.is_none();
+        is_final.then(|| "what is killed is not started again by that".to_owned())
+    }
+
+    fn lasting(&self, name: &str) -> Option<&plan::Timed> {
+        self.course.iter().find(|entry| entry.plan.name == name && entry.has_begun()).map(|entry| &entry.plan)
+    }
+
+    /// Takes over what can be; what begins does so at the next [`super::Input::Tick`].
+    pub fn take_over(&mut self, now_ns: i64, update: FaultUpdate) {
+        self.now_ns = now_ns;
+        for link in update.links {
+            self.replan_link(&link.link, link.course);
+        }
+        for again in update.again {
+            let is_same = |entry: &&mut Timed| entry.plan.name == again.name && entry.state != State::Ended;
+            if let Some(entry) = self.course.iter_mut().find(is_same) {
+                entry.plan.effect = again.effect;
+            }
+        }
+        self.undo_where(|entry| entry.has_begun() && update.undo.contains(&entry.plan.name));
+        let is_here = |node: &str| !self.nodes_elsewhere.contains(node);
+        let begun: Vec<Timed> = update.begin.into_iter().map(|fault| Timed::by_hand(fault, now_ns, is_here)).collect();
+        self.course.extend(begun);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, Value};
+
+    use super::super::tests::{does, process, schedule_with, started, S};
+    use super::*;
+    use crate::channel::protocol::EventKind;
+    use crate::schedule::{Action, Input, Place};
+
+    fn pause(name: &str, for_ns: Option<i64>) -> Value {
+        json!({"name": name, "what": "pause a", "when": {"kind": "at", "at_ns": 0}, "for_ns": for_ns,
+               "effect": {"kind": "pause", "node": "a", "process": null}})
+    }
+
+    fn update(begin: &[Value], undo: &[&str]) -> FaultUpdate {
+        let update = json!({"links": [], "modules": [], "again": [], "begin": begin, "undo": undo});
+        serde_json::from_value(update).expect("an update")
+    }
+
+    fn running() -> Schedule {
+        let mut run = schedule_with(None, &[process("p", &json!({}))], &[pause("planned", Some(S))]);
+        does(&mut run, 0, Input::Tick);
+        does(&mut run, 0, started(0));
+        run
+    }
+
+    fn takes(run: &mut Schedule, now_ns: i64, update: FaultUpdate) -> Vec<Action> {
+        assert_eq!(run.why_not_by_hand(&update), None);
+        run.take_over(now_ns, update);
+        does(run, now_ns, Input::Tick)
+    }
+
+    fn report(entry: usize, kind: EventKind) -> Action {
+        Action::Report { entry: Place::Timed(entry), kind }
+    }
+
+    fn undone(entry: usize) -> [Action; 2] {
+        [Action::Undo { entry }, report(entry, EventKind::Undone { what: "pause a".to_owned() })]
+    }
+
+    #[test]
+    fn a_fault_by_hand_begins_when_it_is_heard_of_and_is_undone_so_long_after_that() {
+        let mut run = running();
+        does(&mut run, S, Input::Tick);
+        let begun = takes(&mut run, 3 * S, update(&[pause("hand1", Some(S))], &[]));
+        let what = "pause a".to_owned();
+        assert_eq!(begun, [Action::Begin { entry: 1 }, report(1, EventKind::Began { what })]);
+        assert_eq!(run.next_deadline_ns(), Some(4 * S));
+        assert_eq!(does(&mut run, 4 * S, Input::Tick), undone(1));
+    }
+
+    #[test]
+    fn one_that_meets_another_is_refused_and_the_run_is_unharmed() {
+        let mut run = running();
+        let refused = run.why_not_by_hand(&update(&[pause("hand1", None)], &[]));
+        assert_eq!(refused.as_deref(), Some("pause a: planned has paused that already"));
+        assert_eq!(does(&mut run, S, Input::Tick), undone(0));
+        assert_eq!(run.failure, None);
+    }
+
+    #[test]
+    fn what_lasts_is_undone_by_hand_once_also_what_the_plan_has_begun() {
+        let mut run = running();
+        assert_eq!(takes(&mut run, S / 2, update(&[], &["planned"])), undone(0));
+        assert_eq!(run.next_deadline_ns(), None);
+        let again = run.why_not_by_hand(&update(&[], &["planned"]));
+        assert_eq!(again.as_deref(), Some("planned: it does not last now"));
+    }
+}

@@ -1,0 +1,303 @@
+"""Faults by hand in a run that goes on: begun now, listed, and undone, those of the lab too.
+
+A fault is written as in a lab, read with the lab's own rules, and becomes an entry of the agents' courses at the
+virtual instant at which they hear of it. From then on nobody is needed: with `for` it is undone at the exact instant,
+without it lasts until somebody undoes it or the run is over. One of nodes in several guests is told while virtual time
+stands still, so that all of it begins at one instant.
+
+A link may suffer several faults that speak of different things, and the agents know what it is under each set of them.
+So a fault of a link by hand also tells what that link is under it and each of the others that last or may yet come.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from dilaton.host import messages
+from dilaton.host.messages import Began, FaultSkipped, OfFault, Undone, Updated, UpdateFaults
+from dilaton.lab.errors import LabError
+from dilaton.lab.faults.fault import Fault
+from dilaton.lab.model import Lab
+from dilaton.lab.segments import without_lans
+from dilaton.lab.steering import read_faults
+from dilaton.lab.text import units
+from dilaton.plan.course.entries import At, FaultUpdate, Timed
+from dilaton.plan.course.faults import effect_of, nodes_of
+from dilaton.plan.guests.kernels import BPF_MODULES
+from dilaton.plan.links.updates import SteeredLink
+from dilaton.plan.model import Plan
+from dilaton.run.control import verbs
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Handler
+from dilaton.run.control.verbs import FaultBegin, FaultShown, FaultsShown, FaultsTaken, FaultState, FaultUndo, Nothing
+from dilaton.run.files.clock_log import Reading
+from dilaton.run.files.event_log import Event
+from dilaton.run.steering.clock import ClockControl
+from dilaton.run.steering.links import LinkControl
+from dilaton.run.steering.updates import Updates
+
+HAND = "hand"
+"""What faults by hand are called, with a number behind it."""
+
+
+@dataclass
+class _Known:
+    """A fault that there is, and what has become of it so far."""
+
+    fault: Fault
+    words: str
+    guests: tuple[int, ...]
+    by_hand: bool
+    state: FaultState = "waiting"
+    began_ns: int | None = None
+    ended_ns: int | None = None
+
+    @property
+    def as_it_was(self) -> Fault:
+        """The same fault at the instants at which it has begun and ended, as far as it has."""
+        if self.began_ns is None:
+            return self.fault
+        lasted = {} if self.ended_ns is None else {"for_ns": self.ended_ns - self.began_ns, "restart_ns": None}
+        return self.fault.model_copy(update={"at_ns": self.began_ns, "after": None, **lasted})
+
+    def shown(self, name: str) -> FaultShown:
+        return FaultShown(
+            name=name,
+            what=self.words,
+            by_hand=self.by_hand,
+            state=self.state,
+            began_ns=self.began_ns,
+            ended_ns=self.ended_ns,
+            for_ns=self.fault.lasts_ns,
+        )
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """Faults that are to begin, and what agents have to know of them."""
+
+    known: dict[str, _Known]
+    timed: list[Timed]
+    again: list[Timed]
+    links: Mapping[int, SteeredLink]
+    now_ns: int
+
+    @property
+    def guests(self) -> list[int]:
+        """The numbers of the guests that carry them out."""
+        return sorted({guest for known in self.known.values() for guest in known.guests})
+
+
+class FaultControl:
+    """The faults of a run, for those who steer it."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        plan: Plan,
+        links: LinkControl,
+        updates: Updates,
+        steering: ClockControl,
+        clock: Callable[[], Reading],
+    ) -> None:
+        """Takes the faults of a run.
+
+        Args:
+            lab: What is run.
+            plan: What it was compiled to.
+            links: Its links.
+            updates: Tells the agents of its guests.
+            steering: Lets its clock stand still.
+            clock: Reads the clock of the run.
+        """
+        self._lab = lab
+        self._plan = plan
+        self._links = links
+        self._updates = updates
+        self._steering = steering
+        self._clock = clock
+        numbers = {guest.name: number for number, guest in enumerate(plan.guests)}
+        self._guest_of = {node.name: numbers[node.guest] for node in plan.nodes}
+        self._disks = {node.name: node.disk for node in plan.nodes if node.disk is not None}
+        planned = {entry.name: entry for entry in plan.course if entry.name}
+        self._known = {
+            fault.name: _Known(fault, planned[fault.name].what, self._guests(planned[fault.name]), by_hand=False)
+            for fault in lab.faults
+        }
+        self._timed = planned
+        self._count = 0
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """By the verbs of the control socket."""
+        return (
+            verbs.FAULT_BEGIN.by(self._on_begin)
+            | verbs.FAULT_LIST.by(self._on_list)
+            | verbs.FAULT_UNDO.by(self._on_undo)
+        )
+
+    def heard(self, event: messages.Event) -> None:
+        """Takes what an agent says of a fault.
+
+        Raises:
+            ValueError: There is no such fault.
+        """
+        if not isinstance(event, OfFault):
+            return
+        known = self._known.get(event.fault)
+        if known is None:
+            raise ValueError(f"there is no fault {event.fault}")
+        match event:
+            case Began():
+                known.state, known.began_ns = "lasting", event.t_ns
+                # What a node boots by is over at once, and is not undone.
+                if known.fault.start is not None:
+                    known.state, known.ended_ns = "over", event.t_ns
+            case Undone():
+                known.state, known.ended_ns = "over", event.t_ns
+            case FaultSkipped():
+                known.state = "skipped"
+
+    async def _on_list(self, _: Nothing) -> FaultsShown:
+        return FaultsShown(faults=[known.shown(name) for name, known in self._known.items()])
+
+    async def _on_begin(self, asked: FaultBegin) -> FaultsTaken:
+        """Begins a fault, now."""
+        async with self._updates.turn:
+            is_one_message = len(self._plan_for(asked).guests) == 1
+            async with contextlib.nullcontext() if is_one_message else self._steering.standing("a fault begins"):
+                planned = self._plan_for(asked)
+                self._known |= planned.known
+                try:
+                    t_ns = await self._begin(planned)
+                except ControlError:
+                    self._known = {name: one for name, one in self._known.items() if name not in planned.known}
+                    raise
+            self._count += 1
+        self._timed |= {timed.name: timed for timed in planned.timed}
+        return self._taken(t_ns, planned.known)
+
+    def _plan_for(self, asked: FaultBegin) -> _Planned:
+        now_ns = self._clock().virtual_ns
+        before = self._lab.model_copy(update={"faults": [known.as_it_was for known in self._known.values()]})
+        try:
+            made = read_faults(before, asked.fault, f"{HAND}{self._count + 1}", now_ns, asked.directory)
+            going = [known.fault for known in self._known.values() if known.state in ("waiting", "lasting")]
+            # Of links with two ends. Nobody knows to the nanosecond when it begins, so it may meet any of the others.
+            open_ended = [fault.model_copy(update={"at_ns": None}) for fault in made]
+            whole = without_lans(self._lab.model_copy(update={"faults": [*going, *open_ended]})).faults
+            new = whole[len(going) :]
+            links = self._links.under(whole, new, now_ns)
+        except LabError as error:
+            raise ControlError(str(error)) from error
+        except ValueError as error:
+            raise ControlError(str(error)) from error
+        again = [
+            self._timed[fault.name].model_copy(update={"effect": self._links.impairment(fault, links)})
+            for fault in whole[: len(going)]
+            if fault.changes and self._links.meets(fault, links)
+        ]
+        timed = [self._planned(fault, links) for fault in new]
+        known = {
+            entry.name: _Known(fault, entry.what, self._guests(entry), by_hand=True)
+            for fault, entry in zip(made, timed, strict=True)
+        }
+        return _Planned(known, timed, again, links, now_ns)
+
+    def _planned(self, fault: Fault, links: Mapping[int, SteeredLink]) -> Timed:
+        effect, words = (
+            (self._links.impairment(fault, links), fault.words)
+            if fault.changes
+            else effect_of(self._lab, self._disks, fault)
+        )
+        return Timed(name=fault.name, what=words, when=At(at_ns=0), for_ns=fault.lasts_ns, effect=effect)
+
+    async def _begin(self, planned: _Planned) -> int:
+        names = list(planned.known)
+        words = ", ".join(_asked(known) for known in planned.known.values())
+        t_ns = 0
+        with self._links.becoming(list(planned.links.values())):
+            *first, last = planned.guests
+            for guest in (*first, last):
+                modules = self._plan.guests[guest].modules
+                cuts = any(entry.effect.kind == "partition" for entry in planned.timed)
+                update = FaultUpdate(
+                    links=self._links.updates(planned.links, planned.now_ns, modules),
+                    modules=[module for module in BPF_MODULES if cuts and module not in modules],
+                    again=planned.again,
+                    begin=[entry for entry in planned.timed if guest in self._guests(entry)],
+                    undo=[],
+                )
+
+                def taken(message: Updated) -> Event:
+                    self._links.take(planned.links, [known.fault for known in planned.known.values()])
+                    return self._event(message, names, words)
+
+                told = self._updates.tell(
+                    guest, UpdateFaults, update.model_dump_json(indent=1), taken if guest == last else lambda _: None
+                )
+                t_ns = max(t_ns, await told)
+        return t_ns
+
+    async def _on_undo(self, asked: FaultUndo) -> FaultsTaken:
+        """Undoes faults that last, now."""
+        async with self._updates.turn:
+            names = self._lasting(asked.names)
+            guests = sorted({guest for name in names for guest in self._known[name].guests})
+            is_one_message = len(guests) == 1
+            async with contextlib.nullcontext() if is_one_message else self._steering.standing("a fault is undone"):
+                t_ns = 0
+                for guest in guests:
+                    here = [name for name in names if guest in self._known[name].guests]
+                    update = FaultUpdate(links=[], modules=[], again=[], begin=[], undo=here)
+
+                    def taken(message: Updated) -> Event:
+                        return self._event(message, names, "undo")
+
+                    told = self._updates.tell(
+                        guest,
+                        UpdateFaults,
+                        update.model_dump_json(indent=1),
+                        taken if guest == guests[-1] else lambda _: None,
+                    )
+                    t_ns = max(t_ns, await told)
+        return self._taken(t_ns, names)
+
+    def _lasting(self, asked: list[str]) -> list[str]:
+        """The faults that are meant; those of one that was of several things are named by its name, too."""
+        lasting = [name for name, known in self._known.items() if known.state == "lasting"]
+        if not asked:
+            found = [name for name in lasting if self._known[name].by_hand]
+            if not found:
+                raise ControlError("no fault that was begun by hand lasts now")
+            return found
+        found = []
+        for text in asked:
+            meant = [name for name in self._known if name == text or name.rpartition("-")[0] == text]
+            if not meant:
+                there = ", ".join(self._known) or "none"
+                raise ControlError(f"{text}: no such fault; there is {there}")
+            if not (now := [name for name in meant if name in lasting]):
+                raise ControlError(f"{text}: does not last now, but is {self._known[meant[0]].state}")
+            found += now
+        return list(dict.fromkeys(found))
+
+    def _event(self, message: Updated, names: Iterable[str], words: str) -> Event:
+        about = {"fault": ", ".join(names), "asked": words, "file": message.file}
+        return {"t_ns": message.t_ns, "kind": "fault-steered", **about, "host_s": self._clock().host_ns / 1e9}
+
+    def _taken(self, t_ns: int, names: Iterable[str]) -> FaultsTaken:
+        return FaultsTaken(t_ns=t_ns, faults=[self._known[name].shown(name) for name in names])
+
+    def _guests(self, entry: Timed) -> tuple[int, ...]:
+        return tuple(sorted({self._guest_of[node] for node in nodes_of(entry.effect)}))
+
+
+def _asked(known: _Known) -> str:
+    lasts_ns = known.fault.lasts_ns
+    if lasts_ns is None:
+        return known.words
+    field = "for" if known.fault.kill is None else "restart"
+    return f"{known.words} {field} {units.format_duration(lasts_ns)}"
