@@ -21,3 +21,4 @@ class Hook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-manylinux_{self.config['glibc'].replace('.', '_')}_x86_64"
         build_data["force_include"][str(carried)] = "dilaton/carried"
+        build_data["shared_data"][str(Path(self.root, "target", "man"))] = "share/man"
