@@ -4,7 +4,8 @@ wheel`).
 There are libraries for that, but they speak to click, and typer has a click of its own.
 
 The language of the pages is man(7). What a verb says of itself is text: whatever roff would take for an order of its
-own, a backslash, or a full stop or an apostrophe at the begin of a line, is escaped. """
+own, a backslash, or a full stop or an apostrophe at the begin of a line, is escaped.
+"""
 
 from __future__ import annotations
 
