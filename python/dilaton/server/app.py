@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from dilaton import __version__
 from dilaton.server.access.callers import OneTime
+from dilaton.server.access.policy import Policy
 from dilaton.server.api import (
     drawings,
     drawn,
@@ -49,12 +50,17 @@ ENDPOINTS: tuple[Endpoint, ...] = tuple(
 
 
 def opened(settings: Settings) -> State:
-    """The server's data, made or opened."""
+    """The server's data, made or opened.
+
+    Raises:
+        LabError: the file of roles has mistakes.
+    """
     settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chmod(settings.directory, 0o700)
     store, bell = Store(settings.database, settings.postgresql), Bell()
     store.on_commit(bell.ring)
-    return State(settings, store, OneTime(), Checker(settings.directory), Keeper(store, settings, bell), bell)
+    policy = Policy(settings.roles)
+    return State(settings, store, OneTime(), Checker(settings.directory), Keeper(store, settings, bell), bell, policy)
 
 
 class Described(FastAPI):

@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 from sqlalchemy import select
 
+from dilaton.lab.errors import LabError
 from dilaton.server.access.callers import make_person
 from dilaton.server.app import made, opened
 from dilaton.server.database.store import GONE
@@ -52,6 +53,8 @@ def serve(settings: Settings) -> int:
         settings = replace(settings, port=listening.getsockname()[1])
         try:
             state = opened(settings)
+        except LabError as error:
+            return _refuse(str(error))
         except GONE as error:
             return _refuse(f"database: cannot be opened: {str(error.orig).strip()}")
         make_owner(state)

@@ -54,6 +54,7 @@ class Settings:
         certificate, key: Files of its TLS; none: it speaks plain HTTP.
         proxies: Addresses whose word counts for who is calling.
         postgresql: The URL of its database; empty: a file of SQLite among its data.
+        roles: A file of roles and groups; none: there are those that are built in.
     """
 
     directory: Path
@@ -65,6 +66,7 @@ class Settings:
     key: Path | None = None
     proxies: tuple[str, ...] = ()
     postgresql: str = ""
+    roles: Path | None = None
 
     def check(self) -> None:
         """Looks whether all of it together is safe.
@@ -147,6 +149,8 @@ class ServerFile(Written):
     data: Path | None = None
     database: str = Field(default="", pattern=f"^({re.escape(SCHEME)}.+)?$")
     """postgresql://USER@HOST/NAME; libpq's ~/.pgpass and variables hold too."""
+    roles: Path | None = None
+    """A file of roles and groups."""
     at_once: int | None = Field(default=None, ge=1, le=10_000)
 
     @field_validator("listen")
@@ -177,6 +181,8 @@ def of_file(path: Path) -> dict[str, Any]:
         found |= {"certificate": base / said.tls.certificate, "key": base / said.tls.key}
     if said.data:
         found["directory"] = base / said.data
+    if said.roles:
+        found["roles"] = base / said.roles
     if said.at_once is not None:
         found["at_once"] = said.at_once
     return found

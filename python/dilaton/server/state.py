@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from dilaton.server.access.callers import OneTime
 from dilaton.server.access.passwords import Passwords
+from dilaton.server.access.policy import Policy
 from dilaton.server.bell import Bell
 from dilaton.server.database.store import Store
 from dilaton.server.labs.checking import Checker
@@ -24,5 +25,6 @@ class State:
     checker: Checker
     keeper: Keeper
     bell: Bell
+    policy: Policy
     terminals: Terminals = field(default_factory=Terminals)
     passwords: Passwords = field(default_factory=Passwords)

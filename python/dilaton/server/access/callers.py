@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
+from dilaton.server.access.policy import Policy
 from dilaton.server.access.rules import Access, Grant, home
 from dilaton.server.access.secrets import digest, secret
 from dilaton.server.database.actions import SERVER, note, now_ms
@@ -76,7 +77,7 @@ def cookie(settings: Settings) -> str:
     return "__Host-dilaton" if settings.is_secure else "dilaton"
 
 
-def caller(store: Store, settings: Settings, connection: HTTPConnection) -> Caller:
+def caller(store: Store, policy: Policy, settings: Settings, connection: HTTPConnection) -> Caller:
     """Who is calling.
 
     Raises:
@@ -86,14 +87,14 @@ def caller(store: Store, settings: Settings, connection: HTTPConnection) -> Call
     if said:
         if kind.lower() != "bearer":
             raise Problem(401, "login", "the only kind of authorization is Bearer, with a token")
-        return of_token(store, digest(said.strip()))
+        return of_token(store, policy, digest(said.strip()))
     said = connection.cookies.get(cookie(settings), "")
     if not said:
         raise Problem(401, "login", "log in first, or send a token")
     method = connection.scope.get("method", "WEBSOCKET")
     if method not in SAFE and not is_own_page(settings, connection.headers):
         raise Problem(403, "origin", "this did not come from a page of this server; programs use tokens")
-    return of_session(store, digest(said))
+    return of_session(store, policy, digest(said))
 
 
 def is_own_page(settings: Settings, headers: Headers) -> bool:
@@ -103,16 +104,16 @@ def is_own_page(settings: Settings, headers: Headers) -> bool:
     return headers.get("sec-fetch-site") == "same-origin"
 
 
-def renewed(store: Store, who: Caller) -> Caller:
+def renewed(store: Store, policy: Policy, who: Caller) -> Caller:
     """A caller of before, with what they may do now.
 
     Raises:
         Problem: they are not let in any more.
     """
-    return of_session(store, who.session) if who.session else of_token(store, who.token)
+    return of_session(store, policy, who.session) if who.session else of_token(store, policy, who.token)
 
 
-def of_session(store: Store, kept: str) -> Caller:
+def of_session(store: Store, policy: Policy, kept: str) -> Caller:
     """Who has the session of which this digest was kept.
 
     Raises:
@@ -124,7 +125,7 @@ def of_session(store: Store, kept: str) -> Caller:
         ended = row is None or now > min(row.seen_ms + IDLE_MS, row.created_ms + LIFE_MS)
         if row is None or ended:
             raise Problem(401, "login", "the session has ended; log in again")
-        found = Caller(row.person, access_of(session, row.person), kept)
+        found = Caller(row.person, access_of(session, policy, row.person), kept)
         is_due = now > row.seen_ms + SEEN_MS
     if is_due:
         with store.writing() as session:
@@ -133,7 +134,7 @@ def of_session(store: Store, kept: str) -> Caller:
     return found
 
 
-def of_token(store: Store, kept: str) -> Caller:
+def of_token(store: Store, policy: Policy, kept: str) -> Caller:
     """Who has the token of which this digest was kept.
 
     Raises:
@@ -145,10 +146,10 @@ def of_token(store: Store, kept: str) -> Caller:
             raise Problem(401, "login", "there is no such token")
         if now_ms() > row.expires_ms:
             raise Problem(401, "login", "the token has expired")
-        return Caller(row.person, access_of(session, row.person, tuple(row.scopes)), token=kept)
+        return Caller(row.person, access_of(session, policy, row.person, tuple(row.scopes)), token=kept)
 
 
-def access_of(session: Session, name: str, scopes: tuple[str, ...] | None = None) -> Access:
+def access_of(session: Session, policy: Policy, name: str, scopes: tuple[str, ...] | None = None) -> Access:
     """What a person may do, with a token of these scopes.
 
     Raises:
@@ -159,7 +160,7 @@ def access_of(session: Session, name: str, scopes: tuple[str, ...] | None = None
         raise Problem(401, "login", "this account is closed")
     rows = session.scalars(select(GrantRow).where(GrantRow.person == name))
     grants = tuple(Grant(row.path, row.role, denies=row.denies, propagates=row.propagates) for row in rows)
-    return Access(grants, scopes)
+    return Access((*grants, *policy.grants(name)), scopes, policy.roles())
 
 
 def log_in(store: Store, person: str, how: str, address: str = "") -> str:

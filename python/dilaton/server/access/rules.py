@@ -9,8 +9,14 @@ they only narrow.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+
+NAME = r"[a-z][a-z0-9._-]{0,62}"
+"""What people, roles and groups are called."""
+
+PATH = r"^/$|^(/[a-z0-9][a-z0-9._-]{0,63}){1,5}$"
+"""What grants are about: a folder, or a lab or run in one; / is everything."""
 
 PERMISSIONS: Mapping[str, str] = {
     "Lab.Read": "See a lab and its versions.",
@@ -53,24 +59,25 @@ class Grant:
         """Whether it says anything about the object at `path`."""
         return path == self.path or (self.propagates and path.startswith(self.path.rstrip("/") + "/"))
 
-    def names(self, permission: str) -> bool:
-        """Whether it says anything about a permission."""
-        return matches(permission, ROLES.get(self.role, ()))
+    def names(self, permission: str, roles: Mapping[str, tuple[str, ...]] = ROLES) -> bool:
+        """Whether it says anything about a permission. A denial of a role that is not there any more is one of all."""
+        return matches(permission, roles.get(self.role, ("*",) if self.denies else ()))
 
 
 @dataclass(frozen=True)
 class Access:
-    """All that somebody may do: their grants, and the scopes of the token that they came with; None: no token."""
+    """All that somebody may do: their grants, the scopes of the token that they came with (None: none), the roles."""
 
     grants: tuple[Grant, ...] = ()
     scopes: tuple[str, ...] | None = None
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: ROLES)
 
     def may(self, permission: str, path: str) -> bool:
         """Whether they have a permission on the object at `path`."""
         assert permission in PERMISSIONS, permission
         if self.scopes is not None and not matches(permission, self.scopes):
             return False
-        found = [grant for grant in self.grants if grant.covers(path) and grant.names(permission)]
+        found = [grant for grant in self.grants if grant.covers(path) and grant.names(permission, self.roles)]
         deepest = max((depth(grant.path) for grant in found), default=0)
         return bool(found) and not any(grant.denies for grant in found if depth(grant.path) == deepest)
 

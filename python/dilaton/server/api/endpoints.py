@@ -168,7 +168,7 @@ def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
         Problem: they may not. Whoever may not even see an object is told that there is none.
     """
     state = state_of(request)
-    who = caller(state.store, state.settings, request)
+    who = caller(state.store, state.policy, state.settings, request)
     lab = run = None
     folder = ""
     for need in rule:

@@ -10,7 +10,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from dilaton.server.access.callers import make_person
-from dilaton.server.access.rules import ROLES, home
+from dilaton.server.access.rules import NAME, PATH, home
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, Who, needs
 from dilaton.server.api.session import Asked
 from dilaton.server.database.actions import note
@@ -22,9 +22,6 @@ ENDPOINTS = Endpoints()
 
 READ = needs(("Person.Read", "server"))
 WRITE = needs(("Person.Write", "server"))
-
-PERSON = r"^[a-z][a-z0-9._-]{0,62}$"
-PATH = r"^/$|^(/[a-z0-9][a-z0-9._-]{0,63}){1,5}$"
 
 
 class Granted(Asked):
@@ -50,7 +47,7 @@ class Somebody(BaseModel):
 class NewPerson(Asked):
     """A person who may come in."""
 
-    name: Annotated[str, Field(pattern=PERSON)]
+    name: Annotated[str, Field(pattern=f"^{NAME}$")]
 
 
 class ChangedPerson(Asked):
@@ -100,8 +97,9 @@ def add_person(asked: NewPerson, who: Who, server: Server) -> Somebody:
 @ENDPOINTS.add("PUT", f"{PREFIX}/people/{{person}}", WRITE)
 def change_person(person: str, asked: ChangedPerson, who: Who, server: Server) -> Somebody:
     """Says what a person may do; it holds for their sessions and tokens at once."""
-    if unknown := [grant.role for grant in asked.grants if grant.role not in ROLES]:
-        raise Problem(422, "argument", f"role: {unknown[0]}: not one of {', '.join(ROLES)}", field="grants")
+    roles = server.policy.roles()
+    if unknown := [grant.role for grant in asked.grants if grant.role not in roles]:
+        raise Problem(422, "argument", f"role: {unknown[0]}: not one of {', '.join(roles)}", field="grants")
     with server.store.writing() as session:
         row = _found(session, person)
         row.is_active = asked.is_active

@@ -44,6 +44,7 @@ class Me(BaseModel):
     """The folder of their own labs and runs."""
     permissions: list[str]
     """What they may do there."""
+    groups: list[str]
     everywhere: list[str]
     """What they may do in all folders that no other grant is about."""
 
@@ -132,12 +133,13 @@ def change_password(asked: NewPassword, who: Who, server: Server) -> None:
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/session", LOGGED_IN)
-def show_session(who: Who) -> Me:
+def show_session(who: Who, server: Server) -> Me:
     """Who is calling, and what they may do."""
     return Me(
         name=who.name,
         home=who.home,
         permissions=who.access.permissions(who.home),
+        groups=server.policy.groups(who.name),
         everywhere=who.access.permissions("/"),
     )
 

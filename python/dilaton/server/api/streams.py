@@ -97,7 +97,7 @@ async def _events(server: State, who: Caller, last: int) -> AsyncIterator[str]:
 def _still(server: State, who: Caller) -> Caller | None:
     """Who is listening, with what they may do now; None: they may not listen any more."""
     try:
-        return renewed(server.store, who)
+        return renewed(server.store, server.policy, who)
     except Problem:
         return None
 

@@ -186,7 +186,7 @@ async def _stay_allowed(server: State, who: Caller, path: str) -> int:
     while True:
         await asyncio.sleep(ALLOWED_HOST_S)
         try:
-            now = await surely(partial(renewed, server.store, who))
+            now = await surely(partial(renewed, server.store, server.policy, who))
         except Problem:
             return NOT_ALLOWED
         if not now.access.may("Run.Console", path):

@@ -1,0 +1,128 @@
+"""Roles and groups that administrators write into a file, in force as soon as it is saved (as NEPTUNE's roles are).
+
+The file is looked at when somebody asks for something, so that there is nothing to be told of a change. A file that has
+mistakes, or is gone, changes nothing: what was read last holds, and the log says so. Half of a rule would be worse than
+yesterday's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from dilaton.lab.errors import LabError, Problem
+from dilaton.server.access.rules import NAME, PATH, ROLES, Grant, unknown_patterns
+from dilaton.server.written import Written, read_written
+
+LOG = logging.getLogger(__name__)
+
+Name = Annotated[str, Field(pattern=f"^{NAME}$")]
+
+
+class GroupGrant(Written):
+    """A role on a path, or its denial, for all of a group; see `access.rules.Grant`."""
+
+    path: str = Field(pattern=PATH, max_length=255)
+    role: str
+    denies: bool = False
+    propagates: bool = True
+
+
+class Group(Written):
+    """People who may do the same: a course, a project."""
+
+    members: tuple[Name, ...] = ()
+    grants: tuple[GroupGrant, ...] = ()
+
+
+class PolicyFile(Written):
+    """What the file may say."""
+
+    roles: dict[Name, tuple[str, ...]] = Field(default={})
+    """Patterns of permissions, by the role's name."""
+    groups: dict[Name, Group] = Field(default={})
+
+    @field_validator("roles")
+    @classmethod
+    def _known(cls, roles: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        for name, patterns in roles.items():
+            if name in ROLES:
+                raise ValueError(f"{name}: is built in; give yours another name")
+            if unknown := unknown_patterns(patterns):
+                raise ValueError(f"{name}: {unknown[0]}: names no permission")
+        return roles
+
+
+class Policy:
+    """Roles and groups as they are now."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Reads the file at `path`; None: there is none, and only what is built in.
+
+        Raises:
+            LabError: it has mistakes.
+        """
+        self._path = path
+        self._lock = threading.Lock()
+        self._said = PolicyFile()
+        self._mark: tuple[int, ...] = ()
+        if path is not None:
+            self._mark = _mark(path)
+            self._said = _read(path)
+
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """All roles, as patterns of permissions."""
+        return {**ROLES, **self._now().roles}
+
+    def grants(self, person: str) -> tuple[Grant, ...]:
+        """What a person has by their groups."""
+        return tuple(
+            Grant(one.path, one.role, denies=one.denies, propagates=one.propagates)
+            for group in self._now().groups.values()
+            if person in group.members
+            for one in group.grants
+        )
+
+    def groups(self, person: str) -> list[str]:
+        """The groups that a person is in."""
+        return [name for name, group in self._now().groups.items() if person in group.members]
+
+    def _now(self) -> PolicyFile:
+        if self._path is None:
+            return self._said
+        with self._lock:
+            if (mark := _mark(self._path)) != self._mark:
+                self._mark = mark
+                try:
+                    self._said = _read(self._path)
+                except LabError as error:
+                    LOG.error("roles: nothing is changed by a file with mistakes: %s", error)
+            return self._said
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    """By which a file is known to be another."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _read(path: Path) -> PolicyFile:
+    said = read_written(PolicyFile, path)
+    known = {**ROLES, **said.roles}
+    problems = [
+        Problem(str(path), 0, 0, f"groups.{name}.grants", f"{one.role}: not one of {', '.join(known)}")
+        for name, group in said.groups.items()
+        for one in group.grants
+        if one.role not in known
+    ]
+    if problems:
+        raise LabError(problems)
+    return said
