@@ -100,3 +100,13 @@ def test_examples_to_start_from_are_labs_without_mistakes_and_without_files_of_t
     [dumbbell] = owner.api("GET", "/examples?name=dumbbell")
     assert dumbbell["title"].startswith("Dumbbell") and owner.api("POST", "/check", {"text": dumbbell["text"]})["plan"]
     assert owner.api("GET", "/examples?name=..") == []
+
+
+def test_of_a_lab_that_is_drawn_the_plan_has_nodes_and_links_alone(server: Served) -> None:
+    text = "name: ring\ntopology: {generate: ring, nodes: 5}\n"
+    owner = server.client()
+    whole = owner.api("POST", "/check", {"text": text})["plan"]
+    drawn = owner.api("POST", "/check", {"text": text, "is_drawn": True})["plan"]
+    assert set(drawn) == {"nodes", "links"} and drawn["links"] == whole["links"]
+    assert [node["name"] for node in drawn["nodes"]] == [node["name"] for node in whole["nodes"]]
+    assert "routes" not in drawn["nodes"][0] and drawn["nodes"][0]["interfaces"] == whole["nodes"][0]["interfaces"]

@@ -106,13 +106,18 @@ function style(): StylesheetJson {
       style: { "overlay-color": colour("accent"), "overlay-opacity": 0.22, "overlay-padding": 6 },
     },
     { selector: ".source", style: { "border-color": colour("accent"), "border-width": 4 } },
-    // While many elements move, what takes time to draw is left out.
+    { selector: "node.ghost", style: { width: 4, height: 4, "border-width": 0, label: "", events: "no" } },
+    {
+      selector: "edge.ghost",
+      style: { width: 2, "line-color": colour("accent"), "line-style": "dashed", label: "", events: "no" },
+    },
   ] as unknown as StylesheetJson;
 }
 
 export class Graph {
   private readonly core: Core;
   private source: string | null = null;
+  private isLinking = false;
   private isFitted = false;
   private isTelling = true;
 
@@ -142,7 +147,12 @@ export class Graph {
       if (event.target === this.core && shifted) told.placed?.(event.position);
     });
     this.core.on("dbltap", (event) => event.target === this.core && told.placed?.(event.position));
-    this.core.on("tap", "node", (event) => this.endLink(event.target.id()));
+    this.core.on("tapstart", "node", (event) => this.beginDrag(event));
+    this.core.on(
+      "mousemove tapdrag",
+      (event) => this.source !== null && this.core.getElementById("ghost").position(event.position),
+    );
+    this.core.on("tapend", (event) => this.drop(event.position));
   }
 
   show(drawing: Drawing): void {
@@ -182,7 +192,7 @@ export class Graph {
       this.core.elements().forEach((element) => {
         const now = wanted.get(element.id());
         const isOther = element.isEdge() && now && now.data.source !== element.data("source");
-        if (!now || isOther) element.remove();
+        if ((!now || isOther) && !element.hasClass("ghost")) element.remove();
       });
       const added: ElementDefinition[] = [];
       for (const [id, definition] of wanted) {
@@ -233,7 +243,9 @@ export class Graph {
 
   centre(node: string): void {
     const found = this.core.getElementById(key("n", node));
-    if (found.length) this.core.animate({ center: { eles: found } }, { duration: 150 });
+    const duration = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 150;
+    if (found.length && duration) this.core.animate({ center: { eles: found } }, { duration });
+    else if (found.length) this.core.center(found);
   }
 
   panBy(x: number, y: number): void {
@@ -247,16 +259,46 @@ export class Graph {
     });
   }
 
-  /** The next node that is pressed is the other end of a link from this one. */
-  beginLink(from: string): void {
-    this.cancelLink();
-    this.source = from;
-    this.core.getElementById(key("n", from)).addClass("source");
+  /** Whether links are drawn, by dragging from node to node or pressing one after the other, in place of moving nodes. */
+  setLinking(isLinking: boolean): void {
+    this.isLinking = isLinking;
+    this.core.autoungrabify(isLinking);
+    this.endDrag();
   }
 
-  cancelLink(): void {
+  private beginDrag(event: cytoscape.EventObject): void {
+    if (!this.isLinking || this.source !== null) return;
+    this.source = String(event.target.data("name"));
+    event.target.addClass("source");
+    this.core.userPanningEnabled(false);
+    const ghost = { group: "nodes" as const, data: { id: "ghost" }, position: { ...event.position }, classes: "ghost" };
+    const line = {
+      group: "edges" as const,
+      data: { id: "ghost-line", source: event.target.id(), target: "ghost" },
+      classes: "ghost",
+    };
+    this.core.add([ghost, line]);
+  }
+
+  private endDrag(): void {
     this.source = null;
+    this.core.userPanningEnabled(true);
+    this.core.elements(".ghost").remove();
     this.core.nodes(".source").removeClass("source");
+  }
+
+  private drop(at: Point): void {
+    const from = this.source;
+    if (from === null) return;
+    const found = this.core.nodes("[name]").filter((node) => {
+      const box = node.boundingBox({ includeLabels: false });
+      return at.x >= box.x1 && at.x <= box.x2 && at.y >= box.y1 && at.y <= box.y2;
+    });
+    const to = found.length ? String(found[0]!.data("name")) : null;
+    // Pressed and let go: the next one that is pressed is the other end.
+    if (to === from) return;
+    this.endDrag();
+    if (to !== null) this.told.linked?.(from, to);
   }
 
   png(): Blob {
@@ -265,13 +307,6 @@ export class Graph {
 
   close(): void {
     this.core.destroy();
-  }
-
-  private endLink(to: string): void {
-    const from = this.source;
-    if (from === null || key("n", from) === to) return;
-    this.cancelLink();
-    this.told.linked?.(from, to.slice(2));
   }
 
   private open(event: cytoscape.EventObject): void {
@@ -287,7 +322,7 @@ export class Graph {
 
   private tellPositions(): void {
     const found = new Map<string, Point>();
-    this.core.nodes().forEach((node) => {
+    this.core.nodes("[name]").forEach((node) => {
       found.set(String(node.data("name")), {
         x: Math.round(node.position("x")),
         y: Math.round(node.position("y")),

@@ -100,6 +100,8 @@ class ToCheck(Asked):
     text: Text
     overrides: Overrides = Overrides()
     """What counts instead of what it says."""
+    is_drawn: bool = False
+    """Whether of its plan only nodes and links are wanted, which of a large lab are far less."""
 
 
 class LabChecked(BaseModel):
@@ -108,7 +110,7 @@ class LabChecked(BaseModel):
     name: str
     doubts: list[Told]
     plan: dict[str, Any]
-    """As `dilaton plan` prints it."""
+    """As `dilaton plan` prints it; where `is_drawn`, its nodes, their interfaces, and links."""
 
 
 def sees_host(who: Caller) -> bool:
@@ -173,7 +175,7 @@ def delete_lab(lab: TheLab, who: Who, server: Server) -> None:
 @ENDPOINTS.add("POST", f"{PREFIX}/check", LOGGED_IN)
 async def check_text(asked: ToCheck, who: Who, server: Server) -> LabChecked:
     """Reads a text as a lab, without keeping it; its mistakes have their lines and columns."""
-    checked = await server.checker.check(asked.text, asked.overrides, sees_host=sees_host(who))
+    checked = await server.checker.check(asked.text, asked.overrides, sees_host=sees_host(who), is_drawn=asked.is_drawn)
     return LabChecked(name=checked.name, doubts=[Told.of(doubt) for doubt in checked.doubts], plan=checked.plan)
 
 

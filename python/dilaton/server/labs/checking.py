@@ -49,7 +49,7 @@ class Checked:
     Attributes:
         name: Its own.
         doubts: What is likely to be a mistake, and keeps nothing from running.
-        plan: All that a run of it would do.
+        plan: All that a run of it would do; of a lab that is drawn, its nodes and links.
     """
 
     name: str
@@ -65,20 +65,23 @@ class Checker:
         self._hidden = hidden.resolve()
         self._free = asyncio.Semaphore(AT_ONCE)
 
-    async def check(self, text: str, overrides: Overrides, *, sees_host: bool) -> Checked:
+    async def check(self, text: str, overrides: Overrides, *, sees_host: bool, is_drawn: bool = False) -> Checked:
         """Reads a lab as a run would.
 
         Args:
             text: Of the lab.
             overrides: What counts instead of what it says.
             sees_host: Whether it may name files of this machine.
+            is_drawn: Whether of its plan only nodes and links are wanted.
 
         Raises:
             LabError: it has mistakes, or takes more than a lab may.
             RequestError: what is to count instead has.
             HostLacksError: this machine lacks something that it needs.
         """
-        asked = json.dumps({"text": text, "overrides": overrides.model_dump(mode="json")}).encode()
+        asked = json.dumps(
+            {"text": text, "overrides": overrides.model_dump(mode="json"), "is_drawn": is_drawn}
+        ).encode()
         async with self._free:
             said = await _ask([*self._jail(sees_host), *WORKER], asked)
         if "problems" in said:

@@ -1,0 +1,324 @@
+// The one store of a lab that is written: its text and positions with their history, what the server says of the text, and
+// what is selected. The text is the truth; the canvas is drawn from it, and what is drawn changes it.
+import { ask, Problem, words } from "../api/client";
+import type { LabChecked, Positions, Run, Told, WholeLab } from "../api/types";
+import { completed, layOut, type LayoutName, type Point } from "../canvas/layouts";
+import * as lab from "../lab/document";
+import { History, type Spots } from "../lab/history";
+import { networkOf, type Network, type Plan } from "../run/network";
+import type { Mistake } from "./yaml";
+import { placesOf } from "./mistakes";
+
+const CHECK_HOST_MS = 350;
+
+export interface Shown {
+  nodes: { name: string; kind: string; isWritten: boolean }[];
+  links: { id: string; place: number | null; ends: [string, string]; label: string }[];
+}
+
+export class EditorStore {
+  whole = $state.raw<WholeLab | null>(null);
+  wrong = $state("");
+  stale = $state.raw<{ version: number; text: string } | null>(null);
+  isBusy = $state(false);
+  text = $state("");
+  positions = $state.raw<Spots>({});
+  canUndo = $state(false);
+  canRedo = $state(false);
+  nodes = $state.raw<string[]>([]);
+  links = $state.raw<string[]>([]);
+  told = $state.raw<Told[]>([]);
+  doubts = $state.raw<Told[]>([]);
+  checkedText = $state("");
+  network = $state.raw<Network | null>(null);
+
+  private history = new History({ text: "", positions: {} });
+  private savedText = $state("");
+  private savedPositions = $state.raw<Spots>({});
+  private timer = 0;
+  private copied: string[] = [];
+  readonly lab = $derived(lab.readLab(this.text));
+
+  constructor(readonly id: string) {
+    void this.load();
+  }
+
+  get isDirty(): boolean {
+    return this.text !== this.savedText || this.positions !== this.savedPositions;
+  }
+
+  get isChecked(): boolean {
+    return this.checkedText === this.text;
+  }
+
+  get mistakes(): (Mistake & { field: string })[] {
+    if (this.lab.mistakes.length) return this.lab.mistakes.map((one) => ({ ...one, field: "", isDoubt: false }));
+    return [
+      ...this.told.map((one) => ({ ...one, isDoubt: false })),
+      ...this.doubts.map((one) => ({ ...one, isDoubt: true })),
+    ];
+  }
+
+  get wrongPlaces() {
+    return placesOf(this.told, this.lab);
+  }
+
+  /** What the canvas shows: what is written, and what a topology makes beside it, as the last plan has it. */
+  readonly shown = $derived.by((): Shown => {
+    const written = new Map(this.lab.nodes.map((node) => [node.name, node.kind]));
+    const nodes = this.lab.nodes.map(({ name, kind }) => ({
+      name,
+      kind: kindOf(kind, this.lab, name),
+      isWritten: true,
+    }));
+    const links: Shown["links"] = this.lab.links.map((link) => ({
+      id: `#${link.place}`,
+      place: link.place,
+      ends: [link.ends[0].node, link.ends[1].node],
+      label: [link.rate, link.delay].filter(Boolean).join(" · "),
+    }));
+    if (this.lab.hasTopology && this.network) {
+      const known = new Set(links.map((link) => [...link.ends].sort().join(" ")));
+      for (const node of this.network.nodes) {
+        if (!written.has(node.name)) nodes.push({ name: node.name, kind: node.kind, isWritten: false });
+      }
+      for (const link of this.network.links) {
+        const ends: [string, string] = [link.ends[0].node, link.ends[1].node];
+        if (!known.has([...ends].sort().join(" "))) links.push({ id: link.name, place: null, ends, label: "" });
+      }
+    }
+    return { nodes, links };
+  });
+
+  readonly spots = $derived.by((): Map<string, Point> =>
+    completed(this.positions, {
+      nodes: this.shown.nodes.map((node) => node.name),
+      links: this.shown.links.map((link) => link.ends),
+    }),
+  );
+
+  async load(): Promise<void> {
+    try {
+      const [whole, layout] = await Promise.all([
+        ask<WholeLab>("GET", `/labs/${this.id}`),
+        ask<Positions>("GET", `/labs/${this.id}/layout`),
+      ]);
+      this.whole = whole;
+      this.savedText = whole.text;
+      this.savedPositions = layout.positions as Spots;
+      this.history = new History({ text: whole.text, positions: this.savedPositions });
+      this.take();
+      this.stale = null;
+      void this.check();
+    } catch (error) {
+      this.wrong = words(error);
+    }
+  }
+
+  write(text: string, options: { isTyped?: boolean; positions?: Spots } = {}): void {
+    this.history.write({ text, positions: options.positions ?? this.positions }, options.isTyped);
+    this.take();
+  }
+
+  undo(): void {
+    this.history.undo();
+    this.take();
+  }
+
+  redo(): void {
+    this.history.redo();
+    this.take();
+  }
+
+  /** Changes the text by something drawn; what cannot be is told. */
+  draw(change: () => { text: string; positions?: Spots }): void {
+    try {
+      const { text, positions } = change();
+      this.write(text, { positions });
+      this.wrong = "";
+    } catch (error) {
+      this.wrong = words(error);
+    }
+  }
+
+  addNode(kind: string, at?: Point): void {
+    const name = lab.freeName(
+      this.shown.nodes.map((node) => node.name),
+      kind,
+    );
+    this.draw(() => ({
+      text: lab.addNode(this.text, name, kind),
+      positions: at ? this.placed({ [name]: at }) : undefined,
+    }));
+    this.select([name], []);
+  }
+
+  addLink(from: string, to: string): void {
+    this.draw(() => ({ text: lab.addLink(this.text, from, to) }));
+  }
+
+  addLinks(pairs: readonly (readonly [string, string])[]): void {
+    this.draw(() => ({ text: pairs.reduce((text, [from, to]) => lab.addLink(text, from, to), this.text) }));
+  }
+
+  removeSelected(): void {
+    const places = this.shown.links
+      .filter((link) => this.links.includes(link.id) && link.place !== null)
+      .map((link) => link.place!);
+    this.draw(() => ({ text: lab.removeNodes(lab.removeLinks(this.text, places), this.nodes) }));
+    this.select([], []);
+  }
+
+  rename(from: string, to: string): void {
+    if (!to || from === to) return;
+    if (this.shown.nodes.some((node) => node.name === to)) {
+      this.wrong = `${to}: there is a node of that name`;
+      return;
+    }
+    const spot = this.spots.get(from);
+    this.draw(() => ({
+      text: lab.renameNode(this.text, from, to),
+      positions: spot ? this.placed({ [to]: spot }) : undefined,
+    }));
+    this.select([to], []);
+  }
+
+  setField(path: lab.Path, written: string): void {
+    this.draw(() => ({ text: lab.setField(this.text, path, written) }));
+  }
+
+  copy(): void {
+    this.copied = this.nodes.filter((name) => this.lab.nodes.some((node) => node.name === name));
+  }
+
+  paste(): void {
+    if (!this.copied.length) return;
+    this.draw(() => {
+      const { text, names } = lab.duplicate(this.text, this.copied);
+      const spots: Record<string, Point> = {};
+      for (const [name, copy] of names) {
+        const at = this.spots.get(name);
+        if (at) spots[copy] = { x: at.x + 60, y: at.y + 60 };
+      }
+      this.nodes = [...names.values()];
+      return { text, positions: this.placed(spots) };
+    });
+  }
+
+  move(spots: ReadonlyMap<string, Point>): void {
+    this.write(this.text, { positions: this.placed(Object.fromEntries(spots)) });
+  }
+
+  arrange(name: LayoutName): void {
+    const { nodes, links } = this.shown;
+    this.move(layOut(name, { nodes: nodes.map((node) => node.name), links: links.map((link) => link.ends) }));
+  }
+
+  /** Puts the selected nodes into a row or a column. */
+  align(along: "x" | "y"): void {
+    const chosen = this.nodes
+      .map((name) => [name, this.spots.get(name)] as const)
+      .filter((one) => one[1] !== undefined);
+    const mean = chosen.reduce((sum, [, at]) => sum + at![along], 0) / chosen.length;
+    this.move(new Map(chosen.map(([name, at]) => [name, { ...at!, [along]: Math.round(mean) }])));
+  }
+
+  select(nodes: string[], links: string[]): void {
+    this.nodes = nodes;
+    this.links = links;
+  }
+
+  async save(): Promise<boolean> {
+    if (!this.whole) return false;
+    this.isBusy = true;
+    try {
+      const [text, positions] = [this.text, this.positions];
+      if (text !== this.savedText) {
+        this.whole = await ask<WholeLab>("PUT", `/labs/${this.id}`, { base: this.whole.version, text });
+        this.savedText = text;
+      }
+      if (positions !== this.savedPositions) {
+        await ask("PUT", `/labs/${this.id}/layout`, { positions });
+        this.savedPositions = positions;
+      }
+      this.wrong = "";
+      return true;
+    } catch (error) {
+      if (error instanceof Problem && error.type === "urn:dilaton:stale") {
+        this.stale = { version: Number(error.more["version"]), text: String(error.more["text"]) };
+      }
+      this.wrong = words(error);
+      return false;
+    } finally {
+      this.isBusy = false;
+    }
+  }
+
+  /** Keeps what is here, although somebody else has written a version meanwhile, which stays among the versions. */
+  async overwrite(): Promise<void> {
+    if (!this.stale || !this.whole) return;
+    this.whole = { ...this.whole, version: this.stale.version };
+    this.stale = null;
+    await this.save();
+  }
+
+  async launch(): Promise<Run | null> {
+    if (this.isDirty && !(await this.save())) return null;
+    try {
+      return await ask<Run>("POST", `/labs/${this.id}/runs`, {});
+    } catch (error) {
+      this.wrong = words(error);
+      return null;
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+  }
+
+  private placed(spots: Record<string, Point>): Spots {
+    const rounded = Object.entries(spots).map(([name, at]) => [name, [Math.round(at.x), Math.round(at.y)] as const]);
+    const all = [...this.spots].map(([name, at]) => [name, [Math.round(at.x), Math.round(at.y)] as const] as const);
+    return Object.fromEntries([...all, ...rounded]);
+  }
+
+  private take(): void {
+    const { text, positions } = this.history.present;
+    const isOther = text !== this.text;
+    this.text = text;
+    this.positions = positions;
+    this.canUndo = this.history.canUndo;
+    this.canRedo = this.history.canRedo;
+    if (isOther) {
+      clearTimeout(this.timer);
+      this.timer = window.setTimeout(() => void this.check(), CHECK_HOST_MS);
+    }
+  }
+
+  private async check(): Promise<void> {
+    const text = this.text;
+    let told: Told[] = [];
+    let doubts: Told[] = [];
+    try {
+      const checked = await ask<LabChecked>("POST", "/check", { text, is_drawn: true });
+      doubts = checked.doubts;
+      if (text === this.text) this.network = networkOf(checked.plan as unknown as Plan);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      told = error.problems.length ? error.problems : [{ line: 0, column: 0, field: "", message: error.message }];
+    }
+    // Of a text that was changed meanwhile the next check tells.
+    if (text !== this.text) return;
+    this.told = told;
+    this.doubts = doubts;
+    this.checkedText = text;
+  }
+}
+
+/** What a node is drawn as: as it is written, else as its links make it. */
+function kindOf(kind: string, all: lab.Lab, name: string): string {
+  if (kind === "ovs") return "switch";
+  if (kind === "nat") return "router";
+  if (kind) return kind;
+  return all.links.filter((link) => link.ends.some((end) => end.node === name)).length > 1 ? "router" : "host";
+}

@@ -1,0 +1,212 @@
+// From the first look to a run that was read: `node journey.mjs ORIGIN COOKIE`, on a server whose runs are on a machine
+// without a kernel.
+import { demand, demandAccessible, open, run } from "./browser.mjs";
+
+const [origin, cookie] = process.argv.slice(2);
+const { browser, page, complaints } = await open(origin, cookie);
+const FIRST_PAGE_BYTES_MAX = 300_000;
+const canvas = page.getByRole("application");
+const text = () => page.locator(".right .panel .cm-content");
+const counts = async () => (await canvas.getAttribute("aria-label")).match(/\d+/g).map(Number);
+const until = async (what, holds) => {
+  for (let tries = 0; tries < 100; tries++) {
+    if (await holds()) return;
+    await page.waitForTimeout(100);
+  }
+  throw new Error(`never: ${what}`);
+};
+
+await run({
+  "the first page is small, and says what can be done": async () => {
+    let bytes = 0;
+    page.on("requestfinished", async (request) => {
+      const sizes = await request.sizes();
+      bytes += sizes.responseBodySize + sizes.responseHeadersSize;
+    });
+    await page.goto(origin);
+    await page.getByRole("heading", { name: "Labs", exact: true }).waitFor();
+    await page.getByRole("button", { name: "Run the first network" }).waitFor();
+    await until("the page is there", () => bytes > 0);
+    console.log(`first page: ${bytes} bytes as sent`);
+    demand(bytes <= FIRST_PAGE_BYTES_MAX, `the first page has ${bytes} bytes`);
+    await demandAccessible(page, "labs");
+  },
+
+  "a lab is made of a starting point": async () => {
+    await page.getByRole("button", { name: "New lab" }).click();
+    await page.getByLabel("Name").fill("drawn");
+    await demandAccessible(page, "new lab");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await canvas.waitFor();
+    await until("the canvas has the lab", async () => (await counts())[0] === 3);
+  },
+
+  "what is drawn is written, and what is written is drawn": async () => {
+    await page.getByRole("button", { name: "Add Router" }).click();
+    await page.getByRole("button", { name: "Add Host" }).click();
+    await until("five nodes", async () => (await counts())[0] === 5);
+    await text().getByText("r1: {kind: router}").waitFor();
+    // A sixth, typed into the text.
+    await page.getByText("h1:", { exact: true }).click();
+    await page.keyboard.press("End");
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("typed: {kind: switch}");
+    await until("six nodes", async () => (await counts())[0] === 6);
+    await canvas.focus();
+    await page.keyboard.press("Control+z");
+    await until("undone", async () => (await counts())[0] === 5);
+    await page.keyboard.press("Control+y");
+    await until("done again", async () => (await counts())[0] === 6);
+    await page.keyboard.press("Control+z");
+    await text().getByText("# the bottleneck").waitFor();
+  },
+
+  "links are drawn from node to node": async () => {
+    const find = async (name) => {
+      await page.getByLabel("Find a node").fill(name);
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: `Node ${name}` }).waitFor();
+    };
+    await page.getByRole("button", { name: "Draw links" }).click();
+    const [, links] = await counts();
+    const box = await canvas.boundingBox();
+    // What was found is in the middle.
+    const middle = [box.x + box.width / 2, box.y + box.height / 2];
+    for (const name of ["h1", "r1"]) {
+      await find(name);
+      await page.mouse.click(...middle);
+    }
+    await until("one more link", async () => (await counts())[1] === links + 1);
+    await text().getByText("- {endpoints: [h1, r1]}").waitFor();
+    await page.getByRole("button", { name: "Links by pattern" }).click();
+    await page.getByLabel("From each node that matches").fill("r1");
+    await page.getByLabel("To", { exact: true }).fill("router");
+    await page.getByRole("button", { name: "Make them" }).click();
+    await until("two more links", async () => (await counts())[1] === links + 2);
+    await page.getByRole("button", { name: "Draw links" }).click();
+  },
+
+  "mistakes are told at once, at the field too": async () => {
+    await page.getByLabel("Find a node").fill("h1");
+    await page.keyboard.press("Enter");
+    const kind = page.getByLabel("kind", { exact: true });
+    await kind.fill("spaceship");
+    await kind.press("Tab");
+    await page.getByRole("status").getByText("1 mistake").waitFor();
+    await until("the field is marked", async () => (await kind.getAttribute("aria-invalid")) === "true");
+    await demandAccessible(page, "editor");
+    await kind.fill("");
+    await kind.press("Tab");
+    await page.getByText("No mistakes").waitFor();
+  },
+
+  "it is kept, and is as it was when one comes back": async () => {
+    await page.keyboard.press("Control+s");
+    await page.getByText("v2 · Saved").waitFor();
+    await page.reload();
+    await until("all is there again", async () => (await canvas.count()) === 1 && (await counts())[0] === 5);
+    await text().getByText("# the bottleneck").waitFor();
+  },
+
+  "it runs, and what came of it is shown": async () => {
+    await page.getByRole("button", { name: "Run", exact: false }).last().click();
+    await page.waitForURL(/#\/run\//);
+    await page.getByText("finished").first().waitFor();
+    await page.locator("strong", { hasText: "client/ping" }).waitFor();
+    await demandAccessible(page, "run");
+    await page.getByRole("tab", { name: "Overview" }).focus();
+    await page.keyboard.press("ArrowRight");
+    await page.getByRole("cell", { name: "client/ping" }).first().waitFor();
+    await demandAccessible(page, "events");
+    await page.getByRole("slider").press("Home");
+    await page.getByText("Looking at 0.000 s").waitFor();
+    await page.getByRole("button", { name: "back to now" }).click();
+    for (const name of ["Plots", "Files", "Report"]) {
+      await page.getByRole("tab", { name }).click();
+      await page.waitForTimeout(200);
+      await demandAccessible(page, name);
+    }
+  },
+
+  "a run that goes on is held, released and ended": async () => {
+    const made = await page.evaluate(async () => {
+      const text =
+        "name: tiny\nnodes: {a: {}, b: {}}\nlinks: [a -- b]\nrun:\n  - {on: a, name: endless, exec: 'true'}\n";
+      const ask = async (path, body) =>
+        (
+          await fetch(path, {
+            method: "POST",
+            headers: { "Content-Type": "application/json" },
+            body: JSON.stringify(body),
+          })
+        ).json();
+      const { lab } = await ask("/api/v1/labs", { name: "tiny", text });
+      return ask(`/api/v1/labs/${lab}/runs`, {});
+    });
+    await page.goto(`${origin}/#/run/${made.run}`);
+    await page.getByRole("button", { name: "Hold" }).click();
+    await page.getByText("held", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Release" }).click();
+    await page.getByText("running", { exact: true }).first().waitFor();
+    await demandAccessible(page, "a run that goes on");
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("aborted").or(page.getByText("finished")).first().waitFor();
+    await page.goto(`${origin}/#/runs`);
+    await page.getByRole("table").waitFor();
+    await demandAccessible(page, "runs");
+  },
+
+  "hostile names and texts stay text": async () => {
+    const hostile = '<img src=x onerror="document.title=1">\u202e{{7*7}}';
+    await page.evaluate(async (name) => {
+      const text = `name: "${"x".repeat(100_000)}<script>document.title=1</script>\u0007"\nnodes: {"<b>": {}, __proto__: {}, constructor: {}}\nlinks: ["<b> -- __proto__"]\n`;
+      const body = JSON.stringify({ name, text });
+      await fetch("/api/v1/labs", { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    }, hostile);
+    await page.goto(`${origin}/#/labs`);
+    await page.getByText(hostile).click();
+    await until("it is drawn", async () => (await canvas.count()) === 1 && (await counts())[0] === 3);
+    demand((await page.locator("img[onerror], img[src=x]").count()) === 0, "no name became a picture");
+    demand((await page.title()) === "Labs · Dilaton", "no script has run");
+    demand((await page.evaluate(() => ({}).polluted)) === undefined, "no prototype was written");
+  },
+
+  "a thousand nodes are panned": async () => {
+    const lab = await page.evaluate(async () => {
+      const names = Array.from({ length: 1000 }, (_, n) => `n${n}`);
+      const links = names.flatMap((name, n) => [
+        n % 40 < 39 ? [name, `n${n + 1}`] : [],
+        n < 960 ? [name, `n${n + 40}`] : [],
+      ]);
+      const pairs = links.filter((pair) => pair.length).map((pair) => `  - ${pair.join(" -- ")}`);
+      // Its routes would take long; a mistake keeps the server from making them.
+      const text = `name: large\nnodes:\n${names.map((name) => `  ${name}:`).join("\n")}\nlinks:\n${pairs.join("\n")}\nwrong: 1\n`;
+      const body = JSON.stringify({ name: "large", text });
+      return (
+        await (
+          await fetch("/api/v1/labs", { method: "POST", headers: { "Content-Type": "application/json" }, body })
+        ).json()
+      ).lab;
+    });
+    await page.goto(`${origin}/#/lab/${lab}`);
+    await until("all are drawn", async () => (await canvas.count()) === 1 && (await counts())[0] === 1000);
+    const box = await canvas.boundingBox();
+    await page.mouse.move(box.x + 6, box.y + 6);
+    await page.mouse.down();
+    await page.evaluate(() => {
+      window.frames_ = [];
+      const look = (now) => (window.frames_.push(now), window.frames_.length < 60 && requestAnimationFrame(look));
+      requestAnimationFrame(look);
+    });
+    for (let n = 0; n < 60; n++) await page.mouse.move(box.x + 6 + n * 3, box.y + 6 + n * 2);
+    await page.mouse.up();
+    await until("sixty frames", () => page.evaluate(() => window.frames_.length >= 60));
+    const frames = await page.evaluate(() => window.frames_);
+    console.log(
+      `panning 1000 nodes: ${((1000 * (frames.length - 1)) / (frames.at(-1) - frames[0])).toFixed(1)} frames/s`,
+    );
+  },
+
+  "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),
+});
+await browser.close();
