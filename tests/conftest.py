@@ -188,6 +188,15 @@ def run_lab(tmp_path: Path) -> RunLab:
 
 
 @pytest.fixture(scope="session")
+def built_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A store with the images that examples have recipes for."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("store")))
+        assert dilaton("image", "build", ROOT / "examples/images").returncode == 0
+        yield
+
+
+@pytest.fixture(scope="session")
 def run_example(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Outcome]:
     """Runs the lab of an example, once for all modules that look at its run."""
     return functools.cache(functools.partial(run_in, tmp_path_factory.mktemp("examples")))

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, Validat
 from dilaton.lab.beside.configs import find_beside
 from dilaton.lab.faults.drawing import Scene, Service, drawn
 from dilaton.lab.faults.fault import Fault, name_faults
-from dilaton.lab.images import Image
+from dilaton.lab.images.find import Image
 from dilaton.lab.inheritance import inherit
 from dilaton.lab.kinds import SWITCHES
 from dilaton.lab.parts.addressing import Addressing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from dilaton.lab import model as lab
-from dilaton.lab.images import Image
+from dilaton.lab.images.find import Image
 from dilaton.lab.model import READY_TIMEOUT_NS
 from dilaton.plan.course.faults import awaited
 from dilaton.plan.model import Process, Ready, ReadyDelay, ReadyOutput, ReadyTcp, Restart

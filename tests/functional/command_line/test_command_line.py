@@ -119,7 +119,7 @@ def test_a_lab_that_is_not_there_is_exit_status_2(tmp_path: Path, verb: str) -> 
     assert "Traceback" not in done.stderr
 
 
-def test_every_example_is_good_as_a_file_and_as_a_directory() -> None:
+def test_every_example_is_good_as_a_file_and_as_a_directory(built_examples: None) -> None:
     done = dilaton("check", *EXAMPLES, *(lab.parent for lab in EXAMPLES))
     assert done.returncode == 0
     # What a run will cost may follow.

@@ -30,7 +30,7 @@ def smaller(text: str, divisor: int) -> str:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
 def test_an_example_meets_its_own_expectations(
-    run_lab: RunLab, run_example: Callable[[Path], Outcome], path: Path
+    run_lab: RunLab, run_example: Callable[[Path], Outcome], built_examples: None, path: Path
 ) -> None:
     divisor = SMALLER.get(path.parent.name)
     outcome = run_lab(smaller(path.read_text(), divisor)) if divisor else run_example(path)

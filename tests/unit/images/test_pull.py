@@ -12,7 +12,7 @@ import pytest
 
 from dilaton.images.reference import parse
 from dilaton.images.store import Image, ImageError, Store
-from dilaton.service import images
+from dilaton.service.images import bring as images
 from tests.images import layer, layout, needs_programs
 
 pytestmark = needs_programs

@@ -16,7 +16,7 @@ import pytest
 
 from dilaton.images.reference import parse
 from dilaton.images.store import Image, ImageError, Store
-from dilaton.service import images
+from dilaton.service.images import bring as images
 from tests.conftest import dilaton, environment
 from tests.images import OWN, busybox, folder, layer, layout, link, needs_programs
 
@@ -218,7 +218,7 @@ KILLED = """
 import os, signal, sys
 from dilaton.images.reference import parse
 from dilaton.images.store import Store
-from dilaton.service import images
+from dilaton.service.images import bring as images
 left = int(sys.argv[3])
 def step(event, arguments):
     global left

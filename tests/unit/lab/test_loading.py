@@ -228,5 +228,5 @@ def test_a_file_too_large_for_a_lab_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/lab.yaml")), ids=lambda path: path.parent.name)
-def test_every_example_is_a_good_lab(path: Path) -> None:
+def test_every_example_is_a_good_lab(path: Path, built_examples: None) -> None:
     assert load(path).name == path.parent.name

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from dilaton.service.images import Progress
+    from dilaton.images.store import Store
+    from dilaton.service.images.bring import Progress
 
 app = typer.Typer(
     name="image",
@@ -91,6 +93,44 @@ def pull(
 
 
 @app.command()
+def build(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="A lab, all recipes of which are built; or, with NAME, a recipe.")
+    ],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="What the image of a recipe will be called, such as db:1.")
+    ] = None,
+    max_size: MaxSize = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also what was built before, with what packages and programs are now.")
+    ] = False,
+) -> None:
+    """Make images from recipes: of packages of Debian, or of programs of this machine."""
+    from dilaton.cli.errors import BadInputError, failing, refusing
+    from dilaton.images.reference import parse
+    from dilaton.images.store import ImageError, Store
+    from dilaton.lab.images.of_lab import read_recipe, recipes_of
+    from dilaton.service.images.build import build as build_image
+    from dilaton.service.request import lab_file
+
+    store = Store()
+    if name is None:
+        file = lab_file(source)
+        found = {recipe.name: recipe for recipe in recipes_of(file)}
+        if not found:
+            raise BadInputError(f"{file}: no image in it has a recipe; there is nothing to build")
+    else:
+        with refusing(ValueError):
+            found = {parse(name): read_recipe(source)}
+    bytes_max = _bytes_max(store, max_size)
+    for reference, recipe in found.items():
+        if again or name is not None or str(reference) not in store.names():
+            with failing(ImageError), _shown() as progress:
+                build_image(store, recipe, reference, progress, bytes_max)
+        print(f"{reference.short} {store.names()[str(reference)]}")
+
+
+@app.command()
 def inspect(name: Name) -> None:
     """Show an image as JSON: its digest, its tree, and its configuration."""
     import json
@@ -112,7 +152,7 @@ def export(
     """Write an image to an archive, with the same digest."""
     from dilaton.cli.errors import failing, refusing
     from dilaton.images.store import ImageError, Store
-    from dilaton.service import images
+    from dilaton.service.images import bring as images
 
     store = Store()
     with refusing(ImageError, ValueError):
@@ -146,18 +186,25 @@ def _bring(source: str, name: str, max_size: str | None, *, plain_http: bool = F
     from dilaton.cli.errors import failing, refusing
     from dilaton.images.reference import parse
     from dilaton.images.store import ImageError, Store
-    from dilaton.lab.text import units
-    from dilaton.service import images
+    from dilaton.service.images import bring as images
 
     store = Store()
     with refusing(ValueError):
         reference = parse(name)
-    with refusing(ValueError, option="--max-size"):
-        bytes_max = units.parse_size(max_size) if max_size else images.size_max(store)
+    bytes_max = _bytes_max(store, max_size)
     with failing(ImageError), _shown() as progress:
         source = source or f"docker://{reference}"
         image = images.bring(store, source, reference, progress, bytes_max, plain_http=plain_http)
     print(f"{image.name} {image.digest}")
+
+
+def _bytes_max(store: Store, max_size: str | None) -> int:
+    from dilaton.cli.errors import refusing
+    from dilaton.lab.text import units
+    from dilaton.service.images.bring import size_max
+
+    with refusing(ValueError, option="--max-size"):
+        return units.parse_size(max_size) if max_size else size_max(store)
 
 
 @contextlib.contextmanager

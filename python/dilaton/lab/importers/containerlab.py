@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.lab.beside.contents import Contents, parse_contents, parse_place
-from dilaton.lab.images import find_image
+from dilaton.lab.images.find import find_image
 from dilaton.lab.importers._importer import Importer, host_name, mapping, read_yaml
 from dilaton.lab.kinds import HOST, SWITCH
 from dilaton.lab.parts.links import Endpoint, Link

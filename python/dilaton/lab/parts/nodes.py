@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, ValidationInfo, model_v
 
 from dilaton.lab.beside.configs import DirectoryTexts, FileText, read_beside
 from dilaton.lab.beside.contents import Given, Place
-from dilaton.lab.images import Image, find_image
+from dilaton.lab.images.find import Image, find_image, find_recipe
 from dilaton.lab.parts.cpus import parse_cpu
 from dilaton.lab.parts.disks import Disk, parse_disk
 from dilaton.lab.parts.impairments import count
@@ -62,7 +62,13 @@ def _read_image(value: object, info: ValidationInfo) -> object:
     """Where a node's file tree comes from, looked up in the store of images unless it is this machine's own."""
     if value == "host" or isinstance(value, Image):
         return value
-    return find_image(syntax.parse_text(value), (info.context or {}).get("directory", "."))
+    directory = (info.context or {}).get("directory", ".")
+    if isinstance(value, dict):
+        # Here, since labs without recipes need none of it.
+        from dilaton.lab.images.recipe import parse_recipe
+
+        return find_recipe(parse_recipe(value), directory)
+    return find_image(syntax.parse_text(value), directory)
 
 
 class Node(Part):

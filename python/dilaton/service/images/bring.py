@@ -363,6 +363,39 @@ def _write_root(tree: Tree, path: Path, adding: Adding) -> None:
             raise ImageError("; ".join(said[-LINES_MAX:]) or f"sqfstar ended with status {process.returncode}")
 
 
+def make(
+    store: Store,
+    name: Reference,
+    write: Callable[[BinaryIO, Adding], None],
+    settings: dict[str, object],
+    progress: Progress,
+    bytes_max: int,
+) -> Image:
+    """Puts an image of one layer into the store.
+
+    Args:
+        store: The store.
+        name: What it will be called.
+        write: Writes the layer, a tar archive, into a file.
+        settings: What the image runs, as its configuration has it.
+        progress: Is told of it.
+        bytes_max: How large its files may be together.
+
+    Raises:
+        ImageError: It cannot be made; the store is as before.
+        HostLacksError: This machine lacks a program for it.
+    """
+    with _explained(name.short), store.adding() as adding:
+        layer = adding.staging / "layer"
+        with layer.open("w+b") as file:
+            write(file, adding)
+        digest = _of_layer(store, layer, adding.staging, settings)
+        if not store.root(digest).exists():
+            _make_root(store, digest, adding, progress, bytes_max)
+        store.name(name, digest)
+    return store.find(str(name))
+
+
 def _wrap(store: Store, path: Path, staging: Path, progress: Progress, bytes_max: int) -> str:
     """Makes a plain tree an image of one layer: the digest of its manifest."""
     progress("reading", 0)
@@ -374,9 +407,19 @@ def _wrap(store: Store, path: Path, staging: Path, progress: Progress, bytes_max
             _plain(path, file, bytes_max)
         else:
             raise ImageError(f"there is no such file or directory; {HELP}")
+    return _of_layer(store, layer, staging, {})
+
+
+def _of_layer(store: Store, layer: Path, staging: Path, settings: dict[str, object]) -> str:
+    """Makes a file with a layer an image: the digest of its manifest."""
     size = layer.stat().st_size
     digest = store.keep(layer)
-    config = {"architecture": ARCHITECTURE, "os": "linux", "rootfs": {"type": "layers", "diff_ids": [digest]}}
+    config: dict[str, Any] = {
+        "architecture": ARCHITECTURE,
+        "os": "linux",
+        "rootfs": {"type": "layers", "diff_ids": [digest]},
+    }
+    config |= {"config": settings} if settings else {}
     config_digest, config_size = store.keep_document(staging, config)
     manifest = {
         "schemaVersion": 2,

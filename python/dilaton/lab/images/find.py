@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dilaton.images.recipe import Recipe
+    from dilaton.images.reference import Reference
 
 
 @dataclass(frozen=True)
@@ -41,20 +46,33 @@ def find_image(name: str, directory: str | Path) -> Image:
     """
     # Here, since labs without images need none of it.
     from dilaton.images.reference import parse
+
+    reference, pull = parse(name), "to bring it from its registry: dilaton image pull"
+    return _find(reference, name, directory, f"{pull} {reference.short}", f"{pull} {reference.repository}@")
+
+
+def find_recipe(recipe: Recipe, directory: str | Path) -> Image:
+    """The image that was built from a recipe; the rest as of `find_image`."""
+    again = "import it from who has built it, or remove the line and build it anew; it is "
+    return _find(recipe.name, recipe.name.short, directory, "to build it: dilaton image build LAB", again)
+
+
+def _find(reference: Reference, name: str, directory: str | Path, remedy: str, locked_remedy: str) -> Image:
+    """The image of a name; where there is none the remedy is told, and of one that is locked that for its digest."""
     from dilaton.images.store import ImageError, Store
     from dilaton.lab.beside.lock import NAME, read_lock
 
-    store, reference = Store(), parse(name)
+    store = Store()
     digest = read_lock(directory).get(str(reference))
     if digest is not None and digest not in store.names().values():
         raise ValueError(
-            f"{name}: {Path(directory) / NAME} says that it is {digest}, which is not in the store of images; to bring "
-            f"it from its registry: dilaton image pull {reference.repository}@{digest}"
+            f"{name}: {Path(directory) / NAME} says that it is {digest}, which is not in the store of images; "
+            f"{locked_remedy}{digest}"
         )
     try:
         found = store.find(digest or name)
     except ImageError as error:
-        raise ValueError(f"{error}; to bring it from its registry: dilaton image pull {reference.short}") from error
+        raise ValueError(f"{error}; {remedy}") from error
     shown = reference.short if digest else found.name
     env = tuple(found.env.items())
     return Image(shown, found.digest, str(found.root), found.argv, env, found.cwd, found.user)

@@ -1,0 +1,1 @@
+"""Images as labs have them: by name, or by recipe."""

@@ -1,0 +1,181 @@
+"""Images are made from recipes, of packages and of programs of this machine, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dilaton.host.files import find_program
+from dilaton.images.reference import parse
+from dilaton.images.store import Image, ImageError, Store
+from dilaton.lab.errors import LabError
+from dilaton.lab.images.of_lab import recipes_of
+from dilaton.lab.images.recipe import parse_recipe
+from dilaton.service.images.build import build
+from tests.conftest import dilaton, environment
+from tests.images import needs_programs
+
+pytestmark = needs_programs
+
+PLENTY = 1 << 30
+needs_packages = pytest.mark.skipif(
+    find_program("mmdebstrap") is None or os.geteuid() != 0,
+    reason="as an ordinary user, mmdebstrap needs a whole system for its tar",
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def built(store: Store, bytes_max: int = PLENTY, **recipe: Any) -> Image:
+    """Builds a recipe, as image `box`."""
+    return build(store, parse_recipe(recipe), parse("box"), lambda *_: None, bytes_max)
+
+
+def tree(image: Image) -> dict[str, tarfile.TarInfo]:
+    """The members of an image's tree."""
+    done = subprocess.run(["sqfs2tar", str(image.root)], capture_output=True, check=True)
+    with tarfile.open(fileobj=io.BytesIO(done.stdout), errors="surrogateescape") as archive:
+        return {one.name: one for one in archive}
+
+
+def test_programs_of_this_machine_come_with_their_libraries_at_their_places(store: Store, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (data / "below").mkdir(parents=True)
+    (data / "below/file").write_text("x")
+    (data / "link").symlink_to("below/file")
+    image = built(store, host=["sh", str(data)], command="sh -c true", env={"A": "1"}, cwd="/data", user="nobody")
+    assert (image.argv, image.env, image.cwd, image.user) == (("sh", "-c", "true"), {"A": "1"}, "/data", "nobody")
+    found = tree(image)
+    shell = os.path.realpath("/bin/sh").lstrip("/")
+    libc = next(name for name in found if name.endswith("/libc.so.6"))
+    assert found[shell].isreg() and found[shell].mode & 0o111 and found[libc].size > 100_000
+    assert {one.uid for one in found.values()} == {0}
+    at = str(data).lstrip("/")
+    assert found[f"{at}/below/file"].isreg() and found[f"{at}/link"].linkname == "below/file"
+    assert "etc/passwd" in found and len(found) < 60, "nothing else of this machine"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        ({"host": ["no-such-program"]}, "no-such-program: not on this machine"),
+        ({"host": ["/nothing/here"]}, "/nothing/here: not on this machine"),
+        ({"host": ["/dev/null"]}, "/dev/null: not a file or directory"),
+        ({"host": ["sh"], "bytes_max": 1000}, "larger than an image may be"),
+    ],
+)
+def test_what_cannot_be_built_leaves_the_store_as_it_was(recipe: dict[str, Any], words: str, store: Store) -> None:
+    with pytest.raises(ImageError, match=words):
+        built(store, **recipe)
+    assert store.names() == {} and not list(store.directory.glob("staging/*"))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        ({}, "one of the two"),
+        ({"debian": {"suite": "trixie"}, "host": ["sh"]}, "one of the two"),
+        ({"debian": {"suite": "--hook=x"}}, "debian.suite: --hook=x: not the name of a suite"),
+        ({"debian": {"suite": "trixie", "packages": ["a,b"]}}, "a,b: not the name"),
+        ({"debian": {"suite": "trixie", "mirror": "--setup-hook=x"}}, "--setup-hook=x: not a mirror"),
+        ({"debian": {"suite": "trixie", "variant": "large"}}, "variant"),
+        ({"host": ["../x"]}, "neither the name of a program nor an absolute path"),
+        ({"host": ["sh"], "cmd": "sh"}, "cmd"),
+    ],
+)
+def test_what_is_no_recipe_is_told(recipe: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_recipe(recipe)
+
+
+def test_the_name_of_what_a_recipe_makes_follows_from_all_that_it_says() -> None:
+    says: list[dict[str, Any]] = [
+        {"host": ["sh"]},
+        {"host": ["sh", "ls"]},
+        {"host": ["sh"], "command": "sh"},
+        {"debian": {"suite": "trixie"}},
+        {"debian": {"suite": "trixie", "packages": ["nginx"]}},
+    ]
+    assert len({str(parse_recipe(one).name) for one in says}) == len(says)
+    assert parse_recipe({"host": "sh", "cwd": "/"}).name == parse_recipe({"host": ["sh"]}).name
+
+
+def repository(directory: Path) -> str:
+    """A repository of one package, which puts a file of its own and a capability nowhere: a line of sources.list."""
+    about = "Package: tiny\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n"
+    for name, text in {"DEBIAN/control": about, "usr/share/tiny": "packed\n"}.items():
+        path = directory / "tree" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    archive = directory / "tiny.deb"
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "-b", directory / "tree", archive], check=True, capture_output=True
+    )
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    entry = f"{about}Filename: ./tiny.deb\nSize: {archive.stat().st_size}\nSHA256: {digest}\n"
+    (directory / "Packages").write_text(entry)
+    return f"deb [trusted=yes] copy:{directory} ./"
+
+
+@needs_packages
+def test_packages_of_debian_become_an_image(store: Store, tmp_path: Path) -> None:
+    place = tmp_path / "repository"
+    place.mkdir()
+    debian = {"suite": "trixie", "variant": "extract", "packages": ["tiny"], "mirror": [repository(place)]}
+    found = tree(built(store, debian=debian, command="cat /usr/share/tiny"))
+    assert found["usr/share/tiny"].size == len("packed\n")
+    assert found["dev/null"].ischr(), "devices are the guest's"
+    names = store.names()
+    with pytest.raises(ImageError, match="E: "):
+        built(store, debian=debian | {"packages": ["missing"]})
+    assert store.names() == names
+
+
+def test_recipes_of_a_lab_are_found_wherever_it_has_images_and_mistakes_have_their_places(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text(
+        "name: x\ndefaults: {node: {image: {host: sh}}}\nnodes:\n  a: {image: {host: ls}}\n  b: {image: nginx}\n"
+    )
+    assert [recipe.source.label for recipe in recipes_of(lab)] == ["host", "host"]
+    lab.write_text("name: x\nnodes:\n  a: {image: {host: ls, debian: {suite: sid}}}\n")
+    with pytest.raises(LabError, match=r"lab.yaml:3:14: nodes\.a\.image: recipe"):
+        recipes_of(lab)
+
+
+def test_a_lab_asks_for_what_is_not_built_and_takes_it_then(tmp_path: Path) -> None:
+    lab, variables = tmp_path / "lab.yaml", environment() | {"XDG_DATA_HOME": str(tmp_path)}
+    lab.write_text("name: x\nnodes: {a: {image: {host: [sh, sleep], command: sleep 5}}}\n")
+    told = dilaton("check", lab, env=variables)
+    assert told.returncode == 2 and "lab.yaml:2:20: nodes.a.image: localhost/host:" in told.stderr
+    assert "dilaton image build LAB" in told.stderr
+    first = dilaton("image", "build", lab, env=variables)
+    assert first.returncode == 0, first.stderr
+    assert '"sleep"' in dilaton("plan", lab, env=variables).stdout
+    assert dilaton("image", "build", lab, env=variables).stdout == first.stdout, "what is there is not built again"
+    lab.write_text("name: x\nnodes: {a: {}}\n")
+    assert "nothing to build" in dilaton("image", "build", lab, env=variables).stderr
+
+
+def test_without_mmdebstrap_the_command_that_installs_it_is_told(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("debian: {suite: trixie}\n")
+    code = (
+        "import sys; from dilaton.host import files; files.find_program = lambda name: None\n"
+        "from dilaton.__main__ import run; sys.argv[1:] = ['image', 'build', sys.argv[1], 'x']; run()"
+    )
+    variables = environment() | {"XDG_DATA_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, recipe], env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3 and "mmdebstrap" in done.stderr and "install" in done.stderr, done.stderr
