@@ -19,6 +19,7 @@ from dilaton.server.api import (
     drawn,
     labs,
     people,
+    requests,
     runs,
     schemas,
     service,
@@ -42,7 +43,7 @@ ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
         *(service, session, people, schemas, labs, drawings),
-        *(runs, drawn, steering, streams, terminals, page),
+        *(runs, requests, drawn, steering, streams, terminals, page),
     )
     for endpoint in part.ENDPOINTS
 )
@@ -60,7 +61,9 @@ def opened(settings: Settings) -> State:
     store, bell = Store(settings.database, settings.postgresql), Bell()
     store.on_commit(bell.ring)
     policy = Policy(settings.roles)
-    return State(settings, store, OneTime(), Checker(settings.directory), Keeper(store, settings, bell), bell, policy)
+    return State(
+        settings, store, OneTime(), Checker(settings.directory), Keeper(store, settings, bell, policy), bell, policy
+    )
 
 
 class Described(FastAPI):

@@ -13,13 +13,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from dilaton.lab.errors import LabError, Problem
+from dilaton.lab.text import units
 from dilaton.server.access.rules import NAME, PATH, ROLES, Grant, unknown_patterns
+from dilaton.server.runs.queue import Quota
 from dilaton.server.written import Written, read_written
 
 LOG = logging.getLogger(__name__)
+
+EVERYONE = "everyone"
+"""Whose quota it is who has no other."""
+
+Size = Annotated[int | None, BeforeValidator(units.parse_size)]
+"""Bytes, from a text as in a lab: 4GiB."""
+
+Duration = Annotated[int | None, BeforeValidator(lambda value: units.parse_duration(value) // 1_000_000_000)]
+"""Whole seconds, from a text as in a lab: 30min."""
 
 Name = Annotated[str, Field(pattern=f"^{NAME}$")]
 
@@ -40,12 +51,28 @@ class Group(Written):
     grants: tuple[GroupGrant, ...] = ()
 
 
+class QuotaSaid(Written):
+    """What somebody may use without being asked; see `runs.queue.Quota`."""
+
+    at_once: int | None = Field(default=None, ge=1)
+    cores: int | None = Field(default=None, ge=1)
+    memory: Size = None
+    disk: Size = None
+    host_time: Duration = None
+
+    def quota(self) -> Quota:
+        """As the queue takes it."""
+        return Quota(self.at_once, self.cores, self.memory, self.disk, self.host_time)
+
+
 class PolicyFile(Written):
     """What the file may say."""
 
     roles: dict[Name, tuple[str, ...]] = Field(default={})
     """Patterns of permissions, by the role's name."""
     groups: dict[Name, Group] = Field(default={})
+    quotas: dict[Name, QuotaSaid] = Field(default={})
+    """By the name of a person or group, or `everyone`."""
 
     @field_validator("roles")
     @classmethod
@@ -91,6 +118,14 @@ class Policy:
     def groups(self, person: str) -> list[str]:
         """The groups that a person is in."""
         return [name for name, group in self._now().groups.items() if person in group.members]
+
+    def quota(self, person: str) -> Quota:
+        """What a person may use: their own quota, or that of the first of their groups that has one, or everyone's."""
+        said = self._now().quotas
+        for name in (person, *self.groups(person), EVERYONE):
+            if name in said:
+                return said[name].quota()
+        return Quota()
 
     def _now(self) -> PolicyFile:
         if self._path is None:

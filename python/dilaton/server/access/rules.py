@@ -28,6 +28,7 @@ PERMISSIONS: Mapping[str, str] = {
     "Run.Console": "Have terminals in nodes of a run, and execute there what one likes.",
     "Run.Files": "Fetch what programs of a run have written.",
     "Run.Delete": "Delete runs with all that they left.",
+    "Request.Approve": "Approve or refuse runs that need more than their person may use, and say which come first.",
     "Host.Files": "Use labs that name files of the server's machine.",
     "Person.Read": "See people and what they may do.",
     "Person.Write": "Make people, let them in, change what they may do, close their accounts.",
@@ -37,7 +38,7 @@ PERMISSIONS: Mapping[str, str] = {
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "administrator": ("*",),
-    "teacher": ("Lab.*", "Run.*", "Person.Read"),
+    "teacher": ("Lab.*", "Run.*", "Request.*", "Person.Read"),
     "user": ("Lab.*", "Run.*"),
     "auditor": ("*.Read",),
     "reader": ("Lab.Read", "Run.Read"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from sqlalchemy import select
 
 from dilaton.run.files.directory import RECORD_FILE
@@ -26,7 +27,9 @@ from dilaton.server.labs import keeping
 from dilaton.server.problems import Problem, missing
 from dilaton.server.runs.files import listed, opened, pieces
 from dilaton.server.runs.life import FINAL, RunState, known
+from dilaton.server.runs.queue import Needs
 from dilaton.server.state import State
+from dilaton.service import prepare
 from dilaton.service.request import Overrides
 
 ENDPOINTS = Endpoints()
@@ -50,6 +53,10 @@ class NewRun(Asked):
     """The virtual instant at which it holds its clock, as in a lab; null: at none."""
     stays: bool = False
     """Whether it goes on when nothing is left to do, until it is stopped."""
+    host_s: Annotated[int | None, Field(ge=1, le=31_536_000)] = None
+    """After how many seconds of the host it is stopped; null: as its person's quota has it."""
+    key: Annotated[str | None, Field(min_length=1, max_length=64, pattern=r"^[!-~]+$")] = None
+    """One's own name of what is asked: who asks again by it, as after a lost connection, gets the same run."""
     max_disk: str | None = None
     """What it may leave, as in a lab: 2G; null: half of what is free."""
 
@@ -75,14 +82,19 @@ class Run(BaseModel):
     verdict: str | None
     virtual_s: float | None
     """How far it came; null as long as it is not over."""
+    needs: Needs
+    priority: int
+    """The higher, the sooner of those that wait."""
     created_ms: int
+    started_ms: int | None
+    """When it left the queue."""
     ended_ms: int | None
 
     @classmethod
     def of(cls, row: RunRow) -> Run:
         """As the database has it."""
-        fields = {name: getattr(row, name) for name in cls.model_fields if name not in ("run", "state")}
-        return cls(run=row.identity, state=known(row.state), **fields)
+        fields = {name: getattr(row, name) for name in cls.model_fields if name not in ("run", "state", "needs")}
+        return cls(run=row.identity, state=known(row.state), needs=Needs(**row.needs), **fields)
 
 
 class File(BaseModel):
@@ -127,9 +139,21 @@ def list_runs(
     "POST", f"{PREFIX}/labs/{{lab}}/runs", needs(("Lab.Read", "lab"), ("Run.Launch", "folder")), status_code=202
 )
 async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, server: Server) -> Run:
-    """Has a lab run, in a folder, one's own unless the query names another; it waits for its turn."""
+    """Has a lab run, in a folder, one's own unless the query names another; it waits for its turn.
+
+    What needs more than its person may use is a request, which waits until somebody approves it.
+    """
     version = await asyncio.to_thread(_version, server, lab, asked.version)
     checked = await server.checker.check(version.text, asked.overrides, sees_host=sees_host(who))
+    quota = server.policy.quota(who.name)
+    guests = checked.plan["guests"]
+    needed = Needs(
+        cores=len(guests),
+        memory_bytes=sum(guest["memory_bytes"] for guest in guests),
+        disk_bytes=prepare.disk_bytes(asked.max_disk),
+        host_s=asked.host_s or quota.host_s,
+    )
+    beyond = [] if who.access.may("Request.Approve", folder) else quota.beyond(needed)
     row = RunRow(
         identity=identity(),
         folder=folder,
@@ -138,8 +162,13 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
         version=version.number,
         name=checked.name,
         text=version.text,
-        asked=asked.model_dump(mode="json", exclude={"version"}),
-        state="queued",
+        asked=asked.model_dump(mode="json", exclude={"version", "key", "host_s"}),
+        state="requested" if beyond else "queued",
+        reason="; ".join(beyond) or None,
+        needs=asdict(needed),
+        priority=0,
+        is_approved=False,
+        key=asked.key,
         created_ms=now_ms(),
     )
     return await asyncio.to_thread(_queued, server, who, row)
@@ -221,10 +250,14 @@ def _version(server: State, lab: LabRow, number: int | None) -> Any:
 
 def _queued(server: State, who: Caller, row: RunRow) -> Run:
     with server.store.writing() as session:
+        if row.key is not None:
+            same = session.scalar(select(RunRow).where(RunRow.person == row.person, RunRow.key == row.key))
+            if same is not None:
+                return Run.of(same)
         session.add(row)
         session.flush()
         note(session, who.name, "run.launch", row.path, lab=row.lab, version=row.version, name=row.name)
-        tell(session, "Run.Read", row.path, "run", run=row.identity, state=row.state)
+        tell(session, "Run.Read", row.path, "run", run=row.identity, state=row.state, reason=row.reason)
     return Run.of(row)
 
 

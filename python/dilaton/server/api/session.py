@@ -16,6 +16,7 @@ from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, PUBLIC, Endpoints, S
 from dilaton.server.database.actions import SERVER, note, now_ms
 from dilaton.server.database.tables import PasswordRow, Person, SessionRow, TokenRow
 from dilaton.server.problems import Problem, missing
+from dilaton.server.runs.queue import Quota
 from dilaton.server.state import State
 
 ENDPOINTS = Endpoints()
@@ -45,6 +46,8 @@ class Me(BaseModel):
     permissions: list[str]
     """What they may do there."""
     groups: list[str]
+    quota: Quota
+    """What they may use without being asked."""
     everywhere: list[str]
     """What they may do in all folders that no other grant is about."""
 
@@ -140,6 +143,7 @@ def show_session(who: Who, server: Server) -> Me:
         home=who.home,
         permissions=who.access.permissions(who.home),
         groups=server.policy.groups(who.name),
+        quota=server.policy.quota(who.name),
         everywhere=who.access.permissions("/"),
     )
 

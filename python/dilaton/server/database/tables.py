@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Integer, String, Text, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -120,6 +120,15 @@ class RunRow(Table):
     virtual_s: Mapped[float | None] = mapped_column(Float)
     created_ms: Mapped[int]
     ended_ms: Mapped[int | None]
+    needs: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    """As in `runs.queue.Needs`."""
+    priority: Mapped[int] = mapped_column(default=0)
+    is_approved: Mapped[bool] = mapped_column(default=False)
+    started_ms: Mapped[int | None]
+    """When it left the queue."""
+    key: Mapped[str | None] = mapped_column(String(64))
+    """The name by which its person asked for it, so that asking again is no second run."""
+    __table_args__ = (Index("ix_runs_key", "person", "key", unique=True),)
 
     @property
     def path(self) -> str:

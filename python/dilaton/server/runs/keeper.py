@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError
@@ -36,11 +37,13 @@ from dilaton.run.files.outputs import read_tail
 from dilaton.run.record.model import FINAL_STATES
 from dilaton.run.record.record import RecordError
 from dilaton.run.record.record import load as load_record
+from dilaton.server.access.policy import Policy
 from dilaton.server.bell import Bell
-from dilaton.server.database.actions import now_ms, tell
+from dilaton.server.database.actions import SERVER, note, now_ms, tell
 from dilaton.server.database.store import AGAIN_HOST_S, GONE, Store, surely
 from dilaton.server.database.tables import RunRow
-from dilaton.server.runs.life import FINAL, GOING, LifeError, RunState, follows, known
+from dilaton.server.runs.life import FINAL, GOING, WAITS, LifeError, RunState, follows, known
+from dilaton.server.runs.queue import Going, Needs, Waiting, chosen
 from dilaton.server.settings import Settings
 from dilaton.service.client import connected
 from dilaton.service.launch import RunProcess, is_alive, launch
@@ -55,6 +58,9 @@ LOOK_HOST_S = 0.2
 SETTLE_HOST_S = 0.05
 """States that follow each other faster are told together."""
 
+LATELY_MS = 7 * 86_400_000
+"""How far back it counts what somebody has used."""
+
 RECORD_BYTES_MAX = 64 << 20
 """More is no record of a run, but something that a guest has put in its place."""
 
@@ -64,8 +70,8 @@ LAST_WORDS_BYTES = 4096
 class Keeper:
     """Keeps all runs of a server; see `keep`."""
 
-    def __init__(self, store: Store, settings: Settings, bell: Bell) -> None:
-        self._store, self._settings, self._bell = store, settings, bell
+    def __init__(self, store: Store, settings: Settings, bell: Bell, policy: Policy) -> None:
+        self._store, self._settings, self._bell, self._policy = store, settings, bell, policy
         self._processes: dict[str, RunProcess] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
         """With the run that each keeps."""
@@ -182,18 +188,41 @@ class Keeper:
 
     def _next(self) -> list[str]:
         """Takes runs out of the queue, as many as may begin now, in their order."""
-        queued = select(RunRow).where(RunRow.state == "queued").order_by(RunRow.number)
-        going = select(func.count()).select_from(RunRow).where(RunRow.state.in_(GOING))
         with self._store.reading() as session:
-            if session.scalar(queued.limit(1)) is None or (session.scalar(going) or 0) >= self._settings.at_once:
+            if not self._chosen(session):
                 return []
         with self._store.writing() as session:
-            free = self._settings.at_once - (session.scalar(going) or 0)
-            taken = list(session.scalars(queued.limit(max(0, free))))
-            for row in taken:
-                row.state = "starting"
-                tell(session, "Run.Read", row.path, "run", run=row.identity, state=row.state)
-        return [row.identity for row in taken]
+            taken = self._chosen(session)
+            for identity in taken:
+                row = session.scalars(select(RunRow).where(RunRow.identity == identity)).one()
+                row.state, row.started_ms = "starting", now_ms()
+                tell(session, "Run.Read", row.path, "run", run=identity, state=row.state)
+        return taken
+
+    def _chosen(self, session: Session) -> list[str]:
+        number = select(func.count()).select_from(RunRow)
+        if (session.scalar(number.where(RunRow.state.in_(GOING))) or 0) >= self._settings.at_once:
+            return []
+        columns = (RunRow.identity, RunRow.number, RunRow.person, RunRow.needs, RunRow.priority, RunRow.is_approved)
+        waiting = [
+            Waiting(identity, number, person, Needs(**needs), priority, is_approved)
+            for identity, number, person, needs, priority, is_approved in session.execute(
+                select(*columns).where(RunRow.state == "queued")
+            )
+        ]
+        if not waiting:
+            return []
+        going = [
+            Going(person, Needs(**needs))
+            for person, needs in session.execute(select(RunRow.person, RunRow.needs).where(RunRow.state.in_(GOING)))
+        ]
+        used = (
+            select(RunRow.person, func.sum(RunRow.ended_ms - RunRow.started_ms))
+            .where(RunRow.ended_ms > now_ms() - LATELY_MS, RunRow.started_ms.is_not(None))
+            .group_by(RunRow.person)
+        )
+        used_ms = {person: int(spent or 0) for person, spent in session.execute(used)}
+        return chosen(waiting, going, used_ms, self._policy.quota, self._settings.at_once)
 
     async def _launch(self, identity: str) -> None:
         """Launches a run that is written down as starting, and follows it."""
@@ -220,8 +249,7 @@ class Keeper:
             self._processes.pop(identity, None)
 
     def _request(self, identity: str) -> RunRequest:
-        with self._store.reading() as session:
-            row = session.scalars(select(RunRow).where(RunRow.identity == identity)).one()
+        row = self._row(identity)
         (self.directory(identity) / "files").mkdir(parents=True, exist_ok=True)
         return RunRequest(
             lab=LabText(text=row.text, name="lab.yaml"),
@@ -236,11 +264,35 @@ class Keeper:
     async def _follow(self, identity: str) -> None:
         """Follows a run whose process lives, or has ended unheard, and writes down what became of it."""
         journal = self.journal(identity)
-        while await asyncio.to_thread(is_alive, journal):
-            with contextlib.suppress(ControlError):
-                await self._hear(identity)
-            await asyncio.sleep(LOOK_HOST_S)
+        limiting = asyncio.create_task(self._limit(identity))
+        try:
+            while await asyncio.to_thread(is_alive, journal):
+                with contextlib.suppress(ControlError):
+                    await self._hear(identity)
+                await asyncio.sleep(LOOK_HOST_S)
+        finally:
+            limiting.cancel()
+            await asyncio.gather(limiting, return_exceptions=True)
         await surely(partial(self.conclude, identity, ""))
+
+    async def _limit(self, identity: str) -> None:
+        """Stops a run that has gone on for as long as it may."""
+        row = await surely(partial(self._row, identity))
+        host_s = Needs(**row.needs).host_s
+        if host_s is None or row.started_ms is None:
+            return
+        await asyncio.sleep(max(0.0, row.started_ms / 1000 + host_s - now_ms() / 1000))
+        await surely(partial(self._note_limit, row, host_s))
+        with contextlib.suppress(ControlError):  # it has ended meanwhile
+            await self.stop(row)
+
+    def _note_limit(self, row: RunRow, host_s: int) -> None:
+        with self._store.writing() as session:
+            note(session, SERVER, "run.limit", row.path, host_s=host_s)
+
+    def _row(self, identity: str) -> RunRow:
+        with self._store.reading() as session:
+            return session.scalars(select(RunRow).where(RunRow.identity == identity)).one()
 
     async def _hear(self, identity: str) -> None:
         """Writes down the states of a run as it tells them, until it is over."""
@@ -269,7 +321,7 @@ class Keeper:
             row = session.scalars(select(RunRow).where(RunRow.identity == identity)).one()
             if row.state in FINAL:
                 raise ControlError(f"the run is over: {row.state}")
-            if row.state != "queued":
+            if row.state not in WAITS:
                 return False
             row.state, row.ended_ms = "cancelled", now_ms()
             tell(session, "Run.Read", row.path, "run", run=identity, state=row.state)

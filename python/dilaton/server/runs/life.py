@@ -1,9 +1,12 @@
 """The life of a run as the server keeps it: which state may follow which.
 
 ```text
-queued ──► starting ──► running ◄─► held ──► finished │ failed │ aborted
-   └► cancelled  └► refused, and back to queued when nothing began
+requested ──► queued ──► starting ──► running ◄─► held ──► finished │ failed │ aborted
+   │ └► refused  └► cancelled  └► refused, and back to queued when nothing began
+   └► cancelled
 ```
+
+What is more than its person may use by themselves is `requested`, until somebody approves or refuses it.
 
 `starting` is everything before virtual time first passes. Beyond it the run itself says what it is.
 """
@@ -12,14 +15,18 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-RunState = Literal["queued", "starting", "running", "held", "finished", "failed", "aborted", "refused", "cancelled"]
+RunState = Literal[
+    "requested", "queued", "starting", "running", "held", "finished", "failed", "aborted", "refused", "cancelled"
+]
 
+WAITS: frozenset[RunState] = frozenset({"requested", "queued"})
 FINAL: frozenset[RunState] = frozenset({"finished", "failed", "aborted", "refused", "cancelled"})
 GOING: frozenset[RunState] = frozenset({"starting", "running", "held"})
 
 _ENDS: frozenset[RunState] = frozenset({"finished", "failed", "aborted"})
 
 NEXT: dict[RunState, frozenset[RunState]] = {
+    "requested": frozenset({"queued", "refused", "cancelled"}),
     "queued": frozenset({"starting", "cancelled"}),
     "starting": frozenset({"queued", "running", "held", "refused", *_ENDS}),
     # It begins again when a watch finds it out of bounds.
