@@ -8,6 +8,7 @@ use std::arch::asm;
 use std::sync::OnceLock;
 
 use disk::Fault;
+use nix::errno::Errno;
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, clock_settime, ClockId};
 pub use requests::Power;
@@ -62,6 +63,24 @@ pub fn date() -> TimeSpec {
 pub fn set_date_ns(ns: i64) -> Result<()> {
     clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::new(ns / SECOND_NS, ns % SECOND_NS))
         .doing(|| "set the date".to_owned())
+}
+
+/// Moves the guest's CLOCK_REALTIME by exactly so much, whatever it is and however long that takes.
+///
+/// # Errors
+/// The kernel refuses it, as where the date would be before 1970.
+pub fn move_date(by_ns: i64) -> Result<()> {
+    // linux/timex.h. With the second of these, what is called tv_usec is nanoseconds.
+    const ADJ_SETOFFSET: libc::c_uint = 0x0100;
+    const ADJ_NANO: libc::c_uint = 0x2000;
+    // SAFETY: zeros are a valid value of this structure of numbers.
+    let mut change: libc::timex = unsafe { std::mem::zeroed() };
+    change.modes = ADJ_SETOFFSET | ADJ_NANO;
+    change.time.tv_sec = by_ns.div_euclid(SECOND_NS);
+    change.time.tv_usec = by_ns.rem_euclid(SECOND_NS);
+    // SAFETY: the structure is valid, and outlives the call.
+    let state = unsafe { libc::adjtimex(&mut change) };
+    Errno::result(state).map(drop).doing(|| format!("move the date by {by_ns} ns"))
 }
 
 /// Tells the clock that the agent waits for the host from now on, or no longer does. Virtual time stands still meanwhile:

@@ -131,6 +131,13 @@ pub enum Effect {
         /// Its process, with its group; `None`: all that the node runs.
         process: Option<String>,
     },
+    /// The date of a node that has a kernel of its own is another one; at the end, what it would be without that.
+    SetClock {
+        /// The node.
+        node: String,
+        /// By so much later; less than 0: earlier.
+        by_ns: i64,
+    },
     /// A node goes off, and boots at the end, if there is one.
     PowerOff {
         /// The node.

@@ -29,6 +29,7 @@ pub fn begin(guest: &Guest, entry: &Timed, begin_ns: i64) -> Result<()> {
         Effect::Kill { node, process } => signal(guest, node, process, Signal::SIGKILL),
         Effect::Partition { cuts } => interfaces.cut(&guest.plan.nodes, &entry.name, cuts, true),
         Effect::Pause { node, process } => pause(guest, node, process.as_deref(), true),
+        Effect::SetClock { by_ns, .. } => clock::move_date(*by_ns),
         Effect::PowerOff { node, how } => {
             let handle = &guest.nodes[node];
             // Nothing that its programs do as they end reaches another node.
@@ -59,6 +60,7 @@ pub fn undo(guest: &Guest, entry: &Timed) -> Result<()> {
         Effect::Partition { cuts } => interfaces.cut(&guest.plan.nodes, &entry.name, cuts, false),
         Effect::ChangeLink { link, .. } => Err(Error::new(format!("plan.json: a change of {link} has an end"))),
         Effect::Pause { node, process } => pause(guest, node, process.as_deref(), false),
+        Effect::SetClock { by_ns, .. } => clock::move_date(-by_ns),
         Effect::PowerOff { node, .. } => {
             let handle = &guest.nodes[node];
             send(&handle.socket, &Order::PowerOn, &[])?;

@@ -213,7 +213,9 @@ impl Schedule {
             return Some(format!("{others} has a hold of that link already"));
         }
         let (node, process) = match effect {
-            Effect::Pause { node, .. } if self.is_off(node) => return Some(format!("node {node} is off")),
+            Effect::Pause { node, .. } | Effect::SetClock { node, .. } if self.is_off(node) => {
+                return Some(format!("node {node} is off"))
+            }
             Effect::Pause { node, process } => (node, process.as_ref()?),
             Effect::Kill { node, process } => (node, process),
             Effect::PowerOn { node } if !self.is_off(node) => return Some(format!("node {node} is on")),

@@ -62,6 +62,7 @@ impl Timed {
             Effect::BreakDisk { node, .. }
             | Effect::Pause { node, .. }
             | Effect::Kill { node, .. }
+            | Effect::SetClock { node, .. }
             | Effect::PowerOff { node, .. }
             | Effect::PowerOn { node } => (is_here(node), is_here(node)),
         };

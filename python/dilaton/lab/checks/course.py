@@ -146,6 +146,8 @@ def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
         elif lab.nodes[fault.disk.node].disk is None:
             name = fault.disk.node
             yield Finding(at, f"{name} has no disk, but memory; give it one, as in {name}: {{disk: ssd-sata}}")
+    if fault.clock is not None and fault.clock.node not in lab.nodes:
+        yield Finding((*path, "clock", "node"), unknown("node", fault.clock.node, list(lab.nodes)))
     subject = fault.pause or fault.kill
     if subject is None:
         return

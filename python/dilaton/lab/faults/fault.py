@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
+from dilaton.lab.faults.clock import SetClock
 from dilaton.lab.faults.disk import BrokenDisk
 from dilaton.lab.faults.partition import Partition
 from dilaton.lab.faults.random import Random
@@ -23,7 +24,7 @@ from dilaton.lab.text.part import Part, Text
 POWER = ("crash", "stop", "reboot", "start")
 """What becomes of a node as a whole; of these the last one says when it is on again."""
 
-ACTIONS = ("pause", "kill", "link", "flap", "partition", "disk", *POWER, "random")
+ACTIONS = ("pause", "kill", "link", "flap", "partition", "disk", "clock", *POWER, "random")
 """What a fault can do: fields of `Fault`, of which exactly one is written. The last stands for others."""
 
 WORDS: Mapping[str, Mapping[str, Any]] = {
@@ -109,6 +110,8 @@ class Fault(BothWays):
     """Who does not hear whom."""
     disk: BrokenDisk | None = None
     """What is wrong with the disk of a node."""
+    clock: SetClock | None = None
+    """By how much the date of a node is another one."""
     random: Random | None = None
     """Faults that are drawn from the seed, from `at` on, or from a moment on, for so long."""
     _place: int = PrivateAttr(0)

@@ -50,7 +50,10 @@ _EXAMPLES: dict[str | int, str] = {
 }
 """How a field is written, by its name."""
 
-_EXAMPLES_IN_FAULTS = _EXAMPLES | {"disk": "disk: {node: db1, errors: 5%}"}
+_EXAMPLES_IN_FAULTS = _EXAMPLES | {
+    "disk": "disk: {node: db1, errors: 5%}",
+    "clock": "clock: {node: db1, jump: +2s}",
+}
 """The same, where a field of a fault has the name of another one."""
 
 

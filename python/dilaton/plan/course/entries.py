@@ -136,6 +136,15 @@ class Pause(Part):
     """The process, with its group; None: all that the node runs."""
 
 
+class SetClock(Part):
+    """The date of a node that has a kernel of its own is another one; at the end, what it would be without that."""
+
+    kind: Literal["set-clock"] = "set-clock"
+    node: str
+    by_ns: int
+    """Later by so much; less than 0: earlier."""
+
+
 class PowerOff(Part):
     """A node goes off, and boots at the end, if there is one.
 
@@ -166,7 +175,8 @@ class Timed(Part):
     for_ns: Nanoseconds | None
     """It is undone so long after it began; None: never."""
     effect: Annotated[
-        BreakDisk | ChangeLink | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn, Field(discriminator="kind")
+        BreakDisk | ChangeLink | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SetClock,
+        Field(discriminator="kind"),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Literal
 
 from dilaton.lab.faults.disk import BrokenDisk
@@ -25,6 +25,7 @@ from dilaton.plan.course.entries import (
     Pause,
     PowerOff,
     PowerOn,
+    SetClock,
     Timed,
     WrongDisk,
 )
@@ -32,7 +33,7 @@ from dilaton.plan.errors import lab_error
 from dilaton.plan.links.changes import State, impaired
 from dilaton.plan.model import Disk
 
-Effect = BreakDisk | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn
+Effect = BreakDisk | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SetClock
 """What faults do."""
 
 
@@ -64,6 +65,8 @@ def faults(
     found = []
     for fault in lab.faults:
         effect, words = (impaired(lab, states, fault), fault.words) if fault.changes else effect_of(lab, disks, fault)
+        if shares := shared_clock(fault, guest_of):
+            raise lab_error(f"faults[{fault.place}].clock.node", shares)
         if fault.after is not None:
             guests = sorted({guest_of[node] for node in nodes_of(effect)})
             if len(guests) > 1:
@@ -93,12 +96,27 @@ def effect_of(lab: Lab, disks: Mapping[str, Disk], fault: Fault) -> tuple[Effect
         return PowerOn(node=fault.start), fault.words
     if fault.disk is not None:
         return _break_disk(fault.disk, disks[fault.disk.node].number, f"{lab.seed} {fault.name}"), fault.words
+    if fault.clock is not None:
+        return SetClock(node=fault.clock.node, by_ns=fault.clock.by_ns), fault.words
     assert fault.partition is not None, "a fault that is of no link and does nothing"
     every = [name for name, node in lab.nodes.items() if not is_switch(node)]
     seed = f"{lab.seed} {fault.name}"
     words, cuts = fault.partition.drawn(Selection(lab, seed).select, every, seed)
     made = [Cut(sources=cut.sources, targets=cut.targets) for cut in cuts]
     return Partition(cuts=made), f"partition {words}"
+
+
+def shared_clock(fault: Fault, guest_of: Mapping[str, Hashable]) -> str | None:
+    """Why a node has no date of its own to be set, if it has none, and what would give it one."""
+    if fault.clock is None:
+        return None
+    node = fault.clock.node
+    others = [name for name, guest in guest_of.items() if guest == guest_of[node] and name != node]
+    if not others:
+        return None
+    some = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+    fix = f"give it one of its own, as in {node}: {{guest: {node}}}"
+    return f"{node} shares its kernel, and so its date, with {some}; {fix}"
 
 
 def _break_disk(wrong: BrokenDisk, number: int, seed: str) -> BreakDisk:
@@ -121,7 +139,7 @@ def nodes_of(effect: Effect | ChangeLink) -> set[str]:
             return {end.node for end in effect.ends}
         case Partition():
             return {node for cut in effect.cuts for node in (*cut.sources, *cut.targets)}
-        case BreakDisk() | Kill() | Pause() | PowerOff() | PowerOn():
+        case BreakDisk() | Kill() | Pause() | PowerOff() | PowerOn() | SetClock():
             return {effect.node}
 
 

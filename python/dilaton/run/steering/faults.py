@@ -24,7 +24,7 @@ from dilaton.lab.segments import without_lans
 from dilaton.lab.steering import read_faults
 from dilaton.lab.text import units
 from dilaton.plan.course.entries import At, FaultUpdate, Timed
-from dilaton.plan.course.faults import effect_of, nodes_of
+from dilaton.plan.course.faults import effect_of, nodes_of, shared_clock
 from dilaton.plan.guests.kernels import BPF_MODULES
 from dilaton.plan.links.updates import SteeredLink
 from dilaton.plan.model import Plan
@@ -184,6 +184,8 @@ class FaultControl:
         before = self._lab.model_copy(update={"faults": [known.as_it_was for known in self._known.values()]})
         try:
             made = read_faults(before, asked.fault, f"{HAND}{self._count + 1}", now_ns, asked.directory)
+            if shares := next(filter(None, (shared_clock(fault, self._guest_of) for fault in made)), None):
+                raise ControlError(shares)
             going = [known.fault for known in self._known.values() if known.state in ("waiting", "lasting")]
             # Of links with two ends. Nobody knows to the nanosecond when it begins, so it may meet any of the others.
             open_ended = [fault.model_copy(update={"at_ns": None}) for fault in made]

@@ -10,7 +10,7 @@ HEAD = "name: x\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: [a, b], rate: 10Mbit
 """The first four lines of most labs here."""
 
 MISTAKES = [
-    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, crash, stop, reboot, start, random, as in pause: db1"),
+    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, crash, stop, reboot, start, random, as in pause: db1"),
     ("{at: 1s, disk: {node: a, errors: 5%}}", "5:32: faults[0].disk.node: a has no disk, but memory; give it one, as in a: {disk: ssd-sata}"),
     ("{at: 1s, disk: {node: c, errors: 5%}}", "5:32: faults[0].disk.node: unknown node c; known: a, b"),
     ("{at: 1s, disk: {node: 'c*', errors: 5%}}", "5:32: faults[0].disk.node: c*: meets no node"),
@@ -18,6 +18,13 @@ MISTAKES = [
     ("{at: 1s, disk: {node: a, full: true, read_only: true}}", "5:25: faults[0].disk: read_only and full: a write fails for one reason; leave one of them out"),
     ("{at: 1s, disk: {node: a, errors: 5}}", "5:43: faults[0].disk.errors: 5: a share of errors needs a percent sign: write 5%"),
     ("{at: 1s, disk: a}", "5:25: faults[0].disk: must be a mapping of fields, not 'a'; write for example disk: {node: db1, errors: 5%}"),
+    ("{at: 1s, clock: {node: c, jump: 2s}}", "5:33: faults[0].clock.node: unknown node c; known: a, b"),
+    ("{at: 1s, clock: {node: a}}", "5:26: faults[0].clock: needs either jump: +2s, by how much the date is later, or back: 2s, earlier"),
+    ("{at: 1s, clock: {node: a, jump: 2s, back: 2s}}", "5:26: faults[0].clock: needs either jump: +2s, by how much the date is later, or back: 2s, earlier"),
+    ("{at: 1s, clock: {node: a, jump: 2}}", "5:42: faults[0].clock.jump: 2: a jump needs a unit: write 2ms (or ns, us, s, min, h)"),
+    ("{at: 1s, clock: {node: a, jump: 0s}}", "5:42: faults[0].clock.jump: 0s: a jump is of more or less than 0"),
+    ("{at: 1s, clock: {node: a, back: -2s}}", "5:26: faults[0].clock: back: is earlier already; write it without the sign"),
+    ("{at: 1s, clock: a}", "5:26: faults[0].clock: must be a mapping of fields, not 'a'; write for example clock: {node: db1, jump: +2s}"),
     ("{for: 9s, random: {every: 2s, for: 1s, of: disk}}", "5:10: faults[0]: random.of[0]: disk alone does not say what is done; write {disk: …}"),
     ("{pause: a}", "5:10: faults[0]: needs either at, an instant, or after, a process or fault that it waits for"),
     ("{at: 1s, after: p, pause: a}", "5:10: faults[0]: needs either at, an instant, or after, a process or fault that it waits for"),
@@ -34,7 +41,7 @@ MISTAKES = [
     ("{name: x, at: 1s, pause: a}, {after: x.end, pause: b}", "5:47: faults[1].after: x.end: x has no end; write for: in it"),
     ("{name: x, after: y, pause: a}, {name: y, after: x, pause: b}", "5:27: faults[0].after: a cycle: x after y after x; none could start"),
     ("{at: 1s, for: 2s, pause: a}, {at: 2s, for: 2s, pause: a/p}", "5:64: faults[1].pause: a/p is paused already by fault1, faults[0], at that time"),
-    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, crash, stop, reboot, start, random, as in pause: db1"),
+    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, crash, stop, reboot, start, random, as in pause: db1"),
     ("{at: 1s, pause: a, loss: 1%}", "5:10: faults[0]: says what becomes of a link, and not of which; write link: a--b"),
     ("{at: 1s, link: a--b}", "5:10: faults[0]: says not what becomes of link a--b; write for example loss: 30% or down: true"),
     ("{at: 1s, link: a--b, down: false}", "5:37: faults[0].down: false: a fault has a link down, or does not speak of it"),
