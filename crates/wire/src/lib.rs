@@ -24,4 +24,4 @@ mod stress;
 
 pub use agreement::Guest;
 pub use memory::{Header, Member, NotAWire, Record, Way, Wire, NEVER};
-pub use ring::{Full, Received};
+pub use ring::{add, Full, Received};

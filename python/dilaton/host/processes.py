@@ -42,6 +42,11 @@ def is_stopped(pid: int) -> bool:
     return _state(pid) == "T"
 
 
+def is_at_work(pid: int) -> bool:
+    """Whether a process runs, wants a core, or waits for a disk or for memory."""
+    return _state(pid) in ("R", "D")
+
+
 def descent(pid: int, depth: int) -> list[int]:
     """A process, its first child, that one's first child and so on, as far as they live."""
     found = [pid]

@@ -60,6 +60,9 @@ from dilaton.run.steering.updates import Updates
 SPINNING_LOOK_HOST_S = 0.25
 """Host seconds between looks whether a program spins, on the event drive."""
 
+PROMISE_LOOK_HOST_S = 0.5
+"""How often it is looked whether wires between guests have kept what they promise."""
+
 STOP_LOOK_HOST_S = 0.1
 """How often an interrupted run is looked at."""
 
@@ -218,7 +221,7 @@ class _Run:
         await guests.halt()
         # Not before: a guest whose clock stands may still be receiving what has arrived.
         wires = guests.wires()
-        self.judge(finished, broken_promise(self.plan, wires) if wires else None)
+        self.judge(finished, broken_promise(self.plan, wires, is_over=True) if wires else None)
 
     async def conduct(self, guests: Guests, tally: Tally, disk_bytes: int) -> list[Finished]:
         """Releases the clocks and follows the run to its end: the last message of each agent."""
@@ -256,6 +259,7 @@ class _Run:
                     self.keep_watch(guests, steering),
                     self.stop_when_asked(guests),
                     self.name_spinning(guests),
+                    self.hold_promises(guests),
                     disk_use.keep_below(disk_bytes, self.run_dir.path),
                     tally.follow(),
                     log_clock(self.run_dir.path / "clock.csv", clock),
@@ -337,6 +341,17 @@ class _Run:
                     named[number] = found
                     await guest.send(WhoComputes())
             await asyncio.sleep(SPINNING_LOOK_HOST_S)
+
+    async def hold_promises(self, guests: Guests) -> None:
+        """Ends a run of which no result is worth anything any more.
+
+        Raises:
+            GuestError: A frame between guests was late or out of order.
+        """
+        while wires := guests.wires():
+            if broken := broken_promise(self.plan, wires, is_over=False):
+                raise GuestError(broken)
+            await asyncio.sleep(PROMISE_LOOK_HOST_S)
 
     async def stop_when_asked(self, guests: Guests) -> None:
         """Ends the run in good order when asked, and at once when that takes too long."""

@@ -7,17 +7,19 @@ from dilaton.plan.model import Plan
 from dilaton.run.record.model import WaitRecord
 
 
-def broken_promise(plan: Plan, wires: Wires) -> str | None:
+def broken_promise(plan: Plan, wires: Wires, *, is_over: bool) -> str | None:
     """None when every frame of the run has arrived at its instant and in its order, or is still under way.
 
-    Otherwise what has not: the results of the run are then worth nothing.
+    Otherwise what has not: the results of the run are then worth nothing. Which frames are lost is known once it is
+    over: before, what a guest sends while others are read is not seen to arrive.
     """
     for number, seen in enumerate(wires.ways):
-        if seen.late or seen.disordered or seen.lost:
+        lost = seen.lost if is_over else 0
+        if seen.late or seen.disordered or lost:
             planned = plan.wires[number // 2]
             return (
                 f"the wire of {planned.link or 'the agents'} broke its promise: {seen.late} frames were late, "
-                f"{seen.disordered} out of order, {seen.lost} lost, of {seen.sent}; this is a fault of Dilaton's, "
+                f"{seen.disordered} out of order, {lost} lost, of {seen.sent}; this is a fault of Dilaton's, "
                 "unless a program took over the kernel of a guest"
             )
     return None

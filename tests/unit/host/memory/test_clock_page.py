@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
 from fractions import Fraction
 
@@ -210,3 +211,23 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
         assert seen == expected
     finally:
         page.close()
+
+
+def test_whatever_is_on_a_page_is_read_or_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dilaton.host.here.memory.clock_page.SEQUENCE_PAUSE_HOST_S", 0)
+    monkeypatch.setattr("dilaton.host.here.memory.clock_page.SEQUENCE_TRIES", 2)
+    chance, told = random.Random(1), 0
+    page = ClockPage(realtime_base_ns=0)
+    try:
+        for _ in range(300):
+            for word in range(len(page._words)):
+                page._words[word] = chance.getrandbits(64) >> chance.choice((0, 1, 32, 60, 63))
+            page.counters(7).busy.since()
+            for read in (page.timeline, lambda: page.virtual_ns(5), lambda: page.is_held(5)):
+                try:
+                    read()
+                except GuestError as error:
+                    told += "what no clock writes" in str(error)
+    finally:
+        page.close()
+    assert told > 100

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dilaton.host.counters import Traffic, Waits, Wires
-from dilaton.host.here.memory.wire import RING_BYTES_MIN, Way, Wire, distances_ns, layout
+from dilaton.host.here.memory.wire import LEFT, RING_BYTES_MIN, STOPPED, WAITING, Way, Wire, distances_ns, layout
 from dilaton.host.orders import NEVER_NS
 
 
@@ -103,3 +103,58 @@ def test_a_way_that_cannot_be_is_refused(sender: int, receiver: int, delay_ns: i
 def test_a_frame_is_lost_that_was_sent_and_is_nowhere() -> None:
     under_way = Traffic(0, 1, sent=5, received=2, not_received=1, bytes_under_way=64)
     assert (under_way.lost, replace(under_way, bytes_under_way=0).lost, replace(under_way, sent=2).lost) == (0, 2, 1)
+
+
+def test_what_only_the_host_writes_is_seen_when_it_is_another(wire: Wire) -> None:
+    assert not wire.is_overwritten()
+    wire.begin([100, 200])
+    # Clocks write these.
+    for section, number, name in (
+        ("header", 0, "lock"),
+        ("member", 1, "next_ns"),
+        ("way", 1, "head"),
+        ("way", 0, "tail"),
+    ):
+        wire._write(section, number, name, 1 << 60)
+    assert not wire.is_overwritten()
+    for section, number, name in (
+        ("header", 0, "guests"),
+        ("header", 0, "begun"),
+        ("member", 1, "zero_ns"),
+        ("member", 0, "state"),
+        ("way", 1, "ring_offset"),
+    ):
+        was = wire._read(section, number, name)
+        wire._write(section, number, name, 1 << 60)
+        assert wire.is_overwritten(), name
+        wire._write(section, number, name, was)
+        assert not wire.is_overwritten()
+    wire._memory[wire._distances_at] ^= 1
+    assert wire.is_overwritten()
+
+
+def test_a_way_that_is_none_was_not_full(wire: Wire) -> None:
+    wire._write("header", 0, "full_way", 3)
+    assert wire.full_way() is None
+
+
+def test_guests_stand_still_when_the_lock_is_held_or_all_wait_for_an_instant(wire: Wire) -> None:
+    assert wire.standstill() is None
+    wire._write("header", 0, "lock", 1)
+    assert wire.standstill()
+    wire._write("header", 0, "lock", 0)
+    wire._write("member", 0, "state", WAITING)
+    assert wire.standstill() is None
+    wire._write("member", 1, "state", STOPPED)
+    before = wire.standstill()
+    assert before and before == wire.standstill()
+    # It has agreed with the others meanwhile.
+    wire._write("member", 1, "agreements", 1)
+    assert wire.standstill() != before
+
+
+def test_guests_in_which_nothing_will_happen_do_not_stand_still(wire: Wire) -> None:
+    wire._write("member", 0, "state", LEFT)
+    wire._write("member", 1, "state", WAITING)
+    wire._write("member", 1, "next_ns", NEVER_NS)
+    assert wire.standstill() is None

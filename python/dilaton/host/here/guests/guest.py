@@ -23,7 +23,7 @@ from dilaton.host.messages import Arm, Armed, Build, Event, Fatal, FromAgent, Ha
 from dilaton.host.orders import NEVER_NS, REPEATABLE_DATE_NS, Drive, Orders
 from dilaton.host.patience import Patience
 from dilaton.host.port import Progress
-from dilaton.host.processes import descent, is_stopped
+from dilaton.host.processes import descent, is_at_work, is_stopped
 from dilaton.host.sessions.streams import Streams
 
 BOOT_TDF = Fraction(1, 50)
@@ -303,7 +303,15 @@ class Guest:
 
     def is_stopped(self) -> bool:
         """Whether somebody has stopped the kernel's process, as by SIGSTOP."""
-        return any(map(is_stopped, descent(self.process.pid, jail.DEPTH if self._jailed else GUARD_DEPTH)))
+        return any(map(is_stopped, self._processes()))
+
+    def is_at_work(self) -> bool:
+        """Whether the kernel's process runs or would, if the host let it."""
+        return any(map(is_at_work, self._processes()))
+
+    def _processes(self) -> list[int]:
+        """What was started on the host, down to the kernel."""
+        return descent(self.process.pid, jail.DEPTH if self._jailed else GUARD_DEPTH)
 
     def _check_going(self, patience: Patience) -> None:
         """Does not wait any longer for a guest that cannot go on.

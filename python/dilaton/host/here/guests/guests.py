@@ -37,10 +37,18 @@ if TYPE_CHECKING:
     from dilaton.plan import model as plan
 
 WATCH_HOST_S = 0.5
-"""How often it is looked whether somebody has stopped a guest."""
+"""How often it is looked whether somebody has stopped a guest, or overwritten what guests share."""
+
+STANDSTILL_LOOKS = 10
+"""Looks in a row, five seconds, that find guests waiting for each other, none at work: they do so for ever then."""
 
 SEED_STEP = 0x9E37_79B9_7F4A_7C15
 """Between the seeds of guests: 2^64 divided by the golden ratio, so that they are far apart."""
+
+
+OVERWRITTEN = (
+    "holds what no clock writes there, so a program took over the kernel of a guest; or this is a fault of Dilaton's"
+)
 
 
 class Guests:
@@ -296,13 +304,27 @@ class Guests:
         )
 
     async def _watch(self) -> None:
-        """Fails once a guest was stopped from outside, as by SIGSTOP: the others would wait for it for ever."""
-        while True:
+        """Fails once guests would wait for each other for ever.
+
+        That is when one was stopped from outside, as by SIGSTOP, or when a program that took over a guest's kernel has
+        written over the memory that they share.
+        """
+        before, looks = None, 0
+        while self._wire is not None:
             await asyncio.sleep(WATCH_HOST_S)
             for number, guest in enumerate(self.all):
-                if len(self.all) > 1 and guest.is_stopped():
+                if guest.is_stopped():
                     now_s = self._now_ns(number) / 1e9
                     raise GuestError(f"guest {guest.name} was stopped by a signal, at {now_s:.6f} virtual seconds")
+            if self._wire.is_overwritten():
+                raise GuestError(f"the memory by which guests send each other frames {OVERWRITTEN}")
+            now = self._wire.standstill()
+            is_still = now is not None and now == before and not any(guest.is_at_work() for guest in self.all)
+            before, looks = now, looks + 1 if is_still else 0
+            if looks >= STANDSTILL_LOOKS:
+                raise GuestError(
+                    f"guests wait for each other and none goes on: the memory that they share {OVERWRITTEN}"
+                )
 
     async def send(self, message: ToAgent) -> None:
         """Says the same to all agents."""

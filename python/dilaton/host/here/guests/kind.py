@@ -56,6 +56,9 @@ class Guest(port.Guest, Protocol):
             ValueError: The instant is past.
         """
 
+    def is_at_work(self) -> bool:
+        """Whether its kernel runs, or would if the host let it; not while it waits for other guests."""
+
     async def next_timer_ns(self) -> int:
         """When the next timer of a guest that stands still expires; `NEVER_NS` when none is set."""
 

@@ -49,6 +49,10 @@ def layout() -> Layout:
     return parse_layout(CLOCK_PAGE_DEFINITION.read_text())
 
 
+TIMELINE = ("drive", "running", "tdf_numerator", "tdf_denominator", "drive_ns", "virtual_ns", "fraction", "end_ns")
+"""The words of the present line, in the order of the arguments of `_timeline`."""
+
+
 @dataclass(frozen=True)
 class Timeline:
     """A straight piece of the mapping from drive to virtual time; `crates/virtual-time/src/timeline.rs` explains it.
@@ -71,6 +75,30 @@ class Timeline:
         numerator, denominator = self.tdf.as_integer_ratio()
         exact = ((elapsed * denominator) << 64) // numerator + self.fraction
         return min(self.virtual_ns + (exact >> 64), self.end_ns)
+
+
+def _timeline(
+    drive: int,
+    running: int,
+    numerator: int,
+    denominator: int,
+    drive_ns: int,
+    virtual_ns: int,
+    fraction: int,
+    end_ns: int,
+) -> Timeline:
+    """What these words say.
+
+    Raises:
+        GuestError: Something that no clock writes.
+    """
+    if drive >= len(DRIVES) or (running and not (numerator and denominator)):
+        raise GuestError(
+            "the clock page holds what no clock writes there, so a program took over the kernel of its guest; "
+            "or this is a fault of Dilaton's"
+        )
+    tdf = Fraction(numerator, denominator) if running else None
+    return Timeline(DRIVES[drive], drive_ns, virtual_ns, fraction, tdf, end_ns)
 
 
 class ClockPage:
@@ -185,23 +213,13 @@ class ClockPage:
         """The clock's present line.
 
         Raises:
-            GuestError: the guest died, or was stopped, while it wrote it.
+            GuestError: the guest died, or was stopped, while it wrote it; or there is none that a clock writes.
         """
         for _ in range(SEQUENCE_TRIES):
             before = self.read("timeline_sequence")
-            tdf = None
-            if self.read("timeline_running"):
-                tdf = Fraction(self.read("timeline_tdf_numerator"), self.read("timeline_tdf_denominator") or 1)
-            line = Timeline(
-                DRIVES[self.read("timeline_drive")],
-                self.read("timeline_drive_ns"),
-                self.read("timeline_virtual_ns"),
-                self.read("timeline_fraction"),
-                tdf,
-                self.read("timeline_end_ns"),
-            )
+            words = [self.read(f"timeline_{name}") for name in TIMELINE]
             if before % 2 == 0 and self.read("timeline_sequence") == before:
-                return line
+                return _timeline(*words)
             time.sleep(SEQUENCE_PAUSE_HOST_S)
         raise GuestError("the clock page stays half-written: its guest died, or was stopped, while it wrote it")
 

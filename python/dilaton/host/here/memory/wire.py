@@ -27,6 +27,9 @@ RING_BYTES_MIN = 1 << 18
 SPIN_NS = 20_000
 """How long a guest looks for others to go on before it sleeps, where each has its own core: waking takes as long."""
 
+WAITING, STOPPED, LEFT = 1, 2, 3
+"""States of members that do not run, by their numbers in the memory; 0: running."""
+
 WAITS_COUNTERS = ("windows", "waits", "waited_host_ns", "agreements", "wakes")
 """The counters of waits, in the order of `Waits`."""
 
@@ -124,6 +127,8 @@ class Wire:
             self._write("header", 0, name, value)
         self._write("header", 0, "magic", MAGIC)
 
+        self._laid_out = self._written_by_the_host()
+
     def close(self) -> None:
         """Gives up the memory; guests keep their own."""
         self._memory.close()
@@ -142,6 +147,7 @@ class Wire:
         for member, zero_ns in enumerate(zeros_ns):
             self._write("member", member, "zero_ns", zero_ns)
         self._write("header", 0, "begun", 1)
+        self._laid_out = self._written_by_the_host()
 
     def counted(self) -> Wires:
         """What the ways have carried so far, and what the guests have spent on agreeing with each other."""
@@ -157,7 +163,43 @@ class Wire:
     def full_way(self) -> int | None:
         """The way whose ring was full, upon which its sender has ended itself; None if none was."""
         full = self._read("header", 0, "full_way")
-        return full - 1 if full else None
+        return full - 1 if 0 < full <= len(self.ways) else None
+
+    def is_overwritten(self) -> bool:
+        """Whether it holds what no clock writes: what the host has laid out is another, or a state is none."""
+        states = (self._read("member", guest, "state") for guest in range(self.guests))
+        return any(state > LEFT for state in states) or self._written_by_the_host() != self._laid_out
+
+    def standstill(self) -> tuple[int, ...] | None:
+        """What says that now no guest can go on but who holds the lock; None: one can, or nothing is left to do.
+
+        A clock holds the lock for microseconds, and of guests that wait for others the one that is furthest behind may
+        always go on. So if this stays the same while no kernel is at work, it stays so for ever.
+        """
+        lock = self._read("header", 0, "lock")
+        states, nexts_ns, agreements = (
+            tuple(self._read("member", guest, name) for guest in range(self.guests))
+            for name in ("state", "next_ns", "agreements")
+        )
+        still_in = [number for number, state in enumerate(states) if state != LEFT]
+        all_wait = bool(still_in) and all(states[number] in (WAITING, STOPPED) for number in still_in)
+        if not lock and not (all_wait and min(nexts_ns[number] for number in still_in) < NEVER_NS):
+            return None
+        return (lock, *states, *nexts_ns, *agreements)
+
+    def _written_by_the_host(self) -> bytes:
+        """What only the host writes, and nobody after `begin`."""
+        way_words = self._sections["way"].words * WORD.size
+        own_words = self._sections["way"].offsets["head"] * WORD.size
+        ends = [self._ways_at + number * way_words for number in range(len(self.ways))]
+        return b"".join(
+            [
+                self._memory[: self._place("header", 0, "lock")],
+                *(WORD.pack(self._read("member", guest, "zero_ns")) for guest in range(self.guests)),
+                self._memory[self._distances_at : self._distances_at + self.guests**2 * WORD.size],
+                *(self._memory[begin : begin + own_words] for begin in ends),
+            ]
+        )
 
     def _place(self, section: str, number: int, field: str) -> int:
         begin = {"header": 0, "member": self._members_at, "way": self._ways_at}[section]
