@@ -19,4 +19,5 @@ export type Example = Schemas["Example"];
 export type Positions = Schemas["Positions"];
 export type Somebody = Schemas["Somebody"];
 export type Granted = Schemas["Granted"];
+export type TerminalShown = Schemas["TerminalShown"];
 export type Entry = Schemas["Entry"];

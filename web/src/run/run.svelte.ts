@@ -33,6 +33,7 @@ export class RunStore {
   private starts = new Map<string, number>();
   private isClosed = false;
   private isEnded = false;
+  private wanted: { node: string; argv: string[] } | null = null;
   private isLooking = false;
   private isTold = false;
 
@@ -86,6 +87,17 @@ export class RunStore {
     }
   }
 
+  /** A terminal that is to be opened as soon as terminals are shown. */
+  wantTerminal(node: string, argv: string[]): void {
+    this.wanted = { node, argv };
+  }
+
+  takeWanted(): { node: string; argv: string[] } | null {
+    const wanted = this.wanted;
+    this.wanted = null;
+    return wanted;
+  }
+
   private happeningsNow(): Happening[] {
     void this.live;
     return this.happenings;
@@ -131,7 +143,7 @@ export class RunStore {
       this.isTold = true;
       this.stopStream();
     });
-    void this.keepLooking();
+    if (!this.isLooking) void this.keepLooking();
   }
 
   private stopStream(): void {
@@ -141,14 +153,20 @@ export class RunStore {
   }
 
   private async keepLooking(): Promise<void> {
-    if (this.isClosed || this.isOver) return;
+    this.isLooking = !this.isClosed && !this.isOver && !this.isTold;
+    if (!this.isLooking) return;
     await this.look();
-    if (!this.stream && !this.isOver && !this.isTold) this.follow();
-    else this.timer = window.setTimeout(() => void this.keepLooking(), LOOK_HOST_MS);
+    this.timer = window.setTimeout(() => {
+      // A run that has only just been launched has nobody who tells of it yet.
+      if (!this.stream && !this.isOver && !this.isTold) this.follow();
+      void this.keepLooking();
+    }, LOOK_HOST_MS);
   }
 
   private async look(): Promise<void> {
-    if (!this.plan) await this.fetchPlan();
+    if (!this.plan && this.live.state) await this.fetchPlan();
+    // Before its clock goes, and when it has come to its end, a run has nothing to say of it.
+    if (this.live.state !== "running") return;
     const quietly = (error: unknown) => {
       if (!(error instanceof Problem)) throw error;
     };

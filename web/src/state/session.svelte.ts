@@ -28,6 +28,11 @@ class Session {
     await this.begin();
   }
 
+  async usePassword(name: string, password: string): Promise<void> {
+    await ask("POST", "/session", { name, password });
+    await this.begin();
+  }
+
   async end(): Promise<void> {
     await ask("DELETE", "/session");
     this.leave();

@@ -156,6 +156,51 @@ await run({
     await demandAccessible(page, "runs");
   },
 
+  "nodes and links of a run are looked at by the keyboard alone": async () => {
+    await page
+      .getByRole("link", { name: "drawn" })
+      .or(page.getByRole("link", { name: "small" }))
+      .first()
+      .click();
+    await page.getByText("Nodes and links as a list").press("Enter");
+    await page.getByRole("button", { name: "client", exact: true }).press("Enter");
+    await page.getByRole("dialog", { name: "Node client" }).waitFor();
+    await demandAccessible(page, "node");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "client:eth0--router:eth0" }).press("Enter");
+    await page.getByText("100 Mbit/s, 5 ms").first().waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("tab", { name: "Packets" }).click();
+    await page.getByText("captures no packets").waitFor();
+  },
+
+  "a person is let in, and what was done is written down": async () => {
+    await page.getByRole("navigation").getByRole("link", { name: "Desk" }).click();
+    await page.getByRole("tab", { name: "People" }).click();
+    await page.getByLabel("Name of a new person").fill("ann");
+    await page.getByRole("button", { name: "Add, and make a link" }).click();
+    const link = await page.getByText("/login?once=").textContent();
+    await page.getByRole("button", { name: "Change ann" }).click();
+    await demandAccessible(page, "a person");
+    await page.getByRole("button", { name: "Add a role" }).click();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("reader", { exact: true }).waitFor();
+    await demandAccessible(page, "people");
+    await page.getByRole("tab", { name: "Audit" }).click();
+    await page.getByText("person.link").first().waitFor();
+    await demandAccessible(page, "audit");
+    const other = await browser.newContext();
+    const ann = await other.newPage();
+    await ann.goto(link);
+    await ann.getByRole("button", { name: "Log in" }).waitFor();
+    await demandAccessible(ann, "log in");
+    await ann.getByRole("button", { name: "Log in" }).click();
+    await ann.getByRole("heading", { name: "Labs", exact: true }).waitFor();
+    await ann.getByRole("button", { name: "Log out" }).click();
+    await ann.getByRole("button", { name: "Log in" }).waitFor();
+    await other.close();
+  },
+
   "hostile names and texts stay text": async () => {
     const hostile = '<img src=x onerror="document.title=1">\u202e{{7*7}}';
     await page.evaluate(async (name) => {

@@ -1,0 +1,176 @@
+// Captures (pcapng, as draft-ietf-opsawg-pcapng has it) → packets as a table shows them. Pure. What a guest has written may
+// be anything: a file that breaks off, or lies about its lengths, gives the packets up to there.
+
+export interface Packet {
+  number: number;
+  tS: number;
+  source: string;
+  destination: string;
+  protocol: string;
+  ports: number[];
+  length: number;
+  info: string;
+  bytes: Uint8Array;
+}
+
+const SECTION = 0x0a0d0d0a;
+const INTERFACE = 1;
+const ENHANCED = 6;
+const PACKETS_MAX = 200_000;
+
+export function readCapture(file: Uint8Array): Packet[] {
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
+  const found: Packet[] = [];
+  let isLittle = true;
+  let perSecond: number[] = [];
+  for (let at = 0; at + 12 <= file.length && found.length < PACKETS_MAX;) {
+    let kind = view.getUint32(at, isLittle);
+    if (kind === SECTION) {
+      isLittle = view.getUint32(at + 8, true) === 0x1a2b3c4d;
+      kind = SECTION;
+      perSecond = [];
+    }
+    const length = view.getUint32(at + 4, isLittle);
+    if (length < 12 || length % 4 || at + length > file.length) break;
+    if (kind === INTERFACE) perSecond.push(resolution(view, at + 16, at + length - 4, isLittle));
+    if (kind === ENHANCED && length >= 32) {
+      const captured = view.getUint32(at + 20, isLittle);
+      if (captured > length - 32) break;
+      const ticks = view.getUint32(at + 12, isLittle) * 2 ** 32 + view.getUint32(at + 16, isLittle);
+      const tS = ticks / (perSecond[view.getUint32(at + 8, isLittle)] ?? 1e6);
+      const bytes = file.subarray(at + 28, at + 28 + captured);
+      found.push({ number: found.length + 1, tS, length: view.getUint32(at + 24, isLittle), bytes, ...decoded(bytes) });
+    }
+    at += length;
+  }
+  return found;
+}
+
+/** Ticks per second of an interface: option if_tsresol, microseconds without it. */
+function resolution(view: DataView, begin: number, end: number, isLittle: boolean): number {
+  for (let at = begin; at + 4 <= end;) {
+    const [code, length] = [view.getUint16(at, isLittle), view.getUint16(at + 2, isLittle)];
+    if (code === 0) break;
+    if (code === 9 && length === 1 && at + 5 <= end) {
+      const value = view.getUint8(at + 4);
+      return value & 0x80 ? 2 ** (value & 0x7f) : 10 ** value;
+    }
+    at += 4 + length + ((4 - (length % 4)) % 4);
+  }
+  return 1e6;
+}
+
+type Decoded = Pick<Packet, "source" | "destination" | "protocol" | "ports" | "info">;
+
+const FLAGS = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
+
+function decoded(bytes: Uint8Array): Decoded {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const hex = (begin: number) =>
+    [...bytes.subarray(begin, begin + 6)].map((one) => one.toString(16).padStart(2, "0")).join(":");
+  const plain: Decoded = { source: hex(6), destination: hex(0), protocol: "Ethernet", ports: [], info: "" };
+  try {
+    let at = 12;
+    let type = view.getUint16(at);
+    while (type === 0x8100 || type === 0x88a8) type = view.getUint16((at += 4));
+    at += 2;
+    if (type === 0x0806) return { ...plain, protocol: "ARP", info: view.getUint16(at + 6) === 1 ? "who has" : "is at" };
+    if (type === 0x0800) {
+      const address = (begin: number) => [...bytes.subarray(begin, begin + 4)].join(".");
+      const header = (view.getUint8(at) & 15) * 4;
+      const ip = { ...plain, protocol: "IPv4", source: address(at + 12), destination: address(at + 16) };
+      if (view.getUint16(at + 6) & 0x1fff) return { ...ip, info: "fragment" };
+      const size = view.getUint16(at + 2) - header;
+      return transport(view, at + header, view.getUint8(at + 9), size, ip);
+    }
+    if (type === 0x86dd) {
+      const address = (begin: number) => shortened(Array.from({ length: 8 }, (_, n) => view.getUint16(begin + 2 * n)));
+      const ip = { ...plain, protocol: "IPv6", source: address(at + 8), destination: address(at + 24) };
+      return transport(view, at + 40, view.getUint8(at + 6), view.getUint16(at + 4), ip);
+    }
+  } catch {
+    return { ...plain, info: "cut off" };
+  }
+  return plain;
+}
+
+function transport(view: DataView, at: number, protocol: number, size: number, ip: Decoded): Decoded {
+  switch (protocol) {
+    case 1:
+    case 58: {
+      const type = view.getUint8(at);
+      const echo = {
+        8: "echo request",
+        0: "echo reply",
+        128: "echo request",
+        129: "echo reply",
+        3: "unreachable",
+        11: "time exceeded",
+      }[type];
+      const info = echo?.startsWith("echo") ? `${echo}, seq ${view.getUint16(at + 6)}` : (echo ?? `type ${type}`);
+      return { ...ip, protocol: protocol === 1 ? "ICMP" : "ICMPv6", info };
+    }
+    case 6: {
+      const ports = [view.getUint16(at), view.getUint16(at + 2)];
+      const flags = FLAGS.filter((_, bit) => view.getUint8(at + 13) & (1 << bit)).join(" ");
+      const length = size - (view.getUint8(at + 12) >> 4) * 4;
+      const info = `${ports.join(" → ")} [${flags}] seq ${view.getUint32(at + 4)} ack ${view.getUint32(at + 8)} len ${length}`;
+      return { ...ip, protocol: "TCP", ports, info };
+    }
+    case 17: {
+      const ports = [view.getUint16(at), view.getUint16(at + 2)];
+      return { ...ip, protocol: "UDP", ports, info: `${ports.join(" → ")} len ${view.getUint16(at + 4) - 8}` };
+    }
+  }
+  return { ...ip, info: `protocol ${protocol}` };
+}
+
+function shortened(groups: number[]): string {
+  const text = groups.map((one) => one.toString(16)).join(":");
+  const zeros = [...text.matchAll(/(?:^|:)0(?::0)+(?=:|$)/g)].sort((a, b) => b[0].length - a[0].length)[0];
+  if (!zeros) return text;
+  const rest = text.slice(zeros.index + zeros[0].length).replace(/^:/, "");
+  return `${text.slice(0, zeros.index)}::${rest}`;
+}
+
+/** A filter of words, of which all have to fit: a protocol, an address or its beginning, `port N`, `not WORD`, or a text of
+ * the last column. Throws where `port` has no number. */
+export function filterOf(text: string): (packet: Packet) => boolean {
+  const tests: ((packet: Packet) => boolean)[] = [];
+  const words = text.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  for (let n = 0; n < words.length; n++) {
+    const isNot = words[n] === "not";
+    if (isNot) n++;
+    let word = words[n];
+    if (word === undefined) throw new Error("not: of what?");
+    if (word === "and" || word === "host") continue;
+    let test: (packet: Packet) => boolean;
+    if (word === "port") {
+      word = words[++n] ?? "";
+      const port = Number(word);
+      if (!/^\d+$/.test(word)) throw new Error("port: a number, as in port 80");
+      test = (packet) => packet.ports.includes(port);
+    } else {
+      const wanted = word;
+      test = (packet) =>
+        packet.protocol.toLowerCase() === wanted ||
+        packet.source.startsWith(wanted) ||
+        packet.destination.startsWith(wanted) ||
+        packet.info.toLowerCase().includes(wanted);
+    }
+    tests.push(isNot ? (packet) => !test(packet) : test);
+  }
+  return (packet) => tests.every((test) => test(packet));
+}
+
+/** Bytes as people read them: offset, hexadecimal, characters. */
+export function dump(bytes: Uint8Array): string {
+  const lines: string[] = [];
+  for (let at = 0; at < bytes.length; at += 16) {
+    const row = [...bytes.subarray(at, at + 16)];
+    const hex = row.map((one) => one.toString(16).padStart(2, "0")).join(" ");
+    const characters = row.map((one) => (one >= 32 && one < 127 ? String.fromCharCode(one) : ".")).join("");
+    lines.push(`${at.toString(16).padStart(4, "0")}  ${hex.padEnd(47)}  ${characters}`);
+  }
+  return lines.join("\n");
+}

@@ -1,0 +1,60 @@
+// The tour of the first visit, on real guests: `node tour.mjs ORIGIN COOKIE`. It ends with a graph of a link that was full,
+// and with what somebody has done meanwhile: a terminal, and a link that was changed.
+import { demand, demandAccessible, open, run } from "./browser.mjs";
+
+const [origin, cookie] = process.argv.slice(2);
+const { browser, page, complaints } = await open(origin, cookie);
+page.setDefaultTimeout(90_000);
+const clock = async () => Number.parseFloat(await page.locator("dd").first().textContent());
+
+await run({
+  "one press makes a lab and runs it": async () => {
+    await page.goto(origin);
+    await page.getByRole("button", { name: "Run the first network" }).click();
+    await page.getByText("1 of 3").waitFor();
+    await page.getByRole("button", { name: "Next" }).click();
+    await page.getByRole("button", { name: "Hold" }).click();
+    await page.getByRole("button", { name: "Release" }).waitFor();
+  },
+  "while it is held, its time stands still": async () => {
+    await page.waitForTimeout(1000);
+    const then = await clock();
+    await page.waitForTimeout(1500);
+    demand((await clock()) === then, "virtual time went on");
+  },
+  "a link is changed at once": async () => {
+    await page.getByText("Nodes and links as a list").click();
+    await page.getByRole("button", { name: "left:eth1--right:eth0" }).click();
+    await demandAccessible(page, "link");
+    await page.getByLabel("rate", { exact: true }).fill("10Mbit");
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.getByText("Takes effect at").waitFor();
+    await page.keyboard.press("Escape");
+  },
+  "a terminal in a node is typed into": async () => {
+    await page.getByRole("tab", { name: "Terminals" }).click();
+    await page.getByLabel("Node").selectOption("alice");
+    await page.getByRole("button", { name: "Open a terminal" }).click();
+    await page.getByText("alice · open").waitFor();
+    await demandAccessible(page, "terminals");
+    await page.getByRole("button", { name: "Release" }).click();
+    await page.getByRole("textbox", { name: "alice" }).focus();
+    await page.keyboard.type("echo this is $(hostname)\n");
+    await page.locator(".xterm-accessibility").getByText("this is alice").last().waitFor();
+  },
+  "what it carried is plotted, and the change is seen": async () => {
+    await page.getByRole("tab", { name: "Plots" }).click();
+    await page.locator(".u-over").first().waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("aborted", { exact: true }).first().waitFor();
+    demand((await page.locator(".u-over").count()) === 3, "three plots");
+    await page.getByRole("tab", { name: "Events" }).click();
+    await page.getByText("rate 10Mbit").first().waitFor();
+    await page.getByRole("tab", { name: "Packets" }).click();
+    await page.getByLabel("Filter").fill("icmp");
+    await page.getByText(/^[1-9]\d* of \d+ packets$/).waitFor();
+    await demandAccessible(page, "packets");
+  },
+  "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),
+});
+await browser.close();

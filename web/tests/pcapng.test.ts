@@ -1,0 +1,87 @@
+import { expect, test } from "vitest";
+import { dump, filterOf, readCapture } from "../src/run/pcapng";
+
+const u32 = (...values: number[]) =>
+  values.flatMap((value) => [value & 255, (value >>> 8) & 255, (value >>> 16) & 255, value >>> 24]);
+const block = (kind: number, body: number[]) => [...u32(kind, body.length + 12), ...body, ...u32(body.length + 12)];
+const hex = (text: string) => text.match(/../g)!.map((pair) => parseInt(pair, 16));
+
+const ETHERNET = "020000000001" + "020000000002" + "0800";
+const ECHO = hex(ETHERNET + "4500001c000040004001" + "0000" + "0a000001" + "0a000002" + "0800000000070003");
+const SYN = hex(
+  ETHERNET +
+    "45000028000040004006" +
+    "0000" +
+    "0a000002" +
+    "0a000001" +
+    "14510050" +
+    "00000001" +
+    "00000000" +
+    "5002faf000000000",
+);
+const SIX = hex(
+  "020000000001" +
+    "020000000002" +
+    "86dd" +
+    "60000000" +
+    "0008" +
+    "1140" +
+    "fd000000000000000000000000000001" +
+    "fd000000000000000000000000000002" +
+    "0035003500080000",
+);
+
+const enhanced = (tNs: number, bytes: number[]) => {
+  const padded = [...bytes, ...Array((4 - (bytes.length % 4)) % 4).fill(0)];
+  return block(6, [...u32(0, Math.floor(tNs / 2 ** 32), tNs >>> 0, bytes.length, bytes.length), ...padded]);
+};
+// Nanoseconds: if_tsresol of 9.
+const HEAD = [
+  ...block(0x0a0d0d0a, [...u32(0x1a2b3c4d), 1, 0, 0, 0, ...Array(8).fill(255)]),
+  ...block(1, [...u32(1, 0), 9, 0, 1, 0, 9, 0, 0, 0, ...u32(0)]),
+];
+const FILE = new Uint8Array([
+  ...HEAD,
+  ...enhanced(1_500_000_000, ECHO),
+  ...enhanced(2_000_000_000, SYN),
+  ...enhanced(6_000_000_000, SIX),
+]);
+
+test("packets are read with their virtual instants, addresses, ports and what they say", () => {
+  const packets = readCapture(FILE);
+  expect(
+    packets.map(({ tS, source, destination, protocol, ports }) => [tS, source, destination, protocol, ports]),
+  ).toEqual([
+    [1.5, "10.0.0.1", "10.0.0.2", "ICMP", []],
+    [2, "10.0.0.2", "10.0.0.1", "TCP", [5201, 80]],
+    [6, "fd00::1", "fd00::2", "UDP", [53, 53]],
+  ]);
+  expect(packets[0]!.info).toBe("echo request, seq 3");
+  expect(packets[1]!.info).toContain("[SYN] seq 1");
+});
+
+test("a file that breaks off anywhere, or lies, gives the packets up to there", () => {
+  for (let length = 0; length < FILE.length; length++) {
+    expect(readCapture(FILE.slice(0, length)).length).toBeLessThanOrEqual(3);
+  }
+  for (let at = 0; at < FILE.length; at++) {
+    const wrong = FILE.slice();
+    wrong[at] = wrong[at]! ^ 255;
+    expect(readCapture(wrong).length).toBeLessThanOrEqual(3);
+  }
+});
+
+test("filters are words that all have to fit", () => {
+  const packets = readCapture(FILE);
+  const kept = (text: string) => packets.filter(filterOf(text)).map((packet) => packet.number);
+  expect(kept("")).toEqual([1, 2, 3]);
+  expect(kept("tcp")).toEqual([2]);
+  expect(kept("port 53")).toEqual([3]);
+  expect(kept("10.0.0.1 not tcp")).toEqual([1]);
+  expect(kept("syn")).toEqual([2]);
+  expect(() => filterOf("port http")).toThrow("port");
+});
+
+test("bytes are shown as people read them", () => {
+  expect(dump(new Uint8Array([72, 105, 0]))).toBe(`0000  ${"48 69 00".padEnd(47)}  Hi.`);
+});
