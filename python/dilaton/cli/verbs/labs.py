@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dilaton.cli.labs import template
 from dilaton.cli.verbs.options import (
     ConfirmOption,
     DriveOption,
@@ -268,3 +269,6 @@ def sweep(
         lab=text, fields=fields, repeat=repeat, jobs=jobs, out=out, confirm=confirm, max_disk=max_disk
     )
     raise typer.Exit(sweep_lab(request))
+
+
+app.add_typer(template.app)

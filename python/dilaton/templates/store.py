@@ -1,0 +1,194 @@
+"""Where templates are kept: trees of files by their digest, and names that lead to them.
+
+```text
+~/.local/share/dilaton/templates/     ($XDG_DATA_HOME)
+├── names/NAME      a link to a tree
+├── trees/DIGEST/   a lab and its files, which do not change any more
+├── staging/        what is being copied
+└── lock            exclusive for who changes something, shared by those who read
+```
+
+A tree is copied into `staging`, made durable and renamed; then a link to it takes the place of the name's by rename(2).
+So a name leads to the old template or the new one, whole, whenever a process is killed. What is left in `staging`, or
+has no name any more, goes when something is changed next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dilaton.images.store import default_directory
+
+BYTES_MAX = 256 << 20
+FILES_MAX = 10_000
+LEFT_OUT = frozenset({"runs", "sweeps"})
+"""What runs of a lab have left beside it; hidden files are left out too."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+class TemplateError(Exception):
+    """A template is not there, or cannot be kept; the text says why."""
+
+
+class Templates:
+    """Those in a directory, which need not be there before one is saved."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.directory = directory or default_directory().parent / "templates"
+
+    def names(self) -> dict[str, str]:
+        """The digests of all templates by their names."""
+        links = (self.directory / "names").glob("*")
+        return {link.name: os.path.basename(os.readlink(link)) for link in sorted(links) if link.is_symlink()}
+
+    @contextlib.contextmanager
+    def reading(self, name: str) -> Iterator[Path | None]:
+        """The tree of a template, which stays for as long as it is read; None if there is none of that name.
+
+        Raises:
+            TemplateError: It is no longer what was saved.
+        """
+        digest = self.names().get(name)
+        if digest is None:
+            yield None
+            return
+        with self._locked(fcntl.LOCK_SH):
+            tree = self.directory / "trees" / digest
+            if not tree.is_dir() or digest_of(tree) != digest:
+                raise TemplateError(f"{name}: damaged: {tree} is not what was saved; save it again")
+            yield tree
+
+    def save(self, name: str, fill: Callable[[Path], None]) -> str:
+        """Keeps a template under a name, which another may have had: its digest.
+
+        Args:
+            name: Letters, digits, dots, underscores and hyphens.
+            fill: Copies its files into a directory.
+
+        Raises:
+            TemplateError: It cannot have that name.
+        """
+        if not NAME.fullmatch(name):
+            raise TemplateError(f"{name[:80]}: a name has letters, digits, dots, underscores and hyphens, at most 63")
+        for place in ("names", "trees", "staging"):
+            (self.directory / place).mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self._locked(fcntl.LOCK_EX):
+            self._tidy()
+            staging = Path(tempfile.mkdtemp(dir=self.directory / "staging"))
+            try:
+                made = staging / "tree"
+                made.mkdir()
+                fill(made)
+                digest = digest_of(made)
+                tree = self.directory / "trees" / digest
+                if not tree.exists():
+                    _make_durable(made)
+                    made.rename(tree)
+                    _sync(tree.parent)
+                link = staging / "link"
+                link.symlink_to(os.path.join("..", "trees", digest))
+                link.rename(self.directory / "names" / name)
+                _sync(self.directory / "names")
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+            self._tidy()
+        return digest
+
+    def remove(self, name: str) -> None:
+        """Takes a template away.
+
+        Raises:
+            TemplateError: There is none of that name.
+        """
+        if name not in self.names():
+            raise TemplateError(f"{name}: no template that was saved; dilaton template list shows all")
+        with self._locked(fcntl.LOCK_EX):
+            (self.directory / "names" / name).unlink(missing_ok=True)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Removes what no name leads to. Only under the lock."""
+        used = set(self.names().values())
+        unused = [tree for tree in (self.directory / "trees").glob("*") if tree.name not in used]
+        for path in [*unused, *(self.directory / "staging").glob("*")]:
+            shutil.rmtree(path)
+
+    @contextlib.contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        with (self.directory / "lock").open("a") as file:
+            fcntl.flock(file, how)
+            yield
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copies what a lab has beside it, but for hidden files and what runs have left.
+
+    Raises:
+        TemplateError: It is too large, or has something that is no file, or a link that leads out.
+        OSError: Something cannot be read or written.
+    """
+    room, top = [FILES_MAX, BYTES_MAX], source.resolve()
+
+    def copy(directory: Path, into: Path) -> None:
+        for path in sorted(directory.iterdir()):
+            if path.name.startswith(".") or (directory == source and path.name in LEFT_OUT):
+                continue
+            room[0] -= 1
+            copied = into / path.name
+            if path.is_symlink():
+                if os.path.isabs(os.readlink(path)) or not path.resolve().is_relative_to(top):
+                    raise TemplateError(f"{path}: a link that leads out of {source}")
+                copied.symlink_to(os.readlink(path))
+            elif path.is_dir():
+                copied.mkdir()
+                copy(path, copied)
+            elif path.is_file():
+                room[1] -= path.stat().st_size
+                if min(room) >= 0:
+                    shutil.copyfile(path, copied)
+                    copied.chmod(0o755 if os.access(path, os.X_OK) else 0o644)
+            else:
+                raise TemplateError(f"{path}: not a file, directory or link")
+            if min(room) < 0:
+                raise TemplateError(f"{source}: a template has at most {FILES_MAX} files, of {BYTES_MAX >> 20} MiB")
+
+    copy(source, target)
+
+
+def digest_of(tree: Path) -> str:
+    """SHA-256 of the names, kinds and contents of all files of a tree, in hexadecimal digits."""
+    entries = []
+    for path in sorted(tree.rglob("*")):
+        if path.is_symlink():
+            kind, said = "link", os.readlink(path)
+        elif path.is_dir():
+            kind, said = "directory", ""
+        else:
+            kind = "program" if path.stat().st_mode & 0o100 else "file"
+            with path.open("rb") as file:
+                said = hashlib.file_digest(file, "sha256").hexdigest()
+        entries.append([str(path.relative_to(tree)), kind, said])
+    return hashlib.sha256(json.dumps(entries).encode(errors="surrogateescape")).hexdigest()
+
+
+def _make_durable(tree: Path) -> None:
+    for path in [tree, *tree.rglob("*")]:
+        if not path.is_symlink():
+            _sync(path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
