@@ -6,6 +6,8 @@ import hashlib
 import io
 import json
 import shutil
+import subprocess
+import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 from dilaton.host.files import find_program
+from tests.conftest import environment
 
 MISSING = [name for name in ("skopeo", "sqfstar", "sqfs2tar", "busybox") if find_program(name) is None]
 
@@ -23,6 +26,38 @@ APPLETS = ("sh", "cat", "env", "getfattr", "httpd", "id", "ls", "ping", "sleep",
 
 OWN = 4242
 """A user whom this machine need not have."""
+
+
+KILLED = """
+import os, signal, sys
+place, left = sys.argv.pop(1), int(sys.argv.pop(1))
+def step(event, arguments):
+    global left
+    if event in {steps!r} and place in str(arguments):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(step)
+"""
+STEPS = (
+    "open",
+    "os.fsync",
+    "os.mkdir",
+    "os.remove",
+    "os.rename",
+    "os.symlink",
+    "shutil.rmtree",
+    "subprocess.Popen",
+    "tempfile.mkdtemp",
+)
+
+
+def killed_at(
+    step: int, place: Path, code: str, *arguments: str | Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs Python code that is killed at so many steps that have to do with files below `place`."""
+    argv = [sys.executable, "-c", KILLED.format(steps=STEPS) + code, str(place), str(step), *map(str, arguments)]
+    return subprocess.run(argv, env=environment() | variables, capture_output=True, text=True, check=False)
 
 
 def member(name: str, **fields: Any) -> tarfile.TarInfo:

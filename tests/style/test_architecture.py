@@ -117,7 +117,20 @@ def test_imports_point_one_way() -> None:
 
 
 def test_the_order_of_imports_has_no_cycle() -> None:
-    parts = ["images", "lab", "templates", "schema", "plan", "host", "measure", "run", "report", "service", "server", "cli"]
+    parts = [
+        "images",
+        "lab",
+        "templates",
+        "schema",
+        "plan",
+        "host",
+        "measure",
+        "run",
+        "report",
+        "service",
+        "server",
+        "cli",
+    ]
     order = {part: place for place, part in enumerate(parts)}
     assert all(order[imported] < order[part] for part, imports in MAY_IMPORT.items() for imported in imports)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -21,7 +22,7 @@ from dilaton.lab.images.of_lab import recipes_of
 from dilaton.lab.images.recipe import parse_recipe
 from dilaton.service.images.build import build
 from tests.conftest import dilaton, environment
-from tests.images import needs_programs
+from tests.images import killed_at, needs_programs
 
 pytestmark = needs_programs
 
@@ -179,3 +180,35 @@ def test_without_mmdebstrap_the_command_that_installs_it_is_told(tmp_path: Path)
         [sys.executable, "-c", code, recipe], env=variables, capture_output=True, text=True, check=False
     )
     assert done.returncode == 3 and "mmdebstrap" in done.stderr and "install" in done.stderr, done.stderr
+
+
+BUILDS = """
+import sys
+from dilaton.images.reference import parse
+from dilaton.images.store import Store
+from dilaton.lab.images.recipe import parse_recipe
+from dilaton.service.images.build import build
+build(Store(), parse_recipe({"host": [sys.argv[1]]}), parse("box"), lambda *_: None, 1 << 30)
+"""
+
+
+def test_a_build_that_is_killed_leaves_nothing_that_is_used_or_stays(tmp_path: Path) -> None:
+    data = tmp_path / "data/file"
+    data.parent.mkdir()
+    data.write_text("x")
+    store = Store(tmp_path / "dilaton/images")
+    for count in range(1, 1000, 5):
+        done = killed_at(count, store.directory, BUILDS, data, XDG_DATA_HOME=str(tmp_path))
+        names = store.names()
+        if names:
+            assert str(data).lstrip("/") in tree(store.find("box"))
+        store.collect(wait=True)
+        left = [*store.directory.glob("staging/*"), *store.directory.glob("roots/*")]
+        assert len(left) == len(names), f"after step {count}"
+        if done.returncode == 0:
+            assert names
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        for name in names:
+            store.remove(name)
+    assert count > 10

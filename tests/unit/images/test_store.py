@@ -8,7 +8,6 @@ import io
 import json
 import signal
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from dilaton.images.reference import parse
 from dilaton.images.store import Image, ImageError, Store
 from dilaton.service.images import bring as images
 from tests.conftest import dilaton, environment
-from tests.images import OWN, busybox, folder, layer, layout, link, needs_programs
+from tests.images import OWN, busybox, folder, killed_at, layer, layout, link, needs_programs
 
 PLENTY = 1 << 30
 
@@ -212,21 +211,10 @@ def test_a_blob_that_was_damaged_later_is_noticed(store: Store, tmp_path: Path) 
         store.collect()
 
 
-STEPS = ("open", "os.fsync", "os.rename", "os.mkdir", "subprocess.Popen", "os.remove", "tempfile.mkdtemp")
-
-KILLED = """
-import os, signal, sys
+BRINGS = """
 from dilaton.images.reference import parse
 from dilaton.images.store import Store
 from dilaton.service.images import bring as images
-left = int(sys.argv[3])
-def step(event, arguments):
-    global left
-    if event in {steps!r} and str(Store().directory) in str(arguments):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(step)
 images.bring(Store(), sys.argv[1], parse(sys.argv[2]), lambda *_: None, 1 << 30)
 Store().remove("box")
 Store().collect()
@@ -241,11 +229,8 @@ def test_a_kill_at_any_step_leaves_the_store_consistent(tmp_path: Path) -> None:
     before = files_of(store.directory)
     plain = tmp_path / "tree.tar"
     plain.write_bytes(layer(("b", b"added")))
-    script = KILLED.format(steps=STEPS)
-    variables = environment() | {"XDG_DATA_HOME": str(tmp_path)}
     for count in range(1, 1000):
-        argv = [sys.executable, "-c", script, str(plain), "box", str(count)]
-        done = subprocess.run(argv, env=variables, capture_output=True, text=True, check=False)
+        done = killed_at(count, store.directory, BRINGS, plain, "box", XDG_DATA_HOME=str(tmp_path))
         names = store.names()
         assert store.find("kept") == kept
         if "docker.io/library/box:latest" in names:

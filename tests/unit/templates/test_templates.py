@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from dilaton.lab.errors import LabError
 from dilaton.service import templates
 from dilaton.templates.store import TemplateError, Templates
 from tests.conftest import ROOT, dilaton, environment
+from tests.images import killed_at
 
 LAB = """# A lab of two.
 name: two
@@ -164,18 +163,10 @@ def test_examples_are_templates_that_cannot_be_removed(store: Templates, tmp_pat
         store.remove("dumbbell")
 
 
-KILLED = """
-import os, signal, sys
+SAVES = """
+import sys
 from pathlib import Path
 from dilaton.service import templates
-left = int(sys.argv[3])
-def step(event, arguments):
-    global left
-    if event in ("open", "os.rename", "os.mkdir", "os.symlink", "os.remove", "shutil.rmtree") and sys.argv[1] in str(arguments):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(step)
 templates.save(templates.Templates(Path(sys.argv[1])), Path(sys.argv[2]), "pair")
 """
 
@@ -185,9 +176,8 @@ def test_a_kill_at_any_step_leaves_the_old_template_or_the_new_one(store: Templa
     (lab / "data.txt").write_text("new")
     other = Templates(tmp_path / "other")
     new = templates.save(other, lab, "pair")
-    for count in range(1, 1000, 3):
-        argv = [sys.executable, "-c", KILLED, str(store.directory), str(lab), str(count)]
-        done = subprocess.run(argv, env=environment(), capture_output=True, text=True, check=False)
+    for count in range(1, 1000, 7):
+        done = killed_at(count, store.directory, SAVES, store.directory, lab)
         digest = store.names()["pair"]
         assert digest in (old, new)
         with store.reading("pair") as tree:
@@ -196,7 +186,7 @@ def test_a_kill_at_any_step_leaves_the_old_template_or_the_new_one(store: Templa
             assert digest == new
             break
         assert done.returncode == -signal.SIGKILL, done.stderr
-    assert count > 10
+    assert count > 20
     assert len(list(store.directory.glob("trees/*"))) == 1 and not list(store.directory.glob("staging/*"))
 
 
