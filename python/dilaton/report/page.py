@@ -6,6 +6,7 @@ takes longer to import than many runs last, so there are pages without figures, 
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from dilaton.run.record.model import ComparisonRecord, Record
 from dilaton.run.record.record import RecordError
 
 if TYPE_CHECKING:
-    from dilaton.report.pictures import Drawn
+    from dilaton.report.pictures import Drawn, Picture
+    from dilaton.report.sweeps import Swept
 
 LEVELS = {"confirmed": "#00674b", "valid": "#00674b", "suspect": "#8f5600", "invalid": "#b33000"}
 """Colours of verdicts, dark enough for white text on them."""
@@ -71,12 +73,8 @@ def render(run: Run, drawn: Drawn | None) -> str:
     except RecordError as error:
         events, faults = [], []
         damaged.append(str(error))
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    environment.filters |= {name: getattr(numbers, name) for name in ("counted", "duration", "significant")}
     record = run.record
-    return environment.get_template("report.html.j2").render(
+    return _template("report.html.j2").render(
         record=record,
         verdict=record.verdict,
         comparisons=_comparisons(record),
@@ -96,6 +94,61 @@ def render(run: Run, drawn: Drawn | None) -> str:
         rows_open_max=ROWS_OPEN_MAX,
         drawn=drawn,
     )
+
+
+def write_sweep(directory: Path, swept: Swept, pictures: list[Picture]) -> Path:
+    """Writes the report of a sweep into its directory; returns its path.
+
+    Args:
+        directory: The sweep's.
+        swept: What its runs measured.
+        pictures: Its figures.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    fields = list(swept.values)
+    by_verdict = swept.table.verdict.value_counts()
+    runs = [
+        ([row[field] for field in fields], *(row[each] for each in ("repeat", "state", "verdict", "passed", "run")))
+        for row in swept.table.to_dict("records")
+    ]
+    page = _template("sweep.html.j2").render(
+        lab=swept.lab,
+        run_count=len(swept.table),
+        fields=fields,
+        verdicts=[(level, LEVELS[level], by_verdict[level]) for level in LEVELS if level in by_verdict],
+        heads=[*fields, "runs", *swept.units],
+        means=[
+            [
+                *(row[field] for field in fields),
+                row["runs"],
+                *(_with_interval(row[name], row[f"{name} ±"], unit) for name, unit in swept.units.items()),
+            ]
+            for row in swept.means.to_dict("records")
+        ],
+        pictures=pictures,
+        runs=runs,
+        rows_open_max=ROWS_OPEN_MAX,
+    )
+    path = directory / REPORT
+    replace_file(path, page.encode())
+    return path
+
+
+def _with_interval(mean: float, half: float, unit: str) -> str:
+    if math.isnan(mean):
+        return "none"
+    text = numbers.quantity(mean, unit)
+    return text if math.isnan(half) else f"{text} ± {numbers.quantity(half, unit)}"
+
+
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {name: getattr(numbers, name) for name in ("counted", "duration", "significant")}
+    return environment.get_template(name)
 
 
 def _comparisons(record: Record) -> list[tuple[ComparisonRecord, list[tuple[str, str, str, str, str, bool]]]]:

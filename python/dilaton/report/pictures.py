@@ -45,15 +45,19 @@ def draw_page(run: Run) -> Drawn:
     """Draws everything that a run has."""
     with applied():
         drawings, missing = draw(run)
-        pictures = [
-            Picture(each.name, each.title, each.caption, svg(each, WIDTH_IN), svg(each, NARROW_IN)) for each in drawings
-        ]
+        pictures = [picture_of(drawing) for drawing in drawings]
     try:
         used = utilisation(run.plan, run.interfaces) if run.plan else {}
     except RecordError:
         # Told among what is missing, since figures need the samples too.
         used = {}
     return Drawn(pictures, used, missing)
+
+
+def picture_of(drawing: Drawing) -> Picture:
+    """A figure for both widths, in whatever style is applied."""
+    broad, narrow = svg(drawing, WIDTH_IN), svg(drawing, NARROW_IN)
+    return Picture(drawing.name, drawing.title, drawing.caption, broad, narrow)
 
 
 def svg(drawing: Drawing, width_in: float) -> str:

@@ -8,8 +8,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from dilaton.measure.relabelling import can_tell
 from dilaton.measure.statistics import half_interval
 from dilaton.report.metrics import scalars_of
 from dilaton.report.style import COLOURS, Drawing, axes, legend, unit
+from dilaton.run.record import record as records
 from dilaton.run.record.model import Record
 
 FILE = "sweep.json"
@@ -27,8 +30,11 @@ FILE = "sweep.json"
 Values = Mapping[str, Sequence[str]]
 """The values of each field, in the order in which they are swept."""
 
+BARS_WIDTH = 0.8
+"""Of what there is for each name on an axis."""
+
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-_QUANTITY = re.compile(r"([0-9.]+)\s*(?:([kmgt]?)bit|(ns|us|ms|s)|(%))?", re.IGNORECASE)
+_QUANTITY = re.compile(r"([0-9]*\.?[0-9]+|[0-9]+/[1-9][0-9]*)\s*(?:([kmgt]?)bit|(ns|us|ms|s)|(%))?", re.IGNORECASE)
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -75,6 +81,54 @@ def table_of(done: Sequence[tuple[Point, Path, Record]]) -> pd.DataFrame:
             row |= {f"{process.name}.{name}": value for name, _, value in scalars_of(process.result or {})}
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What the runs of a sweep measured.
+
+    Attributes:
+        lab: Its name.
+        values: The values of each field.
+        table: As of `table_of`.
+        units: As of `units_of`.
+    """
+
+    lab: str
+    values: Values
+    table: pd.DataFrame
+    units: Mapping[str, str]
+
+    @classmethod
+    def of(cls, done: Sequence[tuple[Point, Path, Record]], values: Values) -> Swept:
+        """From the runs that have left a record, one at least."""
+        return cls(done[0][2].lab, values, table_of(done), units_of(done))
+
+    @cached_property
+    def means(self) -> pd.DataFrame:
+        """As of `means_of`."""
+        return means_of(self.table, self.values, self.units)
+
+    def drawings(self) -> Iterator[Drawing]:
+        """As of `draw_sweep`."""
+        return draw_sweep(self.table, self.values, self.units)
+
+
+def load(directory: Path) -> Swept:
+    """A sweep that has come to its end.
+
+    Raises:
+        ValueError: There is none, it is damaged, or none of its runs has finished.
+        RecordError: The record of a run is gone or damaged.
+    """
+    fields, table = read(directory)
+    done = []
+    for row in table.to_dict("records"):
+        point = Point(tuple((field, row[field]) for field in fields), row["repeat"])
+        done.append((point, Path(row["run"]), records.load(directory / row["run"])))
+    if not done:
+        raise ValueError(f"{directory}: none of its runs has finished")
+    return Swept.of(done, {field: list(dict.fromkeys(table[field])) for field in fields})
 
 
 def read(directory: Path) -> tuple[list[str], pd.DataFrame]:
@@ -144,26 +198,30 @@ def units_of(done: Sequence[tuple[Point, Path, Record]]) -> dict[str, str]:
 def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> Iterator[Drawing]:
     """A figure for each measured number: over the first field, a line for each combination of the others.
 
-    None where no field was swept. Points are means of repeats, bars their 95 % confidence intervals, where there are
-    two or more.
+    None where no field was swept. Points are means of repeats, with their 95 % confidence intervals, where there are
+    two or more. Where the first field has names and no quantities, there are columns: nothing lies between names.
     """
     if not values:
         return
     first, *others = values
     for column, symbol in units.items():
         figure, (where,) = axes(height_in=2.8)
-        places, is_scale = _places(values[first])
-        groups = table.groupby(others, sort=False) if others else [((), table)]
+        places, scale = _places(values[first])
+        groups = list(table.groupby(others, sort=False)) if others else [((), table)]
         tops: list[float] = []
         for number, (combination, rows) in enumerate(groups):
             by_value = rows.groupby(first)[column]
             means, bars = (by_value.agg(each).reindex(values[first]) for each in ("mean", _half_interval))
             label = ", ".join(f"{name} {value}" for name, value in zip(others, combination, strict=True)) or None
             tops.append(float((means + bars.fillna(0.0)).max()))
-            where.errorbar(
-                places, means, bars, marker="o", markersize=3, capsize=2, color=COLOURS[number % 8], label=label
-            )
-        if is_scale:
+            colour = COLOURS[number % 8]
+            if scale == "categories":
+                width = BARS_WIDTH / len(groups)
+                beside = [place + (number - (len(groups) - 1) / 2) * width for place in places]
+                where.bar(beside, means, width, yerr=bars, capsize=2, color=colour, label=label)
+            else:
+                where.errorbar(places, means, bars, marker="o", markersize=3, capsize=2, color=colour, label=label)
+        if scale == "logarithmic":
             where.set_xscale("log")
         where.set_xticks(places, values[first])
         where.minorticks_off()
@@ -230,15 +288,17 @@ def _half_interval(values: Any) -> float:
     return half_interval(values.dropna())
 
 
-def _places(texts: Sequence[str]) -> tuple[list[float], bool]:
-    """Where values stand on an axis, and whether it is logarithmic: as quantities if all are, else one by one."""
+def _places(texts: Sequence[str]) -> tuple[list[float], Literal["linear", "logarithmic", "categories"]]:
+    """Where values stand on an axis, and which one: as quantities if all are, else one by one."""
     matches = [_QUANTITY.fullmatch(text) for text in texts]
     if not all(matches):
-        return list(range(len(texts))), False
+        return list(range(len(texts))), "categories"
     found = []
     for match in matches:
         assert match is not None
         number, prefix, second, _ = match.groups()
-        found.append(float(number) * (_SECONDS[second.lower()] if second else _PREFIXES[(prefix or "").lower()]))
+        found.append(
+            float(Fraction(number)) * (_SECONDS[second.lower()] if second else _PREFIXES[(prefix or "").lower()])
+        )
     positive = min(found) > 0
-    return found, positive and max(found) / min(found) >= 10
+    return found, "logarithmic" if positive and max(found) / min(found) >= 10 else "linear"

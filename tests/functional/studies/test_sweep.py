@@ -49,6 +49,19 @@ def test_every_combination_was_run_with_its_values(swept: Path) -> None:
     assert (swept / "out/sweep-ping-rtt-avg.svg").read_text().rstrip().endswith("</svg>")
 
 
+def test_a_sweep_has_a_page_which_is_written_anew_and_its_figures_in_other_formats(swept: Path) -> None:
+    page = (swept / "out/report.html").read_text()
+    assert "8 runs" in page and "±" in page and 'id="figure-sweep-ping-rtt-avg"' in page
+    assert page.count("/report.html") == 8
+    (swept / "out/report.html").unlink()
+    assert dilaton("report", swept / "out").returncode == 0
+    assert (swept / "out/report.html").read_text() == page
+    done = dilaton("report", swept / "out", "--format", "pdf", "--out", swept / "figures")
+    assert done.returncode == 0
+    assert (swept / "figures/sweep-ping-rtt-avg.pdf").read_bytes().startswith(b"%PDF")
+    assert dilaton("report", swept / "out", "--format", "csv").returncode == 2
+
+
 def test_what_is_done_is_not_done_again(swept: Path) -> None:
     records = sorted((swept / "out").glob("*/*/run.json"))
     before = [record.stat().st_mtime_ns for record in records]

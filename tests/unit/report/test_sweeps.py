@@ -68,6 +68,16 @@ def test_bars_of_figures_are_confidence_intervals() -> None:
     assert (low, high) == pytest.approx((10 - 2.4841, 10 + 2.4841), rel=1e-4)
 
 
+def test_names_have_columns_and_quantities_have_lines() -> None:
+    table = TABLE.assign(cc=["cubic", "bbr", "cubic", "bbr"])
+    named = next(draw_sweep(table, {"cc": ["cubic", "bbr"], "time.tdf": ["1", "1/2"]}, UNITS)).figure.axes[0]
+    assert len(named.patches) == 4
+    # One beside the other.
+    assert len({patch.get_x() for patch in named.patches}) == 4
+    assert [label.get_text() for label in named.get_xticklabels()] == ["cubic", "bbr"]
+    assert not next(draw_sweep(TABLE, VALUES, UNITS)).figure.axes[0].patches
+
+
 def test_a_table_for_latex_has_nothing_that_latex_takes_for_commands() -> None:
     lines = latex_of(means_of(TABLE, VALUES, UNITS), VALUES, UNITS).splitlines()
     assert lines[0] == "\\begin{tabular}{llrrr}"

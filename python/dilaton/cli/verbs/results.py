@@ -14,7 +14,10 @@ app = typer.Typer()
 
 @app.command()
 def report(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN|addressing", help="A run directory; or the word addressing.")],
+    run_dir: Annotated[
+        Path,
+        typer.Argument(metavar="RUN|SWEEP|addressing", help="A directory of a run or a sweep; or the word addressing."),
+    ],
     lab: Annotated[
         Path | None, typer.Argument(metavar="LAB", help="With addressing: the lab whose addresses are printed.")
     ] = None,
@@ -26,7 +29,7 @@ def report(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: RUN/report).")] = None,
 ) -> None:
-    """Write report.html of a run: a page with its figures and tables; or these as files. Or print a lab's addresses."""
+    """Write a page of a run's or a sweep's figures and tables; or these as files. Or print a lab's addresses."""
     if lab is not None:
         if str(run_dir) != "addressing":
             raise BadInputError(f"{run_dir}: not a report of a lab; write dilaton report addressing {lab}")

@@ -197,8 +197,10 @@ class Sweep:
     def conclude(self) -> Concluded:
         """Writes the table and the plots of all runs that have left a record."""
         from dilaton.report.export import save
+        from dilaton.report.page import write_sweep
+        from dilaton.report.pictures import picture_of
         from dilaton.report.style import applied
-        from dilaton.report.sweeps import draw_sweep, latex_of, means_of, table_of, units_of
+        from dilaton.report.sweeps import Swept, latex_of, table_of
 
         done, lost = [], []
         for point in self.work:
@@ -209,16 +211,18 @@ class Sweep:
         table, path = table_of(done), self.directory / "sweep.csv"
         table.to_csv(path, index=False)
         table.to_parquet(self.directory / "sweep.parquet", index=False)
-        units = units_of(done)
-        means = means_of(table, self._values, units)
-        means.to_csv(self.directory / "sweep-means.csv", index=False)
-        (self.directory / "sweep-means.tex").write_text(latex_of(means, self._values, units))
-        with applied():
-            drawings = draw_sweep(table, self._values, units)
-            figures = [save(drawing, self.directory / f"{drawing.name}.svg") for drawing in drawings]
+        figures = 0
+        if done:
+            swept = Swept.of(done, self._values)
+            swept.means.to_csv(self.directory / "sweep-means.csv", index=False)
+            (self.directory / "sweep-means.tex").write_text(latex_of(swept.means, swept.values, swept.units))
+            with applied():
+                # What a figure was saved as shows in how it is saved next, and the same sweep is to give the same page.
+                figures = len([save(drawing, self.directory / f"{drawing.name}.svg") for drawing in swept.drawings()])
+                write_sweep(self.directory, swept, [picture_of(drawing) for drawing in swept.drawings()])
         doubted = {level: int(sum(table.verdict == level)) for level in ("suspect", "invalid")}
         is_well = not lost and bool((table.state == "finished").all() and table.passed.all())
-        return Concluded(path, len(figures), len(table), doubted, lost, is_well)
+        return Concluded(path, figures, len(table), doubted, lost, is_well)
 
 
 def _values(fields: tuple[str, ...]) -> Values:
