@@ -122,7 +122,7 @@ missing_programs() {
     local pair
     for pair in bird:bird2 ovs-vswitchd:openvswitch-switch ovs-testcontroller:openvswitch-testcontroller \
         osken-manager:python3-os-ken mn:mininet brctl:bridge-utils iptables-legacy:iptables nginx:nginx-light curl:curl aria2c:aria2 \
-        mariadbd:mariadb-server-core mariadb:mariadb-client-core redis-server:redis-server \
+        mariadbd:mariadb-server-core mariadb:mariadb-client-core redis-server:redis-server etcd:etcd-server \
         node:nodejs java:default-jre-headless go:golang-go gdb:gdb strace:strace \
         npm:npm chromium:chromium skopeo:skopeo sqfstar:squashfs-tools sqfs2tar:squashfs-tools-ng mmdebstrap:mmdebstrap busybox:busybox-static; do
         PATH=$PATH:/usr/sbin:/sbin:/usr/local/go/bin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
@@ -142,7 +142,7 @@ install_programs() {
         return
     fi
     say "Installing Debian packages, without starting their services: ${missing[*]} …"
-    for service in bird frr nginx openvswitch-switch openvswitch-testcontroller redis-server; do
+    for service in bird frr nginx openvswitch-switch openvswitch-testcontroller redis-server etcd; do
         [[ " ${missing[*]} " != *" $service"* ]] || as_administrator ln -sf /dev/null "/etc/systemd/system/$service.service"
     done
     has_policy=$([[ -e $policy ]] && echo yes || echo no)
