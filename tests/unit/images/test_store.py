@@ -113,6 +113,23 @@ def test_directories_archives_and_squashfs_become_images(store: Store, tmp_path:
     assert set(tree(bring(store, image.root))) == {"etc", "etc/motd", "away"}
 
 
+@pytest.mark.parametrize(
+    ("place", "magic", "words"),
+    [
+        (1080, b"\x53\xef", "an ext4 file system"),
+        (1024, b"\xe2\xe1\xf5\xe0", "an erofs file system"),
+        (0, b"", "nothing in it"),
+    ],
+)
+def test_what_begins_like_an_archive_of_nothing_is_not_taken_for_one(
+    store: Store, tmp_path: Path, place: int, magic: bytes, words: str
+) -> None:
+    (tmp_path / "x").write_bytes((bytes(place) + magic).ljust(1 << 16, b"\0"))
+    with pytest.raises(ImageError, match=words):
+        bring(store, tmp_path / "x")
+    assert store.names() == {}
+
+
 def test_gc_frees_what_has_no_name_and_nothing_else(store: Store, tmp_path: Path) -> None:
     base = layer(("a", b"common"))
     one = bring(store, layout(tmp_path / "oci", [base]), "one")

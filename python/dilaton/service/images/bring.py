@@ -48,6 +48,9 @@ LAYERS_MAX = 512
 LINES_MAX = 3
 SQUASHFS_MAGIC = b"hsqs"
 GZIP_MAGIC, XZ_MAGIC, BZIP2_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"\x28\xb5\x2f\xfd"
+DETECTED_BYTES = 2048
+FILE_SYSTEMS = {"ext4": (1080, b"\x53\xef"), "erofs": (1024, b"\xe2\xe1\xf5\xe0")}
+"""Where a superblock has which bytes, of file systems that people may take for sources."""
 HELP = (
     "an image comes from oci-archive:FILE, docker-archive:FILE, oci:DIRECTORY, a directory, or a file with a tar "
     "archive or a squashfs"
@@ -459,8 +462,23 @@ def _plain(path: Path, into: BinaryIO, bytes_max: int) -> None:
             with _output_of([str(files.program("sqfs2tar", "squashfs-tools-ng")), str(path)], None) as stream:
                 copy(stream, into, bytes_max)
             return
+        _refuse_others(file)
         with _uncompressed(file, _packing(file)) as stream:
             copy(stream, into, bytes_max)
+
+
+def _refuse_others(file: BinaryIO) -> None:
+    """Refuses file systems that begin with nothing, as an archive of no files does; and that archive."""
+    begin = file.read(DETECTED_BYTES)
+    file.seek(0)
+    for name, (place, magic) in FILE_SYSTEMS.items():
+        if begin[place:].startswith(magic):
+            raise ImageError(
+                f"an {name} file system, which takes root to read here; mount it as a disk of a node and pack it "
+                "there, as docs/images.md shows"
+            )
+    if not begin.strip(b"\0"):
+        raise ImageError(f"there is nothing in it; {HELP}")
 
 
 @contextlib.contextmanager
