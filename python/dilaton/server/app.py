@@ -30,7 +30,9 @@ from dilaton.server.api import (
 )
 from dilaton.server.api.endpoints import Endpoint
 from dilaton.server.bell import Bell
-from dilaton.server.database.store import Store
+from dilaton.server.database.actions import now_ms
+from dilaton.server.database.store import Store, surely
+from dilaton.server.database.tidying import tidy
 from dilaton.server.labs.checking import Checker
 from dilaton.server.page import page
 from dilaton.server.problems import HANDLERS
@@ -48,6 +50,9 @@ ENDPOINTS: tuple[Endpoint, ...] = tuple(
     for endpoint in part.ENDPOINTS
 )
 """All that can be asked."""
+
+TIDY_HOST_S = 600.0
+"""How often it is looked what is too old."""
 
 
 def opened(settings: Settings) -> State:
@@ -97,7 +102,16 @@ def described(state: State) -> FastAPI:
 
 def made(state: State) -> ASGIApp:
     """The application as it is served."""
-    return Shield(described(state), state.settings)
+    return Shield(described(state), state.settings, state.metrics)
+
+
+async def _tidy(state: State) -> None:
+    """Forgets from time to time what is too old."""
+    while True:
+        while gone := await surely(lambda: tidy(state.store, state.settings.keep, now_ms())):
+            for identity in gone:
+                await asyncio.to_thread(state.keeper.remove, identity)
+        await asyncio.sleep(TIDY_HOST_S)
 
 
 @contextlib.asynccontextmanager
@@ -105,9 +119,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state: State = app.state.server
     state.bell.hang()
     keeping = asyncio.create_task(state.keeper.keep())
+    tidying = asyncio.create_task(_tidy(state))
     try:
         yield
     finally:
         keeping.cancel()
-        await asyncio.gather(keeping, state.terminals.close(), return_exceptions=True)
+        tidying.cancel()
+        await asyncio.gather(keeping, tidying, state.terminals.close(), return_exceptions=True)
         state.store.close()

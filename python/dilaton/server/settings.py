@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from dilaton.server.database.tidying import Keep
 from dilaton.server.written import Written, read_written
 
 PORT = 8642
@@ -55,6 +56,7 @@ class Settings:
         proxies: Addresses whose word counts for who is calling.
         postgresql: The URL of its database; empty: a file of SQLite among its data.
         roles: A file of roles and groups; none: there are those that are built in.
+        keep: What is kept, and for how long.
     """
 
     directory: Path
@@ -67,6 +69,7 @@ class Settings:
     proxies: tuple[str, ...] = ()
     postgresql: str = ""
     roles: Path | None = None
+    keep: Keep = field(default_factory=Keep)
 
     def check(self) -> None:
         """Looks whether all of it together is safe.
@@ -136,6 +139,14 @@ class Tls(Written):
     key: Path
 
 
+class KeepSaid(Written):
+    """What is kept; see `database.tidying.Keep`."""
+
+    events: int = Field(default=Keep.events, ge=1000)
+    audit: int = Field(default=Keep.audit, ge=1000)
+    run_days: int | None = Field(default=None, ge=1)
+
+
 class ServerFile(Written):
     """What a file for `dilaton serve --config` may say; `None` and what is empty: as without it."""
 
@@ -151,6 +162,8 @@ class ServerFile(Written):
     """postgresql://USER@HOST/NAME; libpq's ~/.pgpass and variables hold too."""
     roles: Path | None = None
     """A file of roles and groups."""
+    keep: KeepSaid = KeepSaid()
+    """What is kept, and for how long."""
     at_once: int | None = Field(default=None, ge=1, le=10_000)
 
     @field_validator("listen")
@@ -181,6 +194,7 @@ def of_file(path: Path) -> dict[str, Any]:
         found |= {"certificate": base / said.tls.certificate, "key": base / said.tls.key}
     if said.data:
         found["directory"] = base / said.data
+    found["keep"] = Keep(**said.keep.model_dump())
     if said.roles:
         found["roles"] = base / said.roles
     if said.at_once is not None:

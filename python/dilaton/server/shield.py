@@ -7,11 +7,14 @@ own (DNS rebinding): it cannot change the host that the browser names.
 
 from __future__ import annotations
 
+import time
+
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dilaton.server.metrics import Metrics
 from dilaton.server.problems import Problem
 from dilaton.server.settings import BODY_BYTES_MAX, Settings
 
@@ -33,14 +36,15 @@ HEADERS = {
 class Shield:
     """Stands in front of the application."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app, self._settings = app, settings
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
+        self._app, self._settings, self._metrics = app, settings, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes on what may pass."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
+        send = self._counted(scope, send)
         refusal = self._refusal(Headers(scope=scope))
         if refusal is not None:
             if scope["type"] == "http":
@@ -72,6 +76,17 @@ class Shield:
             return message
 
         return bounded
+
+    def _counted(self, scope: Scope, send: Send) -> Send:
+        """Counts answers, and how long they took to begin."""
+        began = time.monotonic()
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._metrics.count(scope["method"], message["status"], time.monotonic() - began)
+            await send(message)
+
+        return counted
 
     def _dressed(self, send: Send) -> Send:
         """Answers with the headers that an endpoint has not set otherwise."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dilaton.server.access.callers import OneTime
 from dilaton.server.access.passwords import Passwords
 from dilaton.server.access.policy import Policy
+from dilaton.server.access.refusals import Refusals
 from dilaton.server.bell import Bell
 from dilaton.server.database.store import Store
 from dilaton.server.labs.checking import Checker
+from dilaton.server.metrics import Metrics
 from dilaton.server.runs.keeper import Keeper
 from dilaton.server.runs.terminals import Terminals
 from dilaton.server.settings import Settings
@@ -28,3 +31,9 @@ class State:
     policy: Policy
     terminals: Terminals = field(default_factory=Terminals)
     passwords: Passwords = field(default_factory=Passwords)
+    refusals: Refusals = field(default_factory=Refusals)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """How the server is doing."""
+        return Metrics(self.store, self.terminals)

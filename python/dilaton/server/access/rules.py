@@ -32,6 +32,7 @@ PERMISSIONS: Mapping[str, str] = {
     "Host.Files": "Use labs that name files of the server's machine.",
     "Person.Read": "See people and what they may do.",
     "Person.Write": "Make people, let them in, change what they may do, close their accounts.",
+    "Server.Read": "See how the server itself is doing.",
     "Audit.Read": "See who did what.",
 }
 """All there are. A permission that is not here can neither be granted nor asked for."""

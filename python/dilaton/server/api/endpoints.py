@@ -19,6 +19,7 @@ from starlette.requests import HTTPConnection
 
 from dilaton.server.access.callers import Caller, caller
 from dilaton.server.access.rules import PERMISSIONS
+from dilaton.server.database.actions import note, now_ms
 from dilaton.server.database.tables import LabRow, RunRow
 from dilaton.server.problems import MEDIA_TYPE, Problem, missing
 from dilaton.server.state import State
@@ -188,8 +189,15 @@ def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
                 run = _run(state, who, request.path_params["run"])
                 path = run.path
         if not who.access.may(need.permission, path):
+            _note_refusal(state, who, need.permission, path)
             raise Problem(403, "permission", f"you do not have {need.permission} here", permission=need.permission)
     return Found(who, lab, run, folder)
+
+
+def _note_refusal(state: State, who: Caller, permission: str, path: str) -> None:
+    if state.refusals.is_new(who.name, permission, path, now_ms()):
+        with state.store.writing() as session:
+            note(session, who.name, "refused", path, permission=permission)
 
 
 def _lab(state: State, who: Caller, identity: str) -> LabRow:

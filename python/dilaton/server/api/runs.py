@@ -12,6 +12,7 @@ from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import select
+from sqlalchemy.orm import defer
 
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.loading import REPORT
@@ -130,7 +131,8 @@ def list_runs(
             who.access,
             "Run.Read",
             count,
-            lambda wanted: wanted.where(*wheres).order_by(RunRow.number.desc()),
+            # Without the texts of their labs, each of which may have a million characters.
+            lambda wanted: wanted.where(*wheres).order_by(RunRow.number.desc()).options(defer(RunRow.text)),
         )
     return [Run.of(row) for row in rows]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, Response
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from pydantic import BaseModel
 from sqlalchemy import text
 
 from dilaton import __version__
-from dilaton.server.api.endpoints import PUBLIC, Endpoints, Server
+from dilaton.server.api.endpoints import PUBLIC, Endpoints, Server, needs
 
 ENDPOINTS = Endpoints()
 
@@ -27,6 +28,12 @@ def show_health(server: Server) -> Health:
     with server.store.reading() as session:
         session.execute(text("SELECT 1"))
     return Health()
+
+
+@ENDPOINTS.add("GET", "/metrics", needs(("Server.Read", "server")), response_class=Response)
+def show_metrics(server: Server) -> Response:
+    """How the server is doing, for Prometheus, which comes with a token."""
+    return Response(generate_latest(server.metrics.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 @ENDPOINTS.add("GET", "/openapi.json", PUBLIC)

@@ -77,9 +77,19 @@ def _newest(server: State) -> int:
         return session.scalar(select(func.max(EventRow.number))) or 0
 
 
+def _oldest(server: State) -> int:
+    with server.store.reading() as session:
+        return session.scalar(select(func.min(EventRow.number))) or 0
+
+
 async def _events(server: State, who: Caller, last: int) -> AsyncIterator[str]:
     # So that a client that loses the connection before anything has happened knows where it was.
     yield f"id: {last}\nevent: ready\ndata: {{}}\n\n"
+    oldest = await surely(partial(_oldest, server))
+    if 0 < last < oldest - 1:
+        # Who was away for too long looks anew, rather than believing that nothing has happened.
+        last = oldest - 1
+        yield f"id: {last}\nevent: lost\ndata: {{}}\n\n"
     while True:
         ring = server.bell.waiting()
         if (now := await surely(partial(_still, server, who))) is None:

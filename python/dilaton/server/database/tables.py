@@ -105,7 +105,7 @@ class RunRow(Table):
     number: Mapped[int] = mapped_column(Number, primary_key=True)
     """Numbers go up in the order in which runs were asked for."""
     identity: Mapped[str] = mapped_column(String(16), unique=True)
-    folder: Mapped[str] = mapped_column(String(200), index=True)
+    folder: Mapped[str] = mapped_column(String(200))
     person: Mapped[str] = mapped_column(String(64))
     lab: Mapped[str | None] = mapped_column(ForeignKey("labs.identity", ondelete="SET NULL"), index=True)
     version: Mapped[int]
@@ -128,7 +128,10 @@ class RunRow(Table):
     """When it left the queue."""
     key: Mapped[str | None] = mapped_column(String(64))
     """The name by which its person asked for it, so that asking again is no second run."""
-    __table_args__ = (Index("ix_runs_key", "person", "key", unique=True),)
+    __table_args__ = (
+        Index("ix_runs_key", "person", "key", unique=True),
+        Index("ix_runs_folder_number", "folder", "number"),
+    )
 
     @property
     def path(self) -> str:

@@ -154,6 +154,10 @@ class Terminals:
             task.cancel()
             raise
 
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._kept)
+
     def of(self, run: str, person: str) -> list[Kept]:
         """The terminals that a person has in a run."""
         return [one for one in self._kept.values() if (one.run, one.person) == (run, person)]

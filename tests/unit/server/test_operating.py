@@ -1,0 +1,122 @@
+"""Operating a server: figures for Prometheus, attempts that were refused, and nothing that grows without bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import event, func, select
+
+from dilaton.server.access.callers import make_person
+from dilaton.server.access.refusals import AGAIN_MS, Refusals
+from dilaton.server.database.actions import note, now_ms, tell
+from dilaton.server.database.tables import AuditRow, EventRow, RunRow
+from dilaton.server.database.tidying import DAY_MS, Keep, tidy
+from tests.unit.server.serving import LAB, Client, Served, served
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("server")) as found:
+        with found.state.store.writing() as session:
+            make_person(session, "ann")
+        yield found
+
+
+def test_prometheus_is_told_how_the_server_is_doing(server: Served) -> None:
+    boss = server.client()
+    boss.keep()
+    server.stranger().ask("NONSENSE", "/healthz")
+    token = boss.api("POST", "/tokens", {"label": "prometheus", "scopes": ["Server.Read"], "days": 1})["secret"]
+    answer = Client(server.settings, {"Authorization": f"Bearer {token}"}).ask("GET", "/metrics")
+    assert answer.status == 200
+    told = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.body.decode())
+        for sample in family.samples
+    }
+    assert told["dilaton_server_people",] == 2 and told["dilaton_server_labs",] >= 1
+    assert told["dilaton_server_requests_total", "POST", "201"] >= 2
+    assert told["dilaton_server_requests_total", "other", "405"] == 1
+    assert 10 << 20 < told["dilaton_server_memory_bytes",] < 4 << 30
+    assert server.client("ann").ask("GET", "/metrics").status == 403
+
+
+def test_an_attempt_that_was_refused_is_in_the_audit_log_and_many_of_one_kind_once(server: Served) -> None:
+    ann = server.client("ann")
+    for _ in range(3):
+        ann.api("GET", "/people", status=403)
+    entries = server.client().api("GET", "/audit?action=refused&person=ann")
+    found = [entry for entry in entries if entry["data"]["permission"] == "Person.Read"]
+    assert [entry["path"] for entry in found] == ["/"]
+    refusals = Refusals()
+    assert [refusals.is_new("a", "p", "/", at) for at in (0, 1, AGAIN_MS - 1, AGAIN_MS)] == [True, False, False, True]
+
+
+def test_events_and_audit_have_bounds_and_who_comes_too_late_is_told(server: Served) -> None:
+    store = server.state.store
+    with store.writing() as session:
+        for number in range(50):
+            tell(session, "Lab.Read", "/home/owner", "lab", number=number)
+            note(session, "owner", "test", "/", number=number)
+    tidy(store, Keep(events=20, audit=30), now_ms())
+    with store.reading() as session:
+        for table, most in ((EventRow, 20), (AuditRow, 30)):
+            assert session.scalar(select(func.count()).select_from(table)) == most
+    with server.client().stream("/events", last="3") as events:
+        assert [kind for _, kind, _ in (next(events), next(events))] == ["ready", "lost"]
+        assert next(events)[2]["number"] == 30, "what is kept is told from its beginning"
+
+
+def test_runs_that_are_over_go_when_their_time_has_come_and_no_others(server: Served) -> None:
+    now = 100 * DAY_MS
+    with server.state.store.writing() as session:
+        for identity, state, ended_ms in (("old", "finished", 1), ("new", "finished", now), ("long", "running", None)):
+            session.add(
+                RunRow(
+                    identity=identity,
+                    folder="/home/owner",
+                    person="owner",
+                    version=1,
+                    name="tiny",
+                    text=LAB,
+                    asked={},
+                    state=state,
+                    created_ms=1,
+                    ended_ms=ended_ms,
+                )
+            )
+    assert tidy(server.state.store, Keep(), now) == []
+    assert tidy(server.state.store, Keep(run_days=30), now) == ["old"]
+    assert tidy(server.state.store, Keep(run_days=30), now) == []
+    boss = server.client()
+    assert boss.api("GET", "/runs/old", status=404) and boss.api("GET", "/runs/new") and boss.api("GET", "/runs/long")
+    assert boss.api("GET", "/audit?action=run.expire&count=1")[0]["data"] == {"name": "tiny"}
+
+
+def test_a_page_of_a_long_catalogue_reads_a_page_and_no_texts_of_labs(server: Served) -> None:
+    """Host time is measured by benches/server_catalogue.py."""
+    reads: list[str] = []
+    with server.state.store.writing() as session:
+        session.add_all(
+            RunRow(
+                identity=f"many{number}",
+                folder="/home/owner",
+                person="owner",
+                version=1,
+                name="tiny",
+                text=LAB,
+                asked={},
+                state="finished",
+                created_ms=number,
+                ended_ms=now_ms(),
+            )
+            for number in range(1000)
+        )
+    event.listen(server.state.store.engine, "before_cursor_execute", lambda *said: reads.append(said[2]))
+    boss = server.client()
+    reads.clear()
+    assert len(boss.api("GET", "/runs?count=50")) == 50
+    pages = [read for read in reads if "FROM runs" in read and "DISTINCT" not in read]
+    assert len(pages) == 1 and "runs.text" not in pages[0] and "runs.number" in pages[0]
