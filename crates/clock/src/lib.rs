@@ -13,6 +13,7 @@
 //!   tracee.rs          duties toward them: extended CPU state, death with the kernel
 //!   counter.rs         instructions that are carried out: the time-stamp counter, CPUID, the agent's requests
 //!   cpuid.rs           what they are told of the processor
+//!   faults.rs          page faults, of which the kernel is told without asking them
 //!   lacks.rs           what they ask for that guests cannot give
 //!   stub.rs            what is asked of a stopped one
 //! occasions/         when the clock acts

@@ -2,6 +2,7 @@
 
 pub mod counter;
 pub mod cpuid;
+pub mod faults;
 pub mod lacks;
 pub mod stub;
 pub mod tracee;

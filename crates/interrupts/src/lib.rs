@@ -1,5 +1,6 @@
 //! What the clock of a guest decides about interrupts: at which instant one is served and what is shown meanwhile, what the
-//! kernel is told of, which stops are made, which programs spin or poll, and which work is not the guest's.
+//! kernel is told of, which stops are made, which programs spin or poll, which work is not the guest's, and what a fault was
+//! about.
 //!
 //! Nothing in here reads a clock, makes a system call or calls the kernel: whoever asks says what time it is and what has
 //! happened. Decisions are made in the middle of other ones, since the kernel's signal handlers may run between any two
@@ -11,6 +12,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod access;
 mod aside;
 mod polling;
 mod readiness;
@@ -21,6 +23,7 @@ mod standing;
 mod stops;
 mod word;
 
+pub use access::{access, Access, Registers};
 pub use aside::Aside;
 pub use polling::{Call, Polling};
 pub use readiness::Readiness;

@@ -26,9 +26,10 @@ const SI_KERNEL: c_int = 0x80;
 /// The longest instruction of the processor, in bytes.
 const LENGTH_MAX: u64 = 15;
 
-/// Carries out the instruction at which the stopped process `pid` faulted, if it is one of these. The kernel has turned to it.
-pub fn emulate(pid: c_int) -> bool {
-    if stub::fault_code(pid) != Some(SI_KERNEL) {
+/// Carries out the instruction at which the process `pid` was stopped by a fault of this code, if it is one of these. The kernel
+/// has turned to it.
+pub fn emulate(pid: c_int, code: c_int) -> bool {
+    if code != SI_KERNEL {
         return false;
     }
     let Some(mut registers) = stub::registers(pid) else { return false };

@@ -1,18 +1,19 @@
 //! What is asked of a stopped stub, and told it, without the kernel's knowing.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_long, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
 use crate::host::real;
 
-/// The code of the signal that has stopped it, which says why that was sent; `None` if it cannot be asked.
-pub fn fault_code(pid: c_int) -> Option<c_int> {
+/// The signal that has stopped it: its code, which says why it was sent, and the address of the fault, if it is one; `None` if
+/// it cannot be asked.
+pub fn fault(pid: c_int) -> Option<(c_int, u64)> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the structure is that of the request, and zeros are a value of it.
+    // SAFETY: the structure is that of the request, and zeros are a value of it; the address is a number in any case.
     unsafe {
         let failed = real::ptrace(libc::PTRACE_GETSIGINFO, pid, null_mut(), info.as_mut_ptr().cast()) != 0;
-        (!failed).then(|| info.assume_init().si_code)
+        (!failed).then(|| (info.assume_init().si_code, info.assume_init().si_addr() as u64))
     }
 }
 
@@ -47,4 +48,16 @@ pub fn set_stepped(pid: c_int) {
 pub fn word_at(pid: c_int, address: u64) -> u64 {
     // SAFETY: the other process is only read.
     unsafe { real::ptrace(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64 }
+}
+
+/// Writes words into its memory, where it may do so itself; whether that was done.
+pub fn write(pid: c_int, address: u64, words: &[u64; 3]) -> bool {
+    let bytes = size_of_val(words);
+    let ours = libc::iovec { iov_base: words.as_ptr().cast_mut().cast(), iov_len: bytes };
+    let its = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes };
+    // SAFETY: the words are readable, and the other process's memory is not ours.
+    let written = unsafe {
+        libc::syscall(libc::SYS_process_vm_writev, pid, &raw const ours, 1_usize, &raw const its, 1_usize, 0_usize)
+    };
+    written == bytes as c_long
 }

@@ -4,7 +4,9 @@
 //!   demands more (PTRACE_SETREGSET wants the full size), and the first user process would panic the kernel. The buffer is
 //!   padded with zeros: the components beyond are in their initial state, and user code has never touched them.
 //! - **Restores that change nothing.** The kernel restores before every return to user code what it saved at the last
-//!   entry. Three of four are the same bytes to the same stopped process: these are left out.
+//!   entry. Three of four are the same bytes to the same stopped process: these are left out. What it reads twice of a stopped
+//!   process is read once.
+//! - **Page faults** are told the kernel without asking the stub, where they speak for themselves (`programs/faults.rs`).
 //! - **The time-stamp counter.** Reading it is carried out here, in virtual time (`programs/counter.rs`).
 //! - **What guests lack** is noted when a program asks for it (`programs/lacks.rs`).
 //! - **No orphans.** A stub whose kernel was killed would run on, with its system calls going to the host. So every
@@ -22,7 +24,7 @@ use crate::host::real::{self, Entry};
 use crate::host::{guard, own_counter, sys};
 use crate::nodes::shares;
 use crate::occasions::{polling, user_code};
-use crate::programs::{counter, cpuid, lacks, stub};
+use crate::programs::{counter, cpuid, faults, lacks, stub};
 use crate::sources::disks;
 use crate::time::drive;
 
@@ -129,6 +131,15 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
             TRACING.last_resume.set(request.into());
             // User code is never resumed so that its system calls go to the host.
             let is_for_kernel = request == libc::PTRACE_CONT;
+            if is_for_kernel
+                && data as c_int == libc::SIGSEGV
+                && page::page().is_some_and(|page| faults::tell(page, pid))
+            {
+                return 0;
+            }
+            if data as c_int != libc::SIGSEGV {
+                faults::forget();
+            }
             if page::page().is_some_and(|page| !user_code::before_user(page, pid, is_for_kernel)) {
                 return 0;
             }
@@ -136,7 +147,10 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         _ => {}
     }
     // Reading registers leaves a process as it is; after anything else it may have run, or be another one.
-    if !matches!(request, libc::PTRACE_GETREGS | libc::PTRACE_GETREGSET | libc::PTRACE_SETREGS) {
+    if !matches!(
+        request,
+        libc::PTRACE_GETREGS | libc::PTRACE_GETREGSET | libc::PTRACE_SETREGS | libc::PTRACE_GETSIGINFO
+    ) {
         saved(pid).length = 0;
     }
     // SAFETY: passed through.
@@ -145,6 +159,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         if let Some(page) = page::page() {
             // SAFETY: the kernel's buffer, which was just filled.
             let registers = unsafe { &*data.cast::<libc::user_regs_struct>() };
+            faults::registers_read(pid, registers);
             shares::entered_by(pid, registers.orig_rax as i64);
             polling::entered(pid, registers.orig_rax as i64);
             lacks::note(page, registers, &|address| stub::word_at(pid, address));
@@ -154,10 +169,15 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
 }
 
 unsafe fn read_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
-    // SAFETY: passed through; the buffer then holds `iov_len` bytes.
+    // SAFETY: passed through; the buffer then holds `iov_len` bytes, or what is known of the process, if that fits.
     unsafe {
-        let result = real::ptrace(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
         let entry = saved(pid);
+        if entry.pid == pid && entry.length > 0 && entry.length <= (*buffer).iov_len {
+            core::ptr::copy_nonoverlapping(entry.bytes.as_ptr(), (*buffer).iov_base.cast::<u8>(), entry.length);
+            (*buffer).iov_len = entry.length;
+            return 0;
+        }
+        let result = real::ptrace(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
         let length = (*buffer).iov_len;
         if result == 0 && length <= SAVED_BYTES_MAX {
             entry.pid = pid;
@@ -239,6 +259,11 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
             unsafe { status.as_mut().map(|status| *status = stopped) };
             return pid;
         }
+        if faults::take_told(pid) {
+            // SAFETY: as above.
+            unsafe { status.as_mut().map(|status| *status = faults::TRAPPED) };
+            return pid;
+        }
         // SAFETY: the libc function; and resuming a process that it has just reported as stopped.
         unsafe {
             let found = real::waitpid(pid, &mut stopped, options);
@@ -261,6 +286,9 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
                     _ => {}
                 }
             }
+            if found > 0 && stopped == faults::TRAPPED {
+                faults::answered(found);
+            }
             if !status.is_null() {
                 *status = stopped;
             }
@@ -274,7 +302,12 @@ fn goes_on(stub: c_int, signal: c_int) -> bool {
     match (signal, page::page()) {
         (libc::SIGSEGV, Some(page)) => {
             user_code::after_user(page);
-            counter::emulate(stub)
+            let Some((code, address)) = stub::fault(stub) else { return false };
+            let goes_on = counter::emulate(stub, code);
+            if !goes_on {
+                faults::stopped(stub, code, address);
+            }
+            goes_on
         }
         (libc::SIGALRM, Some(page)) => user_code::goes_on(page, stub),
         _ => false,
