@@ -29,10 +29,10 @@ use crate::futex;
 use crate::ring::{add, Full};
 use crate::{Member, Way, Wire, NEVER};
 
-const RUNNING: u64 = 0;
-const WAITING: u64 = 1;
-const STOPPED: u64 = 2;
-const LEFT: u64 = 3;
+pub(crate) const RUNNING: u64 = 0;
+pub(crate) const WAITING: u64 = 1;
+pub(crate) const STOPPED: u64 = 2;
+pub(crate) const LEFT: u64 = 3;
 
 /// Ways to one guest, at most.
 const WAYS_IN_MAX: usize = 512;
@@ -147,11 +147,17 @@ impl Guest {
     pub fn present_ns(&self, now_ns: u64) -> u64 {
         futex::locked(&self.wire.header().lock, || {
             let others = (0..self.wire.guests()).filter(|&other| other != self.number);
+            let next_ns = self.own().next_ns.load(Relaxed);
             let earliest = others.map(|other| {
                 let horizon_ns = self.wire.member(other).horizon_ns.load(Relaxed);
-                horizon_ns.saturating_sub(self.wire.distance_ns(self.number, other))
+                let at_ns = horizon_ns.saturating_sub(self.wire.distance_ns(self.number, other));
+                // Of guests elsewhere the horizon is no more than a bound, and may be beyond what is next here.
+                if self.wire.is_here(other) {
+                    at_ns
+                } else {
+                    at_ns.min(next_ns)
+                }
             });
-            let next_ns = self.own().next_ns.load(Relaxed);
             // A horizon of never was given when nothing could happen here either.
             earliest.filter(|&at| at <= next_ns).max().unwrap_or(0).max(now_ns)
         })
@@ -163,6 +169,7 @@ impl Guest {
             self.own().state.store(LEFT, SeqCst);
             self.own().next_ns.store(NEVER, SeqCst);
             self.let_run();
+            self.wire.look_for_news();
         });
     }
 
@@ -198,12 +205,18 @@ impl Guest {
             return Ok(());
         }
         let arrival_ns = now_ns + way.delay_ns.load(Relaxed);
-        if arrival_ns < receiver.horizon_ns.load(SeqCst) {
+        let is_here = receiver.home.load(Relaxed) == self.own().home.load(Relaxed);
+        // Elsewhere it is looked at where the horizon is.
+        if is_here && arrival_ns < receiver.horizon_ns.load(SeqCst) {
             add(&way.frames_late, 1);
         }
         // SAFETY: as the caller says.
         unsafe { self.wire.send(way, arrival_ns, parts)? };
         receiver.next_ns.fetch_min(arrival_ns, SeqCst);
+        if !is_here {
+            receiver.asked_ns.fetch_min(arrival_ns, SeqCst);
+            self.own().has_more_to_tell(now_ns);
+        }
         Ok(())
     }
 
@@ -232,34 +245,42 @@ impl Guest {
             add(&own.windows, u64::from(!waits));
             add(&own.waits, u64::from(waits));
             self.let_run();
+            self.wire.look_for_news();
             horizon_ns
         })
     }
 
     /// Lets run all that wait and may; under the lock.
     fn let_run(&self) {
-        for other in (0..self.wire.guests()).filter(|&other| other != self.number) {
-            let member = self.wire.member(other);
-            if self.wire.may_go_on(other) {
-                let horizon_ns = self.wire.horizon_ns(other).max(member.horizon_ns.load(Relaxed));
-                member.horizon_ns.store(horizon_ns, SeqCst);
-                add(&member.windows, 1);
-                member.state.store(RUNNING, SeqCst);
-                rouse(&member.wake);
-                add(&self.own().wakes, 1);
-            }
-        }
+        add(&self.own().wakes, self.wire.let_run(self.number));
     }
 }
 
-fn rouse(word: &AtomicU64) {
+pub(crate) fn rouse(word: &AtomicU64) {
     word.fetch_add(1, SeqCst);
     futex::wake(word);
 }
 
 impl Wire {
+    /// Lets run all guests of this machine but one that wait and may; how many that are. Under the lock.
+    pub(crate) fn let_run(&self, but: usize) -> u64 {
+        let mut wakes = 0;
+        for guest in (0..self.guests()).filter(|&guest| guest != but && self.is_here(guest)) {
+            let member = self.member(guest);
+            if self.may_go_on(guest) {
+                let horizon_ns = self.horizon_ns(guest).max(member.horizon_ns.load(Relaxed));
+                member.horizon_ns.store(horizon_ns, SeqCst);
+                add(&member.windows, 1);
+                member.state.store(RUNNING, SeqCst);
+                rouse(&member.wake);
+                wakes += 1;
+            }
+        }
+        wakes
+    }
+
     /// What a guest has told, as the rule of the horizon takes it.
-    fn next_ns(&self, guest: usize) -> u64 {
+    pub(crate) fn next_ns(&self, guest: usize) -> u64 {
         let member = self.member(guest);
         if member.state.load(Relaxed) == LEFT {
             return NEVER;
@@ -275,15 +296,21 @@ impl Wire {
         virtual_time::horizon(all).as_ns()
     }
 
-    /// Whether a guest waits, and its horizon is past what it waits for. Looks first at who was in the way the last time.
-    fn may_go_on(&self, guest: usize) -> bool {
+    /// Beyond which instant the horizon of a guest has to be for it to go on; `None` if it does not wait.
+    pub(crate) fn wanted_ns(&self, guest: usize) -> Option<u64> {
         let member = self.member(guest);
         let past_ns = match member.state.load(Relaxed) {
             WAITING => 0,
             STOPPED => member.stride_ns.load(Relaxed),
-            _ => return false,
+            _ => return None,
         };
-        let wanted_ns = member.next_ns.load(SeqCst).saturating_add(past_ns);
+        Some(member.next_ns.load(SeqCst).saturating_add(past_ns))
+    }
+
+    /// Whether a guest waits, and its horizon is past what it waits for. Looks first at who was in the way the last time.
+    fn may_go_on(&self, guest: usize) -> bool {
+        let member = self.member(guest);
+        let Some(wanted_ns) = self.wanted_ns(guest) else { return false };
         let is_in_the_way =
             |other: usize| self.next_ns(other).saturating_add(self.distance_ns(other, guest)) <= wanted_ns;
         if is_in_the_way(member.limiter.load(Relaxed) as usize) {

@@ -5,9 +5,9 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 include!(concat!(env!("OUT_DIR"), "/wire.rs"));
 
 /// "DILATON\0" as a number.
-const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
 
-const CACHE_LINE_BYTES: usize = 64;
+pub(crate) const CACHE_LINE_BYTES: usize = 64;
 
 /// An instant that is not reached, and a distance over which nothing goes.
 pub const NEVER: u64 = u64::MAX;
@@ -24,7 +24,7 @@ pub enum NotAWire {
 /// The shared memory of a run.
 #[derive(Clone)]
 pub struct Wire {
-    base: *mut AtomicU64,
+    pub(crate) base: *mut AtomicU64,
 }
 
 // SAFETY: all that is shared are atomics, and the bytes of rings, which `ring` hands from one thread to another.
@@ -115,57 +115,18 @@ fn members_at() -> usize {
     size_of::<Header>().next_multiple_of(CACHE_LINE_BYTES)
 }
 
-fn distances_at(guests: usize) -> usize {
+pub(crate) fn distances_at(guests: usize) -> usize {
     members_at() + guests * size_of::<Member>()
 }
 
-fn ways_at(guests: usize) -> usize {
+pub(crate) fn ways_at(guests: usize) -> usize {
     (distances_at(guests) + guests * guests * 8).next_multiple_of(CACHE_LINE_BYTES)
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::alloc::{alloc_zeroed, Layout};
-
-    /// Lays out memory as a host does (python/dilaton/host/here/memory/wire.py), never to be freed: sender, receiver
-    /// and delay of each way, every ring of `ring_bytes`.
-    pub fn laid_out(guests: usize, ways: &[(usize, usize, u64)], ring_bytes: usize) -> Wire {
-        let rings_at = ways_at(guests) + ways.len() * size_of::<Way>();
-        let size = rings_at + ways.len() * ring_bytes;
-        // SAFETY: the layout is not of zero size.
-        let base = unsafe { alloc_zeroed(Layout::from_size_align(size, CACHE_LINE_BYTES).unwrap()) }.cast();
-        let wire = Wire { base };
-        let header = wire.header();
-        header.guests.store(guests as u64, Relaxed);
-        header.ways.store(ways.len() as u64, Relaxed);
-        header.wire_version.store(WIRE_VERSION, Relaxed);
-        header.begun.store(1, Relaxed);
-        let mut distances = std::vec![NEVER; guests * guests];
-        for (number, &(from, to, delay)) in ways.iter().enumerate() {
-            let way = wire.way(number);
-            way.sender.store(from as u64, Relaxed);
-            way.receiver.store(to as u64, Relaxed);
-            way.delay_ns.store(delay, Relaxed);
-            way.ring_offset.store((rings_at + number * ring_bytes) as u64, Relaxed);
-            way.ring_bytes.store(ring_bytes as u64, Relaxed);
-            distances[from * guests + to] = distances[from * guests + to].min(delay);
-        }
-        for k in 0..guests {
-            for i in 0..guests {
-                for j in 0..guests {
-                    let over = distances[i * guests + k].saturating_add(distances[k * guests + j]);
-                    distances[i * guests + j] = distances[i * guests + j].min(over);
-                }
-            }
-        }
-        for (number, distance) in distances.into_iter().enumerate() {
-            // SAFETY: within the memory.
-            unsafe { (*base.byte_add(distances_at(guests)).add(number)).store(distance, Relaxed) };
-        }
-        header.magic.store(MAGIC, Relaxed);
-        wire
-    }
+    use crate::testing::laid_out;
 
     #[test]
     fn memory_of_something_else_is_refused() {

@@ -194,7 +194,7 @@ pub fn add(counter: &AtomicU64, more: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::tests::laid_out;
+    use crate::testing::laid_out;
     use std::vec::Vec;
 
     fn part(bytes: &mut [u8]) -> libc::iovec {

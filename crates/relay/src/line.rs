@@ -1,0 +1,280 @@
+//! A connection between a machine and the hub: encrypted, both ends know the run's key, and never silent for long.
+//!
+//! Noise (noiseprotocol.org, pattern NN with a pre-shared key) encrypts and authenticates with a key that is made for the
+//! run and told to nobody else; who does not have it gets no further than the handshake, and nothing is answered to it.
+//! Records are of 64 KiB at most, a message goes over as many as it takes. Each end says something several times a
+//! second, so that one that hears nothing for long knows that the other, or what is between them, is gone. A stall that
+//! is shorter than that only takes host time.
+
+use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use snow::{Builder, HandshakeState, StatelessTransportState};
+
+/// Of the run, known to its machines alone.
+pub type Key = [u8; 32];
+
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+
+/// How long an end may be silent, or not take what it is sent.
+pub const SILENCE_MAX: Duration = Duration::from_secs(4);
+const BEAT: Duration = Duration::from_millis(250);
+
+const RECORD_BYTES_MAX: usize = 65_535;
+const TAG_BYTES: usize = 16;
+
+/// A message that is longer is none.
+const MESSAGE_BYTES_MAX: u64 = 1 << 30;
+
+/// Messages that wait to be sent.
+const WAITING_MAX: usize = 256;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Nothing, but somebody is there.
+    Beat,
+    /// The number of the machine that has connected: its first message.
+    Hello,
+    /// Between whoever started the hub and whoever started the machine's relay.
+    Control,
+    /// News of a machine, or tidings for it.
+    News,
+}
+
+impl Kind {
+    fn of(byte: u8) -> io::Result<Self> {
+        [Self::Beat, Self::Hello, Self::Control, Self::News]
+            .into_iter()
+            .find(|&kind| kind as u8 == byte)
+            .ok_or_else(|| invalid("a message of no kind"))
+    }
+}
+
+/// An error of what came over a line.
+pub fn invalid(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what)
+}
+
+/// Where to put messages. They are sent in their order.
+pub type Outbox = SyncSender<(Kind, Vec<u8>)>;
+
+/// The end of a line at which messages come out.
+pub struct Inbox {
+    stream: BufReader<TcpStream>,
+    transport: Arc<StatelessTransportState>,
+    nonce: u64,
+    plain: Vec<u8>,
+    record: Vec<u8>,
+}
+
+/// Makes a line of a connection; the one that has connected speaks first.
+///
+/// # Errors
+/// The other end does not have the key, or says nothing.
+pub fn open(mut stream: TcpStream, key: &Key, speaks_first: bool) -> io::Result<(Inbox, Outbox)> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    stream.set_write_timeout(Some(SILENCE_MAX))?;
+    let builder = Builder::new(PATTERN.parse().expect("a pattern")).psk(0, key);
+    let mut handshake = if speaks_first { builder.build_initiator() } else { builder.build_responder() }
+        .map_err(|error| io::Error::other(error.to_string()))?;
+    let mut speaks = speaks_first;
+    while !handshake.is_handshake_finished() {
+        if speaks {
+            write_handshake(&mut stream, &mut handshake)?;
+        } else {
+            read_handshake(&mut stream, &mut handshake)?;
+        }
+        speaks = !speaks;
+    }
+    let transport = handshake.into_stateless_transport_mode().map_err(|error| io::Error::other(error.to_string()))?;
+    let transport = Arc::new(transport);
+    let (outbox, messages) = sync_channel(WAITING_MAX);
+    let (writer, sealing) = (stream.try_clone()?, Arc::clone(&transport));
+    thread::spawn(move || {
+        // Whoever reads notices that the line has ended.
+        let _ = write_all(&writer, &sealing, &messages);
+        let _ = writer.shutdown(std::net::Shutdown::Both);
+    });
+    let inbox = Inbox { stream: BufReader::new(stream), transport, nonce: 0, plain: vec![], record: vec![] };
+    Ok((inbox, outbox))
+}
+
+fn write_handshake(stream: &mut TcpStream, handshake: &mut HandshakeState) -> io::Result<()> {
+    let mut record = [0; 256];
+    let length = handshake.write_message(&[], &mut record).map_err(|_| invalid("no handshake"))?;
+    stream.write_all(&(length as u16).to_be_bytes())?;
+    stream.write_all(&record[..length])
+}
+
+fn read_handshake(stream: &mut TcpStream, handshake: &mut HandshakeState) -> io::Result<()> {
+    let mut record = [0; 256];
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let record = record.get_mut(..usize::from(u16::from_be_bytes(length))).ok_or_else(|| invalid("no handshake"))?;
+    stream.read_exact(record)?;
+    handshake.read_message(record, &mut [0; 256]).map_err(|_| invalid("the other end does not have the run's key"))?;
+    Ok(())
+}
+
+fn write_all(
+    mut stream: &TcpStream,
+    transport: &StatelessTransportState,
+    messages: &Receiver<(Kind, Vec<u8>)>,
+) -> io::Result<()> {
+    let (mut nonce, mut plain, mut records) = (0, vec![], vec![]);
+    loop {
+        let (kind, message) = match messages.recv_timeout(BEAT) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => (Kind::Beat, vec![]),
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        plain.clear();
+        plain.push(kind as u8);
+        plain.extend_from_slice(&(message.len() as u64).to_le_bytes());
+        plain.extend_from_slice(&message);
+        for part in plain.chunks(RECORD_BYTES_MAX - TAG_BYTES) {
+            records.resize(2 + part.len() + TAG_BYTES, 0);
+            let length = transport
+                .write_message(nonce, part, &mut records[2..])
+                .map_err(|error| io::Error::other(error.to_string()))?;
+            records[..2].copy_from_slice(&(length as u16).to_be_bytes());
+            stream.write_all(&records[..2 + length])?;
+            nonce += 1;
+        }
+    }
+}
+
+impl Inbox {
+    /// The next message that is one.
+    ///
+    /// # Errors
+    /// The line has ended, or was silent for too long, or what came was not said by who has the key.
+    pub fn receive(&mut self) -> io::Result<(Kind, Vec<u8>)> {
+        loop {
+            let (kind, message) = self.next()?;
+            if kind != Kind::Beat {
+                return Ok((kind, message));
+            }
+        }
+    }
+
+    fn next(&mut self) -> io::Result<(Kind, Vec<u8>)> {
+        const HEADER_BYTES: usize = 9;
+        self.fill(HEADER_BYTES)?;
+        let kind = Kind::of(self.plain[0])?;
+        let length = u64::from_le_bytes(self.plain[1..HEADER_BYTES].try_into().expect("eight bytes"));
+        if length > MESSAGE_BYTES_MAX {
+            return Err(invalid("a message that is too long"));
+        }
+        let end = HEADER_BYTES + length as usize;
+        self.fill(end)?;
+        let message = self.plain[HEADER_BYTES..end].to_vec();
+        self.plain.drain(..end);
+        Ok((kind, message))
+    }
+
+    /// Reads records until so many bytes are there.
+    fn fill(&mut self, bytes: usize) -> io::Result<()> {
+        while self.plain.len() < bytes {
+            let mut length = [0; 2];
+            self.stream.read_exact(&mut length).map_err(|error| explained(&error))?;
+            self.record.resize(usize::from(u16::from_be_bytes(length)), 0);
+            self.stream.read_exact(&mut self.record).map_err(|error| explained(&error))?;
+            let begin = self.plain.len();
+            self.plain.resize(begin + self.record.len(), 0);
+            let length = self
+                .transport
+                .read_message(self.nonce, &self.record, &mut self.plain[begin..])
+                .map_err(|_| invalid("what came was not encrypted with the run's key"))?;
+            self.plain.truncate(begin + length);
+            self.nonce += 1;
+        }
+        Ok(())
+    }
+}
+
+fn explained(error: &io::Error) -> io::Error {
+    let what = match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            format!("nothing was heard for {} seconds", SILENCE_MAX.as_secs())
+        }
+        ErrorKind::UnexpectedEof => "the connection has ended".to_owned(),
+        _ => format!("the connection has ended: {error}"),
+    };
+    io::Error::new(error.kind(), what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    type Line = io::Result<(Inbox, Outbox)>;
+
+    fn connected(theirs: Key, ours: Key) -> (Line, Line) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = thread::spawn(move || open(TcpStream::connect(address).unwrap(), &theirs, true));
+        let server = open(listener.accept().unwrap().0, &ours, false);
+        (client.join().unwrap(), server)
+    }
+
+    #[test]
+    fn messages_of_all_lengths_come_as_they_were_sent() {
+        let (client, server) = connected([7; 32], [7; 32]);
+        let ((_inbox, outbox), (mut inbox, _outbox)) = (client.unwrap(), server.unwrap());
+        let lengths = [0, 1, 65_510, 65_519, 65_520, 1_000_000];
+        let made = |length: usize| (0..length).map(|at| (at * 31 + length) as u8).collect::<Vec<_>>();
+        let sending = thread::spawn(move || {
+            for length in lengths {
+                outbox.send((Kind::News, made(length))).unwrap();
+            }
+            outbox
+        });
+        for length in lengths {
+            assert!(inbox.receive().unwrap() == (Kind::News, made(length)), "{length}");
+        }
+        drop(sending.join().unwrap());
+    }
+
+    #[test]
+    fn who_does_not_have_the_key_gets_no_further_than_the_handshake() {
+        let (client, server) = connected([7; 32], [8; 32]);
+        assert!(client.is_err());
+        assert!(server.is_err());
+    }
+
+    #[test]
+    fn a_record_that_was_changed_on_its_way_ends_the_line() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = thread::spawn(move || {
+            let stream = TcpStream::connect(address).unwrap();
+            let mut raw = stream.try_clone().unwrap();
+            let line = open(stream, &[7; 32], true).unwrap();
+            raw.write_all(&[0, 40]).unwrap();
+            raw.write_all(&[9; 40]).unwrap();
+            line
+        });
+        let (mut inbox, _outbox) = open(listener.accept().unwrap().0, &[7; 32], false).unwrap();
+        let _line = client.join().unwrap();
+        assert_eq!(inbox.receive().unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_line_on_which_nothing_comes_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let silent = TcpStream::connect(address).unwrap();
+        let error = open(listener.accept().unwrap().0, &[7; 32], false).err().unwrap();
+        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+        drop(silent);
+    }
+}

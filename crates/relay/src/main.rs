@@ -1,0 +1,242 @@
+//! What carries frames and instants between the machines of a run, and what their host agents say.
+//!
+//! ```text
+//! message.rs   frames and words as bytes
+//! carrier.rs   the side of a machine: out of its memory and into it
+//! hub.rs       the side of the hub, which puts what all tell into one order
+//! line.rs      an encrypted connection
+//! pipes.rs     the standard streams
+//! ```
+//!
+//! `dilaton-relay hub ADDRESS` is started by who conducts a run, `dilaton-relay machine FD` by the host agent of each
+//! machine, with the memory that its guests share. The key comes first on the standard input: it is in no argument, no
+//! environment and no file. A relay ends when its standard input or its line does, and so when anything of the run does.
+
+mod carrier;
+mod hub;
+mod line;
+#[cfg(test)]
+#[path = "../../wire/src/lives.rs"]
+mod lives;
+mod message;
+mod pipes;
+#[cfg(test)]
+mod stress;
+
+use std::collections::HashMap;
+use std::io::{self, Read, Stdin};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::process::exit;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use carrier::Carrier;
+use hub::{Hub, Layout};
+use line::{invalid, Key, Kind, Outbox, SILENCE_MAX};
+use pipes::{say, what, NOBODY};
+#[cfg(test)]
+use wire::{Guest, Received, Wire};
+
+/// Connections of which the key is not known yet, at most: more are refused.
+const STRANGERS_MAX: usize = 64;
+
+const USAGE: &str =
+    "usage: dilaton-relay hub ADDRESS | dilaton-relay machine FD\n\nStarted by Dilaton; see docs/cluster.md.";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        ["hub", address] => serve(address),
+        ["machine", fd] => carry(fd),
+        _ => {
+            eprintln!("{USAGE}");
+            exit(2);
+        }
+    };
+    if let Err(error) = result {
+        // Who has started it may be gone.
+        let _ = say(NOBODY, what::GONE, error.to_string().as_bytes());
+        exit(1);
+    }
+    exit(0);
+}
+
+fn read_key(stdin: &mut Stdin) -> io::Result<Key> {
+    let mut key = [0; 32];
+    stdin.read_exact(&mut key)?;
+    Ok(key)
+}
+
+/// What the threads of the hub share.
+struct Shared {
+    key: Key,
+    hub: Mutex<Option<Hub>>,
+    lines: Mutex<HashMap<u32, Outbox>>,
+    strangers: Mutex<usize>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn serve(address: &str) -> io::Result<()> {
+    let mut stdin = io::stdin();
+    let key = read_key(&mut stdin)?;
+    let listener = TcpListener::bind(address)?;
+    say(NOBODY, what::LISTENS, listener.local_addr()?.to_string().as_bytes())?;
+    let (lines, strangers) = (Mutex::new(HashMap::new()), Mutex::new(0));
+    let shared = Arc::new(Shared { key, hub: Mutex::new(None), lines, strangers });
+    let accepting = Arc::clone(&shared);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut strangers = locked(&accepting.strangers);
+            if *strangers < STRANGERS_MAX {
+                *strangers += 1;
+                let shared = Arc::clone(&accepting);
+                thread::spawn(move || welcome(&shared, stream));
+            }
+        }
+    });
+    while let Some(message) = pipes::read(&mut stdin)? {
+        match message.what {
+            what::LAYOUT => *locked(&shared.hub) = Some(Hub::new(layout(&message.bytes)?)),
+            what::CONTROL => {
+                let line = locked(&shared.lines).get(&message.machine).cloned();
+                // Who is gone hears nothing, which was said.
+                let _ = line.map(|line| line.send((Kind::Control, message.bytes)));
+            }
+            _ => return Err(invalid("a message of no kind")),
+        }
+    }
+    Ok(())
+}
+
+/// Numbers of eight bytes: how many guests, the machine of each, and sender and receiver of each way.
+fn layout(bytes: &[u8]) -> io::Result<Layout> {
+    let numbers: Vec<usize> = bytes
+        .chunks_exact(8)
+        .map(|chunk| u64::from_le_bytes(chunk.try_into().expect("eight bytes")) as usize)
+        .collect();
+    let split = numbers.split_first().filter(|(guests, rest)| **guests <= rest.len());
+    let (&guests, rest) = split.ok_or_else(|| invalid("no layout"))?;
+    let (homes, ends) = rest.split_at(guests);
+    if ends.iter().any(|&guest| guest >= guests) {
+        return Err(invalid("a way to no guest"));
+    }
+    Ok(Layout { homes: homes.to_vec(), ways: ends.chunks_exact(2).map(|way| (way[0], way[1])).collect() })
+}
+
+/// A connection, until it ends.
+fn welcome(shared: &Shared, stream: TcpStream) {
+    let opened = line::open(stream, &shared.key, false).and_then(|(mut inbox, outbox)| match inbox.receive()? {
+        (Kind::Hello, bytes) => {
+            let number = bytes.try_into().map_err(|_| invalid("no number"))?;
+            Ok((inbox, outbox, u32::from_le_bytes(number)))
+        }
+        _ => Err(invalid("not a hello")),
+    });
+    *locked(&shared.strangers) -= 1;
+    let Ok((mut inbox, outbox, machine)) = opened else { return };
+    {
+        let mut lines = locked(&shared.lines);
+        if lines.contains_key(&machine) {
+            return;
+        }
+        lines.insert(machine, outbox);
+    }
+    let mut go_on = || -> io::Result<()> {
+        say(machine, what::JOINED, &[])?;
+        loop {
+            match inbox.receive()? {
+                (Kind::Control, bytes) => say(machine, what::CONTROL, &bytes)?,
+                (Kind::News, bytes) => take(shared, machine, &bytes)?,
+                _ => return Err(invalid("it said what no machine says")),
+            }
+        }
+    };
+    let error = go_on().err().map_or_else(String::new, |error| error.to_string());
+    let _ = say(machine, what::GONE, error.as_bytes());
+}
+
+fn take(shared: &Shared, machine: u32, news: &[u8]) -> io::Result<()> {
+    let mut hub = locked(&shared.hub);
+    let hub = hub.as_mut().ok_or_else(|| invalid("it told news before the run began"))?;
+    let tidings = hub.take(machine as usize, news).map_err(|_| invalid("it told what cannot be"))?;
+    let lines = locked(&shared.lines);
+    for (machine, bytes) in tidings {
+        // In the order of all, so under the lock.
+        let _ = lines.get(&(machine as u32)).map(|line| line.send((Kind::News, bytes)));
+    }
+    Ok(())
+}
+
+fn carry(fd: &str) -> io::Result<()> {
+    let fd = fd.parse().map_err(|_| invalid("not a file descriptor"))?;
+    let mut stdin = io::stdin();
+    let key = read_key(&mut stdin)?;
+    let hello = pipes::read(&mut stdin)?.ok_or_else(|| invalid("nobody said where the hub is"))?;
+    let address = String::from_utf8_lossy(&hello.bytes).into_owned();
+    let (mut inbox, outbox) = line::open(connect(&address)?, &key, true)?;
+    let send =
+        |outbox: &Outbox, kind, bytes| outbox.send((kind, bytes)).map_err(|_| invalid("the connection has ended"));
+    send(&outbox, Kind::Hello, hello.machine.to_le_bytes().to_vec())?;
+    let carrier: Arc<Mutex<Option<Arc<Carrier>>>> = Arc::new(Mutex::new(None));
+    let attached = Arc::clone(&carrier);
+    thread::spawn(move || {
+        let mut listen = || -> io::Result<()> {
+            while let Some(message) = pipes::read(&mut stdin)? {
+                if message.what == what::LAYOUT {
+                    let carrier = Arc::new(Carrier::new(&mapped(fd)?));
+                    *locked(&attached) = Some(Arc::clone(&carrier));
+                    let outbox = outbox.clone();
+                    thread::spawn(move || while outbox.send((Kind::News, carrier.news())).is_ok() {});
+                } else {
+                    send(&outbox, Kind::Control, message.bytes)?;
+                }
+            }
+            Ok(())
+        };
+        if let Err(error) = listen() {
+            let _ = say(NOBODY, what::GONE, error.to_string().as_bytes());
+        }
+        // Whoever started it has gone, and with it the machine's part of the run.
+        exit(1);
+    });
+    loop {
+        match inbox.receive()? {
+            (Kind::Control, bytes) => say(hello.machine, what::CONTROL, &bytes)?,
+            (Kind::News, bytes) => {
+                let carrier =
+                    locked(&carrier).clone().ok_or_else(|| invalid("tidings before the memory was laid out"))?;
+                carrier.take(&bytes).map_err(|failure| io::Error::other(failure.to_string()))?;
+            }
+            _ => return Err(invalid("the hub said what it never says")),
+        }
+    }
+}
+
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let mut last = invalid("no such address");
+    for found in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&found, SILENCE_MAX) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = io::Error::new(error.kind(), format!("{address}: {error}")),
+        }
+    }
+    Err(last)
+}
+
+/// The memory that the guests of this machine share.
+fn mapped(fd: i32) -> io::Result<wire::Wire> {
+    // SAFETY: a new shared mapping of the whole file, which is never unmapped; the host has laid it out.
+    unsafe {
+        let length = libc::lseek(fd, 0, libc::SEEK_END).max(0) as usize;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let address = libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0);
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        wire::Wire::at(address.cast()).map_err(|_| invalid("the memory is not that of a wire"))
+    }
+}

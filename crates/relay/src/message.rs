@@ -1,0 +1,143 @@
+//! What machines tell each other of guests and frames, as bytes: numbers of eight bytes, the lowest first.
+//!
+//! ```text
+//! a count of frames: received here, as news; of your own that the words count, as tidings
+//! the number of words; each: guest, state, next instant, instant asked for
+//! frames up to the end; each: way, arrival, length, bytes
+//! ```
+
+use wire::Word;
+
+/// A message that nobody can have meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// A message on its way into bytes.
+pub struct Writer(Vec<u8>);
+
+impl Writer {
+    /// One with that count, and room for `words` words.
+    pub fn new(count: u64, words: &[(usize, Word)]) -> Self {
+        let mut writer = Self(Vec::with_capacity(16 + 32 * words.len()));
+        writer.numbers(&[count, words.len() as u64]);
+        for &(guest, word) in words {
+            writer.numbers(&[guest as u64, word.state, word.next_ns, word.asked_ns]);
+        }
+        writer
+    }
+
+    /// Frames alone, to become part of a message.
+    pub const fn empty() -> Self {
+        Self(vec![])
+    }
+
+    fn numbers(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.0.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// Adds a frame.
+    pub fn frame(&mut self, frame: &Frame) {
+        self.numbers(&[frame.way as u64, frame.arrival_ns, frame.bytes.len() as u64]);
+        self.0.extend_from_slice(frame.bytes);
+    }
+
+    /// Adds frames that are bytes already.
+    pub fn frames(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// All of it.
+    pub fn done(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// A frame, as bytes have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The way that it goes.
+    pub way: usize,
+    /// When it arrives.
+    pub arrival_ns: u64,
+    /// What it carries.
+    pub bytes: &'a [u8],
+}
+
+/// A message that was read, but for its frames, which are read one by one.
+pub struct Read<'a> {
+    /// As above.
+    pub count: u64,
+    /// The words, with their guests.
+    pub words: Vec<(usize, Word)>,
+    rest: &'a [u8],
+}
+
+impl<'a> Read<'a> {
+    /// Reads a message.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = bytes;
+        let (count, words) = (number(&mut rest)?, number(&mut rest)?);
+        let words = (0..words).map(|_| {
+            let (guest, state) = (number(&mut rest)?, number(&mut rest)?);
+            Ok((guest as usize, Word { state, next_ns: number(&mut rest)?, asked_ns: number(&mut rest)? }))
+        });
+        // Of what is not there nothing is made room for.
+        let words = words.collect::<Result<_, Malformed>>()?;
+        Ok(Self { count, words, rest })
+    }
+
+    /// The next frame; `None` at the end.
+    pub fn frame(&mut self) -> Result<Option<Frame<'a>>, Malformed> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let (way, arrival_ns) = (number(&mut self.rest)?, number(&mut self.rest)?);
+        let length = usize::try_from(number(&mut self.rest)?).map_err(|_| Malformed)?;
+        if length > self.rest.len() {
+            return Err(Malformed);
+        }
+        let (bytes, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Ok(Some(Frame { way: way as usize, arrival_ns, bytes }))
+    }
+}
+
+fn number(bytes: &mut &[u8]) -> Result<u64, Malformed> {
+    let (first, rest) = bytes.split_first_chunk().ok_or(Malformed)?;
+    *bytes = rest;
+    Ok(u64::from_le_bytes(*first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_no_part_of_it_is() {
+        let words = [(3, Word { state: 1, next_ns: 7, asked_ns: 9 })];
+        let frame = Frame { way: 5, arrival_ns: 11, bytes: b"frame" };
+        let mut writer = Writer::new(2, &words);
+        writer.frame(&frame);
+        let bytes = writer.done();
+        let mut read = Read::new(&bytes).unwrap();
+        assert_eq!((read.count, &read.words[..]), (2, &words[..]));
+        assert_eq!((read.frame(), read.frame()), (Ok(Some(frame)), Ok(None)));
+        let is_whole = |bytes| {
+            let mut read = Read::new(bytes)?;
+            while read.frame()?.is_some() {}
+            Ok::<_, Malformed>(())
+        };
+        let up_to_its_words = 16 + 32;
+        for length in (0..bytes.len()).filter(|&length| length != up_to_its_words) {
+            assert_eq!(is_whole(&bytes[..length]), Err(Malformed), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_count_of_words_that_are_not_there_takes_no_memory() {
+        let bytes: Vec<u8> = [0, u64::MAX].iter().flat_map(|number: &u64| number.to_le_bytes()).collect();
+        assert!(Read::new(&bytes).is_err());
+    }
+}
