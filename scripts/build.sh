@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Builds the clock, the agent and the warden. Sourced by setup.sh, which sets what is named here and has say, quietly and give_up.
+# Builds the clock, the agent, the warden and the relay. Sourced by setup.sh, which sets what is named here and has say, quietly and give_up.
 : "${root:?}" "${agent_target:?}" "${agent_program:?}" "${cargo_version_min:?}"
 
 build() {
@@ -15,5 +15,6 @@ build() {
     quietly build-clock cargo build --release --package dilaton-clock
     # Static: the agent runs before any node has a file tree with libraries in it, and the warden starts with every guest.
     quietly build-agent env RUSTFLAGS='-C target-feature=+crt-static' \
-        cargo build --release --bin dilaton-agent --bin dilaton-warden --target "$agent_target"
+        cargo build --release --bin dilaton-agent --bin dilaton-warden --bin dilaton-relay \
+        --target "$agent_target"
 }

@@ -14,7 +14,7 @@ from dilaton.service import conduct, runner
 from tests.stub_machine import StubMachine
 
 
-def stub(hidden: tuple[Path, ...] = ()) -> Machine:
+def stub(hidden: tuple[Path, ...] = (), machines: int = 1) -> Machine:
     return StubMachine(endless="endless")
 
 

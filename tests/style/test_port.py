@@ -12,6 +12,8 @@ HERE = "dilaton.host.here"
 
 MAY_ASK_THIS_MACHINE = {
     "run/machines.py": {"machine"},
+    "cluster/agent.py": {"machine", "memory"},
+    "cluster/machine.py": {"jail"},
     "run/here.py": {"doctor"},
     "cli/machine/": {"doctor", "uml"},
     "cli/": {"doctor"},

@@ -20,6 +20,7 @@ PARTS = {
     "libdilaton_clock.so": "target/release/libdilaton_clock.so",
     "dilaton-agent": f"{STATIC}/dilaton-agent",
     "dilaton-warden": f"{STATIC}/dilaton-warden",
+    "dilaton-relay": f"{STATIC}/dilaton-relay",
     "clock-page.def": "crates/clock/clock-page.def",
     "wire.def": "crates/wire/wire.def",
     "examples": "examples",
@@ -36,6 +37,7 @@ def part(name: str) -> Path:
 CLOCK_LIBRARY = part("libdilaton_clock.so")
 AGENT = part("dilaton-agent")
 WARDEN = part("dilaton-warden")
+RELAY = part("dilaton-relay")
 CLOCK_PAGE_DEFINITION = part("clock-page.def")
 WIRE_DEFINITION = part("wire.def")
 EXAMPLES = part("examples")

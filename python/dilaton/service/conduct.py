@@ -66,9 +66,10 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
         HostLacksError: this machine lacks something that the run needs.
         KeyboardInterrupt: it was interrupted before it began.
     """
-    machine = machines.chosen(request.hidden)
+    machine = machines.chosen(request.hidden, request.machines)
     options = Options(request.jailed, _hold_at_ns(request), prepare.disk_bytes(request.max_disk), machine)
     prepared = _prepared(request, watcher)
+    prepare.refuse_division(prepared.plan, request.machines)
     require(jailed=request.jailed)
     for doubt in prepare.doubts(prepared):
         watcher.doubted(doubt)

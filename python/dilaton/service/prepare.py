@@ -118,6 +118,29 @@ def _times(overrides: Overrides) -> dict[str, object]:
     return fields
 
 
+def refuse_division(plan: Plan, machines: int) -> None:
+    """Refuses what cannot run on so many machines.
+
+    Raises:
+        RequestError: Why it cannot.
+    """
+    if machines == 1:
+        return
+    if machines > len(plan.guests):
+        raise RequestError(
+            f"{machines}: the lab has {len(plan.guests)} guests, of which each is on one machine; divide it into more, "
+            f"as with --set guests={machines}",
+            "machines",
+        )
+    if plan.time.drive == "wall":
+        raise RequestError(
+            f"{machines}: on the wall drive the clock of one host drives all guests; use drive work or event",
+            "machines",
+        )
+    if plan.stays:
+        raise RequestError(f"{machines}: a run that stays, to be worked in, is on one machine", "machines")
+
+
 def doubts(prepared: Prepared) -> list[Problem]:
     """What is likely to be a mistake, and keeps nothing from running."""
     return prepared.placed(foresight.doubts(prepared.lab, prepared.plan)).problems

@@ -95,6 +95,7 @@ class RunRequest(Value):
         max_disk: What the run directory may take, as the lab would write it; None: half of what is free.
         metrics: The port at which Prometheus is answered; None: at none.
         hidden: Directories of this machine that its guests are not to see.
+        machines: How many it is spread over.
     """
 
     lab: LabText
@@ -106,6 +107,7 @@ class RunRequest(Value):
     max_disk: str | None = None
     metrics: int | None = None
     hidden: tuple[Path, ...] = ()
+    machines: int = 1
 
 
 def lab_file(path: Path) -> Path:

@@ -65,6 +65,10 @@ def run(
     ] = None,
     settings: SetOption = None,
     max_disk: MaxDisk = None,
+    machines: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=64, help="Spread its guests over so many machines, all made of this one."),
+    ] = 1,
     no_jail: NoJail = False,
 ) -> None:
     """Run a lab, and show what was asked and what was measured."""
@@ -80,6 +84,7 @@ def run(
         jailed=not no_jail,
         max_disk=max_disk,
         metrics=metrics,
+        machines=machines,
     )
     raise typer.Exit(run_lab(request, strict=strict, junit=junit))
 

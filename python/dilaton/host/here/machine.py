@@ -19,6 +19,7 @@ from dilaton.host.port import Progress
 from dilaton.plan.alone import GUEST, Alone
 
 if TYPE_CHECKING:
+    from dilaton.host.here.memory.wire import Share
     from dilaton.host.sessions.frames import Request
     from dilaton.host.sessions.session import Session
     from dilaton.plan.model import Plan
@@ -30,9 +31,10 @@ class Here:
     own_places = jail.OWN_PLACES
     parts_place = jail.MOUNT
 
-    def __init__(self, hidden: tuple[Path, ...] = ()) -> None:
-        """`hidden` are directories that guests in jails are not to see."""
+    def __init__(self, hidden: tuple[Path, ...] = (), share: Share | None = None) -> None:
+        """`hidden` are directories that guests in jails do not see; `share` is what it has of a run, None for all."""
         self._hidden = hidden
+        self._share = share
 
     async def boot(
         self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
@@ -41,7 +43,7 @@ class Here:
         binds = tuple(dict.fromkeys(bind for node in planned.nodes for bind in node.binds))
         seed = planned.seed if planned.time.drive == "event" else None
         placement = Placement(run_dir, jailed, binds, disk_bytes=disk_bytes, hidden=self._hidden)
-        return await Guests.boot(planned, placement, seed, progress)
+        return await Guests.boot(planned, placement, seed, progress, self._share)
 
     @contextlib.asynccontextmanager
     async def alone(self, alone: Alone, request: Request) -> AsyncIterator[tuple[Guest, Session]]:

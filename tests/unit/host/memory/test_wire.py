@@ -44,7 +44,7 @@ def test_rings_begin_behind_each_other_and_end_in_the_memory(wire: Wire) -> None
 def test_guests_are_bound_by_each_other_once_all_know_their_virtual_zero(wire: Wire) -> None:
     assert [wire._read("member", guest, "zero_ns") for guest in (0, 1)] == [NEVER_NS, NEVER_NS]
     assert wire._read("header", 0, "begun") == 0
-    wire.begin([100, 200])
+    wire.begin({0: 100, 1: 200})
     assert [wire._read("member", guest, "zero_ns") for guest in (0, 1)] == [100, 200]
     assert wire._read("header", 0, "begun") == 1
 
@@ -107,7 +107,7 @@ def test_a_frame_is_lost_that_was_sent_and_is_nowhere() -> None:
 
 def test_what_only_the_host_writes_is_seen_when_it_is_another(wire: Wire) -> None:
     assert not wire.is_overwritten()
-    wire.begin([100, 200])
+    wire.begin({0: 100, 1: 200})
     # Clocks write these.
     for section, number, name in (
         ("header", 0, "lock"),

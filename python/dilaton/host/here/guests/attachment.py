@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dilaton.host.here.memory.wire import SPIN_NS, VARIABLE, Way, Wire
+from dilaton.host.here.memory.wire import SPIN_NS, VARIABLE, Share, Way, Wire
 from dilaton.plan.guests.devices import device_arguments
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class Attachment:
     fd: int
 
 
-def lay_out(planned: plan.Plan, *, shares_cores: bool) -> Wire | None:
-    """The memory of a plan's wires; None when there are none."""
+def lay_out(planned: plan.Plan, share: Share | None = None, *, shares_cores: bool) -> Wire | None:
+    """The memory of a plan's wires on this machine; None when there are none."""
     if not planned.wires:
         return None
     numbers = {guest.name: number for number, guest in enumerate(planned.guests)}
@@ -37,7 +37,7 @@ def lay_out(planned: plan.Plan, *, shares_cores: bool) -> Wire | None:
         a, b = (numbers[end.guest] for end in wire.ends)
         (there_ns, back_ns), (there_bytes, back_bytes) = wire.delays_ns, wire.ring_bytes
         ways += [Way(a, b, there_ns, there_bytes), Way(b, a, back_ns, back_bytes)]
-    return Wire(len(planned.guests), ways, 0 if shares_cores else SPIN_NS)
+    return Wire(len(planned.guests), ways, 0 if shares_cores else SPIN_NS, share)
 
 
 def attach(planned: plan.Plan, wire: Wire | None, number: int) -> Attachment | None:

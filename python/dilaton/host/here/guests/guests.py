@@ -1,4 +1,4 @@
-"""The guests of a run, as one.
+"""The guests of a run that are on this machine, as one.
 
 Each guest has a virtual clock of its own, which counts from the guest's start. The run's virtual 0 is some instant of
 each; from there on they are one virtual time, and all instants here are since then. Guests compute at the same time and
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from dilaton.host.here.guests.disks import opened
 from dilaton.host.here.guests.guest import Guest
 from dilaton.host.here.guests.kernel import Placement, Wanted
 from dilaton.host.here.guests.room import check_memory
-from dilaton.host.here.memory.wire import Wire
+from dilaton.host.here.memory.wire import Share, Wire
 from dilaton.host.here.uml import kernels
 from dilaton.host.identity import Identity
 from dilaton.host.messages import Event, Finished, FromAgent, Names, ToAgent
@@ -52,28 +52,43 @@ OVERWRITTEN = (
 
 
 class Guests:
-    """The running guests of a plan, in its order. Make them with `boot`; `close` ends them in whatever state."""
+    """The running guests of a plan, or this machine's share of them, in its order.
+
+    Make them with `boot`; `close` ends them in whatever state.
+    """
 
     def __init__(
-        self, planned: plan.Plan, guests: Sequence[kind.Guest], wire: Wire | None, images: contextlib.ExitStack
+        self,
+        planned: plan.Plan,
+        guests: Mapping[int, kind.Guest],
+        wire: Wire | None,
+        images: contextlib.ExitStack,
     ) -> None:
         """Use `boot`."""
-        self.all = tuple(guests)
+        self.all = tuple(guests.values())
+        self._guests = guests
+        """By their numbers in the plan."""
         self._wire = wire
         """What carries frames between them; None when there is one."""
         self._planned = planned
         self._images = images
         """The files of disks: what has no name goes with the last that has it open, which takes time."""
-        self._own_tdfs = [None if guest.tdf is None else guest.tdf.ratio for guest in planned.guests]
+        tdfs = [planned.guests[number].tdf for number in guests]
+        self._own_tdfs = [None if tdf is None else tdf.ratio for tdf in tdfs]
         """The TDFs of guests whose CPU has a speed of its own; None: the run's, whatever that becomes."""
-        self._going = set(range(len(self.all)))
+        self._going = set(guests)
         """Those that have not finished; the clock of one that has stands still."""
         self._ordering = asyncio.Lock()
         """An order is taken over everywhere before the next: one that only some saw would leave clocks apart."""
 
     @classmethod
     async def boot(
-        cls, planned: plan.Plan, placement: Placement, seed: int | None, progress: Callable[[Progress], None]
+        cls,
+        planned: plan.Plan,
+        placement: Placement,
+        seed: int | None,
+        progress: Callable[[Progress], None],
+        share: Share | None = None,
     ) -> Guests:
         """Starts all guests and lets them build their parts of the plan, as many at a time as there are cores.
 
@@ -82,26 +97,29 @@ class Guests:
             placement: Where.
             seed: As in `Wanted`; each guest gets one of its own from it.
             progress: Told how far each of them is.
+            share: Which of them are on this machine; None: all.
 
         Raises:
             HostLacksError: This machine lacks a part.
             GuestError: A guest does not come up.
         """
-        check_memory(planned)
+        numbers = range(len(planned.guests)) if share is None else share.numbers
+        check_memory([planned.guests[number] for number in numbers])
         open_files.allow(open_files.needed(planned))
         async with contextlib.AsyncExitStack() as undo:
             images = contextlib.ExitStack()
             undo.callback(images.close)
-            taken = cores.take(len(planned.guests))
+            taken = cores.take(len(numbers))
             for core in taken:
                 undo.callback(core.free)
             count = len({core.number for core in taken})
             slots = asyncio.Semaphore(count)
-            wire = lay_out(planned, shares_cores=len(taken) > count)
+            wire = lay_out(planned, share, shares_cores=len(taken) > count)
             if wire is not None:
                 undo.callback(wire.close)
 
-            async def boot(number: int, guest: plan.Guest) -> kind.Guest:
+            async def boot(number: int, core: cores.Core) -> kind.Guest:
+                guest = planned.guests[number]
                 async with slots:
                     wanted = Wanted(
                         guest.name,
@@ -113,14 +131,14 @@ class Guests:
                         has_shares=any(node.cpu and node.guest == guest.name for node in planned.nodes),
                         clock_rate=guest.clock_rate.ratio,
                     )
-                    started = await Guest.start(wanted, placement, taken[number])
+                    started = await Guest.start(wanted, placement, core)
                     undo.push_async_callback(started.close)
                     await started.build(progress)
                     return started
 
-            guests = await all_of(boot(number, guest) for number, guest in enumerate(planned.guests))
+            guests = await all_of(boot(number, core) for number, core in zip(numbers, taken, strict=True))
             undo.pop_all()
-        return cls(planned, guests, wire, images)
+        return cls(planned, dict(zip(numbers, guests, strict=True)), wire, images)
 
     async def arm(self, date_ns: int) -> None:
         """Holds all clocks and arms all schedules; virtual 0 of the run is at the same instant of all.
@@ -133,7 +151,7 @@ class Guests:
         """
         await all_of(guest.arm(date_ns) for guest in self.all)
         if self._wire is not None:
-            self._wire.begin([guest.zero_ns for guest in self.all])
+            self._wire.begin({number: guest.zero_ns for number, guest in self._guests.items()})
 
     def identity(self) -> Identity:
         """Which kernel they run; of Debian's 10 MB are read for that."""
@@ -153,10 +171,10 @@ class Guests:
 
     def latest_ns(self) -> int:
         """Virtual now of the guest that is furthest ahead."""
-        return max(map(self._now_ns, range(len(self.all))))
+        return max(map(self._now_ns, self._guests))
 
     def _now_ns(self, number: int) -> int:
-        guest = self.all[number]
+        guest = self._guests[number]
         return max(0, guest.virtual_ns() - guest.zero_ns)
 
     def is_held(self) -> bool:
@@ -172,7 +190,7 @@ class Guests:
 
     def _this_moment_ns(self) -> int | None:
         """Since when clocks that are ordered now run as they should; a single one does since it sees its orders."""
-        return time.monotonic_ns() if len(self.all) > 1 else None
+        return time.monotonic_ns() if len(self._planned.guests) > 1 else None
 
     async def order(self, orders: Orders) -> None:
         """Gives all clocks their orders, the TDF and the end being those of the run.
@@ -252,12 +270,21 @@ class Guests:
         Raises:
             GuestError: No guest has a timer set, or one does not come to rest.
         """
-        going = [self.all[number] for number in sorted(self._going)]
+        due_ns = await self.next_timer_ns()
+        if due_ns == NEVER_NS:
+            raise GuestError("no guest has a timer set: nothing will happen by itself")
+        await self.run_until(due_ns, tdf)
+
+    async def next_timer_ns(self) -> int:
+        """When the next timer of any guest expires, of guests that stand still; `NEVER_NS` when none is set.
+
+        Raises:
+            GuestError: A guest does not come to rest.
+        """
+        going = [self._guests[number] for number in sorted(self._going)]
         timers_ns = await all_of(guest.next_timer_ns() for guest in going)
         due = [timer - guest.zero_ns for guest, timer in zip(going, timers_ns, strict=True) if timer != NEVER_NS]
-        if not due:
-            raise GuestError("no guest has a timer set: nothing will happen by itself")
-        await self.run_until(min(due), tdf)
+        return min(due, default=NEVER_NS)
 
     async def follow(self, told: Callable[[int, FromAgent | Event], None]) -> list[Finished]:
         """Takes what the agents say until all have finished.
@@ -287,7 +314,7 @@ class Guests:
             self._going.discard(number)
             return message
 
-        hearing = all_of(hear(number, guest) for number, guest in enumerate(self.all))
+        hearing = all_of(hear(number, guest) for number, guest in self._guests.items())
         return await beside(hearing, self._watch())
 
     def _why(self, error: GuestError) -> str:
@@ -312,7 +339,7 @@ class Guests:
         before, looks = None, 0
         while self._wire is not None:
             await asyncio.sleep(WATCH_HOST_S)
-            for number, guest in enumerate(self.all):
+            for number, guest in self._guests.items():
                 if guest.is_stopped():
                     now_s = self._now_ns(number) / 1e9
                     raise GuestError(f"guest {guest.name} was stopped by a signal, at {now_s:.6f} virtual seconds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,16 +21,16 @@ def available_bytes(meminfo: str) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def check_memory(planned: plan.Plan) -> None:
+def check_memory(guests: Sequence[plan.Guest]) -> None:
     """Refuses guests that together may want more memory than there is; a single one is not judged by what it may.
 
     Raises:
         GuestError: They may.
     """
-    wanted = sum(guest.memory_bytes for guest in planned.guests)
+    wanted = sum(guest.memory_bytes for guest in guests)
     available = available_bytes(Path("/proc/meminfo").read_text())
-    if len(planned.guests) > 1 and wanted > available:
+    if len(guests) > 1 and wanted > available:
         raise GuestError(
-            f"{len(planned.guests)} guests of this lab may take {wanted / GIB:.1f} GiB of memory together, and "
+            f"{len(guests)} guests of this lab may take {wanted / GIB:.1f} GiB of memory together, and "
             f"{available / GIB:.1f} GiB are available; divide the lab into fewer guests, or give named ones less"
         )

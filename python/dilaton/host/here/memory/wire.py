@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -54,6 +54,26 @@ def layout() -> Layout:
 
 
 @dataclass(frozen=True)
+class Share:
+    """What one of several machines has of a run.
+
+    Attributes:
+        home: The machine's number.
+        homes: The machine of each guest.
+        fd: The memory of its wires: an empty file in memory, which whoever carries messages has open too.
+    """
+
+    home: int
+    homes: Sequence[int]
+    fd: int
+
+    @property
+    def numbers(self) -> list[int]:
+        """The guests on it."""
+        return [number for number, home in enumerate(self.homes) if home == self.home]
+
+
+@dataclass(frozen=True)
 class Way:
     """One direction of a wire.
 
@@ -88,16 +108,18 @@ class Wire:
     The ways of a wire that a guest finds as `wireL` are 2 L, from its first end to its second, and 2 L + 1, back.
     """
 
-    def __init__(self, guests: int, ways: Sequence[Way], spin_ns: int = 0) -> None:
+    def __init__(self, guests: int, ways: Sequence[Way], spin_ns: int = 0, share: Share | None = None) -> None:
         """Lays it out.
 
         Args:
             guests: how many there are.
             ways: two for each wire, there and back, one wire after the other.
             spin_ns: how long a guest looks before it sleeps, host nanoseconds; 0 where guests share cores.
+            share: what this machine has of the run; None: all of it.
         """
         self._sections = layout().sections
         self.guests, self.ways = guests, tuple(ways)
+        self._is_whole = share is None
         self._members_at = _aligned(self._sections["header"].words * WORD.size)
         self._distances_at = self._members_at + guests * self._sections["member"].words * WORD.size
         self._ways_at = _aligned(self._distances_at + guests * guests * WORD.size)
@@ -105,7 +127,7 @@ class Wire:
         offsets = [rings_at]
         for way in self.ways:
             offsets.append(_aligned(offsets[-1] + way.ring_bytes))
-        self.fd = os.memfd_create("dilaton-wire")
+        self.fd = os.memfd_create("dilaton-wire") if share is None else os.dup(share.fd)
         try:
             os.ftruncate(self.fd, offsets[-1])
             # The rings are not the host's business.
@@ -123,6 +145,10 @@ class Wire:
             for name, value in zip(names, values, strict=True):
                 self._write("way", number, name, value)
         header = {"wire_version": layout().version, "guests": guests, "ways": len(self.ways), "spin_ns": spin_ns}
+        if share is not None:
+            header |= {"home": share.home, "machines": len(set(share.homes))}
+            for member, home in enumerate(share.homes):
+                self._write("member", member, "home", home)
         for name, value in header.items():
             self._write("header", 0, name, value)
         self._write("header", 0, "magic", MAGIC)
@@ -138,13 +164,13 @@ class Wire:
         """What a guest is told in `VARIABLE`."""
         return f"{self.fd},{guest}"
 
-    def begin(self, zeros_ns: Sequence[int]) -> None:
+    def begin(self, zeros_ns: Mapping[int, int]) -> None:
         """Binds the guests by each other, from the next command that their clocks take over; all clocks are held.
 
         Args:
-            zeros_ns: the CLOCK_MONOTONIC of each guest at the run's virtual 0.
+            zeros_ns: the CLOCK_MONOTONIC of each guest of this machine at the run's virtual 0.
         """
-        for member, zero_ns in enumerate(zeros_ns):
+        for member, zero_ns in zeros_ns.items():
             self._write("member", member, "zero_ns", zero_ns)
         self._write("header", 0, "begun", 1)
         self._laid_out = self._written_by_the_host()
@@ -174,7 +200,8 @@ class Wire:
         """What says that now no guest can go on but who holds the lock; None: one can, or nothing is left to do.
 
         A clock holds the lock for microseconds, and of guests that wait for others the one that is furthest behind may
-        always go on. So if this stays the same while no kernel is at work, it stays so for ever.
+        always go on. So if this stays the same while no kernel is at work, it stays so for ever. Guests elsewhere may
+        be at work, so that of a share only the lock counts.
         """
         lock = self._read("header", 0, "lock")
         states, nexts_ns, agreements = (
@@ -183,7 +210,7 @@ class Wire:
         )
         still_in = [number for number, state in enumerate(states) if state != LEFT]
         all_wait = bool(still_in) and all(states[number] in (WAITING, STOPPED) for number in still_in)
-        if not lock and not (all_wait and min(nexts_ns[number] for number in still_in) < NEVER_NS):
+        if not lock and not (self._is_whole and all_wait and min(nexts_ns[number] for number in still_in) < NEVER_NS):
             return None
         return (lock, *states, *nexts_ns, *agreements)
 

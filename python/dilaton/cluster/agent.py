@@ -1,0 +1,236 @@
+"""A host agent: the guests of one machine, for who conducts a run that is elsewhere.
+
+It is started by an engine with an order on its standard input, which stays open as long as the engine is there. Every
+request has a number, and its answer the same one; what an agent sees without being asked has none. When the relay ends,
+or the standard input, everything ends that it has started: guests have their life lines from it (`host/here`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import os
+import shutil
+import signal
+import sys
+import tarfile
+from collections.abc import Awaitable, Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dilaton.cluster.engine import Order
+from dilaton.cluster.relay import Relay, Saying, What
+from dilaton.cluster.values import from_json, to_json
+from dilaton.host.errors import GuestError, HostLacksError
+from dilaton.host.here.machine import Here
+from dilaton.host.here.memory.wire import Share
+from dilaton.host.messages import TO_AGENT, Event, FromAgent, ToAgent, UpdateLink
+from dilaton.host.orders import Orders
+from dilaton.host.port import Progress
+from dilaton.host.tasks import beside
+from dilaton.plan.model import Plan
+
+LOOK_HOST_S = 0.25
+"""How often it says what it sees."""
+
+PART_BYTES = 1 << 20
+"""Of files that are sent; so much may be ahead of what guests have to say to each other."""
+
+GIVEN = {"plan.json", "lab.yaml"}
+"""What is in the directory of a machine before the run, and stays there."""
+
+
+class Agent:
+    """The agent. `serve` ends when the run, or the relay, has ended."""
+
+    def __init__(self, order: Order, relay: Relay, memory_fd: int) -> None:
+        """Takes its order, and a relay that has the memory."""
+        self._relay, self._number, self._memory_fd = relay, order.number, memory_fd
+        self._dir = Path(order.directory)
+        self._guests: Any = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, ended: Awaitable[object]) -> None:
+        """Does what it is asked until nobody asks any more, or `ended` comes; then nothing is left of it."""
+        self._dir.mkdir(mode=0o700)
+        working = asyncio.create_task(beside(self._listen(), self._report()))
+        await asyncio.wait({working, asyncio.ensure_future(ended)}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (working, *self._tasks):
+            task.cancel()
+        # The relay's end is the run's, and no failure here.
+        await asyncio.gather(working, *self._tasks, return_exceptions=True)
+        if self._guests is not None:
+            await self._guests.close()
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+    async def _listen(self) -> None:
+        while True:
+            _, what, message = await self._relay.hear()
+            if what is What.GONE:
+                raise GuestError(message.decode(errors="replace"))
+            saying = json.loads(message)
+            if saying["do"] == "end":
+                return
+            task = asyncio.create_task(self._answer(saying))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _say(self, **saying: Any) -> None:
+        await self._relay.say(self._number, saying)
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_HOST_S)
+            if self._guests is not None:
+                await self._say(seen=self._seen())
+
+    def _seen(self) -> Saying:
+        guests = self._guests
+        look = guests.look()
+        return {
+            "look": list(look),
+            "latest_ns": guests.latest_ns(),
+            "pace": to_json(guests.pace()),
+            "wires": to_json(guests.wires()),
+            "guests": [
+                {"counters": to_json(guest.counters()), "is_stopped": guest.is_stopped(), "kernel": guest.kernel}
+                for guest in guests.all
+            ],
+        }
+
+    async def _answer(self, saying: Saying) -> None:
+        answer: dict[str, Any] = {"answers": saying["number"]}
+        try:
+            handler: Callable[[Saying], Awaitable[Any]] = getattr(self, f"do_{saying['do']}")
+            answer["value"] = await handler(saying)
+            if self._guests is not None:
+                answer["seen"] = self._seen()
+        except HostLacksError as error:
+            answer |= {"lacks": error.what, "fix": error.fix}
+        except (GuestError, OSError) as error:
+            answer["error"] = str(error)
+        await self._say(**answer)
+
+    async def do_boot(self, asked: Saying) -> Saying:
+        """Boots its guests."""
+        planned = Plan.model_validate(asked["plan"])
+        for name, text in asked["files"].items():
+            file = self._dir / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(base64.b64decode(text))
+        share = Share(self._number, asked["homes"], self._memory_fd)
+        here = Here(tuple(map(Path, asked["hidden"])), share)
+        loop = asyncio.get_running_loop()
+
+        def progress(made: Progress) -> None:
+            task = loop.create_task(self._say(progress=to_json(made)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        booting = here.boot(
+            planned, self._dir, jailed=asked["jailed"], disk_bytes=asked["disk_bytes"], progress=progress
+        )
+        self._guests = await booting
+        if planned.wires:
+            await self._relay.send(self._number, What.LAYOUT, b"")
+        return to_json(self._guests.identity())  # type: ignore[no-any-return]
+
+    async def do_arm(self, asked: Saying) -> None:
+        """See `port.Guests`."""
+        await self._guests.arm(asked["date_ns"])
+
+    async def do_order(self, asked: Saying) -> None:
+        """See `port.Clocks`."""
+        await self._guests.order(from_json(Orders, asked["orders"]))
+
+    async def do_set_tdf(self, asked: Saying) -> None:
+        """See `port.Clocks`."""
+        await self._guests.set_tdf(from_json(Fraction, asked["tdf"]))
+
+    async def do_set_max_speed(self, asked: Saying) -> None:
+        """See `port.Clocks`."""
+        speed = asked["speed"]
+        await self._guests.set_max_speed(None if speed is None else from_json(Fraction, speed))
+
+    async def do_run_until(self, asked: Saying) -> None:
+        """See `port.Clocks`."""
+        tdf = asked["tdf"]
+        await self._guests.run_until(asked["at_ns"], None if tdf is None else from_json(Fraction, tdf))
+
+    async def do_next_timer(self, _: Saying) -> int:
+        """When the next timer of its guests expires."""
+        return await self._guests.next_timer_ns()  # type: ignore[no-any-return]
+
+    async def do_stop_clocks(self, _: Saying) -> None:
+        """See `port.Guests`."""
+        await self._guests.stop_clocks()
+
+    async def do_look(self, _: Saying) -> None:
+        """Says what it sees, as every answer does."""
+
+    async def do_follow(self, _: Saying) -> list[Saying]:
+        """See `port.Guests`."""
+        heard: asyncio.Queue[tuple[int, FromAgent | Event]] = asyncio.Queue()
+
+        async def pass_on() -> None:
+            while True:
+                guest, message = await heard.get()
+                await self._say(told=guest, message=message.json())
+
+        finished = await beside(self._guests.follow(lambda *message: heard.put_nowait(message)), pass_on())
+        while not heard.empty():
+            guest, message = heard.get_nowait()
+            await self._say(told=guest, message=message.json())
+        return [message.json() for message in finished]
+
+    async def do_send(self, asked: Saying) -> None:
+        """Tells the agent of a guest something."""
+        fields = dict(asked["message"])
+        (form,) = TO_AGENT[fields.pop("type")]
+        message = form(**fields)
+        assert isinstance(message, ToAgent), "of the table of those"
+        if isinstance(message, UpdateLink):
+            (self._dir / message.file).write_bytes(base64.b64decode(asked["file"]))
+        await self._guests.all[asked["guest"]].send(message)
+
+    async def do_halt(self, _: Saying) -> None:
+        """See `port.Guests`."""
+        await self._guests.halt()
+
+    async def do_collect(self, _: Saying) -> None:
+        """Sends what its guests have written."""
+        contents = await asyncio.to_thread(self._archive)
+        for begin in range(0, len(contents), PART_BYTES):
+            await self._say(part=base64.b64encode(contents[begin : begin + PART_BYTES]).decode())
+
+    def _archive(self) -> bytes:
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            for path in sorted(self._dir.iterdir()):
+                if path.name not in GIVEN:
+                    tar.add(path, path.name)
+        return archive.getvalue()
+
+
+async def main() -> None:
+    """Reads its order, and serves until the engine, the relay or the run has ended."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    order = from_json(Order, json.loads(await reader.readline()))
+    memory_fd = os.memfd_create("dilaton-wire")
+    relay = await Relay.start(bytes.fromhex(order.key), "machine", str(memory_fd), fds=[memory_fd])
+    await relay.send(order.number, What.CONTROL, order.hub.encode())
+    ended = asyncio.create_task(reader.read())
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        loop.add_signal_handler(number, ended.cancel)
+    await Agent(order, relay, memory_fd).serve(ended)
+    ended.cancel()
+    await relay.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,147 @@
+"""A lab over several machines: the same bytes as on one, whatever is between them, and nothing of it is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Outcome, RunLab, environment, started
+
+LAB = """
+name: cluster
+time: {drive: event}
+seed: 3
+guests: 3
+nodes: {a: {}, r: {kind: router}, b: {}}
+links:
+  - {endpoints: ["a:eth0", "r:eth0"], rate: 20Mbit, delay: 3ms}
+  - {endpoints: ["r:eth1", "b:eth0"], rate: 10Mbit, delay: 8ms, loss: 2%}
+run:
+  - {on: b, name: server, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: a, name: ping, exec: ping -c 10 -i 0.03 b}
+  - {on: a, name: bulk, exec: iperf3 -c b -t 1 -J, after: server}
+measure: {capture: ["b:eth0", "r:eth1"]}
+"""
+
+SAME = ("nodes/a/ping.stdout", "nodes/a/bulk.stdout", "captures/b.eth0.pcapng", "captures/r.eth1.pcapng")
+
+PATIENCE_HOST_S = 60
+
+
+@pytest.fixture(scope="module")
+def alone(run_lab_once: RunLab) -> Outcome:
+    """The lab on one machine."""
+    outcome = run_lab_once(LAB)
+    assert outcome.status == 0
+    return outcome
+
+
+def happened(outcome: Outcome) -> list[dict[str, object]]:
+    return [{name: value for name, value in event.items() if name != "host_s"} for event in outcome.events]
+
+
+def assert_same(outcome: Outcome, alone: Outcome) -> None:
+    assert outcome.status == 0
+    assert happened(outcome) == happened(alone)
+    for name in SAME:
+        assert (outcome.path / name).read_bytes() == (alone.path / name).read_bytes(), name
+    assert [process.get("results") for process in outcome.record["processes"]] == [
+        process.get("results") for process in alone.record["processes"]
+    ]
+    assert outcome.record["verdict"] == alone.record["verdict"]
+    assert not list(outcome.path.glob("machine*")), "nothing of the machines is left"
+
+
+@pytest.mark.parametrize("machines", [2, 3])
+def test_a_lab_gives_the_same_bytes_on_several_machines(alone: Outcome, run_lab: RunLab, machines: int) -> None:
+    assert_same(run_lab(LAB, "--machines", str(machines)), alone)
+
+
+def test_however_late_machines_hear_of_each_other_it_is_the_same(alone: Outcome, tmp_path: Path) -> None:
+    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
+    lab.write_text(LAB)
+    command = [sys.executable, "-m", "tests.functional.cluster.slow_connections", "run", lab, "--machines", "2"]
+    done = subprocess.run(
+        [*map(str, command), "--out", str(out)],
+        env=environment() | {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    print(done.stdout, done.stderr)
+    assert_same(Outcome(done.returncode, done.stdout + done.stderr, out), alone)
+
+
+def below(pid: int) -> dict[int, str]:
+    """All processes below one, with their command lines."""
+    found: dict[int, str] = {}
+    try:
+        of_threads = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return found
+    for child in map(int, " ".join(of_threads).split()):
+        try:
+            found[child] = Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+        found |= below(child)
+    return found
+
+
+def is_there(pid: int, command: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") == command
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("victim", "reason"),
+    [
+        ("dilaton.cluster.agent", "was killed by signal 9"),
+        ("dilaton-relay machine", "machine"),
+        ("dilaton-relay hub", "hub"),
+    ],
+    ids=["host agent", "relay", "hub"],
+)
+def test_whatever_dies_ends_the_run_and_nothing_is_left(tmp_path: Path, victim: str, reason: str) -> None:
+    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
+    lab.write_text(LAB)
+    arguments = ("run", lab, "--out", out, "--machines", "2", "--hold-at", "100ms")
+    with started(*arguments, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        next(line for line in process.stderr if "clock held" in line)
+        everything = {pid: command for pid, command in below(process.pid).items() if command}
+        os.kill(next(pid for pid, command in everything.items() if victim in command), signal.SIGKILL)
+        process.stderr.read()
+        assert process.wait(PATIENCE_HOST_S) == 1
+    record = json.loads((out / "run.json").read_text())
+    assert record["state"] == "failed"
+    assert reason in record["reason"]
+    assert "at 0.1" in record["reason"], "it names the virtual instant"
+    end = time.monotonic() + PATIENCE_HOST_S
+    while left := [command for pid, command in everything.items() if is_there(pid, command)]:
+        assert time.monotonic() < end, left
+        time.sleep(0.1)
+    assert not list(out.glob("machine*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--machines", "4"), "the lab has 3 guests"),
+        (("--machines", "2", "--drive", "wall"), "on the wall drive the clock of one host drives all guests"),
+        (("--machines", "2", "--stay"), "a run that stays, to be worked in, is on one machine"),
+    ],
+)
+def test_what_cannot_be_on_several_machines_is_refused(run_lab: RunLab, arguments: tuple[str, ...], said: str) -> None:
+    outcome = run_lab(LAB, *arguments)
+    assert outcome.status == 2
+    assert said in outcome.terminal
