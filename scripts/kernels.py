@@ -1,8 +1,9 @@
 """Fetches the kernels of other suites of Debian's into the cache of kernels: `./dev kernels`. Tests run guests on them.
 
-Linux 6.12 is in Debian 13, and asks for that suite's libc. So both packages are fetched, by apt-get with lists of its
-own and this machine's keys, and unpacked, not installed: the kernel, its modules, libc and the loader. What names the
-loader in the kernel's file is made its path in the jail, which is shorter; all else is as Debian has built it.
+Linux 6.12 is in Debian 13, Linux 7 in sid, and both ask for their suite's libc. So both packages are fetched, by
+apt-get with lists of its own and this machine's keys, and unpacked, not installed: the kernel, its modules, libc and
+the loader. What names the loader in the kernel's file is made its path in the jail, which is shorter; all else is
+as Debian has built it.
 
 The mirror is this machine's, or what DEBIAN_MIRROR says. What is there is not fetched again until it is removed.
 """
@@ -20,7 +21,7 @@ from dilaton.host.here.jail import jail
 from dilaton.host.here.uml import kernels
 from dilaton.host.here.uml.kernels import Built
 
-SUITES = ("trixie",)
+SUITES = ("trixie", "sid")
 PACKAGES = ("user-mode-linux", "libc6")
 KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 

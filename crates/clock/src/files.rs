@@ -227,3 +227,16 @@ pub unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
     // SAFETY: passed through.
     unsafe { real::signal(number, handler) }
 }
+
+/// pthread_sigmask(3): so does one of a kernel that makes it by pthread_create(3).
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn pthread_sigmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+    if io_thread::runs() {
+        return 0;
+    }
+    // SAFETY: passed through.
+    unsafe { real::pthread_sigmask(how, set, old) }
+}

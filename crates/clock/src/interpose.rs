@@ -143,7 +143,9 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, o
     }
 }
 
-/// sigprocmask(2). Around its idle sleep the kernel masks SIGALRM alone, and `masks` does that without the host.
+/// sigprocmask(2). Around its idle sleep the kernel masks SIGALRM alone, and `masks` does that without the host. What tells
+/// the kernel from its helpers, which share its memory, is where it keeps the mask from before; one that sleeps on a
+/// signalfd keeps none, and has helpers that mask in another way.
 ///
 /// # Safety
 /// As of the libc function.
@@ -156,6 +158,10 @@ pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old
             if how == libc::SIG_BLOCK && !old.is_null() {
                 libc::sigemptyset(old);
                 masks::mask(old as usize);
+                return 0;
+            }
+            if how == libc::SIG_BLOCK && idle::sleeps_on_signals() {
+                masks::mask(set as usize);
                 return 0;
             }
             if how == libc::SIG_UNBLOCK && masks::is_masked() {
@@ -180,6 +186,40 @@ pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
         }
         // SAFETY: passed through.
         _ => unsafe { real::sigsuspend(mask) },
+    }
+}
+
+/// signalfd(2): by the one for alarms the kernel is woken when it idles, on Linux 7.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn signalfd(fd: c_int, mask: *const libc::sigset_t, flags: c_int) -> c_int {
+    // SAFETY: passed through, and the caller's mask.
+    unsafe {
+        let made = real::signalfd(fd, mask, flags);
+        if page::page().is_some() && *mask.cast::<u64>() & sys::mask_of(libc::SIGALRM) != 0 {
+            idle::will_sleep_on(made);
+        }
+        made
+    }
+}
+
+/// poll(2): on that descriptor alone it is the kernel's idle loop.
+///
+/// # Safety
+/// As of the libc function.
+#[no_mangle]
+pub unsafe extern "C" fn poll(asked: *mut libc::pollfd, count: libc::nfds_t, timeout_ms: c_int) -> c_int {
+    // SAFETY: the caller's structures; or passed through.
+    unsafe {
+        match page::page() {
+            Some(page) if count == 1 && idle::sleeps_on((*asked).fd) && masks::is_masked() => {
+                idle::run(page);
+                sys::fail(libc::EINTR)
+            }
+            _ => real::poll(asked, count, timeout_ms),
+        }
     }
 }
 

@@ -16,6 +16,7 @@
 //!   faults.rs          page faults, of which the kernel is told without asking them
 //!   lacks.rs           what they ask for that guests cannot give
 //!   stub.rs            what is asked of a stopped one
+//!   threads.rs         those that the kernel itself makes
 //! occasions/         when the clock acts
 //!   handlers.rs        a signal of the host: alarm, input
 //!   idle.rs            the kernel idles: it jumps or sleeps

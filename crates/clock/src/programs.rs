@@ -5,4 +5,5 @@ pub mod cpuid;
 pub mod faults;
 pub mod lacks;
 pub mod stub;
+pub mod threads;
 pub mod tracee;

@@ -195,6 +195,18 @@ impl Clock {
         Self { line: self.continued(self.unbounded_at(now), now, (self.drive, now), pace), waits, ..*self }
     }
 
+    /// The clock that stands, at a kernel that switches itself off and idles until `instant`: nobody waits for that any more,
+    /// and it stands there. One that runs comes there by itself.
+    #[must_use]
+    pub fn run_out(&self, now: DriveInstant, instant: VirtualInstant) -> Self {
+        if self.line.pace() != Pace::Held {
+            return *self;
+        }
+        let instant = instant.max(self.virtual_at(now));
+        let never = VirtualInstant::NEVER;
+        Self { line: Timeline::new(now, instant, Pace::Held), floor: instant, end: never, bound: never, ..*self }
+    }
+
     /// The line from now on, where virtual time has `reached`, at another pace, by a drive that is at `then`.
     fn continued(
         &self,

@@ -115,7 +115,7 @@ raise SystemExit(1)
     done = execute("--", str(PYTHON), "-c", asks)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "dilaton: 8,192 GiB of address space were asked for at once; a program in a guest has 512 GiB",
+        "dilaton: 8,192 GiB of address space were asked for at once, and a guest's kernel gives a program less",
         "dilaton: /dev/kvm was asked for; a guest cannot have guests",
         "dilaton: another CPU than CPU 0 was asked for; a guest has one",
         "dilaton: AMX was asked for; a guest does not have it",

@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 use std::ffi::CString;
-use std::fs::{read_to_string, write, File};
+use std::fs::{read, read_to_string, write, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ impl Modules {
             // The list names the direct dependency first, and what that one needs after it.
             return files.iter().rev().try_for_each(|file| self.load_file(file));
         }
-        if self.names_in("modules.builtin").any(|line| stem(&line) == name) {
+        if self.names_in("modules.builtin").any(|line| stem(&line) == name) || self.tells_of(&name) {
             return Ok(());
         }
         match self.names_in("modules.alias").find_map(|line| alias_target(&line, &name)) {
@@ -78,6 +78,12 @@ impl Modules {
             Ok(_) | Err(Errno::EEXIST) => Ok(()),
             Err(cause) => Err(cause).doing(|| format!("load module {}", path.display())),
         }
+    }
+
+    /// Whether the kernel describes what is built in by that name. What can be no module has its name only there, as IPv6
+    /// does since Linux 7.
+    fn tells_of(&self, name: &str) -> bool {
+        describes(&read(self.directory.join("modules.builtin.modinfo")).unwrap_or_default(), name)
     }
 
     fn names_in(&self, file: &str) -> impl Iterator<Item = String> {
@@ -134,6 +140,12 @@ fn files_of(dependencies: &str, name: &str) -> Option<Vec<String>> {
     })
 }
 
+/// Whether some of `descriptions`, texts like `ipv6.license=GPL` that end with NUL, are of `name`.
+fn describes(descriptions: &[u8], name: &str) -> bool {
+    let of_name = |text: &[u8]| text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"."));
+    descriptions.split(|&byte| byte == 0).any(of_name)
+}
+
 /// The module that a line of `modules.alias` gives for exactly `name`; patterns are for devices, which guests lack.
 fn alias_target(line: &str, name: &str) -> Option<String> {
     let mut words = line.split_whitespace();
@@ -157,6 +169,15 @@ mod tests {
         let files = files_of(list, "second_one").unwrap();
         assert_eq!(files, ["kernel/b/second-one.ko", "kernel/c/third.ko", "kernel/a/first.ko"]);
         assert_eq!(files_of(list, "fourth"), None);
+    }
+
+    #[test]
+    fn what_is_built_in_is_known_by_what_the_kernel_tells_of_it() {
+        let descriptions = b"tcp_cubic.license=GPL\0ipv6.parm=disable:Disable ipv4.too\0";
+        assert!(describes(descriptions, "ipv6"));
+        assert!(!describes(descriptions, "ipv"));
+        assert!(!describes(descriptions, "ipv4"));
+        assert!(!describes(b"", "ipv6"));
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub fn give_up() {
 }
 
 /// It may be read from here on.
-fn take_back() {
+pub fn take_back() {
     enable();
     COUNTER.enabled.set(true);
 }

@@ -7,8 +7,11 @@ use core::mem::transmute;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// A thread's function.
+/// A function that a child begins with, by clone(2).
 pub type Entry = extern "C" fn(*mut c_void) -> c_int;
+
+/// A thread's function, by pthread_create(3). As an [`Entry`] it leaves more than that looks at.
+pub type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
 
 /// Where a function is.
 struct Place {
@@ -90,6 +93,8 @@ functions! {
     fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
     fn sigprocmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int;
     fn sigsuspend(mask: *const libc::sigset_t) -> c_int;
+    fn signalfd(fd: c_int, mask: *const libc::sigset_t, flags: c_int) -> c_int;
+    fn poll(asked: *mut libc::pollfd, count: libc::nfds_t, timeout_ms: c_int) -> c_int;
     fn signal(number: c_int, handler: usize) -> usize;
     fn getrandom(buffer: *mut c_void, length: usize, flags: c_uint) -> isize;
 
@@ -106,6 +111,15 @@ functions! {
         tls: *mut c_void,
         child_tid: *mut c_void
     ) -> c_int;
+    fn pthread_create(
+        thread: *mut libc::pthread_t,
+        attributes: *const libc::pthread_attr_t,
+        entry: Routine,
+        argument: *mut c_void
+    ) -> c_int;
+    fn pthread_sigmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int;
+    fn pthread_cancel(thread: libc::pthread_t) -> c_int;
+    fn pthread_join(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int;
 
     fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int;
     fn open64(path: *const c_char, flags: c_int, mode: c_int) -> c_int;

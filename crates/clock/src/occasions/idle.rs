@@ -1,6 +1,9 @@
 //! The kernel's idle loop: it jumps to its next deadline, or sleeps. A signal since the last idle makes it return at once
 //! (`interrupts::Rest`).
 
+use core::ffi::c_int;
+
+use interrupts::Id;
 use virtual_time::Sleep;
 
 use crate::deadlines::{commands, timer};
@@ -18,6 +21,24 @@ use crate::time::{drive, present, standing};
 /// microseconds to come back, more in a virtual machine and milliseconds when something else runs on it; all that would
 /// be the guest's lateness. Guests with a timer a millisecond never sleep, others watch for a small part of their time.
 const WATCH_NS: u64 = 1_000_000;
+
+/// The descriptor on which the kernel sleeps; -1 where it waits for a signal itself.
+static SLEEPS_ON: Id = Id::new(-1);
+
+/// The kernel sleeps on `fd`, which tells of signals. They reach its handlers all the same, and end the sleep.
+pub fn will_sleep_on(fd: c_int) {
+    SLEEPS_ON.set(fd);
+}
+
+/// Whether the kernel sleeps on such a descriptor.
+pub fn sleeps_on_signals() -> bool {
+    SLEEPS_ON.get() >= 0
+}
+
+/// Whether it is `fd`.
+pub fn sleeps_on(fd: c_int) -> bool {
+    fd >= 0 && SLEEPS_ON.get() == fd
+}
 
 /// The kernel's idle loop, with its signals masked: jumps to the deadline, or sleeps until it, or until a signal. A held
 /// clock has no deadline, nor has a timer that is off. Returns at once when the kernel may have noted a signal that it has

@@ -17,19 +17,33 @@ use core::arch::x86_64::{__cpuid_count, CpuidResult};
 use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use interrupts::Flag;
+
+use crate::programs::stub;
 use crate::time::present;
 
 const ARCH_SET_CPUID: c_int = 0x1012;
 
+/// Whether the host can do so, and stubs lose it by executing a program.
+static IS_LOST: Flag = Flag::new(false);
+
 /// Makes the instruction fault, where the host can do so. The kernel's process calls it before it makes its stubs, which
-/// inherit it.
-pub fn disable() {
-    set(false);
+/// inherit it, and lose it again where they are programs of their own.
+pub fn disable(is_lost: bool) {
+    IS_LOST.set(set(false) && is_lost);
 }
 
-fn set(enabled: bool) {
+/// Makes it fault in the new stub `pid`, which has stopped itself, if it has lost that.
+pub fn disable_in(pid: c_int) {
+    if IS_LOST.get() && stub::call(pid, libc::SYS_arch_prctl, [ARCH_SET_CPUID as u64, 0]) != Some(0) {
+        crate::die(b"dilaton clock: a new process of this kernel cannot be kept from CPUID\n");
+    }
+}
+
+/// Whether that worked.
+fn set(enabled: bool) -> bool {
     // SAFETY: changes a flag of the calling thread.
-    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_CPUID, c_ulong::from(enabled)) };
+    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_CPUID, c_ulong::from(enabled)) == 0 }
 }
 
 /// An answer of the processor.

@@ -2,14 +2,25 @@
 //!
 //! It is seen here, at the entry of a system call, since the kernel's answer (ENOMEM, ENOENT, EINVAL) could have many
 //! reasons. Nothing is refused here, and a program may well do without: the notes say what was asked for, not why
-//! something failed.
+//! something failed. Only address space counts when it was not given, as kernels differ in how much they have.
 
+use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
+
+use interrupts::{Id, Word};
 
 use crate::host::page::ClockPage;
 
-/// What the three levels of the kernel's page tables can address.
+/// What three levels of page tables can address, which is what many kernels have.
 const ADDRESS_SPACE_BYTES: u64 = 1 << 39;
+
+/// Who has asked for that much or more last, and how much.
+struct Asked {
+    pid: Id,
+    bytes: Word,
+}
+
+static ASKED: Asked = Asked { pid: Id::new(0), bytes: Word::new(0) };
 
 /// From asm/prctl.h: asks for the use of a component of the extended CPU state; and the component of AMX's tiles.
 const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
@@ -23,13 +34,14 @@ const LACKED_KVM: u64 = 1;
 const LACKED_CPU: u64 = 2;
 const LACKED_AMX: u64 = 4;
 
-/// Notes what a stopped process asks for by the system call that it enters, if it enters one; `peek` reads a word of its
+/// Notes what the stopped process `pid` asks for by the system call that it enters, if it enters one; `peek` reads a word of its
 /// memory, or returns all ones where there is none.
-pub fn note(page: &ClockPage, registers: &libc::user_regs_struct, peek: &impl Fn(u64) -> u64) {
+pub fn note(page: &ClockPage, pid: c_int, registers: &libc::user_regs_struct, peek: &impl Fn(u64) -> u64) {
     let (first, second, third) = (registers.rdi, registers.rsi, registers.rdx);
     let lacked = match registers.orig_rax as i64 {
         libc::SYS_mmap if second >= ADDRESS_SPACE_BYTES => {
-            page.address_space_lacked_bytes.fetch_max(second, Relaxed);
+            ASKED.pid.set(pid);
+            ASKED.bytes.set(second);
             return;
         }
         libc::SYS_open if is_kvm(first, peek) => LACKED_KVM,
@@ -40,6 +52,16 @@ pub fn note(page: &ClockPage, registers: &libc::user_regs_struct, peek: &impl Fn
         _ => return,
     };
     page.lacked.fetch_or(lacked, Relaxed);
+}
+
+/// The process `pid` is given this answer to its system call.
+pub fn answered(page: &ClockPage, pid: c_int, answer: i64) {
+    if ASKED.pid.get() == pid {
+        ASKED.pid.set(0);
+        if answer == -i64::from(libc::ENOMEM) {
+            page.address_space_lacked_bytes.fetch_max(ASKED.bytes.get(), Relaxed);
+        }
+    }
 }
 
 fn is_kvm(path: u64, peek: &impl Fn(u64) -> u64) -> bool {

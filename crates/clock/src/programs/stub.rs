@@ -61,3 +61,28 @@ pub fn write(pid: c_int, address: u64, words: &[u64; 3]) -> bool {
     };
     written == bytes as c_long
 }
+
+/// Lets it make a system call of the host, and be as it was afterwards; what the call returned, `None` where that did not
+/// work. It has to have stopped itself by one (kill(2)): it makes this one by the same instruction.
+pub fn call(pid: c_int, number: i64, arguments: [u64; 2]) -> Option<i64> {
+    const SYSCALL: u64 = 0x050F;
+    let before = registers(pid)?;
+    if word_at(pid, before.rip - 2) & 0xFFFF != SYSCALL {
+        return None;
+    }
+    let mut calling = before;
+    calling.rip -= 2;
+    calling.rax = number as u64;
+    calling.orig_rax = u64::MAX; // none is to be made again
+    [calling.rdi, calling.rsi] = arguments;
+    let mut status = 0;
+    // SAFETY: plain requests, of a process that has stopped; `status` is ours.
+    let has_stepped = unsafe {
+        set_registers(pid, &mut calling)
+            && real::ptrace(libc::PTRACE_SINGLESTEP, pid, null_mut(), null_mut()) == 0
+            && real::waitpid(pid, &raw mut status, libc::__WALL) == pid
+    };
+    let after = registers(pid).filter(|_| has_stepped && libc::WIFSTOPPED(status))?;
+    let is_done = libc::WSTOPSIG(status) == libc::SIGTRAP && after.rip == before.rip;
+    (is_done && set_registers(pid, &mut { before })).then_some(after.rax as i64)
+}

@@ -112,7 +112,9 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         libc::PTRACE_SETREGS => {
             if let Some(page) = page::page() {
                 // SAFETY: the kernel's buffer, with what the program goes on with.
-                polling::answered(page, pid, unsafe { (*data.cast::<libc::user_regs_struct>()).rax } as i64);
+                let answer = unsafe { (*data.cast::<libc::user_regs_struct>()).rax } as i64;
+                polling::answered(page, pid, answer);
+                lacks::answered(page, pid, answer);
             }
         }
         libc::PTRACE_SETREGSET if address as usize == NT_X86_XSTATE => {
@@ -121,6 +123,9 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         }
         PTRACE_OLDSETOPTIONS | libc::PTRACE_SETOPTIONS => {
             data = (data as usize | libc::PTRACE_O_EXITKILL as usize) as *mut c_void;
+            if page::page().is_some() {
+                cpuid::disable_in(pid);
+            }
             shares::born(pid);
         }
         libc::PTRACE_CONT
@@ -162,7 +167,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
             faults::registers_read(pid, registers);
             shares::entered_by(pid, registers.orig_rax as i64);
             polling::entered(pid, registers.orig_rax as i64);
-            lacks::note(page, registers, &|address| stub::word_at(pid, address));
+            lacks::note(page, pid, registers, &|address| stub::word_at(pid, address));
         }
     }
     result
@@ -362,12 +367,14 @@ pub unsafe extern "C" fn clone(
             return real::clone(entry, stack, flags, argument, parent_tid, tls, child_tid);
         }
         let shares_memory = flags & libc::CLONE_VM != 0;
-        if shares_memory && disks::awaits_thread() {
-            disks::adopt_thread(entry, argument);
+        // A stub of Linux 7 is a program of its own, and its kernel waits until it is that one.
+        let is_stub = !shares_memory || flags & libc::CLONE_VFORK != 0;
+        if !is_stub && disks::awaits_thread() {
+            disks::adopt_thread(entry as *const (), argument);
             return NO_PROCESS;
         }
-        if !shares_memory {
-            cpuid::disable();
+        if is_stub {
+            cpuid::disable(shares_memory);
         }
         let number = TRACING.births_count.get();
         TRACING.births_count.set(number.wrapping_add(1));
@@ -375,7 +382,11 @@ pub unsafe extern "C" fn clone(
         birth.entry.set(entry as usize);
         birth.argument.set(argument as usize);
         let birth = core::ptr::from_ref(birth).cast_mut().cast();
-        let first: Entry = if shares_memory { born_beside } else { born_apart };
+        let first: Entry = match (is_stub, shares_memory) {
+            (true, false) => born_apart,
+            (true, true) => born_to_execute,
+            (false, _) => born_beside,
+        };
         real::clone(first, stack, flags, birth, parent_tid, tls, child_tid)
     }
 }
@@ -407,6 +418,13 @@ fn die_with_kernel() {
 extern "C" fn born_apart(birth: *mut c_void) -> c_int {
     page::forget();
     drive::detach();
+    own_counter::disable();
+    born(birth)
+}
+
+/// The first function of a stub that has the kernel's memory until it executes a program: nothing in here may change what is
+/// ours. The counter stays out of its reach beyond that, what CPUID tells does not (`cpuid::disable_in`).
+extern "C" fn born_to_execute(birth: *mut c_void) -> c_int {
     own_counter::disable();
     born(birth)
 }

@@ -16,7 +16,6 @@ use virtual_time::VirtualInstant;
 use wire::NEVER;
 
 use crate::host::page::ClockPage;
-use crate::host::real::Entry;
 use crate::host::sys;
 use crate::kernel::masks::{exclusively, Exclusive};
 use crate::sources::caches::{self, DISKS_MAX};
@@ -153,6 +152,11 @@ pub fn admits_write(fd: c_int, offset: i64, length: usize) -> bool {
     place.map_or(true, |place| caches::note(place, offset as u64, length))
 }
 
+/// Whether virtual time is over.
+pub fn hurry_up() -> bool {
+    STATE.hurries.get()
+}
+
 /// Whether they have done something for which virtual time need not go on.
 pub fn are_ahead() -> bool {
     STATE.hurries.get() && STATE.next_ns.get() != NEVER
@@ -198,7 +202,7 @@ pub fn awaits_thread() -> bool {
 }
 
 /// Takes the place of the I/O thread.
-pub fn adopt_thread(entry: Entry, argument: *mut core::ffi::c_void) {
+pub fn adopt_thread(entry: *const (), argument: *mut core::ffi::c_void) {
     for (kept, end) in STATE.line.iter().zip(&STATE.pair) {
         kept.set(end.get());
     }

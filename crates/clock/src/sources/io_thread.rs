@@ -74,7 +74,7 @@ static ROUTINE: Routine = Routine {
 };
 
 /// Takes the place of the thread that would run `entry`.
-pub fn adopt(entry: Entry, argument: *mut c_void) {
+pub fn adopt(entry: *const (), argument: *mut c_void) {
     ROUTINE.entry.set(entry as usize);
     ROUTINE.argument.set(argument as usize);
     // SAFETY: it does not run yet. A function expects its return address 8 bytes below a multiple of 16: below it is what
@@ -97,7 +97,7 @@ pub fn runs() -> bool {
 }
 
 extern "C" fn begin() -> ! {
-    // SAFETY: `adopt` stored a function of this type.
+    // SAFETY: `adopt` stored a function of this type, or one that leaves a wider result.
     let entry: Entry = unsafe { core::mem::transmute(ROUTINE.entry.get()) };
     entry(ROUTINE.argument.get() as *mut c_void);
     crate::die(b"dilaton clock: the kernel's I/O thread ended\n")

@@ -23,7 +23,7 @@ from dilaton.plan.alone import NODE, Alone
 from dilaton.plan.bind import Bind
 from dilaton.run import machines
 
-ADDRESS_SPACE = "address space were asked for at once; a program in a guest has 512 GiB"
+ADDRESS_SPACE = "address space were asked for at once, and a guest's kernel gives a program less"
 
 LACKS = {
     Lack.KVM: "/dev/kvm was asked for; a guest cannot have guests",

@@ -36,8 +36,8 @@ DUTIES = (
     _duty("read its clock", "clock_gettime"),
     _duty("set its timer", "timer_create timer_settime"),
     _duty("take signals", "sigaction sigprocmask sigaltstack"),
-    # Linux 7 sleeps on a signalfd, and no longer asks its timer.
-    _duty("sleep when it is idle", "timer_gettime sigsuspend"),
+    # Until it hears that its timer has expired, or on a descriptor that tells of it (Linux 7).
+    _duty("sleep when it is idle", "timer_gettime sigsuspend", "signalfd poll"),
     _duty("run programs", "clone ptrace waitpid kill"),
     _duty("hear of input", "epoll_ctl epoll_wait"),
     _duty("serve its disks", "socketpair read write pread64 pwrite64"),
