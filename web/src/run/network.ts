@@ -58,15 +58,24 @@ export interface Network {
   links: NetLink[];
 }
 
+interface Egress {
+  qdiscs: Qdisc[];
+}
+
+/** What an end of a link does to the packets that leave by it: its rate, null if there is none, and its delay. */
+function pace(egress: Egress | null | undefined, wireDelayNs: number): Pick<End, "rateBitPerS" | "delayNs"> {
+  const qdiscs = egress?.qdiscs ?? [];
+  const rates = qdiscs.map((one) => one.rate_bit_per_s).filter((rate): rate is number => typeof rate === "number");
+  const delayNs = qdiscs.reduce((sum, one) => sum + (one.delay_ns ?? 0), wireDelayNs);
+  return { rateBitPerS: rates.length ? Math.min(...rates) : null, delayNs };
+}
+
 export function networkOf(plan: Plan): Network {
   const interfaces = new Map<string, Plan["nodes"][number]["interfaces"][number]>();
   for (const node of plan.nodes) for (const one of node.interfaces) interfaces.set(`${node.name}:${one.name}`, one);
   const end = ({ node, interface: name }: { node: string; interface: string }): End => {
     const found = interfaces.get(`${node}:${name}`);
-    const qdiscs = found?.egress?.qdiscs ?? [];
-    const allRates = qdiscs.map((one) => one.rate_bit_per_s).filter((rate): rate is number => typeof rate === "number");
-    const delayNs = qdiscs.reduce((sum, one) => sum + (one.delay_ns ?? 0), found?.wire_delay_ns ?? 0);
-    return { node, interface: name, rateBitPerS: allRates.length ? Math.min(...allRates) : null, delayNs };
+    return { node, interface: name, ...pace(found?.egress, found?.wire_delay_ns ?? 0) };
   };
   return {
     nodes: plan.nodes.map((node) => ({
@@ -78,4 +87,23 @@ export function networkOf(plan: Plan): Network {
       .filter((link) => link.ends.length === 2)
       .map((link) => ({ name: link.name, ends: [end(link.ends[0]!), end(link.ends[1]!)] })),
   };
+}
+
+export interface ShownLink {
+  link: string;
+  ends: { node: string; interface: string; egress: unknown; wire_delay_ns: number }[];
+}
+
+/** The ends of links as a run tells them, by the names of the links: changes and faults make others of them than planned. */
+export function endsShown(shown: readonly ShownLink[]): Map<string, End[]> {
+  return new Map(
+    shown.map(({ link, ends }) => [
+      link,
+      ends.map((end) => ({
+        node: end.node,
+        interface: end.interface,
+        ...pace(end.egress as Egress, end.wire_delay_ns),
+      })),
+    ]),
+  );
 }

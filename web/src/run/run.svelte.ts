@@ -1,9 +1,9 @@
 // The one store of a run that is looked at: what it tells (its event stream, or what it has written once it is over), its
 // samples and its record. Views are functions of it and of the instant that is looked at; they ask the server nothing.
 import { API, ask, Problem, text, words } from "../api/client";
-import type { LinksShown, Run, RunStatus } from "../api/types";
+import type { FaultsShown, LinksShown, Run, RunStatus } from "../api/types";
 import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, type RunPicture } from "./happenings";
-import { networkOf, type Network, type Plan } from "./network";
+import { endsShown, networkOf, type End, type NetLink, type Network, type Plan } from "./network";
 import { Samples } from "./samples";
 import type { RunRecord } from "./record";
 
@@ -17,6 +17,7 @@ export class RunStore {
   record = $state.raw<RunRecord | null>(null);
   status = $state.raw<RunStatus | null>(null);
   links = $state.raw<LinksShown | null>(null);
+  faults = $state.raw<FaultsShown | null>(null);
   positions = $state.raw<Record<string, [number, number]>>({});
   wrong = $state("");
   isAway = $state(false);
@@ -36,6 +37,7 @@ export class RunStore {
   private wanted: { node: string; argv: string[] } | null = null;
   private isLooking = false;
   private isTold = false;
+  private shownEnds = $derived(endsShown(this.links?.links ?? []));
 
   constructor(readonly id: string) {
     void this.begin();
@@ -62,6 +64,11 @@ export class RunStore {
 
   get allEvents() {
     return this.live.events;
+  }
+
+  /** The ends of a link as they are now, as far as the run has told that; at an instant of the past, as they were planned. */
+  endsOf(link: NetLink): readonly End[] {
+    return (this.atNs === null ? this.shownEnds.get(link.name) : undefined) ?? link.ends;
   }
 
   /** Told by the catalogue that the run has another state. */
@@ -173,6 +180,7 @@ export class RunStore {
     await Promise.all([
       ask<RunStatus>("GET", `/runs/${this.id}/status`).then((status) => (this.status = status), quietly),
       ask<LinksShown>("GET", `/runs/${this.id}/links`).then((links) => (this.links = links), quietly),
+      ask<FaultsShown>("GET", `/runs/${this.id}/faults`).then((faults) => (this.faults = faults), quietly),
       this.fetchSamples(),
     ]);
   }

@@ -1,5 +1,5 @@
 // The tour of the first visit, on real guests: `node tour.mjs ORIGIN COOKIE`. It ends with a graph of a link that was full,
-// and with what somebody has done meanwhile: a terminal, and a link that was changed.
+// and with what somebody has done meanwhile: a terminal, a link that was changed, and a fault.
 import { demand, demandAccessible, open, run } from "./browser.mjs";
 
 const [origin, cookie] = process.argv.slice(2);
@@ -30,6 +30,13 @@ await run({
     await page.getByRole("button", { name: "Apply" }).click();
     await page.getByText("Takes effect at").waitFor();
     await page.keyboard.press("Escape");
+  },
+  "a node suffers a fault until it is undone": async () => {
+    await page.getByRole("button", { name: "bob", exact: true }).click();
+    await demandAccessible(page, "node");
+    await page.getByRole("button", { name: "Begin" }).click();
+    await page.getByRole("button", { name: "Undo pause bob" }).click();
+    await page.getByText(/^over,/).waitFor();
   },
   "a terminal in a node is typed into": async () => {
     await page.getByRole("tab", { name: "Terminals" }).click();

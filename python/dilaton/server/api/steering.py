@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from dilaton.run.control.verbs import ChangeTaken, Clock, LinksShown, ProcessShown, Status, Timeliness
+from dilaton.run.control.verbs import (
+    ChangeTaken,
+    Clock,
+    FaultsShown,
+    FaultsTaken,
+    LinksShown,
+    ProcessShown,
+    Status,
+    Timeliness,
+)
 from dilaton.server.access.callers import Caller
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who, needs
 from dilaton.server.api.labs import sees_host
@@ -22,6 +32,9 @@ ENDPOINTS = Endpoints()
 
 RUN = f"{PREFIX}/runs/{{run}}"
 STEER = needs(("Run.Steer", "run"))
+
+SUBJECTS = ("pause", "kill")
+"""Words of faults that are about a node or one of its processes, and never about a file."""
 
 
 class RunStatus(BaseModel):
@@ -58,6 +71,20 @@ class NewLink(Asked):
     """When; null: now."""
 
 
+class NewFault(Asked):
+    """A fault that begins now."""
+
+    fault: dict[str, Any]
+    """Its fields, as of an item of a lab's `faults:`, but for when it begins."""
+
+
+class EndedFaults(Asked):
+    """Faults that end now."""
+
+    names: list[Annotated[str, Field(max_length=200)]] = Field(default_factory=list, max_length=1000)
+    """None: all that were begun by hand and last."""
+
+
 @ENDPOINTS.add("GET", f"{RUN}/status", needs(("Run.Read", "run")))
 async def show_status(run: TheRun, server: Server) -> RunStatus:
     """The clock of a run, how well time is kept, and what has become of each process so far."""
@@ -74,13 +101,35 @@ async def show_links(run: TheRun, server: Server, link: str | None = None) -> Li
 @ENDPOINTS.add("POST", f"{RUN}/links", STEER)
 async def change_link(asked: NewLink, run: TheRun, who: Who, server: Server) -> ChangeTaken:
     """Changes a link, now or at a later instant."""
-    if not sees_host(who) and any("/" in value for _, value in asked.settings):
-        raise Problem(403, "permission", "settings: a path of a file takes Host.Files", permission="Host.Files")
+    _check_paths(who, "settings", (value for _, value in asked.settings))
     await _noted(server, who, run, "run.link", link=asked.link, settings=asked.settings, at=asked.at)
     when = {} if asked.at is None else {"at": asked.at}
-    directory = str(server.keeper.directory(run.identity) / "files")
-    done = await _ask(server, run, "link.change", link=asked.link, settings=asked.settings, directory=directory, **when)
+    files = _files(server, run)
+    done = await _ask(server, run, "link.change", link=asked.link, settings=asked.settings, directory=files, **when)
     return ChangeTaken.model_validate(done)
+
+
+@ENDPOINTS.add("GET", f"{RUN}/faults", needs(("Run.Read", "run")))
+async def show_faults(run: TheRun, server: Server) -> FaultsShown:
+    """The faults of a run, those of its lab and those that were begun by hand."""
+    return FaultsShown.model_validate(await _ask(server, run, "fault.list"))
+
+
+@ENDPOINTS.add("POST", f"{RUN}/faults", STEER)
+async def begin_fault(asked: NewFault, run: TheRun, who: Who, server: Server) -> FaultsTaken:
+    """Begins a fault, now."""
+    # Whom it is about has a slash where it is a process, as db1/server.
+    _check_paths(who, "fault", _texts({key: of for key, of in asked.fault.items() if key not in SUBJECTS}))
+    await _noted(server, who, run, "run.fault", fault=asked.fault)
+    done = await _ask(server, run, "fault.begin", fault=asked.fault, directory=_files(server, run))
+    return FaultsTaken.model_validate(done)
+
+
+@ENDPOINTS.add("POST", f"{RUN}/faults/undo", STEER)
+async def undo_faults(asked: EndedFaults, run: TheRun, who: Who, server: Server) -> FaultsTaken:
+    """Undoes faults that last, now."""
+    await _noted(server, who, run, "run.fault-undo", names=asked.names)
+    return FaultsTaken.model_validate(await _ask(server, run, "fault.undo", names=asked.names))
 
 
 @ENDPOINTS.add("POST", f"{RUN}/hold", STEER)
@@ -129,6 +178,26 @@ async def _ask(server: State, run: RunRow, verb: str, **arguments: Any) -> dict[
     """What a run answers, whose control socket only goes on as long as it does."""
     async with connected(server.keeper.run_dir(run.identity)) as connection:
         return await connection.request(verb, **arguments)
+
+
+def _files(server: State, run: RunRow) -> str:
+    """Where paths of files start that are named to a run."""
+    return str(server.keeper.directory(run.identity) / "files")
+
+
+def _check_paths(who: Caller, field: str, texts: Iterable[str]) -> None:
+    """Refuses paths of the server's machine to who may not name its files."""
+    if not sees_host(who) and any("/" in text for text in texts):
+        raise Problem(403, "permission", f"{field}: a path of a file takes Host.Files", permission="Host.Files")
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts in something that was written."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 async def _noted(server: State, who: Caller, run: RunRow, action: str, **data: Any) -> None:

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { linkFault, nodeFault } from "../src/run/faults";
+
+test("a node suffers a fault for a while, or until it is undone; a reboot has no duration", () => {
+  expect(nodeFault("pause", "db1", " 3s ")).toEqual({ pause: "db1", for: "3s" });
+  expect(nodeFault("crash", "db1", "")).toEqual({ crash: "db1" });
+  expect(nodeFault("reboot", "db1", "3s")).toEqual({ reboot: "db1" });
+});
+
+test("settings of a link become fields of a fault, also below each other and in either order", () => {
+  const both = { link: "a--b", for: "5s", loss: "30%", a_to_b: { delay: { mean: "20ms", jitter: "2ms" } } };
+  const delay = ["a_to_b.delay", "20ms"] as const;
+  const jitter = ["a_to_b.delay.jitter", "2ms"] as const;
+  expect(linkFault("a--b", [["loss", "30%"], delay, jitter], "5s")).toEqual(both);
+  expect(linkFault("a--b", [["loss", "30%"], jitter, delay], "5s")).toEqual(both);
+  expect(linkFault("a--b", [["down", "true"]], "1s")).toEqual({ link: "a--b", for: "1s", down: true });
+});
