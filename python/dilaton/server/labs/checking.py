@@ -101,9 +101,11 @@ class Checker:
                 argv += (
                     ["--symlink", os.readlink(path), path] if Path(path).is_symlink() else ["--ro-bind-try", path, path]
                 )
-            for ours in (*OURS, Path.home() / ".cache/dilaton", Path.home() / ".config/dilaton"):
-                argv += ["--ro-bind-try", str(ours), str(ours)]
-        argv += ["--tmpfs", str(self._hidden), "--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"]  # noqa: S108
+        # What is ours may be below /tmp, and what is hidden below what is ours.
+        argv += ["--tmpfs", "/tmp"]  # noqa: S108
+        for ours in (*OURS, Path.home() / ".cache/dilaton", Path.home() / ".config/dilaton"):
+            argv += ["--ro-bind-try", str(ours), str(ours)]
+        argv += ["--tmpfs", str(self._hidden), "--dev", "/dev", "--proc", "/proc"]
         environment = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(Path.home()),
