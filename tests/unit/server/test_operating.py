@@ -143,3 +143,12 @@ def test_a_copy_of_the_database_is_a_server_as_it_was(tmp_path: Path, monkeypatc
         assert [one["lab"] for one in me.api("GET", "/labs")] == [lab]
         assert me.api("GET", f"/runs/{run}")["state"] == state
         assert me.ask("GET", f"/api/v1/runs/{run}/record").status == 404
+
+
+def test_a_database_that_knows_no_run_takes_none_away(tmp_path: Path) -> None:
+    """Whoever has a server begin with another database keeps what runs have left."""
+    left = tmp_path / "runs" / "0123456789abcdef"
+    left.mkdir(parents=True)
+    with served(tmp_path):
+        assert left.is_dir()
+    assert left.is_dir()

@@ -40,9 +40,9 @@ def approve_run(asked: Approval, run: TheRun, who: Who, server: Server) -> Run:
     """Has a run wait for its turn, whatever its person may use; or gives one that waits another priority."""
     with server.store.writing() as session:
         row = _waiting(session, run.identity)
-        row.priority, row.is_approved = asked.priority, True
+        row.priority = asked.priority
         if row.state == "requested":
-            row.state, row.reason = "queued", None
+            row.state, row.reason, row.is_approved = "queued", None, True
             tell(session, "Run.Read", row.path, "run", run=row.identity, state=row.state)
         note(session, who.name, "run.approve", row.path, priority=asked.priority)
         return Run.of(row)

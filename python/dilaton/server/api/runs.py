@@ -155,7 +155,8 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
         disk_bytes=prepare.disk_bytes(asked.max_disk),
         host_s=asked.host_s or quota.host_s,
     )
-    beyond = [] if who.access.may("Request.Approve", folder) else quota.beyond(needed)
+    beyond = quota.beyond(needed)
+    may_approve = who.access.may("Request.Approve", folder)
     row = RunRow(
         identity=identity(),
         folder=folder,
@@ -165,11 +166,11 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
         name=checked.name,
         text=version.text,
         asked=asked.model_dump(mode="json", exclude={"version", "key", "host_s"}),
-        state="requested" if beyond else "queued",
-        reason="; ".join(beyond) or None,
+        state="requested" if beyond and not may_approve else "queued",
+        reason=None if may_approve else "; ".join(beyond) or None,
         needs=asdict(needed),
         priority=0,
-        is_approved=False,
+        is_approved=bool(beyond) and may_approve,
         key=asked.key,
         created_ms=now_ms(),
     )

@@ -99,9 +99,12 @@ def _by_password(server: State, name: str, password: str, address: str) -> str:
         person = session.get(Person, name)
     kept = row.hash if row is not None and person is not None and person.is_active else None
     if not server.passwords.fits(kept, password):
-        with server.store.writing() as session:
-            # Not the name: whoever types a password there would have it written down.
-            note(session, name if person else SERVER, "login.refused", home(name) if person else "/", address=address)
+        # Not the name: whoever types a password there would have it written down.
+        whose, path = (name, home(name)) if person else (SERVER, "/")
+        # Whoever tries many names would fill the log.
+        if server.refusals.is_new(whose, "login", path, now_ms()):
+            with server.store.writing() as session:
+                note(session, whose, "login.refused", path, address=address)
         raise Problem(401, "login", "this name and password let nobody in")
     server.passwords.right(name)
     return name

@@ -160,7 +160,8 @@ class Keeper:
         with self._store.reading() as session:
             known_runs = set(session.scalars(select(RunRow.identity)))
             going = list(session.scalars(select(RunRow).where(RunRow.state.in_(GOING)).order_by(RunRow.number)))
-        if self._settings.runs.is_dir():
+        # What was removed while a server was killed. A database that knows no run at all is another one than theirs.
+        if known_runs and self._settings.runs.is_dir():
             for directory in self._settings.runs.iterdir():
                 if directory.name not in known_runs | kept and not is_alive(self.journal(directory.name)):
                     self.remove(directory.name)
