@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -68,16 +68,20 @@ def test_what_is_right_is_valid(run_lab: RunLab, text: str, tdf: str, right_bit_
 
 
 @pytest.mark.parametrize(
-    ("text", "tdf", "right_bit_per_s"),
-    [(FLOOD, "1/10", 8e6 / 1.2), (FLOWS, "2", 1.01e9)],
+    ("text", "tdfs", "right_bit_per_s"),
+    # How slow a clock a host needs is its own affair: a faster host has time for more, and is asked for more.
+    [(FLOOD, ("1/10", "1/40"), 8e6 / 1.2), (FLOWS, ("2", "1", "1/2", "1/4"), 1.01e9)],
     ids=["flood", "flows"],
 )
 def test_what_is_wrong_as_programs_waited_is_not_valid(
-    run_lab: RunLab, text: str, tdf: str, right_bit_per_s: float
+    run_lab: RunLab, text: str, tdfs: Sequence[str], right_bit_per_s: float
 ) -> None:
-    record = run_lab(text, "--tdf", tdf).record
-    assert carried_bit_per_s(record) < 0.8 * right_bit_per_s
-    assert any("may have waited for the CPU" in reason["what"] for reason in record["verdict"]["reasons"])
+    for tdf in tdfs:
+        record = run_lab(text, "--tdf", tdf).record
+        if carried_bit_per_s(record) < 0.8 * right_bit_per_s:
+            assert any("may have waited for the CPU" in reason["what"] for reason in record["verdict"]["reasons"])
+            return
+    pytest.fail(f"this host had time for all that programs do, even at TDF {tdfs[-1]}")
 
 
 def test_a_flow_whose_sender_had_no_time_for_its_rate_is_named(run_lab: RunLab) -> None:
