@@ -1,14 +1,13 @@
 // The one store of a run that is looked at: what it tells (its event stream, or what it has written once it is over), its
 // samples and its record. Views are functions of it and of the instant that is looked at; they ask the server nothing.
-import { API, ask, Problem, text, words } from "../api/client";
+import { API, ask, bytes, Problem, text, words } from "../api/client";
 import type { FaultsShown, LinksShown, Run, RunStatus } from "../api/types";
 import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, type RunPicture } from "./happenings";
 import { endsShown, networkOf, type End, type NetLink, type Network, type Plan } from "./network";
-import { Samples } from "./samples";
+import { Reader, Samples } from "./samples";
 import type { RunRecord } from "./record";
 
 const LOOK_HOST_MS = 700;
-const PIECE_BYTES = 1 << 20;
 
 export class RunStore {
   run = $state<Run | null>(null);
@@ -27,11 +26,15 @@ export class RunStore {
   atNs = $state<number | null>(null);
 
   readonly samples = new Samples();
+  private reader = new Reader(
+    this.samples,
+    (guest, start) => bytes(`/runs/${this.id}/samples?guest=${encodeURIComponent(guest)}&start=${start}`),
+    () => (this.sampled += 1),
+  );
   private happenings: Happening[] = [];
   private live = $state.raw<RunPicture>(emptyPicture());
   private stream: EventSource | null = null;
   private timer = 0;
-  private starts = new Map<string, number>();
   private isClosed = false;
   private isEnded = false;
   private wanted: { node: string; argv: string[] } | null = null;
@@ -229,18 +232,6 @@ export class RunStore {
 
   private async fetchSamples(): Promise<void> {
     if (!this.plan?.measure?.interfaces_period_ns) return;
-    for (const { name } of this.plan.guests) {
-      for (let length = PIECE_BYTES; length === PIECE_BYTES;) {
-        const start = this.starts.get(name) ?? 0;
-        const path = `/runs/${this.id}/samples?guest=${encodeURIComponent(name)}&start=${start}`;
-        const piece = await text(path).catch(() => "");
-        length = new TextEncoder().encode(piece).length;
-        if (length) {
-          this.starts.set(name, start + length);
-          this.samples.take(piece);
-          this.sampled += 1;
-        }
-      }
-    }
+    await this.reader.read(this.plan.guests.map((guest) => guest.name));
   }
 }

@@ -1,5 +1,6 @@
 // Samples of interfaces (docs/measure.md): pieces of CSV as a run writes them → series of each interface, and what a link
-// carries at an instant. Pure. A guest writes these files: rows that are none are left out.
+// carries at an instant. A guest writes these files: rows that are none are left out. Each guest has a table of its own, with
+// a header of its own, whose pieces end anywhere: what is left of a piece is kept for that guest alone.
 
 export interface Series {
   node: string;
@@ -21,26 +22,34 @@ const NUMBERS = [
 
 const ROWS_MAX = 2_000_000;
 
+const PIECE_BYTES = 1 << 20;
+
+interface Table {
+  header: string[];
+  rest: string;
+}
+
 export class Samples {
   readonly series = new Map<string, Series>();
-  private header: string[] = [];
-  private rest = "";
+  private tables = new Map<string, Table>();
   private rows = 0;
 
-  /** Takes the next piece of a table, which may end anywhere. */
-  take(piece: string): void {
-    const lines = (this.rest + piece).split("\n");
-    this.rest = lines.pop() ?? "";
+  /** Takes the next piece of a guest's table, which may end anywhere. */
+  take(guest: string, piece: string): void {
+    const table = this.tables.get(guest) ?? { header: [], rest: "" };
+    this.tables.set(guest, table);
+    const lines = (table.rest + piece).split("\n");
+    table.rest = lines.pop() ?? "";
     for (const line of lines) {
-      if (!this.header.length) this.header = line.split(",");
-      else this.row(line.split(","));
+      if (!table.header.length) table.header = line.split(",");
+      else this.row(table.header, line.split(","));
     }
   }
 
-  private row(values: string[]): void {
-    const value = (name: string) => values[this.header.indexOf(name)] ?? "";
+  private row(header: string[], values: string[]): void {
+    const value = (name: string) => values[header.indexOf(name)] ?? "";
     const tNs = Number(value("t_ns"));
-    if (values.length !== this.header.length || !value("t_ns") || !Number.isFinite(tNs)) return;
+    if (values.length !== header.length || !value("t_ns") || !Number.isFinite(tNs)) return;
     if (++this.rows > ROWS_MAX) return;
     const key = `${value("node")}:${value("interface")}`;
     let series = this.series.get(key);
@@ -53,6 +62,51 @@ export class Samples {
     if (last !== undefined && tNs <= last) return;
     series.tNs.push(tNs);
     for (const name of NUMBERS) series.columns[name]!.push(Number(value(name)) || 0);
+  }
+}
+
+/** Reads the tables of guests as they grow, one reading at a time: who asks while one is under way is answered by one that
+ * begins after it, so that no piece is taken twice and none that was there when they asked is missed. */
+export class Reader {
+  private starts = new Map<string, number>();
+  private decoders = new Map<string, TextDecoder>();
+  private last: Promise<void> = Promise.resolve();
+  private next: Promise<void> | null = null;
+
+  constructor(
+    readonly samples: Samples,
+    /** A piece of a guest's table from a byte on, at most `PIECE_BYTES` of it; it throws where there is none. */
+    private readonly piece: (guest: string, start: number) => Promise<Uint8Array>,
+    private readonly taken: () => void,
+  ) {}
+
+  read(guests: readonly string[]): Promise<void> {
+    this.next ??= this.last = this.last.then(() => {
+      this.next = null;
+      return this.readAll(guests);
+    });
+    return this.next;
+  }
+
+  private async readAll(guests: readonly string[]): Promise<void> {
+    for (const guest of guests) {
+      for (let length = PIECE_BYTES; length === PIECE_BYTES;) {
+        const start = this.starts.get(guest) ?? 0;
+        const piece = await this.piece(guest, start).catch(() => new Uint8Array());
+        length = piece.length;
+        if (!length) break;
+        this.starts.set(guest, start + length);
+        this.samples.take(guest, this.decoder(guest).decode(piece, { stream: true }));
+        this.taken();
+      }
+    }
+  }
+
+  /** A piece may end within a character. */
+  private decoder(guest: string): TextDecoder {
+    const found = this.decoders.get(guest) ?? new TextDecoder();
+    this.decoders.set(guest, found);
+    return found;
   }
 }
 
