@@ -25,6 +25,11 @@ OPENFLOW_PORT: Final = 6653
 MANAGEMENT: Final = "mgmt"
 
 
+def kind_of(said: str | None, degree: int) -> str:
+    """What a node is that has so many links, of the kind that its lab says; None: it says none."""
+    return said or (ROUTER if degree >= TRANSIT_DEGREE_MIN else HOST)
+
+
 def is_management(interface: str) -> bool:
     """Whether an interface of an Open vSwitch is for its controller, and no port of it."""
     return interface.startswith(MANAGEMENT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,11 +103,47 @@ def test_examples_to_start_from_are_labs_without_mistakes_and_without_files_of_t
     assert owner.api("GET", "/examples?name=..") == []
 
 
-def test_of_a_lab_that_is_drawn_the_plan_has_nodes_and_links_alone(server: Served) -> None:
-    text = "name: ring\ntopology: {generate: ring, nodes: 5}\n"
+KINDS = """\
+name: kinds
+groups: {leaf: {kind: ovs}}
+nodes: {a: {}, b: {}, c: {}, middle: {}, leaf1: {group: leaf}, home: {kind: nat, outside: eth0}}
+links:
+  - {endpoints: [a, middle], rate: 10Mbit, delay: 5ms}
+  - middle -- leaf1
+  - leaf1 -- home
+  - {endpoints: [home, b, c]}
+run:
+  - {on: a, name: first, exec: "true", start: 1s}
+measure: {interfaces: 100ms, capture: ["a:eth0"]}
+expect: [first.exit == 0]
+"""
+
+
+def test_a_drawing_says_what_nodes_are_and_leaves_out_what_nobody_draws(server: Served) -> None:
     owner = server.client()
-    whole = owner.api("POST", "/check", {"text": text})["plan"]
-    drawn = owner.api("POST", "/check", {"text": text, "is_drawn": True})["plan"]
-    assert set(drawn) == {"nodes", "links"} and drawn["links"] == whole["links"]
-    assert [node["name"] for node in drawn["nodes"]] == [node["name"] for node in whole["nodes"]]
-    assert "routes" not in drawn["nodes"][0] and drawn["nodes"][0]["interfaces"] == whole["nodes"][0]["interfaces"]
+    asked = owner.api("POST", "/check", {"text": KINDS, "is_drawn": True})
+    drawing, whole = asked["drawing"], owner.api("POST", "/check", {"text": KINDS})
+    assert asked["plan"] is None and whole["drawing"] == drawing
+    kinds = {node["name"]: node["kind"] for node in drawing["nodes"]}
+    hosts = dict.fromkeys("abc", "host")
+    assert kinds == hosts | {"middle": "router", "leaf1": "ovs", "home": "nat", "lan0": "switch"}
+    assert [link["name"] for link in drawing["links"]] == [link["name"] for link in whole["plan"]["links"]]
+    end = drawing["links"][0]["ends"][0]
+    assert end == {"node": "a", "interface": "eth0", "rate_bit_per_s": 10e6, "delay_ns": 5_000_000}
+    assert [program["start_ns"] for program in drawing["programs"] if program["name"] == "first"] == [10**9]
+    assert drawing["interfaces_period_ns"] == 10**8 and drawing["captures"][0]["interface"] == "eth0"
+    assert drawing["guests"] == ["guest0"] and "routes" not in drawing["nodes"][0]
+
+
+def test_a_drawing_of_a_large_network_is_small(server: Served) -> None:
+    text = "name: grid\ntopology: {generate: grid, rows: 12, columns: 12}\n"
+    found = server.client().api("POST", "/check", {"text": text})
+    assert 10 * len(json.dumps(found["drawing"])) < len(json.dumps(found["plan"]))
+
+
+def test_a_run_is_drawn_from_the_moment_it_is_asked_for_and_no_guest_writes_that(server: Served, run: str) -> None:
+    owner = server.client()
+    drawing = owner.api("GET", f"/runs/{run}/drawing")
+    assert [(node["name"], node["kind"]) for node in drawing["nodes"]] == [("a", "host"), ("b", "host")]
+    (directory(server, run) / "drawing.json").write_text("{}")
+    assert owner.api("GET", f"/runs/{run}/drawing") == drawing

@@ -7,6 +7,7 @@ export type Lab = Schemas["Lab"];
 export type WholeLab = Schemas["WholeLab"];
 export type Version = Schemas["Version"];
 export type Told = Schemas["Told"];
+export type Drawing = Schemas["Drawing"];
 export type LabChecked = Schemas["LabChecked"];
 export type Run = Schemas["Run"];
 export type RunState = Run["state"];

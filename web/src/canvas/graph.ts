@@ -48,7 +48,14 @@ function standIn(): void {
   document.head.append(mark);
 }
 
-const SHAPES = { host: "round-rectangle", router: "ellipse", switch: "round-hexagon" } as const;
+const SHAPES = {
+  host: "round-rectangle",
+  router: "ellipse",
+  nat: "ellipse",
+  switch: "round-hexagon",
+  ovs: "round-hexagon",
+  controller: "round-diamond",
+} as const;
 
 function style(): StylesheetJson {
   const text = colour("text");
@@ -71,8 +78,8 @@ function style(): StylesheetJson {
         "min-zoomed-font-size": 7,
       },
     },
-    { selector: "node[kind = 'router']", style: { "background-color": colour("accent-soft") } },
-    { selector: "node[kind = 'switch']", style: { "background-color": colour("sunken") } },
+    { selector: "node[kind = 'router'], node[kind = 'nat']", style: { "background-color": colour("accent-soft") } },
+    { selector: "node[kind = 'switch'], node[kind = 'ovs']", style: { "background-color": colour("sunken") } },
     {
       selector: "node[state = 'ready'], node[state = 'running']",
       style: { "border-color": colour("good"), "border-width": 3 },

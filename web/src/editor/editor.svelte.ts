@@ -5,11 +5,14 @@ import type { LabChecked, Positions, Run, Told, WholeLab } from "../api/types";
 import { completed, layOut, type LayoutName, type Point } from "../canvas/layouts";
 import * as lab from "../lab/document";
 import { History, type Spots } from "../lab/history";
-import { networkOf, type Network, type Plan } from "../run/network";
+import { networkOf, type Network } from "../run/network";
 import type { Mistake } from "./yaml";
 import { placesOf } from "./mistakes";
 
 const CHECK_HOST_MS = 350;
+
+/** What a lab may say of a node that needs no server to be understood; kinds of its own do. */
+const KINDS = new Set(["host", "router", "nat", "switch", "ovs", "controller"]);
 
 export interface Shown {
   nodes: { name: string; kind: string; isWritten: boolean }[];
@@ -65,10 +68,11 @@ export class EditorStore {
 
   /** What the canvas shows: what is written, and what a topology makes beside it, as the last plan has it. */
   readonly shown = $derived.by((): Shown => {
+    const known = new Map(this.network?.nodes.map((node) => [node.name, node.kind]));
     const written = new Map(this.lab.nodes.map((node) => [node.name, node.kind]));
     const nodes = this.lab.nodes.map(({ name, kind }) => ({
       name,
-      kind: kindOf(kind, this.lab, name),
+      kind: KINDS.has(kind) ? kind : (known.get(name) ?? "host"),
       isWritten: true,
     }));
     const links: Shown["links"] = this.lab.links.map((link) => ({
@@ -78,13 +82,13 @@ export class EditorStore {
       label: [link.rate, link.delay].filter(Boolean).join(" · "),
     }));
     if (this.lab.hasTopology && this.network) {
-      const known = new Set(links.map((link) => [...link.ends].sort().join(" ")));
+      const drawn = new Set(links.map((link) => [...link.ends].sort().join(" ")));
       for (const node of this.network.nodes) {
         if (!written.has(node.name)) nodes.push({ name: node.name, kind: node.kind, isWritten: false });
       }
       for (const link of this.network.links) {
         const ends: [string, string] = [link.ends[0].node, link.ends[1].node];
-        if (!known.has([...ends].sort().join(" "))) links.push({ id: link.name, place: null, ends, label: "" });
+        if (!drawn.has([...ends].sort().join(" "))) links.push({ id: link.name, place: null, ends, label: "" });
       }
     }
     return { nodes, links };
@@ -302,7 +306,7 @@ export class EditorStore {
     try {
       const checked = await ask<LabChecked>("POST", "/check", { text, is_drawn: true });
       doubts = checked.doubts;
-      if (text === this.text) this.network = networkOf(checked.plan as unknown as Plan);
+      if (text === this.text) this.network = networkOf(checked.drawing);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       told = error.problems.length ? error.problems : [{ line: 0, column: 0, field: "", message: error.message }];
@@ -313,12 +317,4 @@ export class EditorStore {
     this.doubts = doubts;
     this.checkedText = text;
   }
-}
-
-/** What a node is drawn as: as it is written, else as its links make it. */
-function kindOf(kind: string, all: lab.Lab, name: string): string {
-  if (kind === "ovs") return "switch";
-  if (kind === "nat") return "router";
-  if (kind) return kind;
-  return all.links.filter((link) => link.ends.some((end) => end.node === name)).length > 1 ? "router" : "host";
 }

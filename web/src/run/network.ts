@@ -1,39 +1,10 @@
-// The network of a plan, as far as it is drawn: nodes, links, and how fast each end of a link may send.
+// The network of a drawing, as the server makes it: nodes, links, and how fast each end of a link may send.
+import type { Drawing } from "../api/types";
 
 interface Qdisc {
   rate_bit_per_s?: number | null;
   delay_ns?: number;
 }
-
-export interface Plan {
-  lab: string;
-  nodes: {
-    name: string;
-    guest: string;
-    bridge: unknown;
-    interfaces: { name: string; addresses: string[]; egress: { qdiscs: Qdisc[] } | null; wire_delay_ns: number }[];
-    routes?: unknown[];
-  }[];
-  links: { name: string; ends: { node: string; interface: string }[] }[];
-  guests: { name: string }[];
-  processes: {
-    name: string;
-    node: string;
-    argv: string[];
-    start_ns: number | null;
-    stop_ns: number | null;
-    after: unknown[];
-  }[];
-  course: Record<string, unknown>[];
-  measure: {
-    interfaces_period_ns: number | null;
-    captures: { node: string; interface: string; file: string }[];
-  } | null;
-  checks: { text: string }[];
-  stop_after_ns: number | null;
-}
-
-export type Kind = "host" | "router" | "switch";
 
 export interface End {
   node: string;
@@ -42,19 +13,13 @@ export interface End {
   delayNs: number;
 }
 
-export interface NetNode {
-  name: string;
-  kind: Kind;
-  addresses: string[];
-}
-
 export interface NetLink {
   name: string;
   ends: [End, End];
 }
 
 export interface Network {
-  nodes: NetNode[];
+  nodes: Drawing["nodes"];
   links: NetLink[];
 }
 
@@ -70,22 +35,16 @@ function pace(egress: Egress | null | undefined, wireDelayNs: number): Pick<End,
   return { rateBitPerS: rates.length ? Math.min(...rates) : null, delayNs };
 }
 
-export function networkOf(plan: Plan): Network {
-  const interfaces = new Map<string, Plan["nodes"][number]["interfaces"][number]>();
-  for (const node of plan.nodes) for (const one of node.interfaces) interfaces.set(`${node.name}:${one.name}`, one);
-  const end = ({ node, interface: name }: { node: string; interface: string }): End => {
-    const found = interfaces.get(`${node}:${name}`);
-    return { node, interface: name, ...pace(found?.egress, found?.wire_delay_ns ?? 0) };
-  };
+export function networkOf(drawing: Drawing): Network {
+  const end = (one: Drawing["links"][number]["ends"][number]): End => ({
+    node: one.node,
+    interface: one.interface,
+    rateBitPerS: one.rate_bit_per_s,
+    delayNs: one.delay_ns,
+  });
   return {
-    nodes: plan.nodes.map((node) => ({
-      name: node.name,
-      kind: node.bridge ? "switch" : node.interfaces.length > 1 ? "router" : "host",
-      addresses: node.interfaces.flatMap((one) => one.addresses),
-    })),
-    links: plan.links
-      .filter((link) => link.ends.length === 2)
-      .map((link) => ({ name: link.name, ends: [end(link.ends[0]!), end(link.ends[1]!)] })),
+    nodes: drawing.nodes,
+    links: drawing.links.map(({ name, ends }) => ({ name, ends: [end(ends[0]!), end(ends[1]!)] })),
   };
 }
 

@@ -1,9 +1,9 @@
 // The one store of a run that is looked at: what it tells (its event stream, or what it has written once it is over), its
 // samples and its record. Views are functions of it and of the instant that is looked at; they ask the server nothing.
 import { API, ask, bytes, Problem, text, words } from "../api/client";
-import type { FaultsShown, LinksShown, Run, RunStatus } from "../api/types";
+import type { Drawing, FaultsShown, LinksShown, Run, RunStatus } from "../api/types";
 import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, type RunPicture } from "./happenings";
-import { endsShown, networkOf, type End, type NetLink, type Network, type Plan } from "./network";
+import { endsShown, networkOf, type End, type NetLink, type Network } from "./network";
 import { Reader, Samples } from "./samples";
 import type { RunRecord } from "./record";
 
@@ -11,7 +11,7 @@ const LOOK_HOST_MS = 700;
 
 export class RunStore {
   run = $state<Run | null>(null);
-  plan = $state.raw<Plan | null>(null);
+  drawing = $state.raw<Drawing | null>(null);
   network = $state.raw<Network | null>(null);
   record = $state.raw<RunRecord | null>(null);
   status = $state.raw<RunStatus | null>(null);
@@ -38,6 +38,7 @@ export class RunStore {
   private isClosed = false;
   private isEnded = false;
   private wanted: { node: string; argv: string[] } | null = null;
+  private drawn: Promise<void> = Promise.resolve();
   private isLooking = false;
   private isTold = false;
   private shownEnds = $derived(endsShown(this.links?.links ?? []));
@@ -120,6 +121,7 @@ export class RunStore {
       this.wrong = words(error);
       return;
     }
+    this.drawn = this.fetchDrawing();
     if (this.run.lab) void this.fetchPositions(this.run.lab);
     if (this.isOver) await this.ended();
     else this.follow();
@@ -174,7 +176,6 @@ export class RunStore {
   }
 
   private async look(): Promise<void> {
-    if (!this.plan && this.live.state) await this.fetchPlan();
     // Before its clock goes, and when it has come to its end, a run has nothing to say of it.
     if (this.live.state !== "running") return;
     const quietly = (error: unknown) => {
@@ -193,7 +194,6 @@ export class RunStore {
     this.isEnded = true;
     this.stopStream();
     clearTimeout(this.timer);
-    if (!this.plan) await this.fetchPlan();
     const [record, events] = await Promise.all([
       text(`/runs/${this.id}/record`).then(
         (json) => JSON.parse(json) as RunRecord,
@@ -212,14 +212,12 @@ export class RunStore {
     this.live = pictureAt(this.happenings, Infinity);
   }
 
-  private async fetchPlan(): Promise<void> {
+  private async fetchDrawing(): Promise<void> {
     try {
-      const plan = JSON.parse(await text(`/runs/${this.id}/plan`)) as Plan;
-      this.plan = plan;
-      this.network = networkOf(plan);
+      this.drawing = await ask<Drawing>("GET", `/runs/${this.id}/drawing`);
+      this.network = networkOf(this.drawing);
     } catch (error) {
-      // It has none yet, or, where it was refused, none at all.
-      if (!(error instanceof Problem)) this.wrong = words(error);
+      this.wrong = words(error);
     }
   }
 
@@ -231,7 +229,8 @@ export class RunStore {
   }
 
   private async fetchSamples(): Promise<void> {
-    if (!this.plan?.measure?.interfaces_period_ns) return;
-    await this.reader.read(this.plan.guests.map((guest) => guest.name));
+    await this.drawn;
+    if (!this.drawing?.interfaces_period_ns) return;
+    await this.reader.read(this.drawing.guests);
   }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from dilaton.lab.kinds import ROUTER, TRANSIT_DEGREE_MIN
+from dilaton.lab.kinds import ROUTER, kind_of
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import Port, segments
 from dilaton.plan import kinds
@@ -70,10 +70,7 @@ class Network:
                 self._ports[end.node].append(Port(end.node, number, side))
         degrees = {name: len(ports) for name, ports in self._ports.items()}
         addresses.check_counts(len(lab.nodes), max(degrees.values(), default=0))
-        self._kinds = {
-            name: ROUTER if node.kind is None and degrees[name] >= TRANSIT_DEGREE_MIN else node.kind
-            for name, node in lab.nodes.items()
-        }
+        self._kinds = {name: kind_of(node.kind, degrees[name]) for name, node in lab.nodes.items()}
         self._recipes = {name: kinds.recipe(kind) for name, kind in self._kinds.items()}
         self._segments = segments(lab)
         forwarding = frozenset(name for name, recipe in self._recipes.items() if recipe.forwards(degrees[name]))

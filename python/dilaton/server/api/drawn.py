@@ -14,6 +14,7 @@ from fastapi import Query, Response
 from dilaton.run.files.directory import PLAN_FILE
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, needs
 from dilaton.server.api.runs import sent
+from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem
 from dilaton.server.runs.files import opened
 
@@ -30,6 +31,16 @@ GUEST = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$"
 def show_plan(run: TheRun, server: Server) -> Response:
     """`plan.json`: nodes, links, programs and the course of a run, as `dilaton plan` prints them."""
     return sent(server, run, PLAN_FILE, "application/json")
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/drawing", READ)
+def show_drawing(run: TheRun, server: Server) -> Drawing:
+    """What is drawn of a run: nodes with their kinds, links, programs, what is measured and expected. It is there from
+    the moment at which the run is asked for, and far smaller than the plan."""
+    try:
+        return Drawing.model_validate_json(server.keeper.drawing(run.identity).read_bytes())
+    except FileNotFoundError:
+        raise Problem(404, "missing", f"drawing: none is kept of run {run.identity}") from None
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/events", READ, response_class=Response)

@@ -15,6 +15,7 @@ from dilaton.server.api.session import Asked
 from dilaton.server.database.listing import PAGE_MAX, readable
 from dilaton.server.database.tables import LabRow, VersionRow
 from dilaton.server.labs import keeping, layouts
+from dilaton.server.labs.drawing import Drawing
 from dilaton.service.request import Overrides
 
 ENDPOINTS = Endpoints()
@@ -101,7 +102,7 @@ class ToCheck(Asked):
     overrides: Overrides = Overrides()
     """What counts instead of what it says."""
     is_drawn: bool = False
-    """Whether of its plan only nodes and links are wanted, which of a large lab are far less."""
+    """Whether only its drawing is wanted, which of a large lab is far less than its plan."""
 
 
 class LabChecked(BaseModel):
@@ -109,8 +110,9 @@ class LabChecked(BaseModel):
 
     name: str
     doubts: list[Told]
-    plan: dict[str, Any]
-    """As `dilaton plan` prints it; where `is_drawn`, its nodes, their interfaces, and links."""
+    drawing: Drawing
+    plan: dict[str, Any] | None
+    """As `dilaton plan` prints it; null where `is_drawn`."""
 
 
 def sees_host(who: Caller) -> bool:
@@ -176,7 +178,8 @@ def delete_lab(lab: TheLab, who: Who, server: Server) -> None:
 async def check_text(asked: ToCheck, who: Who, server: Server) -> LabChecked:
     """Reads a text as a lab, without keeping it; its mistakes have their lines and columns."""
     checked = await server.checker.check(asked.text, asked.overrides, sees_host=sees_host(who), is_drawn=asked.is_drawn)
-    return LabChecked(name=checked.name, doubts=[Told.of(doubt) for doubt in checked.doubts], plan=checked.plan)
+    doubts = [Told.of(doubt) for doubt in checked.doubts]
+    return LabChecked(name=checked.name, doubts=doubts, drawing=checked.drawing, plan=checked.plan)
 
 
 def _whole(written: keeping.Written) -> WholeLab:

@@ -25,6 +25,7 @@ from dilaton.server.database.actions import note, now_ms, tell
 from dilaton.server.database.listing import PAGE_MAX, readable
 from dilaton.server.database.tables import LabRow, RunRow
 from dilaton.server.labs import keeping
+from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem, missing
 from dilaton.server.runs.files import listed, opened, pieces
 from dilaton.server.runs.life import FINAL, RunState, known
@@ -148,6 +149,7 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
     version = await asyncio.to_thread(_version, server, lab, asked.version)
     checked = await server.checker.check(version.text, asked.overrides, sees_host=sees_host(who))
     quota = server.policy.quota(who.name)
+    assert checked.plan is not None, "it was asked for"
     guests = checked.plan["guests"]
     needed = Needs(
         cores=len(guests),
@@ -174,7 +176,7 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
         key=asked.key,
         created_ms=now_ms(),
     )
-    return await asyncio.to_thread(_queued, server, who, row)
+    return await asyncio.to_thread(_queued, server, who, row, checked.drawing)
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}", needs(("Run.Read", "run")))
@@ -251,7 +253,7 @@ def _version(server: State, lab: LabRow, number: int | None) -> Any:
         return keeping.version(session, lab, number or lab.head)
 
 
-def _queued(server: State, who: Caller, row: RunRow) -> Run:
+def _queued(server: State, who: Caller, row: RunRow, drawing: Drawing) -> Run:
     with server.store.writing() as session:
         if row.key is not None:
             same = session.scalar(select(RunRow).where(RunRow.person == row.person, RunRow.key == row.key))
@@ -259,6 +261,7 @@ def _queued(server: State, who: Caller, row: RunRow) -> Run:
                 return Run.of(same)
         session.add(row)
         session.flush()
+        server.keeper.draw(row.identity, drawing)
         note(session, who.name, "run.launch", row.path, lab=row.lab, version=row.version, name=row.name)
         tell(session, "Run.Read", row.path, "run", run=row.identity, state=row.state, reason=row.reason)
     return Run.of(row)

@@ -20,6 +20,7 @@ from dilaton.host.errors import HostLacksError
 from dilaton.host.files import EXAMPLES, program
 from dilaton.host.processes import PYTHON
 from dilaton.lab.errors import LabError, Problem
+from dilaton.server.labs.drawing import Drawing
 from dilaton.service.errors import RequestError
 from dilaton.service.launch import places
 from dilaton.service.request import Overrides
@@ -49,12 +50,14 @@ class Checked:
     Attributes:
         name: Its own.
         doubts: What is likely to be a mistake, and keeps nothing from running.
-        plan: All that a run of it would do; of a lab that is drawn, its nodes and links.
+        drawing: What is drawn of it.
+        plan: All that a run of it would do; None: it is only drawn.
     """
 
     name: str
     doubts: list[Problem]
-    plan: dict[str, Any]
+    drawing: Drawing
+    plan: dict[str, Any] | None
 
 
 class Checker:
@@ -72,7 +75,7 @@ class Checker:
             text: Of the lab.
             overrides: What counts instead of what it says.
             sees_host: Whether it may name files of this machine.
-            is_drawn: Whether of its plan only nodes and links are wanted.
+            is_drawn: Whether only its drawing is wanted, and not its plan.
 
         Raises:
             LabError: it has mistakes, or takes more than a lab may.
@@ -90,7 +93,8 @@ class Checker:
             raise RequestError(said["wrong"], said["field"])
         if "lacks" in said:
             raise HostLacksError(said["lacks"], said["fix"])
-        return Checked(said["name"], [Problem(**doubt) for doubt in said["doubts"]], said["plan"])
+        doubts = [Problem(**doubt) for doubt in said["doubts"]]
+        return Checked(said["name"], doubts, Drawing.model_validate(said["drawing"]), said["plan"])
 
     def _jail(self, sees_host: bool) -> list[str]:
         argv = [str(program("bwrap", "bubblewrap")), "--unshare-all", "--die-with-parent", "--new-session"]

@@ -13,12 +13,10 @@ from typing import Any
 
 from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError
+from dilaton.server.labs.drawing import drawing
 from dilaton.service import prepare
 from dilaton.service.errors import RequestError
 from dilaton.service.request import LabText, Overrides
-
-DRAWN: Any = {"nodes": {"__all__": {"name", "bridge", "interfaces"}}, "links": True}
-"""Of a plan, what is drawn."""
 
 
 def read(asked: dict[str, Any]) -> dict[str, Any]:
@@ -35,9 +33,10 @@ def read(asked: dict[str, Any]) -> dict[str, Any]:
         return {"wrong": error.message, "field": error.field}
     except HostLacksError as error:
         return {"lacks": error.what, "fix": error.fix}
+    drawn = drawing(prepared.lab, prepared.plan).model_dump(mode="json")
     # Of a thousand routers the routes alone are tens of megabytes, which nobody needs who draws.
-    plan = prepared.plan.model_dump(mode="json", include=DRAWN if asked["is_drawn"] else None)
-    return {"name": prepared.lab.name, "doubts": doubts, "plan": plan}
+    plan = None if asked["is_drawn"] else prepared.plan.model_dump(mode="json")
+    return {"name": prepared.lab.name, "doubts": doubts, "drawing": drawn, "plan": plan}
 
 
 if __name__ == "__main__":

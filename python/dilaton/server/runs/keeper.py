@@ -42,6 +42,7 @@ from dilaton.server.bell import Bell
 from dilaton.server.database.actions import SERVER, note, now_ms, tell
 from dilaton.server.database.store import AGAIN_HOST_S, GONE, Store, surely
 from dilaton.server.database.tables import RunRow
+from dilaton.server.labs.drawing import Drawing
 from dilaton.server.runs.life import FINAL, GOING, WAITS, LifeError, RunState, follows, known
 from dilaton.server.runs.queue import Going, Needs, Waiting, chosen
 from dilaton.server.settings import Settings
@@ -87,6 +88,15 @@ class Keeper:
     def journal(self, identity: str) -> Path:
         """What the process of a run says, in plain text."""
         return self.directory(identity) / "journal.txt"
+
+    def drawing(self, identity: str) -> Path:
+        """What is drawn of a run, where no guest writes."""
+        return self.directory(identity) / "drawing.json"
+
+    def draw(self, identity: str, drawing: Drawing) -> None:
+        """Keeps what is drawn of a run that is asked for."""
+        self.directory(identity).mkdir(parents=True)
+        self.drawing(identity).write_text(drawing.model_dump_json())
 
     def live(self, identity: str) -> AsyncRun:
         """A run that goes on, to be steered."""
