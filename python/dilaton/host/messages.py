@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan  # `dilaton exec` needs no models
@@ -27,32 +27,47 @@ Memory = Literal["tcp", "udp", "node", "guest"]
 Table = Literal["interfaces", "tcp", "nodes", "sampler"]
 
 
+class Check(NamedTuple):
+    """What a field may be."""
+
+    is_good: Callable[[object], bool]
+    schema: Mapping[str, Any]
+    """The same as a JSON schema, for those who read events elsewhere."""
+
+
 def _text(value: object) -> bool:
     # JSON can say halves of surrogate pairs, which no file and no terminal takes.
     return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
-def _count(most: int = COUNT_MAX) -> Callable[[object], bool]:
-    return lambda value: type(value) is int and 0 <= value <= most
+def _count(most: int = COUNT_MAX) -> Check:
+    bounds = {"type": "integer", "minimum": 0, "maximum": most}
+    return Check(lambda value: type(value) is int and 0 <= value <= most, bounds)
 
 
-def _flag(value: object) -> bool:
-    return isinstance(value, bool)
+def _one_of(*values: str) -> Check:
+    return Check(lambda value: isinstance(value, str) and value in values, {"enum": values})
 
 
-def _one_of(*values: str) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, str) and value in values
+def _or_null(check: Check) -> Check:
+    either = {"anyOf": [check.schema, {"type": "null"}]}
+    return Check(lambda value: value is None or check.is_good(value), either)
 
 
-CHECKS: Mapping[str, Callable[[object], bool]] = {
+STATUS = _count(255)
+
+CHECKS: Mapping[str, Check] = {
     "int": _count(),
-    "str": _text,
-    "bool": _flag,
-    "ExitStatus": _count(255),
+    "str": Check(_text, {"type": "string"}),
+    "bool": Check(lambda value: isinstance(value, bool), {"type": "boolean"}),
+    "float": Check(lambda value: type(value) in (int, float), {"type": "number"}),
+    "ExitStatus": STATUS,
+    "ExitStatus | None": _or_null(STATUS),
     "SignalNumber": _count(64),
     "Outcome": _one_of("done", "stopped", "failed"),
     "Memory": _one_of("tcp", "udp", "node", "guest"),
     "Table": _one_of("interfaces", "tcp", "nodes", "sampler"),
+    "Mapping[str, object]": Check(lambda value: isinstance(value, Mapping), {"type": "object"}),
 }
 """What a field of each type may be, by the type's name."""
 
@@ -63,7 +78,7 @@ class Message:
 
     tag: ClassVar[str]
     """The `type` of a message; of an event, its `kind`."""
-    shape: ClassVar[Mapping[str, Callable[[object], bool]]] = {}
+    shape: ClassVar[Mapping[str, Check]] = {}
     """The checks of its fields, those of its base classes first."""
 
     def __init_subclass__(cls, tag: str = "") -> None:
@@ -327,20 +342,24 @@ class SamplingEnded(Event):
     reason: str
 
 
-def _all(kind: type[Message]) -> Iterator[type[Message]]:
+Kind = TypeVar("Kind", bound=Message)
+
+
+def _all(kind: type[Kind]) -> Iterator[type[Kind]]:
     """The classes below one that have none below them."""
     for each in kind.__subclasses__():
         yield from _all(each) if each.__subclasses__() else (each,)
 
 
-def _by_tag(kind: type[Message]) -> dict[str, list[type[Message]]]:
-    found: dict[str, list[type[Message]]] = {}
+def by_tag(kind: type[Kind]) -> dict[str, list[type[Kind]]]:
+    """The classes below one by their tags, all forms of a tag together."""
+    found: dict[str, list[type[Kind]]] = {}
     for each in _all(kind):
         found.setdefault(each.tag, []).append(each)
     return found
 
 
-TO_AGENT, FROM_AGENT, EVENTS = _by_tag(ToAgent), _by_tag(FromAgent), _by_tag(Event)
+TO_AGENT, FROM_AGENT, EVENTS = by_tag(ToAgent), by_tag(FromAgent), by_tag(Event)
 """All messages of each direction, and all events, by their tags; one that has several forms has a class for each."""
 
 
@@ -356,22 +375,25 @@ def parse(line: bytes) -> FromAgent | Event:
         raise ValueError("no JSON") from error
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         raise ValueError("no object with a type")
-    tag, known = message.pop("type"), FROM_AGENT
+    known: Mapping[str, Sequence[type[FromAgent | Event]]] = FROM_AGENT
+    tag = message.pop("type")
     if tag == "event":
         tag, known = message.pop("kind", None), EVENTS
     forms = known.get(tag, []) if isinstance(tag, str) else []
     if not forms:
         raise ValueError("of no known kind")
-    for form in forms:
-        if _fits(message, form.shape):
-            said = form(**message)
-            assert isinstance(said, FromAgent | Event)
-            return said
-    raise ValueError("its fields are not those of its kind")
+    if (said := formed(forms, message)) is None:
+        raise ValueError("its fields are not those of its kind")
+    return said
 
 
-def _fits(fields: Mapping[str, object], shape: Mapping[str, Callable[[object], bool]]) -> bool:
-    return fields.keys() == shape.keys() and all(is_good(fields[name]) for name, is_good in shape.items())
+def formed(forms: Sequence[type[Kind]], fields: Mapping[str, object]) -> Kind | None:
+    """The message of these fields, in the form that has them; None: none has."""
+    return next((form(**fields) for form in forms if _fits(fields, form.shape)), None)
+
+
+def _fits(fields: Mapping[str, object], shape: Mapping[str, Check]) -> bool:
+    return fields.keys() == shape.keys() and all(check.is_good(fields[name]) for name, check in shape.items())
 
 
 class Names:

@@ -17,6 +17,7 @@ from dilaton.measure.expect import quantity
 from dilaton.run.files.directory import replace_file
 from dilaton.run.loading import REPORT, Run
 from dilaton.run.record import words
+from dilaton.run.record.events import faults_of
 from dilaton.run.record.link_words import links_of
 from dilaton.run.record.model import ComparisonRecord, Record
 from dilaton.run.record.record import RecordError
@@ -69,7 +70,7 @@ def render(run: Run, drawn: Drawn | None) -> str:
     links = _links(run, drawn.used if drawn else {})
     damaged = list(drawn.missing) if drawn else []
     try:
-        events, faults = _events(run), _faults(run)
+        events, faults = _events(run), faults_of(run.happened)
     except RecordError as error:
         events, faults = [], []
         damaged.append(str(error))
@@ -193,11 +194,4 @@ def _outputs(run: Run, process: Any) -> list[tuple[str, str]]:
 
 def _events(run: Run) -> list[tuple[float, str, str]]:
     """The first events: when, whose, what."""
-    return [(event["t_ns"] / 1e9, words.subject(event), words.happened(event)) for event in run.event_rows[:EVENTS_MAX]]
-
-
-def _faults(run: Run) -> list[tuple[str, str, float, float | None]]:
-    """The faults that began: their names, what they did, and from when to when, virtual seconds; None: to the end."""
-    undone = {str(event.get("fault")): event["t_ns"] / 1e9 for event in run.event_rows if event["kind"] == "undone"}
-    began = [(str(event.get("fault")), event) for event in run.event_rows if event["kind"] == "began"]
-    return [(name, str(event.get("what")), event["t_ns"] / 1e9, undone.get(name)) for name, event in began]
+    return [(event.t_ns / 1e9, words.subject(event), words.happened(event)) for event in run.happened[:EVENTS_MAX]]

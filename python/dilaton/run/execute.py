@@ -21,9 +21,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dilaton.host import messages
 from dilaton.host.errors import GuestError, HostLacksError
-from dilaton.host.messages import Finished, FromAgent, OfUpdate, Stop, WhoComputes
+from dilaton.host.messages import Event, Finished, FromAgent, OfUpdate, Stop, WhoComputes
 from dilaton.host.orders import REPEATABLE_DATE_NS
 from dilaton.host.port import Guests, Machine
 from dilaton.host.tasks import beside, unless
@@ -41,7 +40,7 @@ from dilaton.run.control.verbs import Nothing, RunState, Status
 from dilaton.run.files import disk_use
 from dilaton.run.files.clock_log import log_clock
 from dilaton.run.files.directory import PLAN_FILE, RunDir
-from dilaton.run.files.event_log import Event, EventLog
+from dilaton.run.files.event_log import EventLog
 from dilaton.run.observer import Observer, RunClock
 from dilaton.run.record import record as records
 from dilaton.run.record.fidelity import Tally, together
@@ -306,22 +305,17 @@ class _Run:
         self, guests: Guests, steering: ClockControl, log: EventLog, clock: Callable[[], RunClock]
     ) -> SessionControl:
         numbers = {guest.name: number for number, guest in enumerate(self.plan.guests)}
-
-        def told(guest: int, event: Event) -> None:
-            now = clock()
-            log.add(guest, {"t_ns": now.virtual_ns, **event, "host_s": now.host_ns / 1e9})
-
         guest_of = {node.name: numbers[node.guest] for node in self.plan.nodes}
-        return SessionControl(guest_of, [guest.streams for guest in guests.all], steering, told)
+        return SessionControl(guest_of, [guest.streams for guest in guests.all], steering, log.add, clock)
 
     async def follow(
         self, guests: Guests, updates: Updates, links: LinkControl, faults: FaultControl, log: EventLog
     ) -> list[Finished]:
         """Takes the agents' events and answers until all have finished."""
 
-        def told(guest: int, message: FromAgent | messages.Event) -> None:
+        def told(guest: int, message: FromAgent | Event) -> None:
             match message:
-                case messages.Event():
+                case Event():
                     faults.heard(message)
                     log.add(guest, links.explained(message))
                 case OfUpdate():

@@ -16,16 +16,18 @@ import stat
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
+from dilaton.host.messages import Event
 from dilaton.plan.common import FORMAT
 from dilaton.plan.model import Plan
 from dilaton.run.adaptive.epoch import COLUMNS
 from dilaton.run.files.directory import PLAN_FILE, replace_file
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import record as records
+from dilaton.run.record.events import event_of
 from dilaton.run.record.model import FINAL_STATES, Record
 from dilaton.run.record.record import RecordError
 
@@ -149,25 +151,25 @@ class Run:
         """What happened, as in `events.jsonl`: `t_ns`, `t_s`, `kind`, `node`, `process`, what belongs to the kind."""
         import pandas as pd
 
-        rows = self.event_rows
+        rows = [event.record() for event in self.happened]
         table = pd.DataFrame(rows, columns=None if rows else ["t_ns", "kind", "node", "process"])
         table.insert(1, "t_s", table["t_ns"] / 1e9)
         return table
 
     @cached_property
-    def event_rows(self) -> list[dict[str, Any]]:
-        """The rows of `events`, each with what belongs to its kind."""
+    def happened(self) -> list[Event]:
+        """What happened, as values with types; `events` is a table of them."""
         lines = read_output(self.path / "events.jsonl").splitlines(keepends=True)
-        rows = []
+        found = []
         for number, line in enumerate(lines, 1):
             if not line.endswith("\n"):
                 self.missing.append("events.jsonl: its last line breaks off")
                 break
             try:
-                rows.append(_event(line))
+                found.append(event_of(json.loads(line)))
             except (ValueError, RecursionError) as error:
                 raise RecordError(f"{self.path / 'events.jsonl'}:{number}: damaged: {error}") from error
-        return rows
+        return found
 
     @cached_property
     def clock(self) -> pd.DataFrame:
@@ -314,19 +316,6 @@ class Run:
             raise RecordError(f"{path}: not a plain file")
         with open(descriptor, "rb") as file:
             return read(file)
-
-
-def _event(line: str) -> dict[str, Any]:
-    """The event of a line.
-
-    Raises:
-        ValueError: it is none.
-        RecursionError: it is none either.
-    """
-    event: object = json.loads(line)
-    if not isinstance(event, dict) or not isinstance(event.get("kind"), str) or type(event.get("t_ns")) is not int:
-        raise ValueError("an event is an object with kind and t_ns")
-    return event
 
 
 def _text(file: BinaryIO) -> str:

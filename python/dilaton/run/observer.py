@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
+from dilaton.host.messages import Event
 from dilaton.host.port import Progress
 from dilaton.plan.model import Plan
 from dilaton.run.record.model import ClockChange
@@ -38,8 +39,8 @@ class Observer(Protocol):
     def stopped(self) -> None:
         """The clock is about to be gone, and is not to be read any more."""
 
-    def event(self, event: dict[str, Any]) -> None:
-        """Something happened, as in `events.jsonl`."""
+    def event(self, event: Event) -> None:
+        """Something happened."""
 
     def clock_changed(self, change: ClockChange) -> None:
         """The clock was released, held, or got another pace."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
+from dilaton.host.messages import Event
 from dilaton.host.port import Progress
 from dilaton.lab.errors import Problem
 from dilaton.measure import numbers
@@ -93,7 +94,7 @@ class Silent(Observer):
     def stopped(self) -> None:
         """See `Observer`."""
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         """See `Observer`."""
 
     def clock_changed(self, change: ClockChange) -> None:
@@ -110,9 +111,9 @@ class Lines(Silent):
         """Writes by `write`."""
         self.write = write
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         """See `Observer`."""
-        self.write(f"{event['t_ns'] / 1e9:12.6f} s  {words.subject(event)} {words.happened(event)}")
+        self.write(f"{event.t_ns / 1e9:12.6f} s  {words.subject(event)} {words.happened(event)}")
 
     def clock_changed(self, change: ClockChange) -> None:
         """See `Observer`."""

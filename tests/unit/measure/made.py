@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dilaton.host.messages import Event, Exited, Started
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
@@ -228,15 +229,13 @@ def run_dir(path: Path, lab: str = LAB, bulk: str | None = None, **fields: Any) 
     (path / "lab.yaml").write_text(lab)
     (path / "plan.json").write_text(made.model_dump_json())
     outputs = {"ping": PINGED} | ({"bulk": bulk} if bulk else {})
-    ended = {"status": 0, "expected": True, "timed_out": False, "stopped": False}
-    events: list[dict[str, Any]] = [
-        {"t_ns": 0, "kind": "started", "process": "server", "node": "b"},
-    ]
+    how = {"status": 0, "expected": True, "timed_out": False, "stopped": False}
+    events: list[Event] = [Started(t_ns=0, process="server", node="b", pid=7)]
     for name, output in outputs.items():
         (path / f"nodes/a/{name}.stdout").write_text(output)
-        events.append({"t_ns": 10_000_000, "kind": "started", "process": name, "node": "a"})
-        events.append({"t_ns": 1_500_000_000, "kind": "exited", "process": name, "node": "a", **ended})
-    (path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+        events.append(Started(t_ns=10_000_000, process=name, node="a", pid=7))
+        events.append(Exited(t_ns=1_500_000_000, process=name, node="a", **how))
+    (path / "events.jsonl").write_text("".join(json.dumps(event.record()) + "\n" for event in events))
     (path / "measure/g0/interfaces.csv").write_text(csv(INTERFACES, interface_rows(21)))
     (path / "measure/g0/tcp.csv").write_text(csv(TCP, tcp_rows(200)))
     (path / "measure/g0/nodes.csv").write_text(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.host.messages import SamplingEnded
 from dilaton.run.files.clock_log import log_clock
 from dilaton.run.files.directory import RunDir, RunDirError, take_default
 from dilaton.run.files.event_log import EventLog
@@ -50,7 +51,7 @@ def test_nothing_is_written_through_a_link_that_a_guest_left(tmp_path: Path) -> 
         await asyncio.gather(logging, return_exceptions=True)
 
     with EventLog(run_dir.path / "events.jsonl", [], lambda _: None) as log:
-        log.add(0, {"t_ns": 0, "kind": "ready"})
+        log.add(0, SamplingEnded(t_ns=0, table="tcp", reason="no space"))
     asyncio.run(scenario())
     run_dir.write("link-update-1.json", "{}")
     assert victim.read_text() == "mine"

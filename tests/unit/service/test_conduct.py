@@ -9,11 +9,10 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dilaton.host.messages import Stop
+from dilaton.host.messages import Event, OfProcess, Stop
 from dilaton.lab.errors import Problem
 from dilaton.plan.model import Plan
 from dilaton.run.control.requests import Client, Result
@@ -66,9 +65,10 @@ class Told(Silent):
     def state(self, state: State) -> None:
         self.states.append(state)
 
-    def event(self, event: dict[str, Any]) -> None:
-        self.events.append((event["kind"], event["process"]))
-        self._act(f"{event['process']} {event['kind']}")
+    def event(self, event: Event) -> None:
+        assert isinstance(event, OfProcess)
+        self.events.append((event.tag, event.process))
+        self._act(f"{event.process} {event.tag}")
 
     @contextlib.contextmanager
     def watching(self, plan: Plan, run_dir: Path, *, is_beside: bool) -> Iterator[Observer]:

@@ -13,6 +13,7 @@ from dilaton.plan.model import Plan
 from dilaton.run.execute import Options
 from dilaton.run.files.directory import RunDir
 from dilaton.run.record import record as records
+from dilaton.run.record.events import LinkSteered
 from dilaton.run.record.model import Record
 from dilaton.run.source import Source
 from dilaton.service.studies import confirm as confirming
@@ -101,7 +102,8 @@ def test_no_more_host_time_is_taken_than_may_be(run: Path, monkeypatch: pytest.M
 def test_a_run_that_was_steered_by_hand_is_not_compared(run: Path) -> None:
     executions = Executions(run, lambda tdf, seed: 20)
     with (run / "events.jsonl").open("a") as events:
-        events.write(json.dumps({"t_ns": 1, "kind": "link-steered", "link": "a--b"}) + "\n")
+        steered = LinkSteered(t_ns=1, link="a--b", asked="delay=1ms", at_ns=1, file="x", host_s=0.1)
+        events.write(json.dumps(steered.record()) + "\n")
     record = confirm(run, executions)
     assert (executions.done, record.confirmation and record.confirmation.outcome) == ([], "unclear")
     assert record.confirmation and "a link was changed by hand" in record.confirmation.what

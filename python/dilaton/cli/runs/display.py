@@ -7,34 +7,35 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rich.live import Live
 from rich.text import Text
 
 from dilaton.cli.terminal import Output
 from dilaton.host.errors import GuestError
+from dilaton.host.messages import Began, Ended, Event, LinkChanged, ProcessReady, Started, Undone
 from dilaton.host.port import Progress
 from dilaton.measure import numbers
 from dilaton.plan.model import Plan
 from dilaton.run.observer import RunClock
 from dilaton.run.record import words
+from dilaton.run.record.events import FaultSteered, LinkBecame, LinkSteered, OfSession
 from dilaton.run.record.model import ClockChange
 from dilaton.run.record.record import State
 
 REFRESH_PER_S = 8
 
-GOOD = {
-    "started",
-    "ready",
-    "session-began",
-    "session-ended",
-    "link-changed",
-    "link-steered",
-    "fault-steered",
-    "began",
-    "undone",
-}
+GOOD = (
+    Started,
+    ProcessReady,
+    OfSession,
+    LinkChanged,
+    LinkBecame,
+    LinkSteered,
+    FaultSteered,
+    Began,
+    Undone,
+)
 """Kinds of events that are no trouble; what has exited has to have done so as expected."""
 
 
@@ -85,7 +86,7 @@ class Display:
         """See `Observer`."""
         self._clock = None
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         """See `Observer`."""
         self._console.print(_event_line(event))
 
@@ -137,15 +138,15 @@ class Display:
 class Quiet(Display):
     """Shows of a run that it goes on, and nothing of what happens in it."""
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         """See `Observer`."""
 
     def clock_changed(self, change: ClockChange) -> None:
         """See `Observer`."""
 
 
-def _event_line(event: dict[str, Any]) -> Text:
-    line = Text(f"{event['t_ns'] / 1e9:12.6f} s  ", style="dim")
+def _event_line(event: Event) -> Text:
+    line = Text(f"{event.t_ns / 1e9:12.6f} s  ", style="dim")
     line.append(f"{words.subject(event)} ", style="bold")
-    good = event["expected"] if event["kind"] == "exited" else event["kind"] in GOOD
+    good = event.expected if isinstance(event, Ended) else isinstance(event, GOOD)
     return line.append(words.happened(event), style="green" if good else "red")

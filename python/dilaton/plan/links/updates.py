@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import NamedTuple
 
 from dilaton.lab.parts.links import WAYS, Change, Link, effective
 from dilaton.lab.text import units
@@ -27,6 +27,14 @@ BY_SCHEDULE = "rate as scheduled"
 
 FOR_FAULT = "other queues, for a fault by hand"
 """What has changed of one whose queues cannot be what a fault makes of it without being made anew."""
+
+
+class Became(NamedTuple):
+    """What had become of a link: since `at_ns` it was to be so; `what` had changed then; is it `up`."""
+
+    at_ns: int
+    what: str
+    up: bool
 
 
 @dataclass(frozen=True)
@@ -77,12 +85,12 @@ class SteeredLink:
         course = Course(self.link, self.changes, self.course.seed, now_ns, self.course.shapes, faults)
         return replace(self, course=course, faults=faults)
 
-    def became(self, t_ns: int) -> dict[str, Any]:
-        """What had become of it at `t_ns`: `at_ns`, since when it was to be so; `what` had changed then; is it `up`."""
+    def became(self, t_ns: int) -> Became:
+        """What had become of it at `t_ns`."""
         state = self.course.at(t_ns)
         words = [change.words for change in self.changes if change.at_ns == state.at_ns]
         otherwise = BY_SCHEDULE if state.at_ns in steps(self.link) else FOR_FAULT
-        return {"at_ns": state.at_ns, "what": ", ".join(words) or otherwise, "up": state.up}
+        return Became(state.at_ns, ", ".join(words) or otherwise, state.up)
 
     def beyond_wire(self) -> Iterator[str]:
         """Yields what of the link, from now on, its wire cannot be, in words."""

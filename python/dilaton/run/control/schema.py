@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
+from dilaton.host.messages import Event
 from dilaton.run.control.errors import ErrorKind
 from dilaton.run.control.happenings import Happening
 from dilaton.run.control.verbs import VERBS, Value
+from dilaton.run.record.events import KINDS
 from dilaton.schema.described import Described
 
 REF = "#/$defs/{model}"
@@ -22,7 +25,7 @@ REF = "#/$defs/{model}"
 
 
 def schema_text() -> str:
-    """The schema as text: of each verb what it takes and answers, the kinds of errors, and what followers are told."""
+    """The schema as text: what each verb takes and answers, the kinds of errors, of happenings and of events."""
     types: list[tuple[type[Value], Literal["validation", "serialization"]]] = []
     for verb in VERBS:
         types += [(verb.asked, "validation"), (verb.answered, "serialization")]
@@ -43,8 +46,25 @@ def schema_text() -> str:
         "errors": list(get_args(ErrorKind)),
         "$defs": dict(sorted((definitions["$defs"] | happening.pop("$defs")).items())),
         "happening": happening,
+        "events": {kind: _event(forms) for kind, forms in sorted(KINDS.items())},
     }
     return json.dumps(schema, indent=1) + "\n"
+
+
+def _event(forms: Sequence[type[Event]]) -> dict[str, Any]:
+    """What is recorded of an event of a kind: one of its forms."""
+    return {
+        "oneOf": [
+            {
+                "description": form.__doc__,
+                "type": "object",
+                "properties": {"kind": {"const": form.tag}} | {name: of.schema for name, of in form.shape.items()},
+                "required": ["kind", *form.shape],
+                "additionalProperties": False,
+            }
+            for form in forms
+        ]
+    }
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ are read from the run directory, where the guests write them, so that watching c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from dilaton.host.messages import Event
 from dilaton.measure.layouts import LAYOUTS
 from dilaton.measure.recent import Row, latest
 from dilaton.plan.model import Plan
@@ -24,7 +24,7 @@ TAIL_BYTES = 1 << 20
 """How much of the end of a table of samples is read: the last two of some 4,000 interfaces."""
 
 
-def status(run: RunState, plan: Plan, events: Iterable[Mapping[str, Any]], tally: Tally) -> Status:
+def status(run: RunState, plan: Plan, events: Iterable[Event], tally: Tally) -> Status:
     """How late timers are, how busy the guests, and what has become of each process."""
     fidelity = together(tally.seen(), [], None).model_dump(include=set(Timeliness.model_fields))
     processes = [

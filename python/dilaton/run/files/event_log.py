@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from dilaton.host.messages import Event
 from dilaton.run.files.directory import create_file, replace_file
-
-Event = dict[str, Any]
 
 
 class EventLog:
@@ -39,10 +37,10 @@ class EventLog:
 
     def add(self, guest: int, event: Event) -> None:
         """Something happened in a guest, given by its number."""
-        self._keys.append((event["t_ns"], guest))
+        self._keys.append((event.t_ns, guest))
         self._events.append(event)
         self._told(event)
-        self._file.write(json.dumps(event) + "\n")
+        self._file.write(json.dumps(event.record()) + "\n")
 
     def sort(self) -> None:
         """Brings the events of several guests, which came in as the host was fast, into the order of virtual time.
@@ -51,4 +49,4 @@ class EventLog:
         """
         order = sorted(range(len(self._keys)), key=self._keys.__getitem__)
         self._events[:] = [self._events[number] for number in order]
-        replace_file(self._path, "".join(json.dumps(event) + "\n" for event in self._events).encode())
+        replace_file(self._path, "".join(json.dumps(event.record()) + "\n" for event in self._events).encode())

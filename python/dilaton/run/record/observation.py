@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from dilaton.host.messages import CaptureEnded, Event, MemoryShort, SamplingEnded, Spinning
 from dilaton.measure.verdict import Memory
 from dilaton.run.files.outputs import read_output, read_tail
 
@@ -31,12 +31,12 @@ class Seen:
 NOTHING_BESIDE = Seen((), 0, (), (), (), ())
 
 
-def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
+def seen_of(run_dir: Path, events: Sequence[Event]) -> Seen:
     """What was seen of the run in a directory.
 
     Args:
         run_dir: Where samples and captures are.
-        events: What happened, as in `events.jsonl`.
+        events: What happened.
     """
     dropped = tuple(
         (":".join(path.name.removesuffix(".pcapng").rsplit(".", 1)), _dropped(path))
@@ -44,16 +44,10 @@ def seen_of(run_dir: Path, events: Sequence[Mapping[str, Any]]) -> Seen:
     )
     costs = [_costs(read_output(path)) for path in sorted(run_dir.glob("measure/*/sampler.csv"))]
     measuring_ns, missed = sum(cost_ns for cost_ns, _ in costs), sum(missed for _, missed in costs)
-    ended = tuple(
-        (f"{event['node']}:{event['interface']}", str(event["reason"]))
-        for event in events
-        if event["kind"] == "capture-ended"
-    )
-    tables = tuple((event["table"], str(event["reason"])) for event in events if event["kind"] == "sampling-ended")
-    spinning = tuple(f"{event['node']}: {event['program']}" for event in events if event["kind"] == "spinning")
-    shortages = tuple(
-        (event["node"], event["memory"], event["times"]) for event in events if event["kind"] == "memory-short"
-    )
+    ended = tuple((f"{one.node}:{one.interface}", one.reason) for one in events if isinstance(one, CaptureEnded))
+    tables = tuple((one.table, one.reason) for one in events if isinstance(one, SamplingEnded))
+    spinning = tuple(f"{one.node}: {one.program}" for one in events if isinstance(one, Spinning))
+    shortages = tuple((one.node, one.memory, one.times) for one in events if isinstance(one, MemoryShort))
     return Seen(dropped, missed, ended, tables, spinning, shortages, measuring_ns)
 
 

@@ -7,6 +7,17 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from dilaton.host.messages import (
+    Ended,
+    Event,
+    Exited,
+    OfProcess,
+    ReadyTimeout,
+    Signalled,
+    Skipped,
+    Started,
+    StartFailed,
+)
 from dilaton.measure import results
 from dilaton.measure.results import own as own_results
 from dilaton.plan.model import OwnMetric, Plan, Process
@@ -24,14 +35,13 @@ ReadOutput = Callable[[str], str]
 
 
 def processes_from_events(
-    plan: Plan, events: Iterable[Mapping[str, Any]], read_output: ReadOutput | None = None
+    plan: Plan, events: Iterable[Event], read_output: ReadOutput | None = None
 ) -> list[ProcessRecord]:
     """Tells what became of every process of a plan.
 
     Args:
         plan: What was run.
-        events: What happened, in order, as `crates/agent/PROTOCOL.md` describes it; what is about no process is
-            passed over.
+        events: What happened, in order; what is about no process is passed over.
         read_output: With it, results are read from the standard output of processes that have ended, and the last words
             of those that failed from their standard error.
 
@@ -39,49 +49,47 @@ def processes_from_events(
         A record for each process, in the order of the plan.
 
     Raises:
-        ValueError: an event is of an unknown kind.
-        KeyError: it is of a process that is not in the plan.
+        KeyError: an event is of a process that is not in the plan.
     """
     found: dict[str, dict[str, Any]] = {process.name: {} for process in plan.processes}
     for event in events:
-        if "process" not in event:
-            continue
-        fields = found[event["process"]]
-        fields.update(_changes(event, fields))
+        if isinstance(event, OfProcess):
+            fields = found[event.process]
+            fields.update(_changes(event, fields))
     return [
         _record(process, found[process.name], read_output, plan.results.get(process.name, {}))
         for process in plan.processes
     ]
 
 
-def _changes(event: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def _changes(event: OfProcess, before: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a record that an event sets."""
-    match event["kind"]:
-        case "started":
-            if "start_s" not in before:
-                return {"outcome": "running", "start_s": event["t_ns"] / 1e9}
+    match event:
+        case Started() if "start_s" not in before:
+            return {"outcome": "running", "start_s": event.t_ns / 1e9}
+        case Started():
             not_ended = {"end_s": None, "exit": None, "signal": None, "stopped": False}
             return {"outcome": "running", "restarts": before.get("restarts", 0) + 1, **not_ended}
-        case "ready":
-            return {}
-        case "start-failed" | "skipped" as kind:
-            return {"outcome": kind, "reason": event["reason"]}
-        case "ready-timeout":
-            return {"reason": f"not ready: {event['reason']}"}
-        case "exited":
-            signal = event.get("signal")
-            changes = {
-                "outcome": "exited" if signal is None else "signalled",
-                "end_s": event["t_ns"] / 1e9,
-                "exit": event.get("status"),
-                "signal": signal,
-                "stopped": event["stopped"],
-                # One that was not ready in time is stopped, and its end by that is no success.
-                "expected": event["expected"] and "reason" not in before,
-            }
-            return changes | ({"reason": "timed out"} if event.get("timed_out") else {})
-        case kind:
-            raise ValueError(f"{kind}: not a kind of event")
+        case StartFailed(reason=reason) | Skipped(reason=reason):
+            return {"outcome": event.tag, "reason": reason}
+        case ReadyTimeout(reason=reason):
+            return {"reason": f"not ready: {reason}"}
+        case Exited(status=status):
+            return {"outcome": "exited", "exit": status, "signal": None, **_end(event, before)}
+        case Signalled(signal=signal):
+            return {"outcome": "signalled", "exit": None, "signal": signal, **_end(event, before)}
+    return {}
+
+
+def _end(event: Ended, before: Mapping[str, Any]) -> dict[str, Any]:
+    """What holds of every end."""
+    changes = {
+        "end_s": event.t_ns / 1e9,
+        "stopped": event.stopped,
+        # One that was not ready in time is stopped, and its end by that is no success.
+        "expected": event.expected and "reason" not in before,
+    }
+    return changes | ({"reason": "timed out"} if event.timed_out else {})
 
 
 def _record(

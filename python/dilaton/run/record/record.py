@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from dilaton.host.identity import Identity
+from dilaton.host.messages import Event
 from dilaton.lab.parts.expect import parse_expectation
 from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.expect import Course, Lasting, evaluate
@@ -25,6 +25,7 @@ from dilaton.plan.network.bounds import Network, network_of, network_to
 from dilaton.run.files.directory import RECORD_FILE, replace_file
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import machine
+from dilaton.run.record.events import faults_of
 from dilaton.run.record.model import (
     FINAL_STATES,
     FORMAT,
@@ -89,7 +90,7 @@ class SoFar:
     guests: list[GuestFidelity] = field(default_factory=list)
     waits: list[WaitRecord] = field(default_factory=list)
     tdf_trace: list[ClockChange] = field(default_factory=list)
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
 
 def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
@@ -180,12 +181,10 @@ def _course(so_far: SoFar, processes: Sequence[ProcessRecord], plan: Plan, run_d
         stdout = read_output(run_dir / outputs[name])
         return history_of(process.argv, stdout, process.start_s, process.end_s, so_far.date_ns / 1e9)
 
-    faults: dict[str, Lasting] = {}
-    for event in so_far.events:
-        if "fault" in event and event["kind"] == "began":
-            faults[event["fault"]] = (event["t_ns"] / 1e9, so_far.virtual_s)
-        elif "fault" in event and event["kind"] == "undone":
-            faults[event["fault"]] = (faults[event["fault"]][0], event["t_ns"] / 1e9)
+    faults: dict[str, Lasting] = {
+        name: (begin_s, so_far.virtual_s if end_s is None else end_s)
+        for name, _, begin_s, end_s in faults_of(so_far.events)
+    }
     return Course(history, faults)
 
 

@@ -6,7 +6,23 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from dilaton.host.messages import (
+    Began,
+    CaptureEnded,
+    Ended,
+    Event,
+    Exited,
+    LinkChanged,
+    MemoryShort,
+    OfFault,
+    OfProcess,
+    SamplingEnded,
+    Signalled,
+    Spinning,
+    Undone,
+)
 from dilaton.measure import numbers
+from dilaton.run.record.events import FaultSteered, LinkBecame, LinkSteered, OfSession, SessionEnded
 from dilaton.run.record.model import ProcessRecord
 
 
@@ -97,32 +113,47 @@ def _served(result: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def subject(event: Mapping[str, Any]) -> str:
+def subject(event: Event) -> str:
     """What an event is about: a process, link, fault, program, capture, table of samples, or node."""
-    for whole in ("link", "fault"):
-        if whole in event:
-            return str(event[whole])
-    if "table" in event:
-        return f"measure: {event['table']}"
-    node = str(event.get("node", ""))
-    for part, between in (("process", "/"), ("program", "/"), ("interface", ":")):
-        if part in event:
-            return f"{node}{between}{event[part]}"
-    return node
+    match event:
+        case LinkChanged(link=whole) | LinkBecame(link=whole) | LinkSteered(link=whole):
+            return whole
+        case OfFault(fault=whole) | FaultSteered(fault=whole):
+            return whole
+        case SamplingEnded(table=table):
+            return f"measure: {table}"
+        case (
+            OfProcess(node=node, process=part) | OfSession(node=node, program=part) | Spinning(node=node, program=part)
+        ):
+            return f"{node}/{part}"
+        case CaptureEnded(node=node, interface=interface):
+            return f"{node}:{interface}"
+        case MemoryShort(node=node):
+            return node
+    return str(event.record().get("node", ""))
 
 
-def happened(event: Mapping[str, Any]) -> str:
+def happened(event: Event) -> str:
     """What an event says of its subject."""
-    kind, detail = event.get("kind", ""), event.get("reason", "")
-    if kind == "exited":
-        ended = f"status {event['status']}" if event.get("status") is not None else f"signal {event.get('signal')}"
-        detail = ended + (" (stopped)" if event.get("stopped") else " (timed out)" if event.get("timed_out") else "")
-    elif kind == "session-ended":
-        detail = "" if event.get("status") is None else f"status {event['status']}"
-    elif kind in ("link-changed", "began", "undone"):
-        detail = event.get("what", "")
-    elif kind in ("link-steered", "fault-steered"):
-        detail = event.get("asked", "")
-    elif kind == "memory-short":
-        detail = f"{event.get('memory')} {event.get('times')}"
-    return f"{kind} {detail}".rstrip()
+    return f"{event.record()['kind']} {_detail(event)}".rstrip()
+
+
+def _detail(event: Event) -> str:
+    match event:
+        case Exited(status=status):
+            return f"status {status}{_end(event)}"
+        case Signalled(signal=signal):
+            return f"signal {signal}{_end(event)}"
+        case SessionEnded(status=status):
+            return "" if status is None else f"status {status}"
+        case LinkBecame(what=what) | Began(what=what) | Undone(what=what):
+            return what
+        case LinkSteered(asked=asked) | FaultSteered(asked=asked):
+            return asked
+        case MemoryShort(memory=memory, times=times):
+            return f"{memory} {times}"
+    return str(event.record().get("reason", ""))
+
+
+def _end(event: Ended) -> str:
+    return " (stopped)" if event.stopped else " (timed out)" if event.timed_out else ""

@@ -15,8 +15,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from dilaton.host import messages
-from dilaton.host.messages import Began, FaultSkipped, OfFault, Undone, Updated, UpdateFaults
+from dilaton.host.messages import Began, Event, FaultSkipped, OfFault, Undone, Updated, UpdateFaults
 from dilaton.lab.errors import LabError
 from dilaton.lab.faults.fault import Fault
 from dilaton.lab.model import Lab
@@ -33,7 +32,7 @@ from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
 from dilaton.run.control.verbs import FaultBegin, FaultShown, FaultsShown, FaultsTaken, FaultState, FaultUndo, Nothing
 from dilaton.run.files.clock_log import Reading
-from dilaton.run.files.event_log import Event
+from dilaton.run.record.events import FaultSteered
 from dilaton.run.steering.clock import ClockControl
 from dilaton.run.steering.links import LinkControl
 from dilaton.run.steering.updates import Updates
@@ -138,7 +137,7 @@ class FaultControl:
             | verbs.FAULT_UNDO.by(self._on_undo)
         )
 
-    def heard(self, event: messages.Event) -> None:
+    def heard(self, event: Event) -> None:
         """Takes what an agent says of a fault.
 
         Raises:
@@ -287,8 +286,8 @@ class FaultControl:
         return list(dict.fromkeys(found))
 
     def _event(self, message: Updated, names: Iterable[str], words: str) -> Event:
-        about = {"fault": ", ".join(names), "asked": words, "file": message.file}
-        return {"t_ns": message.t_ns, "kind": "fault-steered", **about, "host_s": self._clock().host_ns / 1e9}
+        host_s = self._clock().host_ns / 1e9
+        return FaultSteered(t_ns=message.t_ns, fault=", ".join(names), asked=words, file=message.file, host_s=host_s)
 
     def _taken(self, t_ns: int, names: Iterable[str]) -> FaultsTaken:
         return FaultsTaken(t_ns=t_ns, faults=[self._known[name].shown(name) for name in names])

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from dilaton.host.messages import Event
 from dilaton.host.port import Progress
 from dilaton.plan.model import Plan
 from dilaton.run.control.happenings import BegunAgain, Built, ClockTurned, Entered, Happened, Happening, line_of
@@ -66,11 +67,10 @@ class Feed(Observer):
         """See `Observer`."""
         self._observer.stopped()
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         """See `Observer`."""
         self._observer.event(event)
-        # It was checked already where it came from.
-        self._tell(Happened.model_construct(event=event))
+        self._tell(Happened.model_construct(event=event.record()))
 
     def clock_changed(self, change: ClockChange) -> None:
         """See `Observer`."""

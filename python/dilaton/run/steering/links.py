@@ -14,8 +14,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dilaton.host import messages
-from dilaton.host.messages import Began, LinkChanged, Undone, Updated, UpdateLink
+from dilaton.host.messages import Began, Event, LinkChanged, Undone, Updated, UpdateLink
 from dilaton.lab.errors import LabError
 from dilaton.lab.faults.fault import Fault
 from dilaton.lab.faults.layers import key_of, layers
@@ -35,7 +34,7 @@ from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
 from dilaton.run.control.verbs import ChangeTaken, LinkChange, LinkEnd, LinkShown, LinksShown, WhichLink
 from dilaton.run.files.clock_log import Reading
-from dilaton.run.files.event_log import Event
+from dilaton.run.record.events import LinkBecame, LinkSteered
 from dilaton.run.steering.clock import ClockControl
 from dilaton.run.steering.updates import Updates
 
@@ -83,7 +82,7 @@ class LinkControl:
         """What answers the verbs of the control socket."""
         return verbs.LINK_SHOW.by(self._on_show) | verbs.LINK_CHANGE.by(self._on_change)
 
-    def explained(self, event: messages.Event) -> Event:
+    def explained(self, event: Event) -> Event:
         """An agent's event; where it says that a link has changed, with what the lab, or somebody, said of that."""
         match event:
             case Began(fault=name):
@@ -91,14 +90,15 @@ class LinkControl:
             case Undone(fault=name):
                 self._lasting.pop(name, None)
         if not isinstance(event, LinkChanged):
-            return event.record()
+            return event
         number = next(place for place, link in enumerate(self._lab.links) if link.name == event.link)
         # An agent makes what comes at once before it says that it has taken it over.
         asked = [after for after in self._pending if after.link.name == event.link]
         at_once = next(iter(asked), self._link(number)).course.states[0].at_ns
         at_ns = event.at_ns or at_once
         knowing = (after for after in asked if any(state.at_ns == at_ns for state in after.course.states))
-        return event.record() | next(knowing, self._link(number)).became(at_ns)
+        became = next(knowing, self._link(number)).became(at_ns)
+        return LinkBecame(t_ns=event.t_ns, link=event.link, at_ns=became.at_ns, what=became.what, up=became.up)
 
     async def _on_show(self, asked: WhichLink) -> LinksShown:
         """All links, or one, as they are now."""
@@ -146,8 +146,15 @@ class LinkControl:
 
         def taken(message: Updated) -> Event:
             self._steered[number] = after
-            about = {"link": after.link.name, "asked": words, "at_ns": at_ns, "file": message.file}
-            return {"t_ns": message.t_ns, "kind": "link-steered", **about, "host_s": self._clock().host_ns / 1e9}
+            host_s = self._clock().host_ns / 1e9
+            return LinkSteered(
+                t_ns=message.t_ns,
+                link=after.link.name,
+                asked=words,
+                at_ns=at_ns,
+                file=message.file,
+                host_s=host_s,
+            )
 
         t_ns = 0
         *first, last = self.guests_of(number)

@@ -18,6 +18,7 @@ import signal
 import struct
 from collections.abc import Callable, Mapping
 
+from dilaton.host.messages import Event
 from dilaton.host.sessions.frames import HEADER, STREAMS, Kind, Request
 from dilaton.host.sessions.session import Send
 from dilaton.host.sessions.streams import Streams, read_frame
@@ -26,7 +27,8 @@ from dilaton.run.control import verbs
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler, Takeover
 from dilaton.run.control.verbs import Nothing, SessionOpen
-from dilaton.run.files.event_log import Event
+from dilaton.run.observer import RunClock
+from dilaton.run.record.events import SessionBegan, SessionEnded
 from dilaton.run.steering.clock import ClockControl
 
 ONLY = 1
@@ -45,6 +47,7 @@ class SessionControl:
         lines: list[Streams],
         steering: ClockControl,
         told: Callable[[int, Event], None],
+        clock: Callable[[], RunClock],
     ) -> None:
         """Takes the stream lines of a run.
 
@@ -52,12 +55,14 @@ class SessionControl:
             guest_of: The number of the guest that each node is in.
             lines: Of each guest.
             steering: The clock of the run.
-            told: Learns of the begin and end of sessions: the number of the guest, and an event without its instant.
+            told: Learns of the begin and end of sessions: the number of the guest, and an event.
+            clock: Reads the clocks of the run.
         """
         self._guest_of = guest_of
         self._lines = lines
         self._steering = steering
         self._told = told
+        self._clock = clock
         self._carried: set[asyncio.Task[None]] = set()
         self._closed = asyncio.Event()
 
@@ -110,8 +115,9 @@ class SessionControl:
         self, request: Request, program: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         guest = self._guest_of[request.node]
-        about = {"node": request.node, "program": program}
-        self._told(guest, {"kind": "session-began", **about})
+        now = self._clock()
+        began = SessionBegan(t_ns=now.virtual_ns, node=request.node, program=program, host_s=now.host_ns / 1e9)
+        self._told(guest, began)
         relay = self._lines[guest].begin_for(lambda send: Relay(send, writer), request)
         ends = (relay.over.wait(), relay.forward(reader), self._closed.wait())
         _, gone, closed = waiting = [asyncio.create_task(end) for end in ends]
@@ -120,7 +126,12 @@ class SessionControl:
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 # Before the other side hears of it, which may look for it then.
-                self._told(guest, {"kind": "session-ended", **about, "status": relay.status})
+                now = self._clock()
+                status, host_s = relay.status, now.host_ns / 1e9
+                ended = SessionEnded(
+                    t_ns=now.virtual_ns, node=request.node, program=program, status=status, host_s=host_s
+                )
+                self._told(guest, ended)
                 relay.finish()
             # Who hangs up first loses what is on its way to it; but a pager that rests does not keep the run.
             await asyncio.wait({gone, closed}, return_when=asyncio.FIRST_COMPLETED)

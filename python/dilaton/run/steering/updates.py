@@ -10,11 +10,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dilaton.host.messages import OfUpdate, Refused, ToAgent, Updated
+from dilaton.host.messages import Event, OfUpdate, Refused, ToAgent, Updated
 from dilaton.host.port import Guest
 from dilaton.run.control.errors import ControlError
 from dilaton.run.files.directory import RunDir
-from dilaton.run.files.event_log import Event
 
 
 @dataclass(frozen=True)

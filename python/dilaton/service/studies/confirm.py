@@ -31,6 +31,7 @@ from dilaton.run.execute import Options
 from dilaton.run.files.directory import RunDir
 from dilaton.run.loading import Run, load
 from dilaton.run.record import record as records
+from dilaton.run.record.events import FaultSteered, LinkSteered, SessionBegan
 from dilaton.run.record.model import Level, Record
 from dilaton.run.record.record import RecordError
 from dilaton.run.source import Source
@@ -48,9 +49,9 @@ STEPS = {"work": 2, "wall": 1}
 """Doublings of the TDF that more time is: on the work drive they cost hardly any host time, on the wall drive all."""
 
 BY_HAND = {
-    "link-steered": "a link was changed by hand",
-    "fault-steered": "a fault was begun or undone by hand",
-    "session-began": "somebody worked in a node",
+    LinkSteered: "a link was changed by hand",
+    FaultSteered: "a fault was begun or undone by hand",
+    SessionBegan: "somebody worked in a node",
 }
 """Events of a run that another would not have."""
 
@@ -158,9 +159,9 @@ class _Bench:
             raise EnoughError(f"the runs took {spent_s:.0f} s of host time, and may take {self._host_s_max:.0f} s")
 
     def _check_untouched(self) -> None:
-        for event in self.run.event_rows:
-            if event["kind"] in BY_HAND:
-                raise EnoughError(f"{BY_HAND[event['kind']]} while the run went on, as it would not be in another")
+        for event in self.run.happened:
+            if type(event) in BY_HAND:
+                raise EnoughError(f"{BY_HAND[type(event)]} while the run went on, as it would not be in another")
 
 
 def _tdf_of(run: Run, plan: Plan, is_adaptive: bool) -> Fraction:

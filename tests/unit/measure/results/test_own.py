@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.host.messages import Exited, Started
 from dilaton.lab import LabError, loads
 from dilaton.measure.expect import evaluate
 from dilaton.measure.results.own import read
@@ -20,6 +21,11 @@ took 40 ms and took 30 ms
 {"end": {"streams": [{"seconds": 1.5}, {"seconds": 2.5}], "name": "x", "ok": true}}
 took no ms
 """
+
+ENDED = [
+    Started(t_ns=0, process="p", node="a", pid=7),
+    Exited(t_ns=9, process="p", node="a", status=0, expected=True, timed_out=False, stopped=False),
+]
 
 
 def plan(results: str, expect: str = "") -> Plan:
@@ -80,11 +86,7 @@ def test_json_may_be_the_whole_output_on_many_lines() -> None:
 
 def test_expectations_compare_it_like_any_metric() -> None:
     planned = plan("{m: {regex: 'took ([0-9]+) ms', unit: ms}}", "p.m < 35ms")
-    events = [
-        {"kind": "started", "process": "p", "t_ns": 0},
-        {"kind": "exited", "process": "p", "t_ns": 9, "status": 0, "expected": True, "stopped": False},
-    ]
-    (record,) = processes_from_events(planned, events, lambda _: OUTPUT)
+    (record,) = processes_from_events(planned, ENDED, lambda _: OUTPUT)
     results = {"p": record.model_dump()}
     lab = "name: x\nnodes: {a: {}}\nrun: [{on: a, name: p, exec: echo, results: {m: {regex: (x), unit: ms}}}]\n"
     for text, holds in (("p.m < 35ms", True), ("p.m > 35ms", False), ("p.m within 1ms of 30.5ms", True)):
@@ -134,10 +136,7 @@ def test_an_expression_that_takes_for_ever_is_told_and_keeps_nobody(
 ) -> None:
     monkeypatch.setattr(matching, "CPU_S_MAX", 1)
     planned = plan(f"{{m: '{regex}'}}")
-    ended = {"kind": "exited", "t_ns": 1, "status": 0, "stopped": False, "expected": True, "process": "p"}
-    [process] = processes_from_events(
-        planned, [{"kind": "started", "t_ns": 0, "process": "p"}, ended], lambda _: output
-    )
+    [process] = processes_from_events(planned, ENDED, lambda _: output)
     assert process.result == {
         "error": f"results: the regular expression {regex} took more than 1 s of CPU, or too much memory"
     }

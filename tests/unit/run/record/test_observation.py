@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dilaton.host.messages import CaptureEnded, SamplingEnded, Started
 from dilaton.run.record.observation import NOTHING_BESIDE, seen_of
 
 
@@ -11,9 +12,9 @@ def test_what_ended_before_the_run_is_seen_with_its_reason(tmp_path: Path) -> No
     seen = seen_of(
         tmp_path,
         [
-            {"kind": "started", "t_ns": 0, "node": "a", "process": "p", "pid": 2},
-            {"kind": "capture-ended", "t_ns": 1, "node": "a", "interface": "eth0", "reason": "full"},
-            {"kind": "sampling-ended", "t_ns": 2, "table": "tcp", "reason": "no space"},
+            Started(t_ns=0, node="a", process="p", pid=2),
+            CaptureEnded(t_ns=1, node="a", interface="eth0", reason="full"),
+            SamplingEnded(t_ns=2, table="tcp", reason="no space"),
         ],
     )
     assert seen.captures_ended == (("a:eth0", "full"),)

@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
+from dilaton.host.messages import (
+    Began,
+    CaptureEnded,
+    Event,
+    Exited,
+    LinkChanged,
+    MemoryShort,
+    SamplingEnded,
+    Signalled,
+    Started,
+)
 from dilaton.measure.results import parse
+from dilaton.run.record.events import FaultSteered, LinkBecame, LinkSteered, SessionEnded, Unknown
 from dilaton.run.record.model import ProcessRecord
 from dilaton.run.record.words import command, happened, outcome, subject
 
@@ -47,30 +59,40 @@ def test_only_what_was_measured_is_told(result: dict[str, Any], words: str) -> N
     assert outcome(ProcessRecord(name="ask", node="a", argv=["ask"], result=result)) == words
 
 
+END: dict[str, Any] = {"t_ns": 0, "node": "a", "process": "ask", "expected": False}
+
+
 @pytest.mark.parametrize(
     ("event", "about", "what"),
     [
-        ({"kind": "started", "node": "a", "process": "ask", "pid": 2}, "a/ask", "started"),
+        (Started(t_ns=0, node="a", process="ask", pid=2), "a/ask", "started"),
+        (Exited(**END, status=1, stopped=True, timed_out=False), "a/ask", "exited status 1 (stopped)"),
+        (Signalled(**END, signal=9, stopped=False, timed_out=True), "a/ask", "exited signal 9 (timed out)"),
+        (SessionEnded(t_ns=0, node="a", program="sh", status=None, host_s=1.0), "a/sh", "session-ended"),
+        (LinkChanged(t_ns=0, link="a--b", at_ns=0), "a--b", "link-changed"),
         (
-            {"kind": "exited", "node": "a", "process": "ask", "status": 1, "stopped": True},
-            "a/ask",
-            "exited status 1 (stopped)",
+            LinkBecame(t_ns=0, link="a--b", at_ns=0, what="rate 5Mbit", up=True),
+            "a--b",
+            "link-changed rate 5Mbit",
         ),
         (
-            {"kind": "exited", "node": "a", "process": "ask", "signal": 9, "timed_out": True},
-            "a/ask",
-            "exited signal 9 (timed out)",
+            LinkSteered(t_ns=0, link="a--b", asked="delay=1ms", at_ns=0, file="x", host_s=1.0),
+            "a--b",
+            "link-steered delay=1ms",
         ),
-        ({"kind": "session-ended", "node": "a", "program": "sh"}, "a/sh", "session-ended"),
-        ({"kind": "link-changed", "link": "a--b", "what": "rate 5Mbit", "up": True}, "a--b", "link-changed rate 5Mbit"),
+        (Began(t_ns=0, fault="cut", what="a from b"), "cut", "began a from b"),
+        (FaultSteered(t_ns=0, fault="cut", asked="undo", file="x", host_s=1.0), "cut", "fault-steered undo"),
+        (SamplingEnded(t_ns=0, table="tcp", reason="disk full"), "measure: tcp", "sampling-ended disk full"),
+        (MemoryShort(t_ns=0, node="a", memory="tcp", times=3), "a", "memory-short tcp 3"),
         (
-            {"kind": "capture-ended", "node": "a", "interface": "eth0", "reason": "disk full"},
+            CaptureEnded(t_ns=0, node="a", interface="eth0", reason="disk full"),
             "a:eth0",
             "capture-ended disk full",
         ),
+        (Unknown(t_ns=0, kind="melted", fields={"node": "a", "reason": "heat"}), "a", "melted heat"),
     ],
 )
-def test_events_are_told_alike_in_the_terminal_and_in_reports(event: dict[str, Any], about: str, what: str) -> None:
+def test_events_are_told_alike_in_the_terminal_and_in_reports(event: Event, about: str, what: str) -> None:
     assert (subject(event), happened(event)) == (about, what)
 
 

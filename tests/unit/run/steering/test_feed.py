@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
+from dilaton.host.messages import Started
 from dilaton.host.port import Progress
 from dilaton.run.control.happenings import BegunAgain, Built, ClockTurned, Entered, Happened, Happening
 from dilaton.run.control.requests import serve
@@ -32,8 +32,8 @@ async def following(feed: Feed, count: int) -> None:
         await asyncio.sleep(0.01)
 
 
-def event(number: int) -> dict[str, Any]:
-    return {"t_ns": number, "kind": "started", "process": "\udcff", "node": "a", "pid": number}
+def event(number: int) -> Started:
+    return Started(t_ns=number, process="\udcff", node="a", pid=number)
 
 
 def test_everybody_is_told_everything_in_order(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_everybody_is_told_everything_in_order(tmp_path: Path) -> None:
         Entered(state="boot"),
         Built(done=1, total=2, what="nodes"),
         ClockTurned(change=CHANGE),
-        *(Happened(event=event(number)) for number in range(2500)),
+        *(Happened(event=event(number).record()) for number in range(2500)),
         BegunAgain(why="late timers", tdf=20),
         Entered(state="finished"),
     ]

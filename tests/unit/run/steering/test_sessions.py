@@ -12,6 +12,7 @@ import pytest
 
 from dilaton.host.sessions.frames import HEADER, Kind, Request
 from dilaton.host.sessions.session import Send
+from dilaton.run.observer import RunClock
 from dilaton.run.steering.sessions import ONLY, Relay, SessionControl
 from tests.conftest import PATIENCE_HOST_S
 
@@ -67,12 +68,16 @@ class Line:
         return relay
 
 
+def clock() -> RunClock:
+    return RunClock(0, 0, None, 0)
+
+
 def test_who_does_not_hang_up_does_not_keep_a_run_that_is_over() -> None:
     async def scenario() -> list[str]:
         here, there = socket.socketpair()
         reader, writer = await asyncio.open_unix_connection(sock=here)
         told: list[str] = []
-        control = SessionControl({"a": 0}, [Line()], None, lambda _, event: told.append(event["kind"]))  # type: ignore[list-item,arg-type]
+        control = SessionControl({"a": 0}, [Line()], None, lambda _, event: told.append(event.tag), clock)  # type: ignore[list-item,arg-type]
         with there:
             carried = asyncio.create_task(control._carry(Request("a", [b"true"]), "true", reader, writer))
             while "session-ended" not in told:
@@ -91,7 +96,7 @@ def test_the_end_of_a_program_is_an_event_before_it_is_heard_of() -> None:
         here, there = socket.socketpair()
         reader, writer = await asyncio.open_unix_connection(sock=here)
         heard: list[bool] = []
-        control = SessionControl({"a": 0}, [Line()], None, lambda *_: heard.append(can_be_read(there)))  # type: ignore[list-item,arg-type]
+        control = SessionControl({"a": 0}, [Line()], None, lambda *_: heard.append(can_be_read(there)), clock)  # type: ignore[list-item,arg-type]
         with there:
             carried = asyncio.create_task(control._carry(Request("a", [b"true"]), "true", reader, writer))
             await asyncio.to_thread(there.recv, HEADER.size)
