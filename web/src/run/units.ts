@@ -46,3 +46,12 @@ export function ago(thenMs: number, nowMs: number, language = "en"): string {
   }
   return format.format(Math.trunc(elapsedS), "second");
 }
+
+/** A number with its unit, as it is read. */
+export function quantity(value: number, unit: string): string {
+  if (unit === "bit/s") return rate(value);
+  if (unit === "share") return `${(100 * value).toPrecision(3)} %`;
+  if (unit === "s") return Math.abs(value) >= 1 ? seconds(value) : `${(value * 1e3).toPrecision(4)} ms`;
+  const digits = Number.isInteger(value) ? String(value) : value.toPrecision(4);
+  return unit ? `${digits} ${unit}` : digits;
+}

@@ -174,6 +174,37 @@ await run({
     await page.getByText("captures no packets").waitFor();
   },
 
+  "a lab runs with changes, several times, and what came of it is compared": async () => {
+    await page.goto(`${origin}/#/labs`);
+    await page.getByRole("link", { name: "drawn" }).first().click();
+    await page.getByRole("button", { name: "Run with changes" }).click();
+    await page.getByLabel("Field", { exact: true }).fill("links.0.delay");
+    await page.getByLabel("Values").fill("5ms, 10ms");
+    await page.getByLabel("Repeats").fill("2");
+    await demandAccessible(page, "run with changes");
+    await page.getByRole("button", { name: "Make 4 runs" }).click();
+    await page.getByText("4 of 4 runs are over").waitFor({ timeout: 60_000 });
+    await page.getByText("links.0.delay=10ms, seed=2").first().waitFor();
+    await demandAccessible(page, "comparison");
+    await page.goto(`${origin}/#/runs`);
+    for (const n of [0, 1]) await page.getByRole("checkbox").nth(n).check();
+    await page.getByRole("link", { name: "Compare 2" }).click();
+    await page.getByText("2 of 2 runs are over").waitFor();
+  },
+
+  "a run is made again up to an instant, and held there": async () => {
+    await page
+      .getByRole("link", { name: /drawn|small/ })
+      .first()
+      .click();
+    await page.getByRole("slider").press("Home");
+    await page.getByRole("button", { name: "Run again up to here" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Run", exact: false }).last().click();
+    await page.getByText("held", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("aborted").or(page.getByText("finished")).first().waitFor();
+  },
+
   "a person is let in, and what was done is written down": async () => {
     await page.getByRole("navigation").getByRole("link", { name: "Desk" }).click();
     await page.getByRole("tab", { name: "People" }).click();
