@@ -28,9 +28,9 @@ pytestmark = [
 ]
 
 
-def journey(name: str, directory: Path) -> None:
-    """Makes a journey on a server whose data are in a directory."""
-    with served(directory) as server:
+def journey(name: str, directory: Path, roles: Path | None = None) -> None:
+    """Makes a journey on a server whose data are in a directory, with a file of roles."""
+    with served(directory, roles=roles) as server:
         ran = subprocess.run(
             ["node", str(JOURNEYS / name), server.settings.origin, server.client().headers["Cookie"]],
             env=os.environ | {"CHROMIUM": str(CHROMIUM)},
@@ -47,7 +47,9 @@ def test_the_page_leads_from_the_first_look_to_a_run_that_was_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_stub(monkeypatch)
-    journey("journey.mjs", tmp_path / "server")
+    # Less than any guest has: whatever ann runs has to be approved.
+    (tmp_path / "roles.yaml").write_text("quotas: {ann: {memory: 1MiB}}\n")
+    journey("journey.mjs", tmp_path / "server", tmp_path / "roles.yaml")
 
 
 def test_the_tour_ends_with_a_network_that_ran_and_its_graph(tmp_path: Path) -> None:

@@ -68,6 +68,14 @@ def test_folders_are_looked_into_wherever_something_inside_may_be_seen(grants: l
     access = Access(tuple(grants))
     if access.may(permission, RUN):
         assert "/home/ann" in access.inside(["/home/ann", "/courses/net1"])
+        assert permission in access.somewhere()
+
+
+def test_nothing_is_offered_that_no_grant_names_or_a_scope_keeps_away() -> None:
+    teacher = Grant("/courses/net1", "teacher")
+    assert "Request.Approve" in Access((teacher,)).somewhere() and "Audit.Read" not in Access((teacher,)).somewhere()
+    assert Access((teacher,), scopes=("Run.Read",)).somewhere() == ["Run.Read"]
+    assert Access((Grant("/", "teacher", denies=True),)).somewhere() == []
 
 
 def test_every_pattern_of_a_role_names_a_permission() -> None:

@@ -23,4 +23,6 @@ export type Positions = Schemas["Positions"];
 export type Somebody = Schemas["Somebody"];
 export type Granted = Schemas["Granted"];
 export type TerminalShown = Schemas["TerminalShown"];
+export type Token = Schemas["Token"];
+export type TokenMade = Schemas["TokenMade"];
 export type Entry = Schemas["Entry"];

@@ -128,7 +128,7 @@ export class RunStore {
   }
 
   private follow(): void {
-    if (this.isClosed || this.run?.state === "queued") return;
+    if (this.isClosed || ["requested", "queued"].includes(this.run?.state ?? "")) return;
     this.stream?.close();
     // A stream begins with all that has been so far.
     this.happenings = [];

@@ -55,3 +55,18 @@ export function quantity(value: number, unit: string): string {
   const digits = Number.isInteger(value) ? String(value) : value.toPrecision(4);
   return unit ? `${digits} ${unit}` : digits;
 }
+
+/** What a run needs, in a line. */
+export function needsWords(
+  needs: { cores: number; memory_bytes: number; disk_bytes?: number | null; host_s?: number | null },
+  words: { cores: (n: number) => string; memory: string; disk: string; hostTime: string },
+): string {
+  return [
+    words.cores(needs.cores),
+    `${size(needs.memory_bytes)} ${words.memory}`,
+    needs.disk_bytes == null ? "" : `${size(needs.disk_bytes)} ${words.disk}`,
+    needs.host_s == null ? "" : `${needs.host_s} s ${words.hostTime}`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+}

@@ -42,6 +42,10 @@ class Session {
     return this.me?.permissions.includes(permission) ?? false;
   }
 
+  maySomewhere(permission: string): boolean {
+    return this.me?.somewhere.includes(permission) ?? false;
+  }
+
   mayEverywhere(permission: string): boolean {
     return this.me?.everywhere.includes(permission) ?? false;
   }

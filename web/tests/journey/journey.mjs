@@ -227,6 +227,33 @@ await run({
     await demandAccessible(ann, "log in");
     await ann.getByRole("button", { name: "Log in" }).click();
     await ann.getByRole("heading", { name: "Labs", exact: true }).waitFor();
+
+    // What needs more than ann may use waits for somebody who approves it.
+    await ann.getByRole("button", { name: "New lab" }).click();
+    await ann.getByLabel("Name").fill("large");
+    await ann.getByRole("button", { name: "Make it" }).click();
+    await ann.getByRole("button", { name: "▶ Run" }).click();
+    await ann.getByText("waits for somebody to approve it").waitFor();
+    await page.getByRole("tab", { name: "Requests (1)" }).click();
+    await page.getByText("1048576 without approval").waitFor();
+    await demandAccessible(page, "requests");
+    await page.getByRole("button", { name: /^Approve/ }).click();
+    await page.getByText("Nobody asks for anything.").waitFor();
+    await ann.getByText("finished").first().waitFor();
+
+    // A token of her own, which is shown once, and ended.
+    await ann.getByRole("link", { name: "ann" }).click();
+    await ann.getByText("1.05 MB").waitFor();
+    await ann.getByLabel("Label").fill("nightly");
+    await ann.getByLabel("Scopes").fill("Run.* Lab.Read");
+    await ann.getByRole("button", { name: "Make a token" }).click();
+    await ann
+      .getByText(/dilaton_|shown once/)
+      .first()
+      .waitFor();
+    await demandAccessible(ann, "account");
+    await ann.getByRole("button", { name: "End nightly" }).click();
+    await ann.getByText("You have none.").waitFor();
     await ann.getByRole("button", { name: "Log out" }).click();
     await ann.getByRole("button", { name: "Log in" }).waitFor();
     await other.close();

@@ -87,6 +87,16 @@ class Access:
         """All that they have on the object at `path`."""
         return [permission for permission in PERMISSIONS if self.may(permission, path)]
 
+    def somewhere(self) -> list[str]:
+        """All that they may have on some object: a grant names it, and no scope keeps it away. For what to offer, not
+        for what to allow: another grant may deny it wherever there is something."""
+        return [
+            permission
+            for permission in PERMISSIONS
+            if (self.scopes is None or matches(permission, self.scopes))
+            and any(not grant.denies and grant.names(permission, self.roles) for grant in self.grants)
+        ]
+
     def inside(self, folders: Iterable[str]) -> list[str]:
         """Selects those folders about whose contents a grant may say something."""
         ours = [grant.path.rstrip("/") for grant in self.grants if not grant.denies]

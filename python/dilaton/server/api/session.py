@@ -50,6 +50,8 @@ class Me(BaseModel):
     """What they may use without being asked."""
     everywhere: list[str]
     """What they may do in all folders that no other grant is about."""
+    somewhere: list[str]
+    """What they may do in some folder, unless a deeper grant denies it."""
 
 
 @ENDPOINTS.add("POST", f"{PREFIX}/session", PUBLIC, status_code=204)
@@ -148,6 +150,7 @@ def show_session(who: Who, server: Server) -> Me:
         groups=server.policy.groups(who.name),
         quota=server.policy.quota(who.name),
         everywhere=who.access.permissions("/"),
+        somewhere=who.access.somewhere(),
     )
 
 
