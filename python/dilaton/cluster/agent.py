@@ -2,25 +2,25 @@
 
 It is started by an engine with an order on its standard input, which stays open as long as the engine is there. Every
 request has a number, and its answer the same one; what an agent sees without being asked has none. When the relay ends,
-or the standard input, everything ends that it has started: guests have their life lines from it (`host/here`).
+or the standard input, everything ends that it has started: guests have their life lines from it (`host/here`). Why it
+ends before it is asked to is its last word on its standard output, which the engine hears when nobody else does.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import io
 import json
 import os
-import shutil
 import signal
 import sys
-import tarfile
+import traceback
 from collections.abc import Awaitable, Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dilaton.cluster import archive
 from dilaton.cluster.engine import Order
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.cluster.values import from_json, to_json
@@ -36,9 +36,6 @@ from dilaton.plan.model import Plan
 LOOK_HOST_S = 0.25
 """How often it says what it sees."""
 
-PART_BYTES = 1 << 20
-"""Of files that are sent; so much may be ahead of what guests have to say to each other."""
-
 GIVEN = {"plan.json", "lab.yaml"}
 """What is in the directory of a machine before the run, and stays there."""
 
@@ -53,18 +50,23 @@ class Agent:
         self._guests: Any = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def serve(self, ended: Awaitable[object]) -> None:
-        """Does what it is asked until nobody asks any more, or `ended` comes; then nothing is left of it."""
+    async def serve(self, ended: Awaitable[object]) -> str | None:
+        """Does what it is asked until nobody asks any more, or `ended` comes; then nothing is left of it.
+
+        Returns:
+            Why it has ended, if nobody has asked it to.
+        """
         self._dir.mkdir(mode=0o700)
         working = asyncio.create_task(beside(self._listen(), self._report()))
         await asyncio.wait({working, asyncio.ensure_future(ended)}, return_when=asyncio.FIRST_COMPLETED)
+        failure = working.exception() if working.done() else None
         for task in (working, *self._tasks):
             task.cancel()
-        # The relay's end is the run's, and no failure here.
         await asyncio.gather(working, *self._tasks, return_exceptions=True)
         if self._guests is not None:
             await self._guests.close()
-        shutil.rmtree(self._dir, ignore_errors=True)
+        await archive.remove(self._dir)
+        return None if failure is None else explained(failure)
 
     async def _listen(self) -> None:
         while True:
@@ -84,8 +86,8 @@ class Agent:
     async def _report(self) -> None:
         while True:
             await asyncio.sleep(LOOK_HOST_S)
-            if self._guests is not None:
-                await self._say(seen=self._seen())
+            # Before its guests are up there is nothing to see, but it is there.
+            await self._say(**({} if self._guests is None else {"seen": self._seen()}))
 
     def _seen(self) -> Saying:
         guests = self._guests
@@ -110,8 +112,9 @@ class Agent:
                 answer["seen"] = self._seen()
         except HostLacksError as error:
             answer |= {"lacks": error.what, "fix": error.fix}
-        except (GuestError, OSError) as error:
-            answer["error"] = str(error)
+        except Exception as error:
+            # Whoever has asked waits for an answer, whatever went wrong.
+            answer["error"] = explained(error)
         await self._say(**answer)
 
     async def do_boot(self, asked: Saying) -> Saying:
@@ -201,18 +204,25 @@ class Agent:
         await self._guests.halt()
 
     async def do_collect(self, _: Saying) -> None:
-        """Sends what its guests have written."""
-        contents = await asyncio.to_thread(self._archive)
-        for begin in range(0, len(contents), PART_BYTES):
-            await self._say(part=base64.b64encode(contents[begin : begin + PART_BYTES]).decode())
+        """Sends what its guests have written, and ends those that still write."""
+        if self._guests is not None:
+            self._guests.kill()
+        loop = asyncio.get_running_loop()
 
-    def _archive(self) -> bytes:
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            for path in sorted(self._dir.iterdir()):
-                if path.name not in GIVEN:
-                    tar.add(path, path.name)
-        return archive.getvalue()
+        def send(part: bytes) -> None:
+            # Waits until it is on its way, so that no more than a part is held here.
+            asyncio.run_coroutine_threadsafe(self._say(part=base64.b64encode(part).decode()), loop).result()
+
+        paths = [path for path in sorted(self._dir.iterdir()) if path.name not in GIVEN]
+        await asyncio.to_thread(archive.pack, paths, send)
+
+
+def explained(error: BaseException) -> str:
+    """What went wrong: in words if somebody has expected it, and otherwise with where it was."""
+    if isinstance(error, GuestError | OSError):
+        return str(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 async def main() -> None:
@@ -227,10 +237,16 @@ async def main() -> None:
     ended = asyncio.create_task(reader.read())
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         loop.add_signal_handler(number, ended.cancel)
-    await Agent(order, relay, memory_fd).serve(ended)
+    why = await Agent(order, relay, memory_fd).serve(ended)
     ended.cancel()
     await relay.close()
+    if why is not None:
+        raise GuestError(why)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except Exception as failure:
+        print(explained(failure), flush=True)
+        sys.exit(1)

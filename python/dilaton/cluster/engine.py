@@ -61,8 +61,8 @@ class Engine(Protocol):
     def directory(self, number: int, run_dir: Path) -> Path:
         """Where machine `number` keeps its part of a run."""
 
-    async def events(self) -> str:
-        """Waits until something happens to one of the agents, and says what."""
+    async def ended(self, host: Host) -> str:
+        """Waits until the agent of a machine has ended, and says how, and what its last word was."""
 
     async def stop(self) -> None:
         """Ends all agents, and with them everything that they have started."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 import json
 import socket
 import tarfile
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dilaton.cluster import archive
 from dilaton.cluster.lines import Lines
 from dilaton.cluster.relay import Saying
 from dilaton.cluster.values import from_json, to_json
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 FRAME_BYTES_MIN = 64
 """What a frame between two machines counts for at least."""
 
+COLLECT_HOST_S_MAX = 30.0
+"""How long it may take to bring files of a run that has failed here."""
+
+LEFT_OUT = "left-out.txt"
+"""In the run directory: which files of guests are not there, and why."""
 
 NO_SESSIONS = b"the run is on several machines, where nobody can work in its nodes"
 
@@ -224,7 +230,7 @@ class Guests:
 
         self._lines.told = hear
         refusing = [guest.refuse_sessions() for guest in self.all]
-        of_machines = await beside(self._followed(), fail(), lose(), self._lines.watch(), *refusing)
+        of_machines = await beside(self._followed(), fail(), lose(), *refusing)
         finished: dict[int, Finished] = {}
         for numbers, messages in zip(self._numbers, of_machines, strict=True):
             for number, message in zip(numbers, messages, strict=True):
@@ -255,9 +261,17 @@ class Guests:
 
     async def _collect(self) -> None:
         self._is_collected = True
-        for archive in await all_of(self._lines.collected(machine) for machine in self._lines.machines):
-            with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-                tar.extractall(self._run_dir, filter="data")
+        for left_out in await all_of(self._collect_from(machine) for machine in self._lines.machines):
+            if left_out:
+                with (self._run_dir / LEFT_OUT).open("a") as file:
+                    file.writelines(f"{line}\n" for line in left_out)
+
+    async def _collect_from(self, machine: int) -> list[str]:
+        # Without a name, so that nothing of it is left, whatever happens.
+        with tempfile.TemporaryFile(dir=self._run_dir) as contents:
+            if not await self._lines.collect(machine, contents):
+                return []
+            return await asyncio.to_thread(archive.unpack, contents, self._run_dir)
 
     def kill(self) -> None:
         """See `port.Guests`."""
@@ -267,8 +281,8 @@ class Guests:
     async def close(self) -> None:
         """See `port.Guests`."""
         try:
-            if not self._is_collected and not self._lines.lost.done():
-                await self._collect()
+            if not self._is_collected:
+                await asyncio.wait_for(self._collect(), COLLECT_HOST_S_MAX)
         except (GuestError, OSError, tarfile.TarError):
             pass  # the run has failed, and its reason is known
         finally:

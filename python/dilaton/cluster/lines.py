@@ -8,36 +8,40 @@ import contextlib
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import IO, Any
 
-from dilaton.cluster.engine import Engine
+from dilaton.cluster.engine import Engine, Host
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.tasks import all_of
 
 SILENCE_HOST_S_MAX = 10.0
-"""How long an agent whose guests are up may say nothing, which says what it sees four times a second. One that has
-ended is missed at once, and a machine that is gone within four seconds; this is for agents that are stopped."""
+"""How long an agent may say nothing, from when it has joined until it is told to end; it says something four times a
+second. One that has ended is missed at once, and a machine that is gone within four seconds; this is for agents
+that are stopped."""
 
-ENGINE_WORD_HOST_S = 1.0
+ENGINE_WORD_HOST_S = 0.5
 """How long an engine has to say how an agent ended whose line did."""
 
 
 class Lines:
     """The lines of a run's machines."""
 
-    def __init__(self, hub: Relay, engine: Engine, names: Sequence[str]) -> None:
-        """Takes the hub, and the names of its machines by number."""
-        self._hub, self._engine, self._names = hub, engine, names
+    def __init__(self, hub: Relay, engine: Engine, hosts: Sequence[Host]) -> None:
+        """Takes the hub, and its machines by number."""
+        self._hub, self._engine, self._hosts = hub, engine, hosts
+        self._names = [host.name for host in hosts]
         self._numbers = itertools.count()
         self._waiting: dict[tuple[int, int], asyncio.Future[Any]] = {}
-        self._joined = [asyncio.Event() for _ in names]
-        self._parts: dict[int, bytearray] = {}
-        self._listening = asyncio.create_task(self._listen())
+        self._joined = [asyncio.Event() for _ in hosts]
+        self._parts: dict[int, IO[bytes]] = {}
         self._heard_s: dict[int, float] = {}
-        """When each machine whose guests are up was heard of, in seconds of the loop."""
+        """When each machine that has joined was heard of, in seconds of the loop."""
+        self._gone: set[int] = set()
+        self._listening = asyncio.create_task(self._listen())
+        self._watching = asyncio.create_task(self._watch())
         self.lost: asyncio.Future[GuestError] = asyncio.get_running_loop().create_future()
-        """Set to why once a machine is gone; nothing is answered from then on."""
+        """Set to why once a machine is gone; nothing is asked from then on but what the others' guests have written."""
         self.seen: Callable[[int, Saying], None] = lambda machine, seen: None
         self.told: Callable[[int, int, Saying], None] = lambda machine, guest, message: None
         self.progressed: Callable[[Saying], None] = lambda progress: None
@@ -54,19 +58,20 @@ class Lines:
             GuestError: One does not.
         """
         joining = [asyncio.create_task(joined.wait()) for joined in self._joined]
-        ended = asyncio.create_task(self._engine.events())
+        ends = [asyncio.create_task(self._engine.ended(host)) for host in self._hosts]
         try:
             everything = asyncio.gather(*joining)
-            first: set[asyncio.Future[Any]] = {everything, ended, self.lost}
+            first: set[asyncio.Future[Any]] = {everything, self.lost, *ends}
             await asyncio.wait(first, timeout=patience_host_s, return_when=asyncio.FIRST_COMPLETED)
             if self.lost.done():
                 raise self.lost.result()
             if not everything.done():
                 missing = [name for name, joined in zip(self._names, self._joined, strict=True) if not joined.is_set()]
-                why = ended.result() if ended.done() else f"nothing was heard for {patience_host_s:g} s"
+                said = [ended.result() for ended in ends if ended.done()]
+                why = "; ".join(said) or f"nothing was heard for {patience_host_s:g} s"
                 raise GuestError(f"{', '.join(missing)} did not join the run: {why}")
         finally:
-            for task in (*joining, ended):
+            for task in (*joining, *ends):
                 task.cancel()
 
     async def _listen(self) -> None:
@@ -76,20 +81,27 @@ class Lines:
                 if what is What.GONE:
                     await self._lose(machine, message.decode(errors="replace"))
                 elif what is What.JOINED and machine in self.machines:
+                    self._heard_s[machine] = asyncio.get_running_loop().time()
                     self._joined[machine].set()
                 elif what is What.CONTROL:
                     self._hear(machine, json.loads(message))
         except GuestError as error:
+            self._gone.update(self.machines)
             self._fail(error)
-        except (ValueError, KeyError, TypeError) as error:
-            self._fail(GuestError(f"a host agent said what it cannot: {error}"))
+        except Exception as error:
+            # Nobody else would hear of it, and all would wait for ever.
+            self._gone.update(self.machines)
+            self._fail(GuestError(f"a host agent said what it cannot: {type(error).__name__}: {error}"))
 
     async def _lose(self, machine: int, why: str) -> None:
         if machine not in self.machines:
+            self._gone.update(self.machines)
             self._fail(GuestError(f"the hub of the run has failed: {why}"))
             return
+        self._gone.add(machine)
+        # A line ends for what its agent ends for, which may know more.
         with contextlib.suppress(TimeoutError):
-            why = await asyncio.wait_for(self._engine.events(), ENGINE_WORD_HOST_S)
+            why = await asyncio.wait_for(self._engine.ended(self._hosts[machine]), ENGINE_WORD_HOST_S)
         self._fail(GuestError(f"{self._names[machine]} was lost: {why}"))
 
     def _fail(self, error: GuestError) -> None:
@@ -100,12 +112,12 @@ class Lines:
                 waiting.set_exception(error)
 
     def _hear(self, machine: int, saying: Saying) -> None:
-        if "part" in saying:
-            self._parts.setdefault(machine, bytearray()).extend(base64.b64decode(saying["part"]))
+        self._heard_s[machine] = asyncio.get_running_loop().time()
+        if "part" in saying and machine in self._parts:
+            self._parts[machine].write(base64.b64decode(saying["part"]))
         if "progress" in saying:
             self.progressed(saying["progress"])
         if "seen" in saying:
-            self._heard_s[machine] = asyncio.get_running_loop().time()
             self.seen(machine, saying["seen"])
         if "told" in saying:
             self.told(machine, saying["told"], saying["message"])
@@ -119,15 +131,15 @@ class Lines:
         else:
             waiting.set_result(saying.get("value"))
 
-    async def watch(self) -> None:
-        """Gives up a machine whose agent says nothing any more."""
+    async def _watch(self) -> None:
         while True:
             before_s = asyncio.get_running_loop().time()
             await asyncio.sleep(1)
             # If this process was stopped itself, nobody is to blame.
             now_s = min(asyncio.get_running_loop().time(), before_s + 2)
             for machine, heard_s in self._heard_s.items():
-                if now_s - heard_s > SILENCE_HOST_S_MAX:
+                if machine not in self._gone and now_s - heard_s > SILENCE_HOST_S_MAX:
+                    self._gone.add(machine)
                     why = f"its host agent has said nothing for {SILENCE_HOST_S_MAX:g} seconds"
                     self._fail(GuestError(f"{self._names[machine]} was lost: {why}"))
 
@@ -140,6 +152,9 @@ class Lines:
         """
         if self.lost.done():
             raise self.lost.result()
+        return await self._ask(machine, do, **arguments)
+
+    async def _ask(self, machine: int, do: str, **arguments: Any) -> Any:
         number = next(self._numbers)
         waiting = self._waiting[machine, number] = asyncio.get_running_loop().create_future()
         await self._hub.say(machine, {"do": do, "number": number, **arguments})
@@ -149,19 +164,32 @@ class Lines:
         """Asks all, at the same time."""
         return await all_of(self.ask(machine, do, **arguments) for machine in self.machines)
 
-    async def collected(self, machine: int) -> bytes:
-        """An archive of what the guests of a machine have written."""
-        await self.ask(machine, "collect")
-        return bytes(self._parts.pop(machine, b""))
+    async def collect(self, machine: int, into: IO[bytes]) -> bool:
+        """Puts an archive of what the guests of a machine have written into a file; false if it is gone.
+
+        Raises:
+            GuestError: It cannot, or goes meanwhile.
+        """
+        if machine in self._gone:
+            return False
+        self._parts[machine] = into
+        try:
+            await self._ask(machine, "collect")
+        finally:
+            del self._parts[machine]
+        into.seek(0)
+        return True
 
     async def end(self) -> None:
         """Has all agents end, and the hub."""
-        if not self.lost.done():
-            for machine in self.machines:
+        for machine in self.machines:
+            if machine not in self._gone:
                 await self._hub.say(machine, {"do": "end"})
+        if not self.lost.done():
             # What becomes of them now is no failure any more.
             self.lost.set_result(GuestError("the run is over"))
         await self._engine.stop()
-        self._listening.cancel()
-        await asyncio.gather(self._listening, return_exceptions=True)
+        for task in (self._listening, self._watching):
+            task.cancel()
+        await asyncio.gather(self._listening, self._watching, return_exceptions=True)
         await self._hub.close()

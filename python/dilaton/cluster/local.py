@@ -6,16 +6,20 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from dilaton.cluster import archive
 from dilaton.cluster.engine import Host, Order
 
-END_HOST_S_MAX = 8.0
-"""In which an agent ends its guests, which takes milliseconds where nobody has stopped any."""
+END_HOST_S_MAX = 3.0
+"""In which an agent ends its guests, which takes milliseconds where nobody has stopped any; then it is killed, and they
+with it."""
+
+LAST_WORD_HOST_S, LAST_WORD_BYTES_MAX = 0.2, 4096
+"""How long the last word of an agent that has ended is waited for, and how long it may be."""
 
 
 class Local:
@@ -48,7 +52,7 @@ class Local:
             "-m",
             "dilaton.cluster.agent",
             stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(package)},
             start_new_session=True,
         )
@@ -59,21 +63,18 @@ class Local:
             process.stdin.write(json.dumps(asdict(order)).encode() + b"\n")
             await process.stdin.drain()
 
-    async def events(self) -> str:
+    async def ended(self, host: Host) -> str:
         """See `Engine`."""
-
-        async def ended(name: str, process: asyncio.subprocess.Process) -> str:
-            status = await process.wait()
-            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-            return f"the host agent of {name} {how}"
-
-        waiting = [asyncio.create_task(ended(*agent)) for agent in self._agents.items()]
-        try:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            return next(iter(done)).result()
-        finally:
-            for task in waiting:
-                task.cancel()
+        process = self._agents[host.name]
+        status = await process.wait()
+        assert process.stdout is not None
+        # What the agent has left behind may have its standard output open for a moment more.
+        with contextlib.suppress(TimeoutError):
+            last_word = await asyncio.wait_for(process.stdout.read(LAST_WORD_BYTES_MAX), LAST_WORD_HOST_S)
+            if last_word:
+                return last_word.decode(errors="replace").strip()
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        return f"the host agent of {host.name} {how}"
 
     async def stop(self) -> None:
         """See `Engine`: an agent ends when its standard input does."""
@@ -89,4 +90,4 @@ class Local:
         self._agents.clear()
         for directory in self._directories:
             # Of an agent that was killed.
-            shutil.rmtree(directory, ignore_errors=True)
+            await archive.remove(directory)

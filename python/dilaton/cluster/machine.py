@@ -60,7 +60,7 @@ class Cluster:
         except BaseException:
             await hub.close()
             raise
-        lines = Lines(hub, engine, [host.name for host in hosts])
+        lines = Lines(hub, engine, hosts)
         guests = Guests(planned, homes, lines, run_dir)
         lines.progressed = lambda made: progress(from_json(Progress, made))
         try:

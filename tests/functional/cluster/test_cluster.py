@@ -131,6 +131,8 @@ def test_whatever_dies_ends_the_run_and_nothing_is_left(tmp_path: Path, victim: 
         assert time.monotonic() < end, left
         time.sleep(0.1)
     assert not list(out.glob("machine*"))
+    if "agent" in victim:
+        assert list(out.glob("guest/*.log")), "what the other machine's guests have written is there"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,180 @@
+"""Whatever becomes of a host agent is heard of, with its reason, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dilaton.cluster import lines as lines_module
+from dilaton.cluster.agent import Agent
+from dilaton.cluster.engine import Host, Order
+from dilaton.cluster.lines import Lines
+from dilaton.cluster.local import Local
+from dilaton.cluster.relay import Relay, Saying, What
+from dilaton.host.errors import GuestError
+
+PATIENCE_HOST_S = 20
+
+HOSTS = [Host("machine0", 1), Host("machine1", 1)]
+
+
+class Hub(Relay):
+    """A hub of which a test says what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[tuple[int, What, bytes]] = asyncio.Queue()
+        self.said: list[tuple[int, Saying]] = []
+
+    async def hear(self) -> tuple[int, What, bytes]:
+        return await self.heard.get()
+
+    async def say(self, machine: int, saying: Saying) -> None:
+        self.said.append((machine, saying))
+
+    def tell(self, machine: int, **saying: Any) -> None:
+        self.heard.put_nowait((machine, What.CONTROL, json.dumps(saying).encode()))
+
+    async def close(self) -> None:
+        pass
+
+
+class Engine(Local):
+    """An engine whose agents end when a test says so, and how."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.words = {host.name: asyncio.get_running_loop().create_future() for host in HOSTS}
+
+    def hosts(self) -> Sequence[Host]:
+        return HOSTS
+
+    async def ended(self, host: Host) -> str:
+        return await asyncio.shield(self.words[host.name])
+
+    async def stop(self) -> None:
+        pass
+
+
+def with_lines(work: Callable[[Lines, Hub, Engine], Awaitable[None]]) -> None:
+    async def do() -> None:
+        hub, engine = Hub(), Engine()
+        lines = Lines(hub, engine, HOSTS)
+        for machine in lines.machines:
+            hub.heard.put_nowait((machine, What.JOINED, b""))
+        await lines.all_there(PATIENCE_HOST_S)
+        try:
+            await asyncio.wait_for(work(lines, hub, engine), PATIENCE_HOST_S)
+        finally:
+            await lines.end()
+
+    asyncio.run(do())
+
+
+def test_a_machine_is_lost_for_the_reason_of_its_own_agent_and_no_other() -> None:
+    async def work(lines: Lines, hub: Hub, engine: Engine) -> None:
+        engine.words["machine0"].set_result("the host agent of machine0 ended with status 0")
+        engine.words["machine1"].set_result("the ring of way 3 is full")
+        hub.heard.put_nowait((1, What.GONE, b"the connection has ended"))
+        assert str(await lines.lost) == "machine1 was lost: the ring of way 3 is full"
+
+    with_lines(work)
+
+
+@pytest.mark.parametrize("do", ["boot", "arm", "halt", "collect"])
+def test_an_agent_that_is_silent_is_given_up_whatever_it_does(monkeypatch: pytest.MonkeyPatch, do: str) -> None:
+    monkeypatch.setattr(lines_module, "SILENCE_HOST_S_MAX", 2.0)
+
+    async def beat(hub: Hub) -> None:
+        while True:
+            hub.tell(0)
+            await asyncio.sleep(0.2)
+
+    async def work(lines: Lines, hub: Hub, _: Engine) -> None:
+        beating = asyncio.create_task(beat(hub))
+        with pytest.raises(GuestError, match=r"^machine1 was lost: its host agent has said nothing"):
+            await (lines.collect(1, io.BytesIO()) if do == "collect" else lines.ask(1, do))
+        beating.cancel()
+
+    with_lines(work)
+
+
+def test_what_survives_is_collected_when_a_machine_is_lost() -> None:
+    async def work(lines: Lines, hub: Hub, engine: Engine) -> None:
+        engine.words["machine1"].set_result("gone")
+        hub.heard.put_nowait((1, What.GONE, b""))
+        await lines.lost
+        into = io.BytesIO()
+        collecting = asyncio.create_task(lines.collect(0, into))
+        await asyncio.sleep(0)
+        machine, saying = hub.said[-1]
+        assert (machine, saying["do"]) == (0, "collect")
+        hub.tell(0, part=base64.b64encode(b"files").decode())
+        hub.tell(0, answers=saying["number"])
+        assert await collecting
+        assert into.getvalue() == b"files"
+        assert not await lines.collect(1, io.BytesIO())
+
+    with_lines(work)
+
+
+def test_an_error_that_nobody_has_expected_here_fails_the_run() -> None:
+    async def work(lines: Lines, hub: Hub, _: Engine) -> None:
+        def fail(machine: int, seen: Saying) -> None:
+            raise IndexError(f"{machine} {seen}")
+
+        lines.seen = fail
+        hub.tell(0, seen={})
+        assert "IndexError" in str(await lines.lost)
+
+    with_lines(work)
+
+
+class ToAgent(Hub):
+    """A relay of an agent, of which a test says what the agent hears, and hears what it says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: asyncio.Queue[Saying] = asyncio.Queue()
+
+    async def say(self, machine: int, saying: Saying) -> None:
+        if "answers" in saying:
+            self.answers.put_nowait(saying)
+
+
+def test_an_agent_answers_whatever_goes_wrong_and_its_last_word_is_why_it_ended(tmp_path: Path) -> None:
+    async def do() -> tuple[Saying, str | None]:
+        relay = ToAgent()
+        agent = Agent(Order("", "", 0, str(tmp_path / "machine0")), relay, -1)
+        serving = asyncio.create_task(agent.serve(asyncio.get_running_loop().create_future()))
+        relay.tell(0, do="dance", number=7)
+        answer = await asyncio.wait_for(relay.answers.get(), PATIENCE_HOST_S)
+        relay.heard.put_nowait((0, What.GONE, b"the ring of way 3 is full"))
+        return answer, await asyncio.wait_for(serving, PATIENCE_HOST_S)
+
+    answer, why = asyncio.run(do())
+    assert answer["answers"] == 7
+    assert "AttributeError" in answer["error"]
+    assert "do_dance" in answer["error"]
+    assert why == "the ring of way 3 is full"
+    assert not (tmp_path / "machine0").exists()
+
+
+def test_what_an_agent_says_last_is_how_it_ended() -> None:
+    async def do() -> str:
+        engine = Local(1)
+        (host,) = engine.hosts()
+        # Its relay finds no hub there.
+        await engine.start(host, Order("00" * 32, "127.0.0.1:1", 0, "/nowhere/machine0"))
+        try:
+            return await asyncio.wait_for(engine.ended(host), PATIENCE_HOST_S)
+        finally:
+            await engine.stop()
+
+    assert "/nowhere/machine0" in asyncio.run(do())
