@@ -1,6 +1,7 @@
 """load.py SECONDS: has db1 lead, then writes keys by whichever server answers; tells what was refused or lost."""
 
 import base64
+import http.client
 import json
 import sys
 import time
@@ -8,6 +9,9 @@ import urllib.request
 
 SERVERS = [f"db{number}" for number in range(1, 6)]
 EVERY_S, PATIENCE_S = 0.05, 0.3
+
+NO_ANSWER = (OSError, http.client.HTTPException, ValueError)
+"""No connection, one that ends in the middle of an answer, or half of one."""
 
 
 def ask(server, path, patience_s=PATIENCE_S, **fields):
@@ -26,7 +30,7 @@ def until(done):
         try:
             if (answer := done()) is not None:
                 return answer
-        except OSError:
+        except NO_ANSWER:
             pass
         time.sleep(0.1)
 
@@ -55,7 +59,7 @@ def main():
         try:
             ask(SERVERS[server], "kv/put", key=text(f"key-{number}"), value=text("x"))
             written.append(number)
-        except OSError:
+        except NO_ANSWER:
             refused += 1
             operation["ok"] = False
             server = (server + 1) % len(SERVERS)
