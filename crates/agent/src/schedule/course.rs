@@ -13,6 +13,10 @@ use super::{Action, Schedule, State};
 use crate::channel::protocol::EventKind;
 use crate::plan::{self, key_of, Effect, Off, When};
 
+/// How far faults may move a date together: a kernel has none before 1970, nor one much later than 2200.
+/// `python/dilaton/lab/faults/clock.py` bounds each of them by the same.
+const JUMP_NS_MAX: u64 = 50 * 365 * 86_400 * 1_000_000_000;
+
 impl Schedule {
     /// An entry as it was planned.
     pub fn timed(&self, entry: usize) -> &plan::Timed {
@@ -216,6 +220,7 @@ impl Schedule {
             Effect::Pause { node, .. } | Effect::SetClock { node, .. } if self.is_off(node) => {
                 return Some(format!("node {node} is off"))
             }
+            Effect::SetClock { node, by_ns } => return self.no_such_date(node, *by_ns),
             Effect::Pause { node, process } => (node, process.as_ref()?),
             Effect::Kill { node, process } => (node, process),
             Effect::PowerOn { node } if !self.is_off(node) => return Some(format!("node {node} is on")),
@@ -224,6 +229,17 @@ impl Schedule {
         let runs =
             |entry: &super::Entry| entry.process.name == *process && matches!(entry.state, State::Running { .. });
         (!self.entries.iter().any(runs)).then(|| format!("process {process} on {node} is not running"))
+    }
+
+    /// Why the date of a node cannot be that much later, with what others have made of it that last.
+    fn no_such_date(&self, node: &str, by_ns: i64) -> Option<String> {
+        let others =
+            self.course.iter().filter(|other| other.has_begun()).filter_map(|other| match &other.plan.effect {
+                Effect::SetClock { node: of, by_ns } if of == node => Some(*by_ns),
+                _ => None,
+            });
+        let is_far = others.fold(by_ns, i64::saturating_add).unsigned_abs() > JUMP_NS_MAX;
+        is_far.then(|| format!("with the others that last, the clock of {node} would be off by more than 50 years"))
     }
 
     /// Those that have begun with a link that an entry is of, where the plan does not say what it is under all of them.

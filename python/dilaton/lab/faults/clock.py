@@ -9,6 +9,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from dilaton.lab.text import syntax, units
 from dilaton.lab.text.part import Part, Text
 
+JUMP_NS_MAX = 50 * 365 * 24 * units.DURATIONS["h"]
+"""A kernel has no date before 1970, nor one much later than 2200. Faults that last together keep within this, too
+(`crates/agent/src/schedule/course.rs`)."""
+
 
 def _parse_jump(value: object) -> int:
     """Reads a duration with a sign, `+2s`, nanoseconds."""
@@ -19,6 +23,8 @@ def _parse_jump(value: object) -> int:
     ns = units.parse_duration(text, "a jump")
     if ns == 0:
         raise ValueError(f"{units.shown(value)}: a jump is of more or less than 0")
+    if ns > JUMP_NS_MAX:
+        raise ValueError(f"{units.shown(value)}: a jump can be of at most 50 years, 438000h")
     return sign * ns
 
 

@@ -23,6 +23,8 @@ MISTAKES = [
     ("{at: 1s, clock: {node: a, jump: 2s, back: 2s}}", "5:26: faults[0].clock: needs either jump: +2s, by how much the date is later, or back: 2s, earlier"),
     ("{at: 1s, clock: {node: a, jump: 2}}", "5:42: faults[0].clock.jump: 2: a jump needs a unit: write 2ms (or ns, us, s, min, h)"),
     ("{at: 1s, clock: {node: a, jump: 0s}}", "5:42: faults[0].clock.jump: 0s: a jump is of more or less than 0"),
+    ("{at: 1s, clock: {node: a, jump: +438001h}}", "5:42: faults[0].clock.jump: +438001h: a jump can be of at most 50 years, 438000h"),
+    ("{at: 1s, clock: {node: a, back: 438001h}}", "5:42: faults[0].clock.back: 438001h: a jump can be of at most 50 years, 438000h"),
     ("{at: 1s, clock: {node: a, back: -2s}}", "5:26: faults[0].clock: back: is earlier already; write it without the sign"),
     ("{at: 1s, clock: a}", "5:26: faults[0].clock: must be a mapping of fields, not 'a'; write for example clock: {node: db1, jump: +2s}"),
     ("{for: 9s, random: {every: 2s, for: 1s, of: disk}}", "5:10: faults[0]: random.of[0]: disk alone does not say what is done; write {disk: …}"),
