@@ -276,8 +276,13 @@ impl<'a> Run<'a> {
             Ok(update) => update,
             Err(error) => return self.channel.send(&FromAgent::Refused { file, reason: &error.to_string() }),
         };
+        // What is over by now stands in nobody's way, and what is due has begun.
+        self.feed(t_ns, Input::Tick)?;
         if let Some(reason) = self.schedule.why_not_by_hand(&update) {
             return self.channel.send(&FromAgent::Refused { file, reason: &reason });
+        }
+        if update.is_question {
+            return self.channel.send(&FromAgent::Updated { file, t_ns: t_ns.max(0) });
         }
         let faults = update.again.iter().chain(&update.begin);
         faults.for_each(|fault| self.guest.interfaces.borrow_mut().expect(fault));

@@ -54,6 +54,7 @@ from dilaton.run.steering.faults import FaultControl
 from dilaton.run.steering.feed import Feed
 from dilaton.run.steering.links import LinkControl
 from dilaton.run.steering.sessions import SessionControl
+from dilaton.run.steering.steered import Steered
 from dilaton.run.steering.updates import Updates
 
 SPINNING_LOOK_HOST_S = 0.25
@@ -231,8 +232,9 @@ class _Run:
 
         steering = self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
         updates = Updates(self.run_dir, guests.all)
-        links = LinkControl(self.source.lab, self.plan, updates, steering, clock)
-        faults = FaultControl(self.source.lab, self.plan, links, updates, steering, clock)
+        steered = Steered(self.source.lab, self.plan, updates, steering, clock)
+        links = LinkControl(steered)
+        faults = FaultControl(steered, links)
         log = EventLog(self.run_dir.path / "events.jsonl", self.so_far.events, self.observer.event)
         sessions = self.session_control(guests, steering, log, clock)
 

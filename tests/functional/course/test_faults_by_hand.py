@@ -36,6 +36,7 @@ LAB: dict[str, Any] = {
     "faults": [
         {"name": "far", "at": "9s", "for": "200ms", "link": "a--b", "delay": "20ms"},
         {"name": "planned", "at": "6s", "pause": "c"},
+        {"name": "planned-too", "at": "6s", "for": "2s", "disk": {"node": "a", "delay": "1ms"}},
     ],
     "stop_after": "9500ms",
 }
@@ -49,7 +50,11 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> dilaton.Run:
     """One run, in which faults begin and end by hand while its clock is held at known instants."""
     path = tmp_path_factory.mktemp("by-hand") / "run"
     with dilaton.start(LAB, out=path, hold_at=1) as run:
-        assert [(fault.name, fault.state) for fault in run.faults] == [("far", "waiting"), ("planned", "waiting")]
+        assert [(fault.name, fault.state) for fault in run.faults] == [
+            ("far", "waiting"),
+            ("planned", "waiting"),
+            ("planned-too", "waiting"),
+        ]
         run.fault({"pause": "a/ticker", "for": "500ms"})
         with pytest.raises(ControlError, match=r"pause: a is paused already by hand1"):
             run.fault({"pause": "a"})
@@ -59,7 +64,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> dilaton.Run:
             run.fault({"crash": "d"})
         with pytest.raises(ControlError, match="at: not something that is said by hand"):
             run.fault({"pause": "a", "at": "5s"})
-        with pytest.raises(ControlError, match="hand9: no such fault; there is far, planned, hand1"):
+        with pytest.raises(ControlError, match="hand9: no such fault; there is far, planned, planned-too, hand1"):
             LiveFault(run._run, "hand9").undo()
         run.until(2)
         # Who asked is gone at once: it is a process of its own.
@@ -110,6 +115,11 @@ def test_the_run_is_unharmed_by_what_was_refused(outcome: dilaton.Run) -> None:
     assert outcome.record.state == "finished"
 
 
+def test_a_fault_is_not_undone_with_another_one_whose_name_begins_its_own(outcome: dilaton.Run) -> None:
+    assert at_s(outcome, "undone", "planned") == pytest.approx(7, abs=1e-6)
+    assert at_s(outcome, "undone", "planned-too") == pytest.approx(8, abs=1e-6)
+
+
 def test_a_pause_ends_so_long_after_it_began(outcome: dilaton.Run) -> None:
     ticks = [float(line) for line in outcome.output("ticker").split()]
     assert at_s(outcome, "began", "hand1") == pytest.approx(1, abs=1e-6)
@@ -158,7 +168,11 @@ APART: dict[str, Any] = {
     "time": {"drive": "event"},
     "nodes": {"a": {"guest": "one"}, "b": {"guest": "two"}},
     "links": [{"endpoints": ["a", "b"], "rate": "10Mbit", "delay": "5ms"}],
-    "run": [{"on": "a", "name": "ping", "exec": "ping -D -i 0.05 -c 80 b"}],
+    "run": [
+        {"on": "a", "name": "ping", "exec": "ping -D -i 0.05 -c 80 b"},
+        {"on": "a", "name": "work-a", "exec": "sleep 60", "background": True},
+        {"on": "b", "name": "work-b", "exec": "sleep 0.5", "background": True},
+    ],
 }
 
 
@@ -170,6 +184,19 @@ def test_faults_of_nodes_in_two_guests_begin_and_end_in_both_at_one_instant(tmp_
         run.until(3)
         assert slow.undo() == pytest.approx(3, abs=1e-6)
         assert [fault.state for fault in run.faults] == ["over", "over"]
+        # One guest could: then none does.
+        with pytest.raises(ControlError, match=r"process work-b on b is not running"):
+            run.fault({"kill": "*/work-*"})
+        assert [fault.name for fault in run.faults] == ["hand1", "hand2"]
+        run.fault({"pause": "a/work-a", "for": "200ms"})
+        run.until(3.2)
+        # The other one ends at this instant, and a death for good does not keep anything from being undone.
+        run.fault({"pause": "a/work-a"})
+        run.fault({"kill": "a/work-a"})
+        told = command("fault", str(tmp_path / "run"), "undo")
+        assert told.stdout.splitlines()[0] == "undone at 3.200000 s of virtual time", told.stderr
+        states = {fault.name: fault.state for fault in run.faults}
+        assert states == dict.fromkeys(["hand1", "hand2", "hand4", "hand5", "hand6"], "over")
         run.release()
         measured = run.wait()
     assert measured.record.state == "finished"

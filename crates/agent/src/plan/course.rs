@@ -249,6 +249,8 @@ impl Cut {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultUpdate {
+    /// The agent only says whether it could.
+    pub is_question: bool,
     /// What becomes of links that these faults are of.
     pub links: Vec<LinkUpdate>,
     /// Kernel modules that this takes and the plan does not name.

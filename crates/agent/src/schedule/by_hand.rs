@@ -6,7 +6,7 @@
 
 use super::timed::{State, Timed};
 use super::{Phase, Schedule};
-use crate::plan::{self, Effect, FaultUpdate};
+use crate::plan::FaultUpdate;
 
 impl Schedule {
     /// Why faults cannot begin, or be undone, now; `None`: they can.
@@ -20,13 +20,8 @@ impl Schedule {
     }
 
     fn why_not_undone(&self, name: &str) -> Option<String> {
-        let Some(fault) = self.lasting(name) else { return Some("it does not last now".to_owned()) };
-        let is_final = matches!(fault.effect, Effect::Kill { .. }) && fault.for_ns.is_none();
-        is_final.then(|| "what is killed is not started again by that".to_owned())
-    }
-
-    fn lasting(&self, name: &str) -> Option<&plan::Timed> {
-        self.course.iter().find(|entry| entry.plan.name == name && entry.has_begun()).map(|entry| &entry.plan)
+        let lasts = self.course.iter().any(|entry| entry.plan.name == name && entry.has_begun());
+        (!lasts).then(|| "it does not last now".to_owned())
     }
 
     /// Takes over what can be; what begins does so at the next [`super::Input::Tick`].
@@ -63,7 +58,8 @@ mod tests {
     }
 
     fn update(begin: &[Value], undo: &[&str]) -> FaultUpdate {
-        let update = json!({"links": [], "modules": [], "again": [], "begin": begin, "undo": undo});
+        let update =
+            json!({"is_question": false, "links": [], "modules": [], "again": [], "begin": begin, "undo": undo});
         serde_json::from_value(update).expect("an update")
     }
 
@@ -106,6 +102,32 @@ mod tests {
         assert_eq!(refused.as_deref(), Some("pause a: planned has paused that already"));
         assert_eq!(does(&mut run, S, Input::Tick), undone(0));
         assert_eq!(run.failure, None);
+    }
+
+    #[test]
+    fn a_death_for_good_is_over_at_once_and_keeps_nothing_from_being_undone() {
+        let mut run = running();
+        let kill = json!({"name": "hand1", "what": "kill a/p", "when": {"kind": "at", "at_ns": 0}, "for_ns": null,
+                          "effect": {"kind": "kill", "node": "a", "process": "p"}});
+        takes(&mut run, S / 2, update(&[kill], &[]));
+        let refused = run.why_not_by_hand(&update(&[], &["hand1"]));
+        assert_eq!(refused.as_deref(), Some("hand1: it does not last now"));
+        assert_eq!(takes(&mut run, S / 2, update(&[], &["planned"])), undone(0));
+    }
+
+    #[test]
+    fn jumps_of_a_clock_that_last_together_keep_within_the_dates_of_a_kernel() {
+        let year_ns: i64 = 365 * 86_400 * S;
+        let jump = |name: &str, years: i64| {
+            json!({"name": name, "what": "clock a", "when": {"kind": "at", "at_ns": 0}, "for_ns": null,
+                   "effect": {"kind": "set-clock", "node": "a", "by_ns": years * year_ns}})
+        };
+        let mut run = running();
+        takes(&mut run, S / 2, update(&[jump("hand1", 30)], &[]));
+        let refused = run.why_not_by_hand(&update(&[jump("hand2", 30)], &[]));
+        let words = "clock a: with the others that last, the clock of a would be off by more than 50 years";
+        assert_eq!(refused.as_deref(), Some(words));
+        assert_eq!(run.why_not_by_hand(&update(&[jump("hand2", -50)], &[])), None);
     }
 
     #[test]

@@ -127,7 +127,9 @@ impl Timed {
         let turn = self.flap().map(|flap| Turn { at_ns: begin_ns.saturating_add(flap.down_ns), is_there: true });
         let takes_time = matches!(&self.plan.effect, Effect::PowerOff { how, .. } if *how != Off::Crash);
         self.state = match self.plan.effect {
+            // What is killed for good is dead at once, and nothing is left to be undone.
             Effect::PowerOn { .. } => State::Ended,
+            Effect::Kill { .. } if self.plan.for_ns.is_none() => State::Ended,
             _ => State::Begun { end_ns, turn, is_done: !takes_time },
         };
     }

@@ -195,6 +195,8 @@ class LinkUpdate(Part):
 class FaultUpdate(Part):
     """Faults that somebody begins or undoes by hand while a run goes on; a document of its own."""
 
+    is_question: bool
+    """The agent only says whether it could. Of several, one would else take what another refuses."""
     links: list[LinkUpdate]
     """What becomes of links that these faults are of."""
     modules: list[str]

@@ -12,13 +12,13 @@ So a fault of a link by hand also tells what that link is under it and each of t
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from dilaton.host.messages import Began, Event, FaultSkipped, OfFault, Undone, Updated, UpdateFaults
 from dilaton.lab.errors import LabError
 from dilaton.lab.faults.fault import Fault
-from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
 from dilaton.lab.steering import read_faults
 from dilaton.lab.text import units
@@ -26,16 +26,13 @@ from dilaton.plan.course.entries import At, FaultUpdate, Timed
 from dilaton.plan.course.faults import effect_of, nodes_of, shared_clock
 from dilaton.plan.guests.kernels import BPF_MODULES
 from dilaton.plan.links.updates import SteeredLink
-from dilaton.plan.model import Plan
 from dilaton.run.control import verbs
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
 from dilaton.run.control.verbs import FaultBegin, FaultShown, FaultsShown, FaultsTaken, FaultState, FaultUndo, Nothing
-from dilaton.run.files.clock_log import Reading
 from dilaton.run.record.events import FaultSteered
-from dilaton.run.steering.clock import ClockControl
 from dilaton.run.steering.links import LinkControl
-from dilaton.run.steering.updates import Updates
+from dilaton.run.steering.steered import Steered
 
 HAND = "hand"
 """What faults by hand are called, with a number behind it."""
@@ -92,31 +89,11 @@ class _Planned:
 class FaultControl:
     """The faults of a run, for those who steer it."""
 
-    def __init__(
-        self,
-        lab: Lab,
-        plan: Plan,
-        links: LinkControl,
-        updates: Updates,
-        steering: ClockControl,
-        clock: Callable[[], Reading],
-    ) -> None:
-        """Takes the faults of a run.
-
-        Args:
-            lab: What is run.
-            plan: What it was compiled to.
-            links: Its links.
-            updates: Tells the agents of its guests.
-            steering: Lets its clock stand still.
-            clock: Reads the clock of the run.
-        """
-        self._lab = lab
-        self._plan = plan
+    def __init__(self, run: Steered, links: LinkControl) -> None:
+        """Takes the faults of a run, which has these links."""
+        self._run = run
         self._links = links
-        self._updates = updates
-        self._steering = steering
-        self._clock = clock
+        lab, plan = run.lab, run.plan
         numbers = {guest.name: number for number, guest in enumerate(plan.guests)}
         self._guest_of = {node.name: numbers[node.guest] for node in plan.nodes}
         self._disks = {node.name: node.disk for node in plan.nodes if node.disk is not None}
@@ -151,8 +128,8 @@ class FaultControl:
         match event:
             case Began():
                 known.state, known.began_ns = "lasting", event.t_ns
-                # What a node boots by is over at once, and is not undone.
-                if known.fault.start is not None:
+                # What a node boots by is over at once, and so is a death for good: neither is undone.
+                if known.fault.start is not None or (known.fault.kill is not None and known.fault.lasts_ns is None):
                     known.state, known.ended_ns = "over", event.t_ns
             case Undone():
                 known.state, known.ended_ns = "over", event.t_ns
@@ -164,23 +141,19 @@ class FaultControl:
 
     async def _on_begin(self, asked: FaultBegin) -> FaultsTaken:
         """Begins a fault, now."""
-        async with self._updates.turn:
+        async with self._run.updates.turn:
             is_one_message = len(self._plan_for(asked).guests) == 1
-            async with contextlib.nullcontext() if is_one_message else self._steering.standing("a fault begins"):
+            async with contextlib.nullcontext() if is_one_message else self._run.clock.standing("a fault begins"):
                 planned = self._plan_for(asked)
-                self._known |= planned.known
-                try:
-                    t_ns = await self._begin(planned)
-                except ControlError:
-                    self._known = {name: one for name, one in self._known.items() if name not in planned.known}
-                    raise
-            self._count += 1
+                # Also of one that is refused: a name is never that of two.
+                self._count += 1
+                t_ns = await self._begin(planned)
         self._timed |= {timed.name: timed for timed in planned.timed}
         return self._taken(t_ns, planned.known)
 
     def _plan_for(self, asked: FaultBegin) -> _Planned:
-        now_ns = self._clock().virtual_ns
-        before = self._lab.model_copy(update={"faults": [known.as_it_was for known in self._known.values()]})
+        now_ns = self._run.now().virtual_ns
+        before = self._run.lab.model_copy(update={"faults": [known.as_it_was for known in self._known.values()]})
         try:
             made = read_faults(before, asked.fault, f"{HAND}{self._count + 1}", now_ns, asked.directory)
             if shares := next(filter(None, (shared_clock(fault, self._guest_of) for fault in made)), None):
@@ -188,7 +161,7 @@ class FaultControl:
             going = [known.fault for known in self._known.values() if known.state in ("waiting", "lasting")]
             # Of links with two ends. Nobody knows to the nanosecond when it begins, so it may meet any of the others.
             open_ended = [fault.model_copy(update={"at_ns": None}) for fault in made]
-            whole = without_lans(self._lab.model_copy(update={"faults": [*going, *open_ended]})).faults
+            whole = without_lans(self._run.lab.model_copy(update={"faults": [*going, *open_ended]})).faults
             new = whole[len(going) :]
             links = self._links.under(whole, new, now_ns)
         except LabError as error:
@@ -211,60 +184,79 @@ class FaultControl:
         effect, words = (
             (self._links.impairment(fault, links), fault.words)
             if fault.changes
-            else effect_of(self._lab, self._disks, fault)
+            else effect_of(self._run.lab, self._disks, fault)
         )
         return Timed(name=fault.name, what=words, when=At(at_ns=0), for_ns=fault.lasts_ns, effect=effect)
 
     async def _begin(self, planned: _Planned) -> int:
-        names = list(planned.known)
         words = ", ".join(_asked(known) for known in planned.known.values())
-        t_ns = 0
-        with self._links.becoming(list(planned.links.values())):
-            *first, last = planned.guests
-            for guest in (*first, last):
-                modules = self._plan.guests[guest].modules
-                cuts = any(entry.effect.kind == "partition" for entry in planned.timed)
-                update = FaultUpdate(
-                    links=self._links.updates(planned.links, planned.now_ns, modules),
-                    modules=[module for module in BPF_MODULES if cuts and module not in modules],
-                    again=planned.again,
-                    begin=[entry for entry in planned.timed if guest in self._guests(entry)],
-                    undo=[],
-                )
 
-                def taken(message: Updated) -> Event:
-                    self._links.take(planned.links, [known.fault for known in planned.known.values()])
-                    return self._event(message, names, words)
+        def update(guest: int) -> FaultUpdate:
+            modules = self._run.plan.guests[guest].modules
+            cuts = any(entry.effect.kind == "partition" for entry in planned.timed)
+            return FaultUpdate(
+                is_question=False,
+                links=self._links.updates(planned.links, planned.now_ns, modules),
+                modules=[module for module in BPF_MODULES if cuts and module not in modules],
+                again=planned.again,
+                begin=[entry for entry in planned.timed if guest in self._guests(entry)],
+                undo=[],
+            )
 
-                told = self._updates.tell(
-                    guest, UpdateFaults, update.model_dump_json(indent=1), taken if guest == last else lambda _: None
-                )
-                t_ns = max(t_ns, await told)
-        return t_ns
+        def taken(message: Updated) -> Event:
+            self._links.take(planned.links, [known.fault for known in planned.known.values()])
+            return self._event(message, planned.known, words)
+
+        # Agents say that it has begun before they say that they have taken it over.
+        self._known |= planned.known
+        try:
+            with self._links.becoming(list(planned.links.values())):
+                return await self._tell(planned.guests, update, taken)
+        except ControlError:
+            has_begun = any(known.state != "waiting" for known in planned.known.values())
+            if not has_begun:
+                self._known = {name: one for name, one in self._known.items() if name not in planned.known}
+            raise
 
     async def _on_undo(self, asked: FaultUndo) -> FaultsTaken:
         """Undoes faults that last, now."""
-        async with self._updates.turn:
-            names = self._lasting(asked.names)
-            guests = sorted({guest for name in names for guest in self._known[name].guests})
-            is_one_message = len(guests) == 1
-            async with contextlib.nullcontext() if is_one_message else self._steering.standing("a fault is undone"):
-                t_ns = 0
-                for guest in guests:
+        async with self._run.updates.turn:
+            is_one_message = len(self._guests_with(self._lasting(asked.names))) == 1
+            async with contextlib.nullcontext() if is_one_message else self._run.clock.standing("a fault is undone"):
+                # Some may have ended before the clock stood.
+                names = self._lasting(asked.names)
+
+                def update(guest: int) -> FaultUpdate:
                     here = [name for name in names if guest in self._known[name].guests]
-                    update = FaultUpdate(links=[], modules=[], again=[], begin=[], undo=here)
+                    return FaultUpdate(is_question=False, links=[], modules=[], again=[], begin=[], undo=here)
 
-                    def taken(message: Updated) -> Event:
-                        return self._event(message, names, "undo")
+                def taken(message: Updated) -> Event:
+                    return self._event(message, names, "undo")
 
-                    told = self._updates.tell(
-                        guest,
-                        UpdateFaults,
-                        update.model_dump_json(indent=1),
-                        taken if guest == guests[-1] else lambda _: None,
-                    )
-                    t_ns = max(t_ns, await told)
+                t_ns = await self._tell(self._guests_with(names), update, taken)
         return self._taken(t_ns, names)
+
+    async def _tell(
+        self, guests: list[int], update: Callable[[int], FaultUpdate], taken: Callable[[Updated], Event]
+    ) -> int:
+        """Has agents take an update over, all of them or none; returns the virtual instant at which they have.
+
+        Of several, all are asked first. Virtual time stands still meanwhile, so that the answers stay true.
+        """
+        if len(guests) > 1:
+            for guest in guests:
+                question = update(guest).model_copy(update={"is_question": True})
+                await self._run.updates.tell(guest, UpdateFaults, question.model_dump_json(indent=1))
+        t_ns = 0
+        for guest in guests:
+            is_last = guest == guests[-1]
+            document = update(guest).model_dump_json(indent=1)
+            told = self._run.updates.tell(guest, UpdateFaults, document, taken if is_last else lambda _: None)
+            t_ns = max(t_ns, await told)
+        return t_ns
+
+    def _guests_with(self, names: Iterable[str]) -> list[int]:
+        return sorted({guest for name in names for guest in self._known[name].guests})
 
     def _lasting(self, asked: list[str]) -> list[str]:
         """The faults that are meant; those of one that was of several things are named by its name, too."""
@@ -276,7 +268,8 @@ class FaultControl:
             return found
         found = []
         for text in asked:
-            meant = [name for name in self._known if name == text or name.rpartition("-")[0] == text]
+            of_several = re.compile(rf"{re.escape(text)}(-[0-9]+)+")
+            meant = [text] if text in self._known else list(filter(of_several.fullmatch, self._known))
             if not meant:
                 there = ", ".join(self._known) or "none"
                 raise ControlError(f"{text}: no such fault; there is {there}")
@@ -286,7 +279,7 @@ class FaultControl:
         return list(dict.fromkeys(found))
 
     def _event(self, message: Updated, names: Iterable[str], words: str) -> Event:
-        host_s = self._clock().host_ns / 1e9
+        host_s = self._run.now().host_ns / 1e9
         return FaultSteered(t_ns=message.t_ns, fault=", ".join(names), asked=words, file=message.file, host_s=host_s)
 
     def _taken(self, t_ns: int, names: Iterable[str]) -> FaultsTaken:

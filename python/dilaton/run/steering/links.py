@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dilaton.host.messages import Began, Event, LinkChanged, Undone, Updated, UpdateLink
 from dilaton.lab.errors import LabError
 from dilaton.lab.faults.fault import Fault
 from dilaton.lab.faults.layers import key_of, layers
-from dilaton.lab.model import Lab
 from dilaton.lab.parts.links import Change, Link, find_link
 from dilaton.lab.segments import port_change, without_lans
 from dilaton.lab.steering import check_changed, read_change
@@ -28,45 +27,24 @@ from dilaton.plan.course.entries import Flap, ImpairLink, LinkUpdate
 from dilaton.plan.guests.kernels import MEMORY_SPARE, memory_bytes
 from dilaton.plan.links.changes import changes_of_links, faults_of_links, first_under, impairment, states_of_links
 from dilaton.plan.links.updates import SteeredLink, link_update
-from dilaton.plan.model import Plan
 from dilaton.run.control import verbs
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
 from dilaton.run.control.verbs import ChangeTaken, LinkChange, LinkEnd, LinkShown, LinksShown, WhichLink
-from dilaton.run.files.clock_log import Reading
 from dilaton.run.record.events import LinkBecame, LinkSteered
-from dilaton.run.steering.clock import ClockControl
-from dilaton.run.steering.updates import Updates
+from dilaton.run.steering.steered import Steered
 
 
 class LinkControl:
     """The links of a run, for those who steer it."""
 
-    def __init__(
-        self,
-        lab: Lab,
-        plan: Plan,
-        updates: Updates,
-        steering: ClockControl,
-        clock: Callable[[], Reading],
-    ) -> None:
-        """Takes the links of a run.
-
-        Args:
-            lab: What is run.
-            plan: What it was compiled to.
-            updates: Tells the agents of its guests.
-            steering: Lets its clock stand still.
-            clock: Reads the clock of the run.
-        """
-        self._lab = without_lans(lab)
-        self._segments = [link for link in lab.links if len(link.endpoints) > 2]
-        self._plan = plan
-        self._wires = {wire.link: wire for wire in plan.wires}
-        self._updates = updates
-        self._guest_of = {node.name: node.guest for node in plan.nodes}
-        self._steering = steering
-        self._clock = clock
+    def __init__(self, run: Steered) -> None:
+        """Takes the links of a run."""
+        self._run = run
+        self._lab = without_lans(run.lab)
+        self._segments = [link for link in run.lab.links if len(link.endpoints) > 2]
+        self._wires = {wire.link: wire for wire in run.plan.wires}
+        self._guest_of = {node.name: node.guest for node in run.plan.nodes}
         self._changes = changes_of_links(self._lab)
         self._faults = faults_of_links(self._lab)
         self._impaired = {fault.name: fault for fault in self._lab.faults if fault.changes}
@@ -110,11 +88,11 @@ class LinkControl:
     async def _on_change(self, asked: LinkChange) -> ChangeTaken:
         """Changes a link, now or at a later instant."""
         link, found = self._find(asked.link)
-        async with self._updates.turn:
+        async with self._run.updates.turn:
             is_one_message = len(found) == 1 and len(self.guests_of(found[0])) == 1
             why = f"{link.name} is changed"
-            async with contextlib.nullcontext() if is_one_message else self._steering.standing(why):
-                now_ns = self._clock().virtual_ns
+            async with contextlib.nullcontext() if is_one_message else self._run.clock.standing(why):
+                now_ns = self._run.now().virtual_ns
                 at_ns = now_ns if asked.at is None else asked.at
                 if at_ns < now_ns:
                     at, now = numbers.duration(at_ns / 1e9), numbers.duration(now_ns / 1e9)
@@ -146,7 +124,7 @@ class LinkControl:
 
         def taken(message: Updated) -> Event:
             self._steered[number] = after
-            host_s = self._clock().host_ns / 1e9
+            host_s = self._run.now().host_ns / 1e9
             return LinkSteered(
                 t_ns=message.t_ns,
                 link=after.link.name,
@@ -161,10 +139,10 @@ class LinkControl:
         with self.becoming([after]):
             # All guests have the same kernel and modules: what one takes over the other does not refuse.
             for guest in (*first, last):
-                document = link_update(before, after, now_ns, self._plan.guests[guest].modules).model_dump_json(
+                document = link_update(before, after, now_ns, self._run.plan.guests[guest].modules).model_dump_json(
                     indent=1
                 )
-                told = self._updates.tell(guest, UpdateLink, document, taken if guest == last else lambda _: None)
+                told = self._run.updates.tell(guest, UpdateLink, document, taken if guest == last else lambda _: None)
                 try:
                     t_ns = max(t_ns, await told)
                 except ControlError as error:
@@ -234,7 +212,7 @@ class LinkControl:
     def guests_of(self, number: int) -> list[int]:
         """The guests that a link is in, by their numbers."""
         names = {self._guest_of[end.node] for end in self._lab.links[number].endpoints}
-        return [number for number, guest in enumerate(self._plan.guests) if guest.name in names]
+        return [number for number, guest in enumerate(self._run.plan.guests) if guest.name in names]
 
     def _check_memory(self, changed: Mapping[int, SteeredLink]) -> None:
         """Makes sure that guests have room for what can then be under way."""
@@ -242,9 +220,9 @@ class LinkControl:
         states = list(planned)
         for number, after in changed.items():
             states[number] = [*planned[number], *after.course.all_states]
-        is_alone = len(self._plan.guests) == 1
+        is_alone = len(self._run.plan.guests) == 1
         for number in sorted({guest for link in changed for guest in self.guests_of(link)}):
-            guest = self._plan.guests[number]
+            guest = self._run.plan.guests[number]
             nodes = {node for node, name in self._guest_of.items() if name == guest.name}
             need, given = (memory_bytes(self._lab, each, nodes, is_alone=is_alone) for each in (states, planned))
             if need > max(guest.memory_bytes, given) + MEMORY_SPARE:
@@ -281,7 +259,7 @@ class LinkControl:
 
     def _shown(self, number: int) -> LinkShown:
         steered = self._link(number)
-        now_ns = max(self._clock().virtual_ns, steered.course.states[0].at_ns)
+        now_ns = max(self._run.now().virtual_ns, steered.course.states[0].at_ns)
         faults = self._faults_of(number, now_ns)
         state = steered.course.at(now_ns, key_of(faults))
         ends = zip(steered.link.endpoints, steered.beside_wire(state).egress, steered.wire_delays_ns, strict=True)
