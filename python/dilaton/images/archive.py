@@ -1,11 +1,33 @@
-"""Reading tar archives that anybody may have made, with bounds on what a header takes of the reader's memory."""
+"""Tar archives: those that anybody may have made, with bounds on what a header takes of the reader's memory; and
+what files of this machine have beside their contents, as a header has it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import tarfile
 
 HEADER_BYTES_MAX = 1 << 20
 """The longest header, with long names and other attributes; it is read into memory."""
+
+ATTRIBUTE = "SCHILY.xattr."
+"""How extended attributes are called in a header."""
+
+
+def attributes_of(path: str | os.PathLike[str]) -> dict[str, str]:
+    """A file's capabilities, and attributes that users gave it, as a header has them.
+
+    A value is bytes, and tarfile writes text: it makes bytes of it as Python does of the names of files.
+    """
+    found = {}
+    # There are file systems without attributes, and attributes go.
+    with contextlib.suppress(OSError):
+        for name in os.listxattr(path, follow_symlinks=False):
+            if name.startswith("user.") or name == "security.capability":
+                value = os.getxattr(path, name, follow_symlinks=False)
+                found[ATTRIBUTE + name] = value.decode("utf-8", "surrogateescape")
+    return found
 
 
 class BoundedMember(tarfile.TarInfo):

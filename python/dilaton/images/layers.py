@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, BinaryIO
 
-from dilaton.images.archive import BoundedMember
+from dilaton.images.archive import ATTRIBUTE, BoundedMember
 
 ENTRIES_MAX = 1_000_000
 """Each takes about a KiB of memory."""
@@ -29,7 +29,6 @@ LINKS_MAX = 40
 ID_MAX = 2**32 - 2
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
-ATTRIBUTE = "SCHILY.xattr."
 ATTRIBUTES = (f"{ATTRIBUTE}user.", f"{ATTRIBUTE}security.")
 """Those that are kept, file capabilities among them. Others mean something to the kernel that mounts the tree, such as
 `trusted.overlay.`, which is not the image's to say."""

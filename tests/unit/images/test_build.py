@@ -6,9 +6,11 @@ import hashlib
 import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from dilaton.images.store import Image, ImageError, Store
 from dilaton.lab.errors import LabError
 from dilaton.lab.images.of_lab import recipes_of
 from dilaton.lab.images.recipe import parse_recipe
+from dilaton.service.images.bring import bring
 from dilaton.service.images.build import build
 from tests.conftest import dilaton, environment
 from tests.images import killed_at, needs_programs
@@ -38,9 +41,9 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def built(store: Store, bytes_max: int = PLENTY, **recipe: Any) -> Image:
+def built(store: Store, bytes_max: int = PLENTY, tell: Callable[[str], None] = print, **recipe: Any) -> Image:
     """Builds a recipe, as image `box`."""
-    return build(store, parse_recipe(recipe), parse("box"), lambda *_: None, bytes_max)
+    return build(store, parse_recipe(recipe), parse("box"), lambda *_: None, bytes_max, tell)
 
 
 def tree(image: Image) -> dict[str, tarfile.TarInfo]:
@@ -65,6 +68,48 @@ def test_programs_of_this_machine_come_with_their_libraries_at_their_places(stor
     at = str(data).lstrip("/")
     assert found[f"{at}/below/file"].isreg() and found[f"{at}/link"].linkname == "below/file"
     assert "etc/passwd" in found and len(found) < 60, "nothing else of this machine"
+
+
+def test_links_that_lead_nowhere_stay_links_and_sockets_are_left_out_and_told(store: Store, tmp_path: Path) -> None:
+    for name, target in {"nowhere": "missing", "loop": "loop", "null": "/dev/null"}.items():
+        (tmp_path / "data" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "data" / name).symlink_to(target)
+    (tmp_path / "data/file").write_text("x")
+    told: list[str] = []
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "data/socket"))
+        found = tree(built(store, tell=told.append, host=[str(tmp_path / "data")]))
+    at = str(tmp_path / "data").lstrip("/")
+    links = {name: found[f"{at}/{name}"].linkname for name in ("nowhere", "loop", "null")}
+    assert links == {"nowhere": "missing", "loop": "loop", "null": "/dev/null"}
+    assert f"{at}/file" in found and f"{at}/socket" not in found and "dev/null" not in found
+    assert told == [f"/{at}/socket: left out: not a file, directory or link"]
+
+
+CAPABILITY = bytes.fromhex("010000020080ff000000000000000000c0e28200")
+"""Of a file with capabilities whose bytes are no text in any code."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files capabilities")
+@pytest.mark.parametrize("how", ["recipe", "directory", "layers"])
+def test_attributes_of_any_bytes_come_as_they_are(how: str, store: Store, tmp_path: Path) -> None:
+    file, text = tmp_path / "data/file", b"\x80\xff caf\xc3\xa9 \xe2\x82"
+    file.parent.mkdir()
+    file.write_text("x")
+    os.setxattr(file, "security.capability", CAPABILITY)
+    os.setxattr(file, "user.note", text)
+    if how == "recipe":
+        image, at = built(store, host=[str(file)]), str(file)
+    elif how == "directory":
+        image, at = bring(store, str(file.parent), parse("box"), lambda *_: None, PLENTY), "/file"
+    else:
+        subprocess.run(
+            ["tar", "--xattrs", "--xattrs-include=*", "-C", file.parent, "-cf", tmp_path / "tar", "."], check=True
+        )
+        image, at = bring(store, str(tmp_path / "tar"), parse("box"), lambda *_: None, PLENTY), "/file"
+    shown = subprocess.run(["rdsquashfs", "-x", at, image.root], capture_output=True, text=True, check=True).stdout
+    wanted = {"security.capability": CAPABILITY, "user.note": text}
+    assert sorted(shown.split()) == [f"{name}=0x{value.hex().upper()}" for name, value in wanted.items()]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +233,7 @@ from dilaton.images.reference import parse
 from dilaton.images.store import Store
 from dilaton.lab.images.recipe import parse_recipe
 from dilaton.service.images.build import build
-build(Store(), parse_recipe({"host": [sys.argv[1]]}), parse("box"), lambda *_: None, 1 << 30)
+build(Store(), parse_recipe({"host": [sys.argv[1]]}), parse("box"), lambda *_: None, 1 << 30, print)
 """
 
 

@@ -126,7 +126,7 @@ def build(
     for reference, recipe in found.items():
         if again or name is not None or str(reference) not in store.names():
             with failing(ImageError), _shown() as progress:
-                build_image(store, recipe, reference, progress, bytes_max)
+                build_image(store, recipe, reference, progress, bytes_max, _tell)
         print(f"{reference.short} {store.names()[str(reference)]}")
 
 
@@ -205,6 +205,14 @@ def _bytes_max(store: Store, max_size: str | None) -> int:
 
     with refusing(ValueError, option="--max-size"):
         return units.parse_size(max_size) if max_size else size_max(store)
+
+
+def _tell(text: str) -> None:
+    import sys
+
+    from dilaton.cli.output import visible
+
+    print(visible(text), file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dilaton.host import files
+from dilaton.images.archive import attributes_of
 from dilaton.images.layers import LayerError, Tree
 from dilaton.images.reference import Reference
 from dilaton.images.store import ALGORITHM, Adding, Image, ImageError, Store, copy, digest_of, publish
@@ -440,19 +441,25 @@ def _of_layer(store: Store, layer: Path, staging: Path, settings: dict[str, obje
 def _pack(directory: Path, into: BinaryIO) -> None:
     """Packs a directory; what belongs to the caller becomes root's, as it will be used by root of a node."""
 
-    def owned(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    def add(path: Path, name: str) -> None:
+        member = archive.gettarinfo(path, name)
         if member.uid == os.getuid():
             member.uid = 0
         if member.gid == os.getgid():
             member.gid = 0
         member.uname = member.gname = ""
-        return member
+        member.pax_headers = attributes_of(path)
+        if member.isreg():
+            with path.open("rb") as file:
+                archive.addfile(member, file)
+        else:
+            archive.addfile(member)
 
     with tarfile.open(fileobj=into, mode="w", format=tarfile.PAX_FORMAT, errors="surrogateescape") as archive:
-        archive.add(directory, ".", recursive=False, filter=owned)
+        add(directory, ".")
         for path in sorted(directory.rglob("*")):
             if path.is_symlink() or not path.is_socket():
-                archive.add(path, str(path.relative_to(directory)), recursive=False, filter=owned)
+                add(path, str(path.relative_to(directory)))
 
 
 def _plain(path: Path, into: BinaryIO, bytes_max: int) -> None:

@@ -19,9 +19,11 @@ import signal
 import stat
 import subprocess
 import tarfile
+from collections.abc import Callable
 from typing import BinaryIO
 
 from dilaton.host import files
+from dilaton.images.archive import attributes_of
 from dilaton.images.recipe import Debian, OfHost, Recipe
 from dilaton.images.reference import Reference
 from dilaton.images.store import Adding, Image, ImageError, Store
@@ -34,7 +36,6 @@ LINKED = re.compile(r"(?:=> |^\t)(/\S+) \(0x", re.MULTILINE)
 """What a line of ldd(1) names: a library, or the loader."""
 LINES_MAX, LINE_MAX = 3, 300
 """Of what mmdebstrap says is wrong, and characters of each."""
-CAPABILITY = "security.capability"
 USERS = {
     "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
     "etc/group": b"root:x:0:\nnogroup:x:65534:\n",
@@ -42,7 +43,9 @@ USERS = {
 """Whom an image with programs of this machine knows, unless it takes these files from it."""
 
 
-def build(store: Store, recipe: Recipe, name: Reference, progress: Progress, bytes_max: int) -> Image:
+def build(
+    store: Store, recipe: Recipe, name: Reference, progress: Progress, bytes_max: int, tell: Callable[[str], None]
+) -> Image:
     """Makes an image and puts it into the store.
 
     Args:
@@ -51,6 +54,7 @@ def build(store: Store, recipe: Recipe, name: Reference, progress: Progress, byt
         name: What it will be called.
         progress: Is told of it.
         bytes_max: How large its files may be together.
+        tell: Is told of what was left out.
 
     Raises:
         ImageError: It cannot be made; the store is as before.
@@ -62,7 +66,7 @@ def build(store: Store, recipe: Recipe, name: Reference, progress: Progress, byt
             _debian(recipe.source, into, adding, progress, bytes_max)
         else:
             progress("copying programs", 0)
-            _of_host(recipe.source, into, bytes_max)
+            _of_host(recipe.source, into, bytes_max, tell)
 
     return make(store, name, write, recipe.settings, progress, bytes_max)
 
@@ -108,10 +112,10 @@ def _shortened(line: str) -> str:
     return line if len(line) <= LINE_MAX else f"{line[: LINE_MAX // 2]} … {line[-LINE_MAX // 2 :]}"
 
 
-def _of_host(source: OfHost, into: BinaryIO, bytes_max: int) -> None:
+def _of_host(source: OfHost, into: BinaryIO, bytes_max: int, tell: Callable[[str], None]) -> None:
     """Writes programs and files of this machine as a layer."""
     with tarfile.open(fileobj=into, mode="w", format=tarfile.PAX_FORMAT, errors="surrogateescape") as archive:
-        copied = _Copied(archive, bytes_max)
+        copied = _Copied(archive, bytes_max, tell)
         for name in source.names:
             found = name if name.startswith("/") else files.find_program(name)
             if found is None or not os.path.lexists(found):
@@ -123,8 +127,8 @@ def _of_host(source: OfHost, into: BinaryIO, bytes_max: int) -> None:
 class _Copied:
     """What was taken of this machine, each path once."""
 
-    def __init__(self, archive: tarfile.TarFile, bytes_max: int) -> None:
-        self._archive, self._left = archive, bytes_max
+    def __init__(self, archive: tarfile.TarFile, bytes_max: int, tell: Callable[[str], None]) -> None:
+        self._archive, self._left, self._tell = archive, bytes_max, tell
         self._done = set[str]()
 
     def add(self, path: str) -> None:
@@ -137,11 +141,21 @@ class _Copied:
         if stat.S_ISDIR(kind):
             self._archive.addfile(self._entry(real))
             for name in sorted(os.listdir(real)):
-                self.add(os.path.join(real, name))
+                self._below(os.path.join(real, name))
         elif stat.S_ISREG(kind):
             self._file(real)
         else:
             raise ImageError(f"{real}: not a file or directory")
+
+    def _below(self, path: str) -> None:
+        """What a directory has: also a link that leads to nothing that can be taken along, but no socket or device."""
+        if os.path.isfile(path) or os.path.isdir(path):
+            self.add(path)
+        elif not os.path.islink(path):
+            self._tell(f"{path}: left out: not a file, directory or link")
+        elif path not in self._done:
+            self._done.add(path)
+            self._archive.addfile(self._entry(path))
 
     def add_users(self) -> None:
         """Files without which programs do not know root."""
@@ -199,7 +213,5 @@ class _Copied:
         entry.uname = entry.gname = ""
         if entry.islnk():
             entry.type, entry.linkname, entry.size = tarfile.REGTYPE, "", os.stat(path).st_size
-        with contextlib.suppress(OSError):
-            capability = os.getxattr(path, CAPABILITY, follow_symlinks=False)
-            entry.pax_headers = {f"SCHILY.xattr.{CAPABILITY}": capability.decode("latin-1")}
+        entry.pax_headers = attributes_of(path)
         return entry
