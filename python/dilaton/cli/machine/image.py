@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from dilaton.images.store import Store
-    from dilaton.service.images.bring import Progress
+    from dilaton.service.images.roots import Progress
 
 app = typer.Typer(
     name="image",

@@ -27,7 +27,9 @@ from dilaton.images.archive import attributes_of
 from dilaton.images.recipe import Debian, OfHost, Recipe
 from dilaton.images.reference import Reference
 from dilaton.images.store import Adding, Image, ImageError, Store
-from dilaton.service.images.bring import LIBC, PR_SET_PDEATHSIG, WATCH_S, Progress, make
+from dilaton.service.images.bring import make
+from dilaton.service.images.programs import LIBC, PR_SET_PDEATHSIG, WATCH_S
+from dilaton.service.images.roots import Progress
 
 LINKS_MAX = 40
 """Symbolic links on the way to a file, as in Linux."""
