@@ -2,6 +2,7 @@
 //! thread, serial lines.
 
 use core::ffi::{c_char, c_int, c_void, CStr};
+use core::ptr::null;
 
 use disk::{Fate, Operation};
 
@@ -234,9 +235,7 @@ pub unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn pthread_sigmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
-    if io_thread::runs() {
-        return 0;
-    }
-    // SAFETY: passed through.
+    let set = if io_thread::runs() { null() } else { set };
+    // SAFETY: passed through; without a set it only tells the mask that there is.
     unsafe { real::pthread_sigmask(how, set, old) }
 }
