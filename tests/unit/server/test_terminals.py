@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -204,6 +205,29 @@ def test_what_is_too_much_or_no_size_is_refused(server: Served, run: str, monkey
         assert closed(connection) == 1009
     monkeypatch.setattr(terminals, "OF_PERSON_MAX", len(server.state.terminals.of(run, "owner")))
     assert me.api("POST", f"/runs/{run}/terminals", {"node": "a", **SIZE}, status=409)["type"] == "urn:dilaton:limit"
+
+
+def test_many_at_once_are_no_more_than_may_be(server: Served, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    me = server.client()
+    monkeypatch.setattr(terminals, "OF_PERSON_MAX", len(server.state.terminals.of(run, "owner")) + 2)
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(me.ask, "POST", f"/api/v1/runs/{run}/terminals", {"node": "a", **SIZE}) for _ in range(8)]
+    answers = [one.result() for one in asked]
+    assert sorted(answer.status for answer in answers) == [201] * 2 + [409] * 6
+    for answer in answers:
+        if answer.status == 201:
+            me.api("DELETE", f"/runs/{run}/terminals/{answer.json['terminal']}")
+
+
+def test_a_terminal_that_this_machine_cannot_have_is_told(
+    server: Served, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> object:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(terminals, "terminal", broken)
+    answer = server.client().api("POST", f"/runs/{run}/terminals", {"node": "a", **SIZE}, status=503)
+    assert "Too many open files" in answer["detail"]
 
 
 def test_a_terminal_that_nobody_looks_at_ends(server: Served, run: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,8 @@ class Terminals:
 
     def __init__(self) -> None:
         self._kept: dict[str, Kept] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        """With whose terminal each keeps: what is being opened counts, too."""
 
     async def open(
         self, run_dir: Path, run: str, person: str, node: str, argv: Sequence[str], size: tuple[int, int]
@@ -136,20 +137,24 @@ class Terminals:
             Problem: there are too many.
             ControlError: the run does not go on, or refuses.
         """
-        mine = sum(one.person == person for one in self._kept.values())
-        if mine >= OF_PERSON_MAX or len(self._kept) >= ALL_MAX:
+        mine = sum(whose == person for whose in self._tasks.values())
+        if mine >= OF_PERSON_MAX or len(self._tasks) >= ALL_MAX:
             raise Problem(
                 409,
                 "limit",
-                f"there are {mine} terminals of yours and {len(self._kept)} of all; "
+                f"there are {mine} terminals of yours and {len(self._tasks)} of all; "
                 f"at most {OF_PERSON_MAX} and {ALL_MAX} are kept: close one",
             )
         opened: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(self._keep(opened, run_dir, run, person, node, list(argv), size))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = person
+        task.add_done_callback(lambda done: self._tasks.pop(done))
         try:
-            return await opened
+            # A terminal that cannot be opened ends its task, whatever the reason.
+            await asyncio.wait((opened, task), return_when=asyncio.FIRST_COMPLETED)
+            if not opened.done():
+                await task
+            return opened.result()
         except asyncio.CancelledError:
             task.cancel()
             raise
@@ -201,8 +206,8 @@ class Terminals:
                     gathering.cancel()
                     kept.close()
                     self._kept.pop(kept.name)
-        except ControlError as error:
-            opened.set_exception(error)
+        except OSError as error:
+            raise ControlError(f"{node}: no terminal: {error}", "host") from error
 
 
 async def _unneeded(kept: Kept) -> None:
