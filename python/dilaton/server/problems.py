@@ -14,12 +14,17 @@ from starlette.exceptions import HTTPException
 from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError
 from dilaton.run.control.errors import ControlError
+from dilaton.server.access.passwords import BusyError
 from dilaton.service.errors import RequestError
 
 MEDIA_TYPE = "application/problem+json"
 
 CONTROL_STATUS = {"argument": 422, "verb": 409, "refused": 409, "request": 422, "guest": 502, "host": 503}
 """The status of what a run cannot do, by the kind of the error."""
+
+
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
+"""What an answer of a status also says."""
 
 
 class Problem(Exception):
@@ -32,7 +37,7 @@ class Problem(Exception):
     def response(self) -> JSONResponse:
         """The answer."""
         body = {"type": f"urn:dilaton:{self.kind}", "status": self.status, "detail": self.detail, **self.also}
-        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else None
+        headers = HEADERS.get(self.status)
         return JSONResponse(body, self.status, headers, media_type=MEDIA_TYPE)
 
 
@@ -97,9 +102,15 @@ async def answer_odd(_: Request, __: Exception) -> JSONResponse:
     return Problem(422, "argument", "a text has no zero bytes, and a number at most 18 digits").response()
 
 
+async def answer_busy(_: Request, __: Exception) -> JSONResponse:
+    """The answer when too many passwords are tried at once."""
+    return Problem(503, "busy", "too many log in at once; try again").response()
+
+
 HANDLERS: dict[type[Exception], Callable[[Request, Exception], Coroutine[Any, Any, JSONResponse]]] = {
     OperationalError: answer_gone,
     InterfaceError: answer_gone,
+    BusyError: answer_busy,
     DataError: answer_odd,
     OverflowError: answer_odd,
     Problem: answer_problem,

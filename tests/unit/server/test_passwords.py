@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Literal
 
 import pytest
+from argon2 import PasswordHasher
 from sqlalchemy import select
 
 from dilaton.server.access import passwords
 from dilaton.server.access.callers import make_person
-from dilaton.server.access.passwords import FREE_TRIES, NAMES_MAX, WAIT_MS, Passwords
+from dilaton.server.access.passwords import AT_ONCE, FREE_TRIES, NAMES_MAX, WAIT_MAX, WAIT_MS, Passwords
 from dilaton.server.database.tables import PasswordRow
+from tests.conftest import PATIENCE_HOST_S
 from tests.unit.server.serving import Answer, Client, Served, served
 
 PASSWORD = "correct horse battery"
@@ -54,6 +59,32 @@ def test_who_guesses_has_to_wait_also_with_the_right_password(server: Served) ->
     assert [tried(server, "ben", f"guess {number}").status for number in range(FREE_TRIES)] == [401] * FREE_TRIES
     assert tried(server, "ben", PASSWORD).status == 429
     assert tried(server, "ann", PASSWORD).status == 204, "others do not wait"
+
+
+def test_many_who_log_in_at_once_leave_others_a_thread_and_are_told_to_come_again(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than there are threads: all but a few are told at once, which costs them no try."""
+    may_go_on = threading.Event()
+
+    class Slow(PasswordHasher):
+        def verify(self, *_: object) -> Literal[True]:
+            assert may_go_on.wait(PATIENCE_HOST_S)
+            return True
+
+    monkeypatch.setattr(server.state.passwords, "_hasher", Slow())
+    with ThreadPoolExecutor(50) as pool:
+        try:
+            asked = [pool.submit(tried, server, f"somebody{number}", "x") for number in range(50)]
+            first = [
+                done.result() for _, done in zip(range(50 - AT_ONCE - WAIT_MAX), as_completed(asked), strict=False)
+            ]
+            assert {(answer.status, answer.headers.get("retry-after")) for answer in first} == {(503, "1")}
+            assert server.client("ann").api("GET", "/session")["name"] == "ann"
+        finally:
+            may_go_on.set()
+    assert sorted(one.result().status for one in asked) == [401] * (AT_ONCE + WAIT_MAX) + [503] * len(first)
+    assert sum(name.startswith("somebody") for name in server.state.passwords._mistakes) == AT_ONCE + WAIT_MAX
 
 
 def test_mistakes_are_forgotten_by_and_by_and_take_no_more_memory_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,8 @@
 """Passwords: kept as argon2id hashes, tried only so often, and a few at a time, since each try takes 64 MiB and time.
 
+Who waits for their turn has a thread of those that answer all requests, so only so many wait: others are told to come
+again, or whoever sends enough of them would keep everybody else.
+
 Whoever guesses is slowed down by name: after some mistakes a name has to wait, for everybody, so that it does not
 matter from how many places it is tried. Who is locked out by that still has their sessions, their tokens, and the link
 that an administrator can make. Of a name that there is not, or that has no password, as much is computed as of others.
@@ -7,7 +10,9 @@ that an administrator can make. Of a name that there is not, or that has no pass
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from argon2 import PasswordHasher
@@ -33,6 +38,13 @@ NAMES_MAX = 10_000
 
 AT_ONCE = 2
 
+WAIT_MAX = 10
+"""Who wait for their turn, each with one of the 40 threads that answer requests."""
+
+
+class BusyError(Exception):
+    """Too many passwords are tried at once."""
+
 
 @dataclass
 class Passwords:
@@ -40,10 +52,25 @@ class Passwords:
 
     _hasher: PasswordHasher = field(default_factory=PasswordHasher)
     _turn: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(AT_ONCE))
+    _place: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(AT_ONCE + WAIT_MAX))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _mistakes: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By name: how many, and when the last was."""
     _nobody: str = ""
+
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """A place among those whose passwords are computed of, or soon: to be had before anything is tried.
+
+        Raises:
+            BusyError: there is none.
+        """
+        if not self._place.acquire(blocking=False):
+            raise BusyError
+        try:
+            yield
+        finally:
+            self._place.release()
 
     def hash(self, password: str) -> str:
         """What is kept of a password."""

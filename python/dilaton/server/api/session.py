@@ -72,7 +72,8 @@ def let_in(server: State, asked: LogIn, address: str, response: Response) -> Non
     if asked.once is not None and asked.name is None and asked.password is None:
         person, how = _by_link(server, asked.once), "once"
     elif asked.name is not None and asked.password is not None and asked.once is None:
-        person, how = _by_password(server, asked.name, asked.password, address), "password"
+        with server.passwords.place():
+            person, how = _by_password(server, asked.name, asked.password, address), "password"
     else:
         raise Problem(422, "argument", "once, or name and password: what lets you in", field="once")
     response.set_cookie(
@@ -127,13 +128,14 @@ def change_password(asked: NewPassword, who: Who, server: Server) -> None:
         raise Problem(403, "permission", "a token sets no password; log in")
     with server.store.reading() as session:
         row = session.get(PasswordRow, who.name)
-    if row is not None:
-        if wait_ms := server.passwords.tries(who.name, now_ms()):
-            raise Problem(429, "wait", f"too many mistakes of this name; try again in {wait_ms // 1000 + 1} s")
-        if not server.passwords.fits(row.hash, asked.old or ""):
-            raise Problem(403, "password", "old: not the present password", field="old")
-        server.passwords.right(who.name)
-    made = PasswordRow(person=who.name, hash=server.passwords.hash(asked.password), changed_ms=now_ms())
+    with server.passwords.place():
+        if row is not None:
+            if wait_ms := server.passwords.tries(who.name, now_ms()):
+                raise Problem(429, "wait", f"too many mistakes of this name; try again in {wait_ms // 1000 + 1} s")
+            if not server.passwords.fits(row.hash, asked.old or ""):
+                raise Problem(403, "password", "old: not the present password", field="old")
+            server.passwords.right(who.name)
+        made = PasswordRow(person=who.name, hash=server.passwords.hash(asked.password), changed_ms=now_ms())
     with server.store.writing() as session:
         session.merge(made)
         session.execute(delete(SessionRow).where(SessionRow.person == who.name, SessionRow.digest != who.session))
