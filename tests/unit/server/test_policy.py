@@ -91,3 +91,13 @@ def test_a_mistake_in_the_file_has_its_place(text: str, where: str, file: Path) 
     with pytest.raises(LabError) as error:
         Policy(file)
     assert f"{file}:{where}" in str(error.value)
+
+
+def test_a_time_of_less_than_a_second_is_one_and_none_at_all_is_a_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "roles.yaml"
+    for said, host_s in (("10ms", 1), ("1s", 1), ("1500ms", 2), ("1h", 3600)):
+        write(path, f"quotas: {{everyone: {{host_time: {said}}}}}\n")
+        assert Policy(path).quota("ann").host_s == host_s
+    write(path, "quotas: {everyone: {host_time: 0s}}\n")
+    with pytest.raises(LabError, match="host_time"):
+        Policy(path)

@@ -29,8 +29,12 @@ EVERYONE = "everyone"
 Size = Annotated[int | None, BeforeValidator(units.parse_size)]
 """Bytes, from a text as in a lab: 4GiB."""
 
-Duration = Annotated[int | None, BeforeValidator(lambda value: units.parse_duration(value) // 1_000_000_000)]
-"""Whole seconds, from a text as in a lab: 30min."""
+SECOND_NS = 1_000_000_000
+
+Duration = Annotated[
+    int | None, Field(ge=1), BeforeValidator(lambda value: -(-units.parse_duration(value) // SECOND_NS))
+]
+"""Whole seconds, rounded up, from a text as in a lab: 30min."""
 
 Name = Annotated[str, Field(pattern=f"^{NAME}$")]
 
