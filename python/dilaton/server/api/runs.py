@@ -12,7 +12,7 @@ from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import select
-from sqlalchemy.orm import defer
+from sqlalchemy.orm import Session, defer
 
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.loading import REPORT
@@ -146,6 +146,8 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
 
     What needs more than its person may use is a request, which waits until somebody approves it.
     """
+    if asked.key is not None and (same := await asyncio.to_thread(_asked_before, server, who, asked.key)):
+        return same
     version = await asyncio.to_thread(_version, server, lab, asked.version)
     checked = await server.checker.check(version.text, asked.overrides, sees_host=sees_host(who))
     quota = server.policy.quota(who.name)
@@ -253,12 +255,21 @@ def _version(server: State, lab: LabRow, number: int | None) -> Any:
         return keeping.version(session, lab, number or lab.head)
 
 
+def _of_key(session: Session, person: str, key: str) -> RunRow | None:
+    return session.scalar(select(RunRow).where(RunRow.person == person, RunRow.key == key))
+
+
+def _asked_before(server: State, who: Caller, key: str) -> Run | None:
+    """The run that was asked for by this key, whatever has become of its lab and of quotas since."""
+    with server.store.reading() as session:
+        row = _of_key(session, who.name, key)
+    return None if row is None else Run.of(row)
+
+
 def _queued(server: State, who: Caller, row: RunRow, drawing: Drawing) -> Run:
     with server.store.writing() as session:
-        if row.key is not None:
-            same = session.scalar(select(RunRow).where(RunRow.person == row.person, RunRow.key == row.key))
-            if same is not None:
-                return Run.of(same)
+        if row.key is not None and (same := _of_key(session, row.person, row.key)):
+            return Run.of(same)
         session.add(row)
         session.flush()
         server.keeper.draw(row.identity, drawing)

@@ -13,6 +13,17 @@ SERVER = ""
 """Who does what nobody asked for in this moment."""
 
 
+REASON_CHARS_MAX = 4000
+
+_ODD = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "�")
+
+
+def storable(text: str) -> str:
+    """A text that a run or a guest has written, as every database takes it and no terminal obeys it."""
+    plain = text.encode(errors="replace").decode(errors="replace")
+    return plain.translate(_ODD)[:REASON_CHARS_MAX]
+
+
 def now_ms() -> int:
     """The present, as the tables have it."""
     return time.time_ns() // 1_000_000

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from dilaton.host.errors import HostLacksError
@@ -39,7 +39,7 @@ from dilaton.run.record.record import RecordError
 from dilaton.run.record.record import load as load_record
 from dilaton.server.access.policy import Policy
 from dilaton.server.bell import Bell
-from dilaton.server.database.actions import SERVER, note, now_ms, tell
+from dilaton.server.database.actions import SERVER, note, now_ms, storable, tell
 from dilaton.server.database.store import AGAIN_HOST_S, GONE, Store, surely
 from dilaton.server.database.tables import RunRow
 from dilaton.server.labs.drawing import Drawing
@@ -61,6 +61,9 @@ SETTLE_HOST_S = 0.05
 
 LATELY_MS = 7 * 86_400_000
 """How far back it counts what somebody has used."""
+
+STOP_AGAIN_HOST_S = 5.0
+"""After which a run is stopped again that goes on for longer than it may."""
 
 RECORD_BYTES_MAX = 64 << 20
 """More is no record of a run, but something that a guest has put in its place."""
@@ -227,13 +230,7 @@ class Keeper:
             Going(person, Needs(**needs))
             for person, needs in session.execute(select(RunRow.person, RunRow.needs).where(RunRow.state.in_(GOING)))
         ]
-        used = (
-            select(RunRow.person, func.sum(RunRow.ended_ms - RunRow.started_ms))
-            .where(RunRow.ended_ms > now_ms() - LATELY_MS, RunRow.started_ms.is_not(None))
-            .group_by(RunRow.person)
-        )
-        used_ms = {person: int(spent or 0) for person, spent in session.execute(used)}
-        return chosen(waiting, going, used_ms, self._policy.quota, self._settings.at_once)
+        return chosen(waiting, going, used_ms(session, now_ms()), self._policy.quota, self._settings.at_once)
 
     async def _launch(self, identity: str) -> None:
         """Launches a run that is written down as starting, and follows it."""
@@ -294,8 +291,11 @@ class Keeper:
             return
         await asyncio.sleep(max(0.0, row.started_ms / 1000 + host_s - now_ms() / 1000))
         await surely(partial(self._note_limit, row, host_s))
-        with contextlib.suppress(ControlError):  # it has ended meanwhile
-            await self.stop(row)
+        # Who keeps a run from hearing of it, or is not there to be asked yet, is asked again until there is no run.
+        while True:
+            with contextlib.suppress(ControlError, OSError, *GONE):
+                await self.stop(row)
+            await asyncio.sleep(STOP_AGAIN_HOST_S)
 
     def _note_limit(self, row: RunRow, host_s: int) -> None:
         with self._store.writing() as session:
@@ -353,6 +353,7 @@ class Keeper:
                 return
             row.state = state
             if state in FINAL:
+                reason = None if reason is None else storable(reason)
                 row.ended_ms, row.reason, row.verdict, row.virtual_s = now_ms(), reason, verdict, virtual_s
             tell(session, "Run.Read", row.path, "run", run=identity, state=state, reason=reason, verdict=verdict)
 
@@ -381,6 +382,19 @@ class Keeper:
     ) -> None:
         with contextlib.suppress(LifeError):  # somebody was faster
             self._becomes(identity, state, reason, verdict, virtual_s)
+
+
+def used_ms(session: Session, now: int) -> dict[str, int]:
+    """How long the runs of each person have gone on of late, in milliseconds of the host, those that go on included."""
+    since = now - LATELY_MS
+    begin = case((RunRow.started_ms > since, RunRow.started_ms), else_=since)
+    end = func.coalesce(RunRow.ended_ms, now)
+    used = (
+        select(RunRow.person, func.sum(end - begin))
+        .where(RunRow.started_ms.is_not(None), end > since, RunRow.state.in_(GOING | FINAL))
+        .group_by(RunRow.person)
+    )
+    return {person: int(spent) for person, spent in session.execute(used)}
 
 
 class _Hearer:

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
+from dilaton.run.control.errors import ControlError
 from dilaton.server.access.callers import make_person
 from dilaton.server.database.tables import RunRow
+from dilaton.server.runs import keeper
 from dilaton.server.runs.queue import Going, Needs, Quota, Waiting, chosen
 from tests.unit.server.serving import ENDLESS, LAB, Served, served, use_stub
 
@@ -144,6 +146,58 @@ def test_a_run_ends_when_its_time_is_over(server: Served) -> None:
     assert entry["path"].endswith(run) and entry["data"] == {"host_s": 1}
 
 
+def test_a_run_that_did_not_hear_that_its_time_is_over_is_told_again(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stops, stop = [], server.state.keeper.stop
+
+    async def deaf(row: RunRow) -> None:
+        stops.append(row.identity)
+        if len(stops) < 3:
+            raise ControlError("does not answer") if len(stops) == 1 else ConnectionResetError("gone")
+        await stop(row)
+
+    monkeypatch.setattr(keeper, "STOP_AGAIN_HOST_S", 0.05)
+    monkeypatch.setattr(server.state.keeper, "stop", deaf)
+    ann = server.client("ann")
+    run = ann.launch(ann.keep(ENDLESS), stays=True, host_s=1)
+    assert ann.wait(run, "finished", "aborted", "failed")["state"] != "failed"
+    assert len(stops) >= 3 and set(stops) == {run}
+
+
+def test_of_a_time_before_and_beyond_what_counts_only_the_part_within_counts(server: Served) -> None:
+    now = 100 * keeper.LATELY_MS
+    spans = {
+        "d": [(now - keeper.LATELY_MS - 5000, now - keeper.LATELY_MS + 1000)],  # most of it is long ago
+        "e": [(now - 7000, None)],  # goes on
+        "f": [(now - 2000, now - 500), (0, 100), (None, now)],  # and one of long ago, and one that was cancelled
+    }
+    rows = [
+        RunRow(
+            identity=f"{person}{number}",
+            folder="/x",
+            person=person,
+            version=1,
+            name="",
+            text="",
+            asked={},
+            state="running" if ended is None else "finished",
+            created_ms=0,
+            started_ms=started,
+            ended_ms=ended,
+        )
+        for person, times in spans.items()
+        for number, (started, ended) in enumerate(times)
+    ]
+    with server.state.store.writing() as session:
+        session.execute(delete(RunRow))
+        session.add_all(rows)
+        session.flush()
+        used = keeper.used_ms(session, now)
+        session.rollback()  # nothing of it was ever there
+    assert used == {"d": 1000, "e": 7000, "f": 1500}
+
+
 def test_who_asks_twice_by_one_key_gets_one_run(server: Served) -> None:
     boss, ann = server.client(), server.client("ann")
     lab = boss.keep(LAB)
@@ -153,3 +207,6 @@ def test_who_asks_twice_by_one_key_gets_one_run(server: Served) -> None:
     assert mine not in (one, other), "others have keys of their own"
     for client, run in ((boss, one), (boss, other), (ann, mine)):
         client.wait(run, "finished")
+    boss.api("PUT", f"/labs/{lab}", {"base": 1, "text": "no lab any more"})
+    assert boss.launch(lab, key="mine-1") == one, "asked again, it answers as it did, whatever became of the lab"
+    boss.api("POST", f"/labs/{lab}/runs", {"key": "mine-3"}, status=422)

@@ -107,7 +107,7 @@ def test_of_runs_that_were_going_on_it_is_known_what_became_of_them(
                 )
         journal = server.state.keeper.journal("b" * 16)
         journal.parent.mkdir(parents=True)
-        journal.write_text("bwrap: not on this machine\n")
+        journal.write_text("bwrap: not \0 on\x1b this machine\n")
         record = server.state.keeper.run_dir("c" * 16) / "run.json"
         record.parent.mkdir(parents=True)
         record.write_text('{"state": "running"}')
@@ -116,7 +116,7 @@ def test_of_runs_that_were_going_on_it_is_known_what_became_of_them(
         for identity in found:
             server.state.keeper.conclude(identity, "")
         refused, failed = (server.client().api("GET", f"/runs/{identity}") for identity in found)
-        assert (refused["state"], refused["reason"]) == ("refused", "bwrap: not on this machine")
+        assert (refused["state"], refused["reason"]) == ("refused", "bwrap: not \ufffd on\ufffd this machine")
         assert failed["state"] == "failed" and "run.json" in failed["reason"]
         assert server.client().wait("a" * 16, "finished", "failed", "refused")["state"] == "finished"
 
