@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { dump, filterOf, readCapture } from "../src/run/pcapng";
+import { filterOf } from "../src/run/filter";
+import { dump, readCapture } from "../src/run/pcapng";
 
 const u32 = (...values: number[]) =>
   values.flatMap((value) => [value & 255, (value >>> 8) & 255, (value >>> 16) & 255, value >>> 24]);

@@ -11,6 +11,10 @@ export interface Packet {
   length: number;
   info: string;
   bytes: Uint8Array;
+  /** What TCP or UDP carries, as far as it was captured, and how long it is. */
+  payload: Uint8Array;
+  payloadLength: number;
+  tcp?: { sequence: number; isBegin: boolean };
 }
 
 const SECTION = 0x0a0d0d0a;
@@ -60,7 +64,9 @@ function resolution(view: DataView, begin: number, end: number, isLittle: boolea
   return 1e6;
 }
 
-type Decoded = Pick<Packet, "source" | "destination" | "protocol" | "ports" | "info">;
+type Decoded = Omit<Packet, "number" | "tS" | "length" | "bytes">;
+
+const NOTHING = { payload: new Uint8Array(), payloadLength: 0 };
 
 const FLAGS = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
 
@@ -68,7 +74,7 @@ function decoded(bytes: Uint8Array): Decoded {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const hex = (begin: number) =>
     [...bytes.subarray(begin, begin + 6)].map((one) => one.toString(16).padStart(2, "0")).join(":");
-  const plain: Decoded = { source: hex(6), destination: hex(0), protocol: "Ethernet", ports: [], info: "" };
+  const plain: Decoded = { source: hex(6), destination: hex(0), protocol: "Ethernet", ports: [], info: "", ...NOTHING };
   try {
     let at = 12;
     let type = view.getUint16(at);
@@ -113,16 +119,27 @@ function transport(view: DataView, at: number, protocol: number, size: number, i
     case 6: {
       const ports = [view.getUint16(at), view.getUint16(at + 2)];
       const flags = FLAGS.filter((_, bit) => view.getUint8(at + 13) & (1 << bit)).join(" ");
-      const length = size - (view.getUint8(at + 12) >> 4) * 4;
+      const header = (view.getUint8(at + 12) >> 4) * 4;
+      const length = Math.max(0, size - header);
+      const tcp = { sequence: view.getUint32(at + 4), isBegin: Boolean(view.getUint8(at + 13) & 2) };
       const info = `${ports.join(" → ")} [${flags}] seq ${view.getUint32(at + 4)} ack ${view.getUint32(at + 8)} len ${length}`;
-      return { ...ip, protocol: "TCP", ports, info };
+      return { ...ip, protocol: "TCP", ports, info, tcp, ...carried(view, at + header, length) };
     }
     case 17: {
       const ports = [view.getUint16(at), view.getUint16(at + 2)];
-      return { ...ip, protocol: "UDP", ports, info: `${ports.join(" → ")} len ${view.getUint16(at + 4) - 8}` };
+      const length = Math.max(0, view.getUint16(at + 4) - 8);
+      const info = `${ports.join(" → ")} len ${length}`;
+      return { ...ip, protocol: "UDP", ports, info, ...carried(view, at + 8, length) };
     }
   }
   return { ...ip, info: `protocol ${protocol}` };
+}
+
+/** What comes behind the headers; a frame may have padding behind it, and a capture less than it. */
+function carried(view: DataView, at: number, length: number): Pick<Packet, "payload" | "payloadLength"> {
+  const begin = Math.min(at, view.byteLength);
+  const end = Math.min(at + length, view.byteLength);
+  return { payload: new Uint8Array(view.buffer, view.byteOffset + begin, end - begin), payloadLength: length };
 }
 
 function shortened(groups: number[]): string {
@@ -131,36 +148,6 @@ function shortened(groups: number[]): string {
   if (!zeros) return text;
   const rest = text.slice(zeros.index + zeros[0].length).replace(/^:/, "");
   return `${text.slice(0, zeros.index)}::${rest}`;
-}
-
-/** A filter of words, of which all have to fit: a protocol, an address or its beginning, `port N`, `not WORD`, or a text of
- * the last column. Throws where `port` has no number. */
-export function filterOf(text: string): (packet: Packet) => boolean {
-  const tests: ((packet: Packet) => boolean)[] = [];
-  const words = text.trim().toLowerCase().split(/\s+/).filter(Boolean);
-  for (let n = 0; n < words.length; n++) {
-    const isNot = words[n] === "not";
-    if (isNot) n++;
-    let word = words[n];
-    if (word === undefined) throw new Error("not: of what?");
-    if (word === "and" || word === "host") continue;
-    let test: (packet: Packet) => boolean;
-    if (word === "port") {
-      word = words[++n] ?? "";
-      const port = Number(word);
-      if (!/^\d+$/.test(word)) throw new Error("port: a number, as in port 80");
-      test = (packet) => packet.ports.includes(port);
-    } else {
-      const wanted = word;
-      test = (packet) =>
-        packet.protocol.toLowerCase() === wanted ||
-        packet.source.startsWith(wanted) ||
-        packet.destination.startsWith(wanted) ||
-        packet.info.toLowerCase().includes(wanted);
-    }
-    tests.push(isNot ? (packet) => !test(packet) : test);
-  }
-  return (packet) => tests.every((test) => test(packet));
 }
 
 /** Bytes as people read them: offset, hexadecimal, characters. */
