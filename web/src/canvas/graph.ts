@@ -220,6 +220,14 @@ export class Graph {
     if (!this.isFitted && drawing.nodes.length) this.fit();
   }
 
+  /** Where a point of the window is on the ground of the drawing. */
+  pointAt(clientX: number, clientY: number): Point {
+    const box = this.container.getBoundingClientRect();
+    const pan = this.core.pan();
+    const zoom = this.core.zoom();
+    return { x: (clientX - box.left - pan.x) / zoom, y: (clientY - box.top - pan.y) / zoom };
+  }
+
   fit(): void {
     this.isFitted = true;
     this.core.resize();

@@ -9,6 +9,9 @@ import { networkOf, type Network } from "../run/network";
 import type { Mistake } from "./yaml";
 import { placesOf } from "./mistakes";
 
+/** By which what is dragged onto the canvas says what kind of node it is. */
+export const KIND_TYPE = "application/x-dilaton-kind";
+
 const CHECK_HOST_MS = 350;
 
 /** What a lab may say of a node that needs no server to be understood; kinds of its own do. */
@@ -23,6 +26,8 @@ export class EditorStore {
   whole = $state.raw<WholeLab | null>(null);
   wrong = $state("");
   stale = $state.raw<{ version: number; text: string } | null>(null);
+  /** The version of somebody else that has become the one here; 0: none. */
+  news = $state(0);
   isBusy = $state(false);
   text = $state("");
   positions = $state.raw<Spots>({});
@@ -101,22 +106,49 @@ export class EditorStore {
     }),
   );
 
-  async load(): Promise<void> {
+  /** Hears that there is another version. Where nobody has changed anything it becomes the one here; else who writes is
+   * asked. */
+  async heard(version: number): Promise<void> {
+    if (!this.whole || this.isBusy || version <= this.whole.version || version === this.stale?.version) return;
     try {
-      const [whole, layout] = await Promise.all([
-        ask<WholeLab>("GET", `/labs/${this.id}`),
-        ask<Positions>("GET", `/labs/${this.id}/layout`),
-      ]);
-      this.whole = whole;
-      this.savedText = whole.text;
-      this.savedPositions = layout.positions as Spots;
-      this.history = new History({ text: whole.text, positions: this.savedPositions });
-      this.take();
-      this.stale = null;
-      void this.check();
+      const [theirs, positions] = await this.fetch();
+      if (theirs.version <= this.whole.version) return;
+      // Looked at only now: somebody may have typed meanwhile.
+      if (this.isDirty) {
+        this.stale = { version: theirs.version, text: theirs.text };
+      } else {
+        this.begin(theirs, positions);
+        this.news = theirs.version;
+      }
     } catch (error) {
       this.wrong = words(error);
     }
+  }
+
+  async load(): Promise<void> {
+    try {
+      this.begin(...(await this.fetch()));
+    } catch (error) {
+      this.wrong = words(error);
+    }
+  }
+
+  private async fetch(): Promise<[WholeLab, Spots]> {
+    const [whole, layout] = await Promise.all([
+      ask<WholeLab>("GET", `/labs/${this.id}`),
+      ask<Positions>("GET", `/labs/${this.id}/layout`),
+    ]);
+    return [whole, layout.positions as Spots];
+  }
+
+  private begin(whole: WholeLab, positions: Spots): void {
+    this.whole = whole;
+    this.savedText = whole.text;
+    this.savedPositions = positions;
+    this.history = new History({ text: whole.text, positions });
+    this.take();
+    this.stale = null;
+    void this.check();
   }
 
   write(text: string, options: { isTyped?: boolean; positions?: Spots } = {}): void {

@@ -148,7 +148,11 @@ export class RunStore {
     this.stream = new EventSource(`${API}/runs/${this.id}/happenings`);
     for (const kind of ["state", "progress", "event", "clock", "again"]) this.stream.addEventListener(kind, hear);
     this.stream.addEventListener("open", () => (this.isAway = false));
-    this.stream.addEventListener("error", () => (this.isAway = true));
+    this.stream.addEventListener("error", () => {
+      this.isAway = true;
+      // A browser does not come back from an answer that is none, as a proxy's: it is followed anew.
+      if (this.stream?.readyState === EventSource.CLOSED) this.stream = null;
+    });
     this.stream.addEventListener("gone", () => this.stopStream());
     this.stream.addEventListener("over", () => {
       // What became of it is told as soon as it is written down.

@@ -5,6 +5,7 @@ import { API, ask, Problem, words } from "../api/client";
 import type { Lab, Run } from "../api/types";
 
 const RUNS_SHOWN = 200;
+const AGAIN_HOST_MS = 3000;
 
 class Catalogue {
   labs = $state<Lab[]>([]);
@@ -12,20 +13,35 @@ class Catalogue {
   isLoaded = $state(false);
   isAway = $state(false);
   wrong = $state("");
+  private timer = 0;
   private events: EventSource | null = null;
 
   async begin(): Promise<void> {
     this.end();
+    this.listen();
+    await this.load();
+  }
+
+  private listen(): void {
     this.events = new EventSource(`${API}/events`);
     this.events.addEventListener("ready", () => void this.load());
     this.events.addEventListener("lab", (event) => void this.labChanged(JSON.parse(event.data)));
     this.events.addEventListener("run", (event) => void this.runChanged(JSON.parse(event.data)));
     this.events.addEventListener("open", () => (this.isAway = false));
-    this.events.addEventListener("error", () => (this.isAway = true));
-    await this.load();
+    this.events.addEventListener("error", () => {
+      this.isAway = true;
+      // A browser comes back by itself from a lost connection, not from an answer that is none, as a proxy's.
+      if (this.events?.readyState !== EventSource.CLOSED) return;
+      clearTimeout(this.timer);
+      this.timer = window.setTimeout(() => {
+        this.listen();
+        void this.load();
+      }, AGAIN_HOST_MS);
+    });
   }
 
   end(): void {
+    clearTimeout(this.timer);
     this.events?.close();
     this.events = null;
     this.labs = [];

@@ -353,6 +353,8 @@ export const en = {
   editor: {
     canvas: (n: number, l: number) => `Drawing: ${n} nodes, ${l} links`,
     text: "Text of the lab",
+    addHelp: "Press, or drag it to its place",
+    theirs: (person: string, version: number) => `${person} has saved version ${version}, which you see now.`,
     undo: "Undo",
     redo: "Redo",
     add: "Add",

@@ -61,6 +61,19 @@ await run({
     await text().getByText("# the bottleneck").waitFor();
   },
 
+  "a node is dragged to its place": async () => {
+    const box = await canvas.boundingBox();
+    const lines = await text().innerText();
+    await page
+      .getByRole("button", { name: "Add Switch" })
+      .dragTo(canvas, { targetPosition: { x: box.width - 60, y: 60 } });
+    await until("six nodes", async () => (await counts())[0] === 6);
+    await text().getByText("s1: {kind: switch}").or(text().getByText("switch1: {kind: switch}")).waitFor();
+    await canvas.focus();
+    await page.keyboard.press("Control+z");
+    await until("undone", async () => (await text().innerText()) === lines);
+  },
+
   "links are drawn from node to node": async () => {
     const find = async (name) => {
       await page.getByLabel("Find a node").fill(name);
@@ -106,6 +119,51 @@ await run({
     await page.reload();
     await until("all is there again", async () => (await canvas.count()) === 1 && (await counts())[0] === 5);
     await text().getByText("# the bottleneck").waitFor();
+  },
+
+  "two people write one lab, and neither's words are lost": async () => {
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await other.getByText("v2 · Saved").waitFor();
+    const add = (whose) => whose.getByRole("button", { name: "Add Host" }).click();
+    // Who has changed nothing sees the other's version, and is told whose it is.
+    await add(page);
+    await page.keyboard.press("Control+s");
+    await page.getByText("v3 · Saved").waitFor();
+    await other.getByText(/has saved version 3/).waitFor();
+    // Who has is asked before they save, and what they wrote stays.
+    await add(other);
+    await add(page);
+    await page.keyboard.press("Control+s");
+    await page.getByText("v4 · Saved").waitFor();
+    await other
+      .getByRole("button", { name: "Keep mine" })
+      .or(other.getByText(/version 4/))
+      .first()
+      .waitFor();
+    await demandAccessible(other, "a lab of two");
+    await other.getByRole("alert").getByRole("button").last().click();
+    await other.getByText("v5 · Saved").waitFor();
+    await page.getByText(/has saved version 5/).waitFor();
+    await other.close();
+  },
+
+  "a server that is lost and back is told of, and nothing is missed": async () => {
+    const away = page.getByText("The connection is away").first();
+    await page.getByRole("button", { name: "Add Host" }).click();
+    await page.context().setOffline(true);
+    await page.keyboard.press("Control+s");
+    await page.getByText("the server does not answer").waitFor();
+    await page.context().setOffline(false);
+    await page.keyboard.press("Control+s");
+    await page.getByText("v6 · Saved").waitFor();
+    await until("no banner", async () => (await away.count()) === 0);
+    // A proxy answers for a server that is away, and browsers do not come back from that by themselves.
+    await page.route("**/api/v1/events", (route) => route.fulfill({ status: 502, body: "" }));
+    await page.reload();
+    await away.waitFor();
+    await page.unroute("**/api/v1/events");
+    await away.waitFor({ state: "detached" });
   },
 
   "it runs, and what came of it is shown": async () => {

@@ -61,6 +61,12 @@ await run({
     await page.getByLabel("Filter").fill("icmp");
     await page.getByText(/^[1-9]\d* of \d+ packets$/).waitFor();
     await demandAccessible(page, "packets");
+    await page.getByLabel("Filter").fill("tcp and dst port 5201 and greater 100");
+    await page.locator("tbody button").first().click();
+    await page.getByRole("button", { name: "Follow this stream" }).click();
+    await page.getByRole("dialog").locator("pre").first().waitFor();
+    await demandAccessible(page, "stream");
+    await page.keyboard.press("Escape");
   },
   "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),
 });
