@@ -7,6 +7,7 @@ pays for them, disks, wires, the time-stamp counter, what is left after a kill, 
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from dilaton.host.here.uml import interface, kernels
 from tests.conftest import PATIENCE_HOST_S, PYTHON, Outcome, RunLab, dilaton
 from tests.functional.time.test_repeatable import left
+from tests.host.clock.test_cpuid import answering
 from tests.host.kills.test_kills import every_test_begins_alone, orphans_come_to_us
 from tests.random_kills import Kill, do
 
@@ -138,6 +140,19 @@ def test_on_the_wall_drive_idle_time_is_waited_for(run_lab: RunLab) -> None:
     assert outcome.status == 0
     assert 1 <= lives_s(outcome, "sleep") < 1.5
     assert outcome.record["time"]["host_s"] >= 2
+
+
+def test_programs_are_kept_from_cpuid_or_none_begins(run_lab: RunLab, release: str) -> None:
+    """Also on a CPU that cannot do it: the host's call is answered for it. Stubs of Linux 7 make it themselves."""
+    lab = "name: cpuid\nnodes: {a: {}}\nrun: [{on: a, name: hello, exec: echo hello}]\n"
+    done = run_lab(lab, wrapper=answering(in_kernel=0, in_stubs=0))
+    assert (done.status, done.stdout("a", "hello")) == (0, "hello\n")
+    refused = run_lab(lab, wrapper=answering(in_kernel=0, in_stubs=errno.ENODEV))
+    if release.startswith("6."):  # whose stubs have it of their kernel
+        assert refused.status == 0
+    else:
+        assert refused.status == 1
+        assert "a new process of this kernel cannot be kept from CPUID" in refused.record["reason"]
 
 
 @pytest.mark.parametrize("victim", ["command line", "kernel", "stub"])
