@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dilaton.host.files import EXAMPLES
 from dilaton.images.reference import parse
+from dilaton.lab.beside.lock import NAME as LOCK_FILE
 from dilaton.lab.beside.lock import read_lock, write_lock
 from dilaton.lab.errors import LabError
 from dilaton.lab.text.replacing import replace_field
@@ -70,11 +71,16 @@ def save(store: Templates, lab: Path, name: str) -> str:
             copy_tree(lab, tree)
         else:
             (tree / LAB_FILE).write_text(LabText.read(lab).text)
+            write_lock(tree, read_lock(lab.parent))
         found = prepare(LabText.read(tree), Overrides()).lab
         images = {str(parse(node.image.name)): node.image for node in found.nodes.values() if node.image != "host"}
         locked = {name: image.digest for name, image in images.items() if not parse(image.name).digest}
-        if locked:
-            write_lock(tree, read_lock(tree) | locked)
+        # A directory's lock may be of other labs of it, too, which are saved with it.
+        kept = (read_lock(tree) if lab.is_dir() else {}) | locked
+        if kept:
+            write_lock(tree, kept)
+        else:
+            (tree / LOCK_FILE).unlink(missing_ok=True)
         _describe(name, "", tree)
 
     return store.save(name, fill)
@@ -108,10 +114,13 @@ def new(store: Templates, name: str, path: Path, chosen: Mapping[str, str]) -> N
     path = Path(os.path.abspath(path))
     if os.path.lexists(path):
         raise TemplateError(f"{path}: exists already, and is left as it is")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _found(store, name) as tree, tempfile.TemporaryDirectory(dir=path.parent, prefix=".dilaton-") as beside:
-        made = Path(beside) / path.name
-        made.mkdir()
+    # What is missing on the way there is made with it, and comes to its place in one step.
+    first = path
+    while not os.path.lexists(first.parent):
+        first = first.parent
+    with _found(store, name) as tree, tempfile.TemporaryDirectory(dir=first.parent, prefix=".dilaton-") as beside:
+        made = Path(beside) / path.relative_to(first.parent)
+        made.mkdir(parents=True)
         copy_tree(tree, made)
         file = made / LAB_FILE
         text = filled(_description(made), file.read_text(), chosen)
@@ -121,7 +130,7 @@ def new(store: Templates, name: str, path: Path, chosen: Mapping[str, str]) -> N
         except LabError as error:
             # The file that has the mistake is about to go.
             raise LabError([replace(problem, file=f"{name}/{LAB_FILE}") for problem in error.problems]) from error
-        made.rename(path)
+        (Path(beside) / first.name).rename(first)
 
 
 @contextlib.contextmanager

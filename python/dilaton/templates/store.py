@@ -57,11 +57,15 @@ class Templates:
         Raises:
             TemplateError: It is no longer what was saved.
         """
-        digest = self.names().get(name)
-        if digest is None:
+        if name not in self.names():
             yield None
             return
         with self._locked(fcntl.LOCK_SH):
+            # Before the lock it may have got another template, and the old one have gone.
+            digest = self.names().get(name)
+            if digest is None:
+                yield None
+                return
             tree = self.directory / "trees" / digest
             if not tree.is_dir() or digest_of(tree) != digest:
                 raise TemplateError(f"{name}: damaged: {tree} is not what was saved; save it again")
@@ -145,8 +149,8 @@ def copy_tree(source: Path, target: Path) -> None:
             room[0] -= 1
             copied = into / path.name
             if path.is_symlink():
-                if os.path.isabs(os.readlink(path)) or not path.resolve().is_relative_to(top):
-                    raise TemplateError(f"{path}: a link that leads out of {source}")
+                if not _is_inside(path, top):
+                    raise TemplateError(f"{path}: a link that leads out of what is saved of {source}")
                 copied.symlink_to(os.readlink(path))
             elif path.is_dir():
                 copied.mkdir()
@@ -162,6 +166,19 @@ def copy_tree(source: Path, target: Path) -> None:
                 raise TemplateError(f"{source}: a template has at most {FILES_MAX} files, of {BYTES_MAX >> 20} MiB")
 
     copy(source, target)
+
+
+def _is_inside(link: Path, top: Path) -> bool:
+    """Whether all of the way that a link goes is copied: what leaves the directory and returns leads nowhere elsewhere."""
+    at = os.path.realpath(link.parent)
+    for part in Path(os.readlink(link)).parts:
+        at = os.path.realpath(os.path.join(at, part))
+        if not Path(at).is_relative_to(top):
+            return False
+        inside = Path(at).relative_to(top).parts
+        if (inside and inside[0] in LEFT_OUT) or any(name.startswith(".") for name in inside):
+            return False
+    return True
 
 
 def digest_of(tree: Path) -> str:

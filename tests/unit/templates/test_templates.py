@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from dilaton.lab.errors import LabError
 from dilaton.service import templates
 from dilaton.templates.store import TemplateError, Templates
 from tests.conftest import ROOT, dilaton, environment
-from tests.images import killed_at
+from tests.images import killed_at, layer, layout, needs_programs
 
 LAB = """# A lab of two.
 name: two
@@ -96,6 +99,58 @@ def test_what_cannot_be_chosen_is_told_and_nothing_is_written(
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_directories_on_the_way_come_with_the_lab_or_not_at_all(store: Templates, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no such field"):
+        templates.new(store, "dumbbell", tmp_path / "some/where/made", {"no.field": "1"})
+    assert not (tmp_path / "some").exists() and not list(tmp_path.glob(".dilaton-*"))
+    templates.new(store, "dumbbell", tmp_path / "some/where/made", {})
+    assert load(tmp_path / "some/where/made/lab.yaml").name == "made"
+
+
+class Overtaken(Templates):
+    """Whoever reads waits for another who changes what the name leads to."""
+
+    def __init__(self, directory: Path, change: Callable[[], object]) -> None:
+        super().__init__(directory)
+        self._change = change
+
+    @contextlib.contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        self._change()
+        with super()._locked(how):
+            yield
+
+
+def test_what_is_read_is_what_the_name_leads_to_by_then(store: Templates, lab: Path) -> None:
+    templates.save(store, lab, "pair")
+    (lab / "data.txt").write_text("new")
+    with Overtaken(store.directory, lambda: templates.save(store, lab, "pair")).reading("pair") as tree:
+        assert tree is not None and (tree / "data.txt").read_text() == "new"
+    with Overtaken(store.directory, lambda: store.remove("pair")).reading("pair") as tree:
+        assert tree is None
+
+
+@needs_programs
+def test_a_file_is_saved_with_what_the_lock_beside_it_says_of_its_images(tmp_path: Path) -> None:
+    variables = environment() | {"XDG_DATA_HOME": str(tmp_path)}
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    for name, image in {"lab": "box", "other": "crate"}.items():
+        (lab / f"{name}.yaml").write_text(f"name: {name}\nnodes: {{a: {{image: {image}}}}}\n")
+    digests = []
+    for contents in ("old", "new"):
+        source = layout(tmp_path / "layout", [layer(("a", contents.encode()))], {"Cmd": ["/a"]})
+        for name in ("box", "crate", contents):
+            done = dilaton("image", "import", source, name, env=variables)
+            assert done.returncode == 0, done.stderr
+        digests.append(done.stdout.split()[-1])
+        for name in ("lab", "other") if contents == "old" else ():
+            assert dilaton("lock", lab / f"{name}.yaml", env=variables).returncode == 0
+    assert dilaton("template", "save", lab / "lab.yaml", "one", env=variables).returncode == 0
+    shown = json.loads(dilaton("template", "show", "one", env=variables).stdout)
+    assert shown["images"] == {"docker.io/library/box:latest": digests[0]}
+
+
 def test_what_is_there_is_never_written_over(store: Templates, lab: Path) -> None:
     templates.save(store, lab, "pair")
     with pytest.raises(TemplateError, match="exists already"):
@@ -125,7 +180,7 @@ def test_what_is_no_template_is_not_saved(store: Templates, lab: Path, file: str
     assert not list(store.directory.glob("staging/*"))
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "../templates"])
+@pytest.mark.parametrize("target", ["/etc/passwd", "../templates", "../two/data.txt", ".git/x", "runs/1"])
 def test_links_that_lead_out_are_refused(store: Templates, lab: Path, target: str) -> None:
     (lab / "out").symlink_to(target)
     with pytest.raises(TemplateError, match="leads out"):
