@@ -169,7 +169,7 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def _is_inside(link: Path, top: Path) -> bool:
-    """Whether all of the way that a link goes is copied: what leaves the directory and returns leads nowhere elsewhere."""
+    """Whether all of the way that a link goes is copied: one that leaves and returns would lead nowhere elsewhere."""
     at = os.path.realpath(link.parent)
     for part in Path(os.readlink(link)).parts:
         at = os.path.realpath(os.path.join(at, part))
