@@ -123,8 +123,8 @@ mod tests {
 
     fn news(received: u64, guest: usize, next_ns: u64, frames: &[(usize, u64)]) -> Vec<u8> {
         let mut writer = Writer::new(received, &[(guest, word(next_ns))]);
-        for &(way, arrival_ns) in frames {
-            writer.frame(&Frame { way, arrival_ns, bytes: b"frame" });
+        for (number, &(way, arrival_ns)) in (0..).zip(frames) {
+            writer.frame(&Frame { way, number, arrival_ns, bytes: b"frame" });
         }
         writer.done()
     }

@@ -8,10 +8,10 @@
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
@@ -29,9 +29,6 @@ const TAG_BYTES: usize = 16;
 
 /// A message that is longer is none.
 const MESSAGE_BYTES_MAX: u64 = 1 << 30;
-
-/// Messages that wait to be sent.
-const WAITING_MAX: usize = 256;
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +58,8 @@ pub fn invalid(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
 
-/// Where to put messages. They are sent in their order.
-pub type Outbox = SyncSender<(Kind, Vec<u8>)>;
+/// What is to be sent, in its order.
+pub type Message = (Kind, Vec<u8>);
 
 /// The end of a line at which messages come out.
 pub struct Inbox {
@@ -73,14 +70,14 @@ pub struct Inbox {
     record: Vec<u8>,
 }
 
-/// Makes a line of a connection; the one that has connected speaks first.
+/// Makes a line of a connection, on which `messages` are sent; the one that has connected speaks first.
 ///
 /// # Errors
-/// The other end does not have the key, or says nothing.
-pub fn open(mut stream: TcpStream, key: &Key, speaks_first: bool) -> io::Result<(Inbox, Outbox)> {
+/// The other end does not have the key, or is not done with the handshake in time.
+pub fn open(mut stream: TcpStream, key: &Key, speaks_first: bool, messages: Receiver<Message>) -> io::Result<Inbox> {
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(SILENCE_MAX))?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
+    let deadline = Instant::now() + SILENCE_MAX;
     let builder = Builder::new(PATTERN.parse().expect("a pattern")).psk(0, key);
     let mut handshake = if speaks_first { builder.build_initiator() } else { builder.build_responder() }
         .map_err(|error| io::Error::other(error.to_string()))?;
@@ -89,21 +86,20 @@ pub fn open(mut stream: TcpStream, key: &Key, speaks_first: bool) -> io::Result<
         if speaks {
             write_handshake(&mut stream, &mut handshake)?;
         } else {
-            read_handshake(&mut stream, &mut handshake)?;
+            read_handshake(&mut stream, &mut handshake, deadline)?;
         }
         speaks = !speaks;
     }
     let transport = handshake.into_stateless_transport_mode().map_err(|error| io::Error::other(error.to_string()))?;
     let transport = Arc::new(transport);
-    let (outbox, messages) = sync_channel(WAITING_MAX);
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
     let (writer, sealing) = (stream.try_clone()?, Arc::clone(&transport));
     thread::spawn(move || {
         // Whoever reads notices that the line has ended.
         let _ = write_all(&writer, &sealing, &messages);
         let _ = writer.shutdown(std::net::Shutdown::Both);
     });
-    let inbox = Inbox { stream: BufReader::new(stream), transport, nonce: 0, plain: vec![], record: vec![] };
-    Ok((inbox, outbox))
+    Ok(Inbox { stream: BufReader::new(stream), transport, nonce: 0, plain: vec![], record: vec![] })
 }
 
 fn write_handshake(stream: &mut TcpStream, handshake: &mut HandshakeState) -> io::Result<()> {
@@ -113,20 +109,38 @@ fn write_handshake(stream: &mut TcpStream, handshake: &mut HandshakeState) -> io
     stream.write_all(&record[..length])
 }
 
-fn read_handshake(stream: &mut TcpStream, handshake: &mut HandshakeState) -> io::Result<()> {
+fn read_handshake(stream: &mut TcpStream, handshake: &mut HandshakeState, deadline: Instant) -> io::Result<()> {
     let mut record = [0; 256];
     let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
+    read_by(stream, &mut length, deadline)?;
     let record = record.get_mut(..usize::from(u16::from_be_bytes(length))).ok_or_else(|| invalid("no handshake"))?;
-    stream.read_exact(record)?;
+    read_by(stream, record, deadline)?;
     handshake.read_message(record, &mut [0; 256]).map_err(|_| invalid("the other end does not have the run's key"))?;
+    Ok(())
+}
+
+/// Reads all of it by an instant: who sends a byte now and then would be waited for long otherwise.
+fn read_by(stream: &mut TcpStream, mut bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(bytes) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(length) => bytes = &mut bytes[length..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
     Ok(())
 }
 
 fn write_all(
     mut stream: &TcpStream,
     transport: &StatelessTransportState,
-    messages: &Receiver<(Kind, Vec<u8>)>,
+    messages: &Receiver<Message>,
 ) -> io::Result<()> {
     let (mut nonce, mut plain, mut records) = (0, vec![], vec![]);
     loop {
@@ -215,8 +229,14 @@ fn explained(error: &io::Error) -> io::Error {
 mod tests {
     use super::*;
     use std::net::TcpListener;
+    use std::sync::mpsc::{channel, Sender};
 
-    type Line = io::Result<(Inbox, Outbox)>;
+    type Line = io::Result<(Inbox, Sender<Message>)>;
+
+    fn open(stream: TcpStream, key: &Key, speaks_first: bool) -> Line {
+        let (outbox, messages) = channel();
+        super::open(stream, key, speaks_first, messages).map(|inbox| (inbox, outbox))
+    }
 
     fn connected(theirs: Key, ours: Key) -> (Line, Line) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -276,5 +296,24 @@ mod tests {
         let error = open(listener.accept().unwrap().0, &[7; 32], false).err().unwrap();
         assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
         drop(silent);
+    }
+
+    #[test]
+    fn who_sends_a_byte_now_and_then_is_given_up_as_soon_as_who_sends_none() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let dripping = thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(&[0, 200]).unwrap();
+            let mut dripped = 0;
+            while stream.write_all(&[7]).is_ok() && dripped < 100 {
+                thread::sleep(SILENCE_MAX / 8);
+                dripped += 1;
+            }
+            dripped
+        });
+        let error = open(listener.accept().unwrap().0, &[7; 32], false).err().unwrap();
+        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+        assert!(dripping.join().unwrap() < 20);
     }
 }

@@ -27,15 +27,19 @@ use std::collections::HashMap;
 use std::io::{self, Read, Stdin};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::process::exit;
+use std::sync::mpsc::{channel, sync_channel, Sender, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use carrier::Carrier;
 use hub::{Hub, Layout};
-use line::{invalid, Key, Kind, Outbox, SILENCE_MAX};
+use line::{invalid, Key, Kind, Message, SILENCE_MAX};
 use pipes::{say, what, NOBODY};
 #[cfg(test)]
 use wire::{Guest, Received, Wire};
+
+/// What a machine may have ready to be sent; who has more waits, and so its guests do.
+const WAITING_MAX: usize = 256;
 
 /// Connections of which the key is not known yet, at most: more are refused.
 const STRANGERS_MAX: usize = 64;
@@ -44,6 +48,11 @@ const USAGE: &str =
     "usage: dilaton-relay hub ADDRESS | dilaton-relay machine FD\n\nStarted by Dilaton; see docs/cluster.md.";
 
 fn main() {
+    // A thread that ended alone would leave the others waiting for ever.
+    std::panic::set_hook(Box::new(|panic| {
+        let _ = say(NOBODY, what::GONE, panic.to_string().as_bytes());
+        exit(1);
+    }));
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
@@ -72,7 +81,9 @@ fn read_key(stdin: &mut Stdin) -> io::Result<Key> {
 struct Shared {
     key: Key,
     hub: Mutex<Option<Hub>>,
-    lines: Mutex<HashMap<u32, Outbox>>,
+    /// To machines whatever waits is kept: one that stands still for a moment must not hold up the others, and no guest
+    /// runs far beyond one that does, so that there is an end to what it is sent meanwhile.
+    lines: Mutex<HashMap<u32, Sender<Message>>>,
     strangers: Mutex<usize>,
 }
 
@@ -129,15 +140,16 @@ fn layout(bytes: &[u8]) -> io::Result<Layout> {
 
 /// A connection, until it ends.
 fn welcome(shared: &Shared, stream: TcpStream) {
-    let opened = line::open(stream, &shared.key, false).and_then(|(mut inbox, outbox)| match inbox.receive()? {
+    let (outbox, messages) = channel();
+    let opened = line::open(stream, &shared.key, false, messages).and_then(|mut inbox| match inbox.receive()? {
         (Kind::Hello, bytes) => {
             let number = bytes.try_into().map_err(|_| invalid("no number"))?;
-            Ok((inbox, outbox, u32::from_le_bytes(number)))
+            Ok((inbox, u32::from_le_bytes(number)))
         }
         _ => Err(invalid("not a hello")),
     });
     *locked(&shared.strangers) -= 1;
-    let Ok((mut inbox, outbox, machine)) = opened else { return };
+    let Ok((mut inbox, machine)) = opened else { return };
     {
         let mut lines = locked(&shared.lines);
         if lines.contains_key(&machine) {
@@ -177,9 +189,11 @@ fn carry(fd: &str) -> io::Result<()> {
     let key = read_key(&mut stdin)?;
     let hello = pipes::read(&mut stdin)?.ok_or_else(|| invalid("nobody said where the hub is"))?;
     let address = String::from_utf8_lossy(&hello.bytes).into_owned();
-    let (mut inbox, outbox) = line::open(connect(&address)?, &key, true)?;
-    let send =
-        |outbox: &Outbox, kind, bytes| outbox.send((kind, bytes)).map_err(|_| invalid("the connection has ended"));
+    let (outbox, messages) = sync_channel(WAITING_MAX);
+    let mut inbox = line::open(connect(&address)?, &key, true, messages)?;
+    let send = |outbox: &SyncSender<Message>, kind, bytes| {
+        outbox.send((kind, bytes)).map_err(|_| invalid("the connection has ended"))
+    };
     send(&outbox, Kind::Hello, hello.machine.to_le_bytes().to_vec())?;
     let carrier: Arc<Mutex<Option<Arc<Carrier>>>> = Arc::new(Mutex::new(None));
     let attached = Arc::clone(&carrier);
@@ -187,10 +201,12 @@ fn carry(fd: &str) -> io::Result<()> {
         let mut listen = || -> io::Result<()> {
             while let Some(message) = pipes::read(&mut stdin)? {
                 if message.what == what::LAYOUT {
-                    let carrier = Arc::new(Carrier::new(&mapped(fd)?));
+                    let carrier =
+                        Carrier::new(&mapped(fd)?).map_err(|failure| io::Error::other(failure.to_string()))?;
+                    let carrier = Arc::new(carrier);
                     *locked(&attached) = Some(Arc::clone(&carrier));
                     let outbox = outbox.clone();
-                    thread::spawn(move || while outbox.send((Kind::News, carrier.news())).is_ok() {});
+                    thread::spawn(move || tell(&carrier, &outbox));
                 } else {
                     send(&outbox, Kind::Control, message.bytes)?;
                 }
@@ -216,6 +232,19 @@ fn carry(fd: &str) -> io::Result<()> {
     }
 }
 
+/// Tells the hub news as long as there is somebody to send them.
+fn tell(carrier: &Carrier, outbox: &SyncSender<Message>) {
+    loop {
+        let news = carrier.news().unwrap_or_else(|failure| {
+            let _ = say(NOBODY, what::GONE, failure.to_string().as_bytes());
+            exit(1);
+        });
+        if outbox.send((Kind::News, news)).is_err() {
+            return;
+        }
+    }
+}
+
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut last = invalid("no such address");
     for found in address.to_socket_addrs()? {
@@ -237,6 +266,34 @@ fn mapped(fd: i32) -> io::Result<wire::Wire> {
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        wire::Wire::at(address.cast()).map_err(|_| invalid("the memory is not that of a wire"))
+        wire::Wire::at(address.cast(), length).map_err(|_| invalid("the memory is not that of a wire"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Frame, Writer};
+    use wire::Word;
+
+    #[test]
+    fn a_line_on_which_nothing_goes_holds_up_no_other() {
+        let layout = Layout { homes: vec![0, 1, 2], ways: vec![(0, 1), (0, 2)] };
+        let (stalled, _kept) = channel();
+        let (going, messages) = channel();
+        let lines = Mutex::new(HashMap::from([(1, stalled), (2, going)]));
+        let shared = Shared { key: [7; 32], hub: Mutex::new(Some(Hub::new(layout))), lines, strangers: Mutex::new(0) };
+        let (done, is_done) = channel();
+        thread::spawn(move || {
+            for number in 0..10_000 {
+                let mut news = Writer::new(0, &[(0, Word { next_ns: number, ..Word::FIRST })]);
+                news.frame(&Frame { way: 0, number, arrival_ns: number, bytes: b"to 1" });
+                news.frame(&Frame { way: 1, number, arrival_ns: number, bytes: b"to 2" });
+                take(&shared, 0, &news.done()).unwrap();
+            }
+            done.send(()).unwrap();
+        });
+        is_done.recv_timeout(SILENCE_MAX * 3).expect("nobody waits for the line that stands still");
+        assert_eq!(messages.try_iter().count(), 10_000);
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! a count of frames: received here, as news; of your own that the words count, as tidings
 //! the number of words; each: guest, state, next instant, instant asked for
-//! frames up to the end; each: way, arrival, length, bytes
+//! frames up to the end; each: way, its number on it, arrival, length, bytes
 //! ```
 
 use wire::Word;
@@ -39,13 +39,18 @@ impl Writer {
 
     /// Adds a frame.
     pub fn frame(&mut self, frame: &Frame) {
-        self.numbers(&[frame.way as u64, frame.arrival_ns, frame.bytes.len() as u64]);
+        self.numbers(&[frame.way as u64, frame.number, frame.arrival_ns, frame.bytes.len() as u64]);
         self.0.extend_from_slice(frame.bytes);
     }
 
     /// Adds frames that are bytes already.
     pub fn frames(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
+    }
+
+    /// Its length so far.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
     }
 
     /// All of it.
@@ -59,6 +64,8 @@ impl Writer {
 pub struct Frame<'a> {
     /// The way that it goes.
     pub way: usize,
+    /// How many were sent on it before.
+    pub number: u64,
     /// When it arrives.
     pub arrival_ns: u64,
     /// What it carries.
@@ -93,14 +100,15 @@ impl<'a> Read<'a> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        let (way, arrival_ns) = (number(&mut self.rest)?, number(&mut self.rest)?);
+        let way = number(&mut self.rest)?;
+        let (sent_before, arrival_ns) = (number(&mut self.rest)?, number(&mut self.rest)?);
         let length = usize::try_from(number(&mut self.rest)?).map_err(|_| Malformed)?;
         if length > self.rest.len() {
             return Err(Malformed);
         }
         let (bytes, rest) = self.rest.split_at(length);
         self.rest = rest;
-        Ok(Some(Frame { way: way as usize, arrival_ns, bytes }))
+        Ok(Some(Frame { way: way as usize, number: sent_before, arrival_ns, bytes }))
     }
 }
 
@@ -117,7 +125,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_and_no_part_of_it_is() {
         let words = [(3, Word { state: 1, next_ns: 7, asked_ns: 9 })];
-        let frame = Frame { way: 5, arrival_ns: 11, bytes: b"frame" };
+        let frame = Frame { way: 5, number: 3, arrival_ns: 11, bytes: b"frame" };
         let mut writer = Writer::new(2, &words);
         writer.frame(&frame);
         let bytes = writer.done();

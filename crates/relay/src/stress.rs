@@ -64,10 +64,10 @@ fn divided(homes: &[usize], ways: &Ways, seed: u64, end_ns: u64, late_us: u64) -
     let downs: Vec<_> = (0..machines).map(|home| late::<Vec<u8>>(Random(seed + home as u64), late_us)).collect();
     let senders: Vec<_> = downs.iter().map(|(sender, _)| sender.clone()).collect();
     for (home, (_, tidings)) in downs.into_iter().enumerate() {
-        let carrier = Arc::new(Carrier::new(&wires[home]));
+        let carrier = Arc::new(Carrier::new(&wires[home]).unwrap());
         let teller = Arc::clone(&carrier);
         let (up, news) = late::<Vec<u8>>(Random(seed ^ home as u64), late_us);
-        thread::spawn(move || while up.send(teller.news()).is_ok() {});
+        thread::spawn(move || while up.send(teller.news().unwrap()).is_ok() {});
         let (hub, senders) = (Arc::clone(&hub), senders.clone());
         thread::spawn(move || {
             for news in news {

@@ -313,7 +313,8 @@ impl Wire {
         let Some(wanted_ns) = self.wanted_ns(guest) else { return false };
         let is_in_the_way =
             |other: usize| self.next_ns(other).saturating_add(self.distance_ns(other, guest)) <= wanted_ns;
-        if is_in_the_way(member.limiter.load(Relaxed) as usize) {
+        let limiter = member.limiter.load(Relaxed) as usize;
+        if limiter < self.guests() && is_in_the_way(limiter) {
             return false;
         }
         match (0..self.guests()).find(|&other| is_in_the_way(other)) {

@@ -61,7 +61,7 @@ impl Member {
 
 impl Wire {
     pub(crate) fn is_here(&self, guest: usize) -> bool {
-        self.member(guest).home.load(Relaxed) == self.header().home.load(Relaxed)
+        guest < self.guests() && self.member(guest).home.load(Relaxed) == self.header().home.load(Relaxed)
     }
 
     fn here(&self) -> impl Iterator<Item = usize> + '_ {
@@ -201,8 +201,7 @@ impl Machine {
         });
     }
 
-    /// The ways from guests here to guests elsewhere.
-    pub fn ways_out(&self) -> impl Iterator<Item = usize> + '_ {
+    fn ways_out(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.wire.ways()).filter(|&way| self.leads_out(self.wire.way(way)))
     }
 
@@ -211,33 +210,20 @@ impl Machine {
         is_here(way.sender.load(Relaxed)) && !is_here(way.receiver.load(Relaxed))
     }
 
-    /// Takes the first frame out of the ring of a way to elsewhere: its receiver, its arrival and its length.
-    pub fn take_frame(&self, way: usize, bytes: &mut [u8]) -> Option<(usize, u64, usize)> {
-        let way = self.wire.way(way);
+    /// Takes the first frame out of the ring of a way to elsewhere.
+    #[must_use]
+    pub fn take_frame(&self, way: usize, bytes: &mut [u8]) -> Received {
         let part = [libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }];
-        loop {
-            // SAFETY: the part is ours; whoever carries messages is the only receiver here.
-            match unsafe { self.wire.receive(way, NEVER, &part) } {
-                Received::Frame { length, arrival_ns } => {
-                    return Some((way.receiver.load(Relaxed) as usize, arrival_ns, length));
-                }
-                Received::TooLong => {}
-                Received::Nothing => return None,
-            }
-        }
+        // SAFETY: the part is ours; whoever carries messages is the only receiver here.
+        unsafe { self.wire.receive(self.wire.way(way), NEVER, &part) }
     }
 
-    /// Puts a frame of a guest elsewhere into the ring of its way.
+    /// Puts a frame of a guest elsewhere into the ring of its way to `receiver`.
     ///
     /// # Errors
     /// The ring is full, which the memory says too.
-    ///
-    /// # Panics
-    /// The way does not lead here from elsewhere.
-    pub fn deliver(&self, number: usize, arrival_ns: u64, bytes: &[u8]) -> Result<(), Full> {
+    pub fn deliver(&self, number: usize, receiver: usize, arrival_ns: u64, bytes: &[u8]) -> Result<(), Full> {
         let way = self.wire.way(number);
-        let receiver = way.receiver.load(Relaxed) as usize;
-        assert!(self.wire.is_here(receiver) && !self.wire.is_here(way.sender.load(Relaxed) as usize));
         let receiver = self.wire.member(receiver);
         if receiver.state.load(SeqCst) == LEFT {
             add(&way.frames_not_sent, 1);

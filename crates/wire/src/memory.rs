@@ -19,12 +19,23 @@ pub enum NotAWire {
     Magic,
     /// It is laid out as another version does.
     Version,
+    /// What it says that it holds is more than it does.
+    Size,
 }
 
+/// Guests and ways, at most.
+const COUNT_MAX: u64 = 1 << 16;
+
 /// The shared memory of a run.
+///
+/// How much it holds is read once, and where a ring is whenever it is used is looked at against its size: what a guest
+/// writes over it leads nobody out of it.
 #[derive(Clone)]
 pub struct Wire {
     pub(crate) base: *mut AtomicU64,
+    pub(crate) bytes: usize,
+    pub(crate) guests: usize,
+    pub(crate) ways: usize,
 }
 
 // SAFETY: all that is shared are atomics, and the bytes of rings, which `ring` hands from one thread to another.
@@ -33,20 +44,28 @@ unsafe impl Send for Wire {}
 unsafe impl Sync for Wire {}
 
 impl Wire {
-    /// The wire in the memory at `base`.
+    /// The wire in the `bytes` of memory at `base`.
     ///
     /// # Errors
     /// The memory holds something else.
     ///
     /// # Safety
-    /// Memory that a host has laid out, or some that holds at least a header, writable for as long as this is used.
-    pub unsafe fn at(base: *mut AtomicU64) -> Result<Self, NotAWire> {
-        let wire = Self { base };
-        if wire.header().magic.load(Relaxed) != MAGIC {
+    /// So much memory is there, writable for as long as this is used.
+    pub unsafe fn at(base: *mut AtomicU64, bytes: usize) -> Result<Self, NotAWire> {
+        let mut wire = Self { base, bytes, guests: 0, ways: 0 };
+        if bytes < size_of::<Header>() || wire.header().magic.load(Relaxed) != MAGIC {
             return Err(NotAWire::Magic);
         }
         if wire.header().wire_version.load(Relaxed) != WIRE_VERSION {
             return Err(NotAWire::Version);
+        }
+        let (guests, ways) = (wire.header().guests.load(Relaxed), wire.header().ways.load(Relaxed));
+        if guests > COUNT_MAX || ways > COUNT_MAX {
+            return Err(NotAWire::Size);
+        }
+        (wire.guests, wire.ways) = (guests as usize, ways as usize);
+        if ways_at(wire.guests) + wire.ways * size_of::<Way>() > bytes {
+            return Err(NotAWire::Size);
         }
         Ok(wire)
     }
@@ -60,14 +79,14 @@ impl Wire {
 
     /// How many guests there are.
     #[must_use]
-    pub fn guests(&self) -> usize {
-        self.header().guests.load(Relaxed) as usize
+    pub const fn guests(&self) -> usize {
+        self.guests
     }
 
     /// How many ways there are.
     #[must_use]
-    pub fn ways(&self) -> usize {
-        self.header().ways.load(Relaxed) as usize
+    pub const fn ways(&self) -> usize {
+        self.ways
     }
 
     /// What a guest tells the others.
@@ -77,7 +96,7 @@ impl Wire {
     #[must_use]
     pub fn member(&self, guest: usize) -> &Member {
         assert!(guest < self.guests());
-        // SAFETY: within what the host has laid out.
+        // SAFETY: within the memory, as `at` has seen.
         unsafe { &*self.base.byte_add(members_at()).cast::<Member>().add(guest) }
     }
 
@@ -89,7 +108,7 @@ impl Wire {
     pub fn distance_ns(&self, from: usize, to: usize) -> u64 {
         let guests = self.guests();
         assert!(from < guests && to < guests);
-        // SAFETY: within what the host has laid out.
+        // SAFETY: as above.
         unsafe { (*self.base.byte_add(distances_at(guests)).add(from * guests + to)).load(Relaxed) }
     }
 
@@ -100,14 +119,8 @@ impl Wire {
     #[must_use]
     pub fn way(&self, number: usize) -> &Way {
         assert!(number < self.ways());
-        // SAFETY: within what the host has laid out.
+        // SAFETY: as above.
         unsafe { &*self.base.byte_add(ways_at(self.guests())).cast::<Way>().add(number) }
-    }
-
-    /// Where the ring of a way begins.
-    pub(crate) fn ring(&self, way: &Way) -> *mut AtomicU64 {
-        // SAFETY: within what the host has laid out.
-        unsafe { self.base.byte_add(way.ring_offset.load(Relaxed) as usize) }
     }
 }
 
@@ -132,13 +145,19 @@ mod tests {
     fn memory_of_something_else_is_refused() {
         let wire = laid_out(2, &[(0, 1, 5)], 4096);
         // SAFETY: laid out above.
-        assert!(unsafe { Wire::at(wire.base) }.is_ok());
+        assert!(unsafe { Wire::at(wire.base, wire.bytes) }.is_ok());
+        let rings = 4096;
+        // SAFETY: as above.
+        assert_eq!(unsafe { Wire::at(wire.base, wire.bytes - rings - 1) }.err(), Some(NotAWire::Size));
+        wire.header().ways.store(u64::MAX, Relaxed);
+        // SAFETY: as above.
+        assert_eq!(unsafe { Wire::at(wire.base, wire.bytes) }.err(), Some(NotAWire::Size));
         wire.header().wire_version.store(WIRE_VERSION + 1, Relaxed);
         // SAFETY: as above.
-        assert_eq!(unsafe { Wire::at(wire.base) }.err(), Some(NotAWire::Version));
+        assert_eq!(unsafe { Wire::at(wire.base, wire.bytes) }.err(), Some(NotAWire::Version));
         wire.header().magic.store(0, Relaxed);
         // SAFETY: as above.
-        assert_eq!(unsafe { Wire::at(wire.base) }.err(), Some(NotAWire::Magic));
+        assert_eq!(unsafe { Wire::at(wire.base, wire.bytes) }.err(), Some(NotAWire::Magic));
     }
 
     #[test]

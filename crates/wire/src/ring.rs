@@ -9,7 +9,8 @@
 //!
 //! A guest whose root took over its kernel may write anything here. So a reader believes no position and no length that a
 //! sender could not have left: it counts that as disorder, which every run is failed for, and throws away what is under
-//! way, without having looked behind the ring or gone round it for ever.
+//! way, without having looked behind the ring or gone round it for ever. Where the ring is and how long is looked at once
+//! for each use ([`Ring`]), and one that is not within the memory holds nothing and takes nothing.
 
 use core::ptr::copy_nonoverlapping;
 use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst};
@@ -40,7 +41,54 @@ pub enum Received {
     Nothing,
 }
 
+/// Where the frames of a way are, all of it within the memory.
+struct Ring {
+    begin: *mut AtomicU64,
+    size: u64,
+}
+
+impl Ring {
+    fn record(&self, position: u64) -> &Record {
+        // SAFETY: within the ring, since positions and sizes are multiples of a record's header; of atomics alone.
+        unsafe { &*self.begin.byte_add((position % self.size) as usize).cast() }
+    }
+
+    /// Where the bytes of the record at `position` are.
+    fn bytes(&self, position: u64) -> *mut u8 {
+        // SAFETY: within the ring, or at its end if the record has none.
+        unsafe { self.begin.byte_add((position % self.size + HEADER_BYTES) as usize).cast() }
+    }
+
+    const fn rest(&self, position: u64) -> u64 {
+        self.size - position % self.size
+    }
+
+    /// Length and number of the record at `tail`, with more up to `head`; `None` if no sender can have left it so.
+    fn left_by_a_sender(&self, tail: u64, head: u64) -> Option<u64> {
+        let under_way = head.wrapping_sub(tail);
+        if under_way > self.size || tail % HEADER_BYTES != 0 {
+            return None;
+        }
+        let length_and_number = self.record(tail).length_and_number.load(Relaxed);
+        let (length, rest) = (length_and_number & REST, self.rest(tail));
+        // There is a frame behind every mark.
+        let is_whole = if length == REST { rest < under_way } else { record_bytes(length) <= rest.min(under_way) };
+        is_whole.then_some(length_and_number)
+    }
+}
+
 impl Wire {
+    /// The ring of a way; `None` if it is not within the memory.
+    fn ring(&self, way: &Way) -> Option<Ring> {
+        let (offset, size) = (way.ring_offset.load(Relaxed), way.ring_bytes.load(Relaxed));
+        let is_within = offset.checked_add(size).is_some_and(|end| end <= self.bytes as u64);
+        if !is_within || size == 0 || (offset | size) % HEADER_BYTES != 0 {
+            return None;
+        }
+        // SAFETY: within the memory.
+        Some(Ring { begin: unsafe { self.base.byte_add(offset as usize) }, size })
+    }
+
     /// Puts a frame on its way, which arrives at `arrival_ns`.
     ///
     /// # Errors
@@ -50,25 +98,25 @@ impl Wire {
     /// The parts must be readable; the caller alone sends on this way.
     pub unsafe fn send(&self, way: &Way, arrival_ns: u64, parts: &[libc::iovec]) -> Result<usize, Full> {
         let length = parts.iter().map(|part| part.iov_len).sum::<usize>();
-        let size = way.ring_bytes.load(Relaxed);
+        let ring = self.ring(way).ok_or(Full)?;
         let mut head = way.head.load(Relaxed);
         let needed = record_bytes(length as u64);
-        let rest = size - head % size;
+        let rest = ring.rest(head);
         let skipped = if needed > rest { rest } else { 0 };
         let under_way = head.wrapping_sub(way.tail.load(Acquire));
         // Positions that are none leave room for nothing, until the reader has found them.
-        if head % HEADER_BYTES != 0 || under_way > size || under_way + skipped + needed > size {
+        if head % HEADER_BYTES != 0 || under_way > ring.size || under_way + skipped + needed > ring.size {
             return Err(Full);
         }
         if skipped > 0 {
-            self.record(way, head).length_and_number.store(REST, Relaxed);
-            head += skipped;
+            ring.record(head).length_and_number.store(REST, Relaxed);
+            head = head.wrapping_add(skipped);
         }
         let number = way.frames_sent.load(Relaxed);
-        let record = self.record(way, head);
+        let record = ring.record(head);
         record.arrival_ns.store(arrival_ns, Relaxed);
         record.length_and_number.store(length as u64 | number << 32, Relaxed);
-        let mut to = self.bytes(way, head);
+        let mut to = ring.bytes(head);
         for part in parts {
             // SAFETY: the reader does not look at what is behind `head`; there is room for all parts.
             unsafe {
@@ -76,10 +124,10 @@ impl Wire {
                 to = to.add(part.iov_len);
             }
         }
-        way.frames_sent.store(number + 1, Relaxed);
+        way.frames_sent.store(number.wrapping_add(1), Relaxed);
         add(&way.bytes_sent, length as u64);
         // What the receiver does next is looked at after this (`Guest::send`).
-        way.head.store(head + needed, SeqCst);
+        way.head.store(head.wrapping_add(needed), SeqCst);
         Ok(length)
     }
 
@@ -88,29 +136,20 @@ impl Wire {
     pub fn first_arrival_ns(&self, way: &Way) -> Option<u64> {
         let head = way.head.load(SeqCst);
         let mut tail = way.tail.load(Relaxed);
+        if tail == head {
+            return None;
+        }
+        // What nobody can have sent has been there all the time, for `receive` to find.
+        let Some(ring) = self.ring(way) else { return Some(0) };
         while tail != head {
-            // What nobody can have sent has been there all the time, for `receive` to find.
-            let Some(length_and_number) = self.left_by_a_sender(way, tail, head) else { return Some(0) };
+            let Some(length_and_number) = ring.left_by_a_sender(tail, head) else { return Some(0) };
             if length_and_number & REST != REST {
-                return Some(self.record(way, tail).arrival_ns.load(Relaxed));
+                return Some(ring.record(tail).arrival_ns.load(Relaxed));
             }
-            tail += rest(way, tail);
+            tail = tail.wrapping_add(ring.rest(tail));
             way.tail.store(tail, Relaxed);
         }
         None
-    }
-
-    /// Length and number of the record at `tail`, with more up to `head`; `None` if no sender can have left it so.
-    fn left_by_a_sender(&self, way: &Way, tail: u64, head: u64) -> Option<u64> {
-        let (under_way, size) = (head.wrapping_sub(tail), way.ring_bytes.load(Relaxed));
-        if under_way > size || tail % HEADER_BYTES != 0 {
-            return None;
-        }
-        let length_and_number = self.record(way, tail).length_and_number.load(Relaxed);
-        let (length, rest) = (length_and_number & REST, rest(way, tail));
-        // There is a frame behind every mark.
-        let is_whole = if length == REST { rest < under_way } else { record_bytes(length) <= rest.min(under_way) };
-        is_whole.then_some(length_and_number)
     }
 
     /// Takes the first frame, if it has arrived by `now_ns`. One for which the parts have no room is lost, as where a card
@@ -123,8 +162,10 @@ impl Wire {
             return Received::Nothing;
         };
         let (tail, head) = (way.tail.load(Relaxed), way.head.load(SeqCst));
-        let found = self.left_by_a_sender(way, tail, head).filter(|found| found & REST != REST);
-        let Some(length_and_number) = found else {
+        let ring = self.ring(way);
+        let of_a_sender = |ring: &Ring| ring.left_by_a_sender(tail, head).filter(|found| found & REST != REST);
+        let found = ring.and_then(|ring| of_a_sender(&ring).map(|found| (ring, found)));
+        let Some((ring, length_and_number)) = found else {
             add(&way.frames_disordered, 1);
             // Empty, and from the start again.
             way.head.store(0, SeqCst);
@@ -132,12 +173,12 @@ impl Wire {
             return Received::Nothing;
         };
         let length = (length_and_number & REST) as usize;
-        let number = way.frames_received.load(Relaxed) + way.frames_not_received.load(Relaxed);
+        let number = way.frames_received.load(Relaxed).wrapping_add(way.frames_not_received.load(Relaxed));
         if length_and_number >> 32 != number & REST {
             add(&way.frames_disordered, 1);
         }
         let fits = length <= parts.iter().map(|part| part.iov_len).sum::<usize>();
-        let (mut from, mut left) = (self.bytes(way, tail), if fits { length } else { 0 });
+        let (mut from, mut left) = (ring.bytes(tail), if fits { length } else { 0 });
         for part in parts {
             let copied = part.iov_len.min(left);
             // SAFETY: the record holds `length` bytes, of which `left` are not copied yet; the part is writable.
@@ -147,7 +188,7 @@ impl Wire {
             }
             left -= copied;
         }
-        way.tail.store(tail + record_bytes(length as u64), SeqCst);
+        way.tail.store(tail.wrapping_add(record_bytes(length as u64)), SeqCst);
         if fits {
             add(&way.frames_received, 1);
             add(&way.bytes_received, length as u64);
@@ -164,26 +205,10 @@ impl Wire {
             Received::TooLong
         }
     }
-
-    fn record(&self, way: &Way, position: u64) -> &Record {
-        // SAFETY: within the ring, since records are whole; the structure is of atomics.
-        unsafe { &*self.ring(way).byte_add((position % way.ring_bytes.load(Relaxed)) as usize).cast() }
-    }
-
-    /// Where the bytes of the record at `position` are.
-    fn bytes(&self, way: &Way, position: u64) -> *mut u8 {
-        // SAFETY: as above.
-        unsafe { self.ring(way).byte_add((position % way.ring_bytes.load(Relaxed) + HEADER_BYTES) as usize).cast() }
-    }
 }
 
 fn record_bytes(length: u64) -> u64 {
     HEADER_BYTES + length.next_multiple_of(HEADER_BYTES)
-}
-
-fn rest(way: &Way, position: u64) -> u64 {
-    let size = way.ring_bytes.load(Relaxed);
-    size - position % size
 }
 
 /// Adds to a counter that one thread alone writes.
@@ -292,7 +317,7 @@ mod tests {
             let wire = laid_out(2, &[(0, 1, 5)], 256);
             let way = wire.way(0);
             send(&wire, 1, &[7; 50]).unwrap();
-            wire.record(way, 0).length_and_number.store(length, Relaxed);
+            wire.ring(way).unwrap().record(0).length_and_number.store(length, Relaxed);
             assert_eq!(receive(&wire, 1), None, "{length}");
             assert_eq!(way.frames_disordered.load(Relaxed), 1, "{length}");
             assert_eq!(wire.first_arrival_ns(way), None, "{length}");
@@ -317,6 +342,22 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_that_is_not_within_the_memory_takes_nothing_and_what_is_in_it_is_counted() {
+        for (offset, size) in
+            [(1 << 40, 256), (u64::MAX - 15, 256), (0, 1 << 40), (0, u64::MAX - 15), (64, 0), (65, 256), (64, 250)]
+        {
+            let wire = laid_out(2, &[(0, 1, 5)], 256);
+            let way = wire.way(0);
+            send(&wire, 1, &[7; 50]).unwrap();
+            way.ring_offset.store(offset, Relaxed);
+            way.ring_bytes.store(size, Relaxed);
+            assert_eq!(send(&wire, 2, &[8; 50]), Err(Full), "{offset} {size}");
+            assert_eq!(receive(&wire, 1), None, "{offset} {size}");
+            assert_eq!(way.frames_disordered.load(Relaxed), 1, "{offset} {size}");
+        }
+    }
+
+    #[test]
     fn whatever_is_written_over_a_ring_its_reader_goes_on_and_stays_within_it() {
         const SIZE: usize = 1024;
         // Behind the ring that is written over is one in which nothing ever changes.
@@ -334,7 +375,7 @@ mod tests {
             let word = (random() % (SIZE as u64 / 8)) as usize;
             let garbage = random() >> (random() % 64);
             // SAFETY: within the ring.
-            unsafe { (*wire.ring(way).add(word)).store(garbage, Relaxed) };
+            unsafe { (*wire.ring(way).unwrap().begin.add(word)).store(garbage, Relaxed) };
             match random() % 8 {
                 0 => way.head.store(random() >> (random() % 64), Relaxed),
                 1 => way.tail.store(random() >> (random() % 64), Relaxed),
@@ -347,7 +388,9 @@ mod tests {
             }
         }
         assert!(way.frames_disordered.load(Relaxed) > 0);
+        let beside = wire.ring(wire.way(1)).unwrap();
         // SAFETY: within the second ring.
-        assert!((0..SIZE / 8).all(|word| unsafe { (*wire.ring(wire.way(1)).add(word)).load(Relaxed) } == 0));
+        let is_as_it_was = |word| unsafe { (*beside.begin.add(word)).load(Relaxed) == 0 };
+        assert!((0..SIZE / 8).all(is_as_it_was));
     }
 }

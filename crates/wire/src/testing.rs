@@ -16,7 +16,7 @@ pub fn laid_out(guests: usize, ways: &[(usize, usize, u64)], ring_bytes: usize) 
     // SAFETY: a new mapping.
     let base = unsafe { libc::mmap(null_mut(), size, protection, kind, -1, 0) };
     assert!(base != libc::MAP_FAILED);
-    let wire = Wire { base: base.cast() };
+    let wire = Wire { base: base.cast(), bytes: size, guests, ways: ways.len() };
     let distance = |from: usize, to: usize| -> &AtomicU64 {
         // SAFETY: within the memory.
         unsafe { &*wire.base.byte_add(distances_at(guests)).add(from * guests + to) }

@@ -38,9 +38,9 @@ pub fn start() {
         if address == libc::MAP_FAILED {
             crate::die(b"dilaton clock: the wire cannot be mapped\n");
         }
-        match Wire::at(address.cast()) {
+        match Wire::at(address.cast(), length) {
             Ok(wire) => wire,
-            Err(NotAWire::Magic) => crate::die(b"dilaton clock: what was handed over is not a wire\n"),
+            Err(NotAWire::Magic | NotAWire::Size) => crate::die(b"dilaton clock: what was handed over is not a wire\n"),
             Err(NotAWire::Version) => {
                 crate::die(b"dilaton clock: the wire is of another version: rebuild with ./dev setup\n")
             }
