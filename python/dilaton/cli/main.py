@@ -44,13 +44,27 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+AT_A_SERVER = ("run", "up", "ps", "down", "clock")
+"""Verbs that ask a server with `--server`."""
+
+
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help=f"Have a server do it ({', '.join(AT_A_SERVER)}), with the token in DILATON_TOKEN.",
+        ),
+    ] = None,
 ) -> None:
-    pass
+    if server is not None and context.invoked_subcommand not in AT_A_SERVER:
+        raise BadInputError(f"--server: {context.invoked_subcommand}: only {', '.join(AT_A_SERVER)} ask a server")
+    context.obj = server
 
 
 @app.command("help")

@@ -34,7 +34,7 @@ def run_lab(request: RunRequest, *, strict: bool = False, junit: Path | None = N
         raise BadInputError(f"--junit {junit}: there is no directory {junit.parent}")
     record = conduct(request, Shown())
     if junit is not None:
-        _write_junit(record, junit, strict=strict)
+        write_junit(record, junit, strict=strict)
     return exit_status(record, strict=strict)
 
 
@@ -66,7 +66,7 @@ class Shown(Watcher):
         print(f"report:             {report}")
 
 
-def _write_junit(record: Record, path: Path, *, strict: bool) -> None:
+def write_junit(record: Record, path: Path, *, strict: bool) -> None:
     """Writes a report of JUnit.
 
     Raises:

@@ -26,16 +26,21 @@ PLAIN_COLUMNS = 1000
 def steer(run: str, action: str, value: str | None) -> int:
     """Does `action` with the clock of `run`, and shows the clock; returns the exit status."""
     try:
-        argument = _argument(action, value)
+        argument = argument_of(action, value)
         with Client(find(run)) as client:
-            _print_clock(client.request(f"clock.{action}", **argument))
+            print_clock(client.request(f"clock.{action}", **argument))
     except KeyboardInterrupt:
         # The order stands; only nobody waits for it any more.
         return 130
     return 0
 
 
-def _argument(action: str, value: str | None) -> dict[str, str]:
+def argument_of(action: str, value: str | None) -> dict[str, str]:
+    """What an action takes.
+
+    Raises:
+        ControlError: there is no such action, or it takes something else.
+    """
     if action not in ACTIONS:
         raise ControlError(f"{action}: not something to do with a clock; use {', '.join(ACTIONS)}")
     name = ACTIONS[action]
@@ -81,7 +86,8 @@ def stop_run(run: str) -> int:
     return 0
 
 
-def _print_clock(state: dict[str, Any]) -> None:
+def print_clock(state: dict[str, Any]) -> None:
+    """Prints a clock as a run shows it."""
     virtual, host, tdf = _times(state)
     bound = "" if state["max_speed"] is None else f", at most {numbers.significant(state['max_speed'])}x"
     pace = f"{'held' if state['held'] else 'running'} at TDF {tdf}, {state['drive']} drive{bound}"

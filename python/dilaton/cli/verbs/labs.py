@@ -41,6 +41,7 @@ def new(
 
 @app.command()
 def run(
+    context: typer.Context,
     lab: LabFile,
     out: Out = None,
     tdf: TdfOption = None,
@@ -86,6 +87,10 @@ def run(
         metrics=metrics,
         machines=machines,
     )
+    if context.obj is not None:
+        from dilaton.cli.runs.remote import run_there
+
+        raise typer.Exit(run_there(context.obj, request, strict=strict, junit=junit))
     raise typer.Exit(run_lab(request, strict=strict, junit=junit))
 
 

@@ -26,6 +26,7 @@ app = typer.Typer()
 
 @app.command()
 def up(
+    context: typer.Context,
     lab: LabFile,
     detached: Annotated[
         bool, typer.Option("--detach", "-d", help="Leave it in the background, until dilaton down.")
@@ -51,12 +52,20 @@ def up(
     request = RunRequest(
         lab=text, overrides=overrides, out=out, hold_at=hold_at, metrics=metrics, stays=True, max_disk=max_disk
     )
+    if context.obj is not None:
+        from dilaton.cli.runs.remote import bring_up_there
+
+        raise typer.Exit(bring_up_there(context.obj, request, detached=detached))
     raise typer.Exit(bring_up(request, detached=detached))
 
 
 @app.command()
-def down(run: RunName) -> None:
+def down(context: typer.Context, run: RunName) -> None:
     """End a lab that was brought up, in good order, and wait for its end; its run directory stays."""
+    if context.obj is not None:
+        from dilaton.cli.runs.remote import stop_there
+
+        raise typer.Exit(stop_there(context.obj, run))
     from dilaton.cli.steering.control import stop_run
 
     raise typer.Exit(stop_run(run))
@@ -72,11 +81,16 @@ def prompt(run: RunName) -> None:
 
 @app.command()
 def ps(
+    context: typer.Context,
     everything: Annotated[
         bool, typer.Option("--all", "-a", help="And those that are over, of the directory runs.")
     ] = False,
 ) -> None:
     """List the runs in progress."""
+    if context.obj is not None:
+        from dilaton.cli.runs.remote import list_there
+
+        raise typer.Exit(list_there(context.obj, also_over=everything))
     from dilaton.cli.steering.control import list_runs
 
     raise typer.Exit(list_runs(also_left=everything))
@@ -106,6 +120,7 @@ def top(
 
 @app.command()
 def clock(
+    context: typer.Context,
     run: RunName,
     action: Annotated[
         str, typer.Argument(metavar="show|hold|release|until|step|tdf", help="What to do with its clock.")
@@ -115,6 +130,10 @@ def clock(
     ] = None,
 ) -> None:
     """Show or steer the clock of a run in progress."""
+    if context.obj is not None:
+        from dilaton.cli.runs.remote import steer_there
+
+        raise typer.Exit(steer_there(context.obj, run, action, value))
     from dilaton.cli.steering.control import steer
 
     raise typer.Exit(steer(run, action, value))

@@ -1,0 +1,212 @@
+"""A server, and its runs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from dilaton.remote.asking import Asker, ServerError
+from dilaton.run.files.directory import RECORD_FILE, create_file
+
+FINAL = ("finished", "failed", "aborted", "refused", "cancelled")
+"""States of a run in which nothing more becomes of it."""
+
+CLOCK = {"hold": None, "release": None, "step": None, "until": "at", "tdf": "tdf"}
+"""What can be done with the clock of a run, and the argument that it takes."""
+
+AGAIN_HOST_S = 1.0
+AGAIN_MAX = 120
+"""How often, and after which time, one comes again who finds no server, as while it is upgraded."""
+
+PIECE_BYTES = 1 << 16
+
+TRANSIENT = (0, 502, 503)
+"""Of answers that say nothing of what was asked: none came, or none could be given now."""
+
+
+class Server:
+    """A server that one may ask; see `dilaton.remote`."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        """Asks nothing yet.
+
+        Args:
+            url: As https://lab.example.org; http:// on loopback alone.
+            token: One's own; None: that of the variable DILATON_TOKEN.
+
+        Raises:
+            ServerError: the URL is none, or there is no token.
+        """
+        self._asker = Asker(url, os.environ.get("DILATON_TOKEN", "") if token is None else token)
+
+    def __repr__(self) -> str:
+        """As `<server https://lab.example.org>`."""
+        return f"<server {self._asker.url}>"
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Anything of the API, by its path below `/api/v1`; values are as JSON has them.
+
+        Raises:
+            ServerError: it refuses, or cannot be reached.
+        """
+        return self._asker.ask(method, path, body)
+
+    def check(self, text: str, overrides: Mapping[str, Any] | None = None) -> str:
+        """The name of the lab that is written in `text`.
+
+        Raises:
+            ServerError: it has mistakes, which are `problems`.
+        """
+        asked = {"text": text, "overrides": dict(overrides or {}), "is_drawn": True}
+        return str(self.ask("POST", "/check", asked)["name"])
+
+    def keep(self, name: str, text: str) -> str:
+        """The identity of one's own lab of a name with this text, which is a new version where it had another.
+
+        Raises:
+            ServerError: as of `ask`.
+        """
+        home = self.ask("GET", "/session")["home"]
+        for lab in self._labs():
+            if (lab["name"], lab["folder"]) == (name, home):
+                if self.ask("GET", f"/labs/{lab['lab']}")["text"] != text:
+                    self.ask("PUT", f"/labs/{lab['lab']}", {"base": lab["version"], "text": text})
+                return str(lab["lab"])
+        return str(self.ask("POST", "/labs", {"name": name, "text": text})["lab"])
+
+    def launch(self, text: str, **asked: Any) -> RemoteRun:
+        """Has a lab run; it waits for its turn.
+
+        Args:
+            text: The lab, as it is written.
+            asked: As `POST /labs/{lab}/runs` takes it: `overrides`, `hold_at`, `stays`, `host_s`, `max_disk`.
+
+        Raises:
+            ServerError: it has mistakes, or the server refuses.
+        """
+        lab = self.keep(self.check(text, asked.get("overrides")), text)
+        # Asked for by a name of its own, so that asking again for an answer that was lost is no second run.
+        wanted = {"key": secrets.token_hex(16), **asked}
+        for left in range(AGAIN_MAX, -1, -1):
+            try:
+                return RemoteRun(self._asker, str(self.ask("POST", f"/labs/{lab}/runs", wanted)["run"]))
+            except ServerError as error:
+                if error.status not in TRANSIENT or not left:
+                    raise
+            time.sleep(AGAIN_HOST_S)
+        raise AssertionError("unreachable")
+
+    def runs(self) -> Iterator[dict[str, Any]]:
+        """The runs that one may see, the newest first, as `GET /runs` shows them.
+
+        Raises:
+            ServerError: as of `ask`.
+        """
+        before = ""
+        while page := self.ask("GET", f"/runs{before}"):
+            yield from page
+            before = f"?before={page[-1]['number']}"
+
+    def run(self, identity: str) -> RemoteRun:
+        """A run that there is."""
+        return RemoteRun(self._asker, identity)
+
+    def _labs(self) -> Iterator[dict[str, Any]]:
+        after = ""
+        while page := self.ask("GET", f"/labs{after}"):
+            yield from page
+            after = f"?skip_to={quote(page[-1]['lab'])}"
+
+
+class RemoteRun:
+    """A run of a server. All of it raises `ServerError` where the server refuses, or cannot be reached."""
+
+    def __init__(self, asker: Asker, identity: str) -> None:
+        """Use `Server.launch` or `Server.run`."""
+        self.identity = identity
+        self._asker, self._path = asker, f"/runs/{quote(identity, safe='')}"
+
+    def __repr__(self) -> str:
+        """As `<run 0123456789abcdef of https://lab.example.org>`."""
+        return f"<run {self.identity} of {self._asker.url}>"
+
+    def show(self) -> dict[str, Any]:
+        """What is known of it: `state`, `reason`, `verdict`, `virtual_s`, and more."""
+        shown: dict[str, Any] = self._asker.ask("GET", self._path)
+        return shown
+
+    def states(self) -> Iterator[str]:
+        """Its states, from the present one to one in which it ends, as they come; without asking again and again.
+
+        A connection that is lost is made again, for some two minutes.
+        """
+        last, told, left = "", "", AGAIN_MAX
+        while told not in FINAL:
+            try:
+                with self._asker.events("/events", last) as events:
+                    for number, kind, data in events:
+                        last, left = number, AGAIN_MAX
+                        state = _state_in(data, self.identity) if kind == "run" else str(self.show()["state"])
+                        if state and state != told:
+                            told = state
+                            yield told
+                        if told in FINAL:
+                            return
+            except ServerError as error:
+                if error.status not in TRANSIENT or not left:
+                    raise
+            left -= 1
+            time.sleep(AGAIN_HOST_S)
+
+    def wait(self) -> str:
+        """The state in which it has ended, once it has."""
+        return list(self.states())[-1]
+
+    def stop(self) -> None:
+        """Ends it in good order; one that waits is cancelled."""
+        self._asker.ask("POST", f"{self._path}/stop")
+
+    def clock(self, action: str = "show", value: str | None = None) -> dict[str, Any]:
+        """Its clock, after something was done with it: one of `CLOCK`, `until` and `tdf` with a value."""
+        if action == "show":
+            shown = self._asker.ask("GET", f"{self._path}/status")["clock"]
+            if shown is None:
+                raise ServerError(f"{self.identity}: its clock has not been released yet")
+        else:
+            name = CLOCK[action]
+            shown = self._asker.ask("POST", f"{self._path}/{action}", {name: value} if name else None)
+        found: dict[str, Any] = shown
+        return found
+
+    def remove(self) -> None:
+        """Removes it with all that it has left; it has to be over."""
+        self._asker.ask("DELETE", self._path)
+
+    def fetch(self, directory: Path) -> None:
+        """Copies what it has left into a directory, as if it had run there; the record comes last.
+
+        Raises:
+            ServerError: also where the server names a file that would not be in the directory.
+            OSError: a file cannot be written.
+        """
+        paths = [str(file["path"]) for file in self._asker.ask("GET", f"{self._path}/files")]
+        for path in sorted(paths, key=lambda path: (path == RECORD_FILE, path)):
+            pure = PurePosixPath(path)
+            if not path or "\0" in path or pure.is_absolute() or ".." in pure.parts or str(pure) != path:
+                raise ServerError(f"{path!r}: not a name of a file in a run")
+            target = directory / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            where = f"{self._path}/files/{quote(path)}"
+            with self._asker.answered("GET", where) as answer, os.fdopen(create_file(target), "wb") as file:
+                while piece := answer.read(PIECE_BYTES):
+                    file.write(piece)
+
+
+def _state_in(data: dict[str, Any], identity: str) -> str:
+    """The state of a run that an event tells of; empty: it is about another."""
+    return str(data["state"]) if data.get("run") == identity and data.get("state") else ""
