@@ -15,11 +15,11 @@ from dilaton.lab.model import Lab
 from dilaton.lab.settings import Setting, parse_setting
 from dilaton.lab.text import syntax, units
 from dilaton.measure import numbers
-from dilaton.plan import foresight
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.confirm import refusal
-from dilaton.plan.cost import estimate
 from dilaton.plan.errors import lab_error
+from dilaton.plan.forecast import foresight
+from dilaton.plan.forecast.cost import estimate
 from dilaton.plan.model import Plan, Speed
 from dilaton.run import here
 from dilaton.run.source import Source

@@ -9,6 +9,8 @@ import pytest
 
 from dilaton.cli.runs.display import Display
 from dilaton.host.errors import GuestError
+from dilaton.lab import loads
+from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
 from dilaton.run.observer import RunClock
 
@@ -31,6 +33,16 @@ def test_how_long_a_run_will_still_take_is_shown_where_its_end_is_known(tmp_path
         display = Display(plan, tmp_path)
         display.released(lambda: RunClock(1_500_000_000, 3_000_000_000, None, 0))
         assert ("about 20 s left" in display._line().plain) == shown
+
+
+def test_how_long_a_run_will_still_take_is_told_from_the_words_of_its_programs(tmp_path: Path) -> None:
+    for exec_, shown in (("ping -c 100 -i 0.1 b", "about 17 s left"), ("sh -c work", ""), ("sleep 1", "")):
+        text = f"{{name: x, nodes: {{a: , b: }}, links: [a -- b], run: [{{on: a, exec: {exec_}}}]}}"
+        lab = loads(text, "lab.yaml")
+        display = Display(compile_plan(lab), tmp_path)
+        display.released(lambda: RunClock(1_500_000_000, 3_000_000_000, None, 0))
+        line = display._line().plain
+        assert shown in line and (shown or "left" not in line)
 
 
 @pytest.mark.parametrize("error", [GuestError("the clock page stays half-written"), ValueError("mmap closed")])

@@ -6,7 +6,7 @@ import pytest
 
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.plan.cost import Cost, estimate
+from dilaton.plan.forecast.cost import Cost, estimate
 
 LAB = """
 name: cost

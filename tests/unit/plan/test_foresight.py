@@ -9,7 +9,7 @@ import pytest
 from dilaton.host.here.doctor.programs import PACKAGES
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.plan.foresight import Sight, doubts, lacks, mistakes, programs_needed, unending
+from dilaton.plan.forecast.foresight import Sight, doubts, lacks, mistakes, programs_needed, unending
 from tests.conftest import ROOT
 
 THERE = {"ping", "iperf3", "python3", "sh", "/usr/local/bin/mine"}

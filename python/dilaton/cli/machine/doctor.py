@@ -14,7 +14,7 @@ from dilaton.cli.errors import HOST_LACKS
 from dilaton.host.here.doctor import calibration, own_counter, programs
 from dilaton.host.here.doctor.doctor import Finding, diagnose
 from dilaton.host.here.doctor.facts import Facts, gather
-from dilaton.plan.foresight import programs_needed
+from dilaton.plan.forecast.foresight import programs_needed
 from dilaton.service.prepare import prepare
 from dilaton.service.request import LabText, Overrides
 

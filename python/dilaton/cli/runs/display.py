@@ -16,6 +16,7 @@ from dilaton.host.errors import GuestError
 from dilaton.host.messages import Began, Ended, Event, LinkChanged, ProcessReady, Started, Undone
 from dilaton.host.port import Progress
 from dilaton.measure import numbers
+from dilaton.plan.forecast.length import End, end
 from dilaton.plan.model import Plan
 from dilaton.run.observer import RunClock
 from dilaton.run.record import words
@@ -44,7 +45,7 @@ class Display:
 
     def __init__(self, plan: Plan, run_dir: Path) -> None:
         """A display for a run of `plan` in `run_dir`."""
-        self._end_s = None if plan.stop_after_ns is None else plan.stop_after_ns / 1e9
+        self._end = end(plan)
         self._console = Output(stderr=True)
         self._plan = plan
         self._run_dir = run_dir
@@ -106,7 +107,7 @@ class Display:
             f" with TDF {numbers.tdf(plan.time.tdf.ratio)}: {why}", style="default"
         )
         self._console.print(line, soft_wrap=True)
-        self._plan = plan
+        self._plan, self._end = plan, end(plan)
 
     def _line(self) -> Text:
         line = Text(f"{self._plan.lab} ", style="bold")
@@ -121,9 +122,8 @@ class Display:
             f"TDF {numbers.tdf(clock.tdf)}",
             f"latest timer {numbers.duration(clock.lateness_ns_max / 1e9)} late",
         ]
-        if speed and self._end_s is not None and clock.virtual_ns < self._end_s * 1e9:
-            left_s = (self._end_s - clock.virtual_ns / 1e9) / speed
-            parts.append(f"about {numbers.duration(left_s, digits=2)} left")
+        if left := left_words(self._end, clock.virtual_ns / 1e9, speed):
+            parts.append(left)
         return line.append("  ".join(parts), style="not bold")
 
     def _read_clock(self) -> RunClock | None:
@@ -133,6 +133,20 @@ class Display:
         with contextlib.suppress(GuestError, ValueError):
             return read_clock() if read_clock else None
         return None
+
+
+def left_words(end: End | None, virtual_s: float, speed: float) -> str:
+    """How much of the host's time a run still takes, from where it is and how fast it goes; empty: not known.
+
+    Args:
+        end: When it ends.
+        virtual_s: Where it is.
+        speed: Virtual seconds in a second of the host.
+    """
+    if end is None or not speed or virtual_s >= end.virtual_s:
+        return ""
+    left = numbers.duration((end.virtual_s - virtual_s) / speed, digits=2)
+    return f"{'at least' if end.is_earliest else 'about'} {left} left"
 
 
 class Quiet(Display):

@@ -15,12 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 from dilaton.cli.errors import BadInputError, refusing
+from dilaton.cli.runs.display import left_words
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.recent import Row
+from dilaton.plan.forecast.length import End, end
+from dilaton.plan.model import Plan
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client, Result
 from dilaton.run.control.status import recent_samples
+from dilaton.run.files.directory import PLAN_FILE
+from dilaton.run.files.outputs import read_output
 from dilaton.service.catalogue import find
 
 REFRESH_HOST_S = 0.5
@@ -83,7 +88,7 @@ def show_top(run: str, choice: Choice, *, once: bool) -> int:
         with Client(run_dir) as client:
             status = client.request("status")
             if once or not console.is_terminal:
-                console.print(_page(run_dir, status, choice, 0.0, None))
+                console.print(_page(run_dir, status, choice, _foreseen(run_dir), 0.0, None))
                 return 0
             _follow(console, client, run_dir, status, choice)
     except KeyboardInterrupt:
@@ -93,8 +98,10 @@ def show_top(run: str, choice: Choice, *, once: bool) -> int:
 
 def _follow(console: Console, client: Client, run_dir: Path, status: Result, choice: Choice) -> None:
     """Refreshes the page until the run has ended."""
-    before = status
-    with Live(_page(run_dir, status, choice, 0.0, None), console=console, auto_refresh=False, screen=True) as live:
+    before, foreseen = status, _foreseen(run_dir)
+    with Live(
+        _page(run_dir, status, choice, foreseen, 0.0, None), console=console, auto_refresh=False, screen=True
+    ) as live:
         while True:
             time.sleep(REFRESH_HOST_S)
             try:
@@ -105,19 +112,26 @@ def _follow(console: Console, client: Client, run_dir: Path, status: Result, cho
             went_s = now["run"]["clock"]["virtual_s"] - before["run"]["clock"]["virtual_s"]
             speed = went_s / passed_s if passed_s > 0 else 0.0
             rows_max = max(console.height - LINES_BESIDE, 2)
-            live.update(_page(run_dir, now, choice, speed, rows_max), refresh=True)
+            live.update(_page(run_dir, now, choice, foreseen, speed, rows_max), refresh=True)
             before = now
     console.print(f"{run_dir}: the run has ended")
 
 
-def _page(run_dir: Path, status: Result, choice: Choice, speed: float, rows_max: int | None) -> RenderableType:
+def _foreseen(run_dir: Path) -> End | None:
+    """When the run ends, as its plan tells."""
+    return end(Plan.model_validate_json(read_output(run_dir / PLAN_FILE)))
+
+
+def _page(
+    run_dir: Path, status: Result, choice: Choice, foreseen: End | None, speed: float, rows_max: int | None
+) -> RenderableType:
     """The whole of it; with at most so many rows of tables."""
     sampled = recent_samples(run_dir, "interfaces")
     interfaces = list(filter(choice.takes, sampled))
     nodes = list(filter(choice.takes, recent_samples(run_dir, "nodes")))
     processes = list(filter(choice.takes, status["processes"]))
     room = None if rows_max is None else max(rows_max - len(processes), 2)
-    parts: list[RenderableType] = [_head(status, speed)]
+    parts: list[RenderableType] = [_head(status, foreseen, speed)]
     if interfaces:
         parts.append(_interfaces(sorted(interfaces, key=choice.order), choice.key, room))
     elif not sampled:
@@ -128,7 +142,7 @@ def _page(run_dir: Path, status: Result, choice: Choice, speed: float, rows_max:
     return Group(*parts)
 
 
-def _head(status: Result, speed: float) -> Text:
+def _head(status: Result, foreseen: End | None, speed: float) -> Text:
     run, fidelity = status["run"], status["fidelity"]
     clock = run["clock"]
     late = fidelity["lateness_us"]
@@ -144,6 +158,8 @@ def _head(status: Result, speed: float) -> Text:
     ]
     if fidelity["busy"] is not None:
         parts.append(f"busy {numbers.ratio(fidelity['busy'])}")
+    if not clock["held"] and (left := left_words(foreseen, clock["virtual_s"], average)):
+        parts.append(left)
     return line.append("  ".join(parts), style="not bold")
 
 

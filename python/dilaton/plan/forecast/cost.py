@@ -11,18 +11,16 @@ Two labs of the same packets differ by a factor of two, by how many packets the 
 
 from __future__ import annotations
 
-import getopt
 import math
-import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dilaton.lab.model import Lab, Process
+from dilaton.lab.model import Lab
 from dilaton.lab.parts.links import effective
 from dilaton.lab.segments import without_lans
 from dilaton.lab.text import units
-from dilaton.plan.foresight import PING_OPTIONS
+from dilaton.plan.forecast.asked import asked
 from dilaton.plan.model import Plan
 from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths
 
@@ -34,28 +32,11 @@ HOP_CORE_S = 50e-6
 
 BOOT_HOST_S = 1.0
 NODE_HOST_S = 0.01
-IPERF_S = 10.0
-UDP_BIT_PER_S = 1e6
 WINDOW_BYTES = 4 << 20
 """What TCP keeps in flight at most, unless buffers were made larger: tcp_wmem's default maximum."""
 
 MATHIS = 1.22
 """The factor in the rate of a lossy TCP connection: MSS / RTT * 1.22 / sqrt(p) (Mathis et al., 1997)."""
-
-IPERF_OPTIONS = "c:t:b:P:n:k:l:O:i:p:w:M:C:B:f:V46uRJZs1D"
-IPERF_SHORT = {
-    "client": "c",
-    "time": "t",
-    "bitrate": "b",
-    "bandwidth": "b",
-    "parallel": "P",
-    "bytes": "n",
-    "omit": "O",
-    "udp": "u",
-    "reverse": "R",
-}
-IPERF_LONG = [f"{name}=" if f"{short}:" in IPERF_OPTIONS else name for name, short in IPERF_SHORT.items()]
-IPERF_LONG += ["bidir", "json", "server", "one-off", "congestion=", "interval=", "port=", "window=", "length="]
 
 
 @dataclass(frozen=True)
@@ -204,82 +185,25 @@ def _flows(lab: Lab, plan: Plan) -> Iterator[Flow]:
     ends_s: dict[str, float] = {}
     for process in lab.run:
         begin_s = max([process.start_ns / 1e9, *(ends_s.get(name, 0.0) for name in process.after)])
-        asked = _asked(process)
-        if asked is None:
+        said = asked(process.argv)
+        if said is None:
             continue
         ends = [end_ns / 1e9 - begin_s for end_ns in (process.stop_ns, plan.stop_after_ns) if end_ns is not None]
         ends += [process.timeout_ns / 1e9] if process.timeout_ns is not None else []
-        seconds = max(0.0, min([asked.seconds, *ends]))
+        seconds = max(0.0, min([said.seconds, *ends]))
         if seconds < math.inf:
             ends_s[process.name] = begin_s + seconds
-        if not asked.connections:
+        if not said.connections:
             continue
         for path in list(paths(known, pairs([by_name[process.name]], plan.hosts, plan.nodes)))[:1]:
-            way = Path(path.ends[::-1], path.back, path.there) if asked.is_reverse else path
+            way = Path(path.ends[::-1], path.back, path.there) if said.is_reverse else path
             yield Flow(
                 f"{process.on}/{process.name}",
                 way,
                 begin_s,
                 seconds,
-                asked.bit_per_s,
-                asked.bytes,
-                asked.connections,
-                is_tcp=asked.is_tcp,
+                said.bit_per_s,
+                said.bytes,
+                said.connections,
+                is_tcp=said.is_tcp,
             )
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a program is asked to send, as of `Flow`; without connections nothing that counts."""
-
-    seconds: float
-    connections: int = 0
-    bit_per_s: float | None = None
-    bytes: float | None = None
-    is_tcp: bool = True
-    is_reverse: bool = False
-
-
-def _asked(process: Process) -> Asked | None:
-    """What a known program does; None: not known, or it serves."""
-    read = {"iperf3": _iperf, "ping": _ping}.get(posixpath.basename(process.argv[0]))
-    try:
-        return read(process.argv[1:]) if read else None
-    except (getopt.GetoptError, ValueError):
-        return None
-
-
-def _ping(words: list[str]) -> Asked | None:
-    options = {name[1:]: value for name, value in getopt.gnu_getopt(words, PING_OPTIONS)[0]}
-    if "w" in options:
-        return Asked(float(options["w"]))
-    return Asked(float(options["c"]) * float(options.get("i", 1))) if "c" in options else None
-
-
-def _iperf(words: list[str]) -> Asked | None:
-    written, _ = getopt.gnu_getopt(words, IPERF_OPTIONS, IPERF_LONG)
-    options = {IPERF_SHORT.get(name.lstrip("-"), name.lstrip("-")): value for name, value in written}
-    if "c" not in options:
-        return None
-    is_udp = "u" in options
-    connections = int(options.get("P", 1)) * (2 if "bidir" in options else 1)
-    rate = _size(options["b"], 1000) * connections if "b" in options else 0
-    size = _size(options["n"], 1024) if "n" in options else None
-    endless = size is not None and "t" not in options
-    return Asked(
-        math.inf if endless else float(options.get("t", IPERF_S)) + float(options.get("O", 0)),
-        connections,
-        rate or (UDP_BIT_PER_S * connections if is_udp else None),
-        size,
-        is_tcp=not is_udp,
-        is_reverse="R" in options,
-    )
-
-
-def _size(text: str, step: int) -> float:
-    """A number of iperf3 with its prefix: 10M."""
-    power = "kmgt".find(text[-1:].lower()) + 1 if text[-1:].isalpha() else 0
-    number = float(text[:-1] if power else text)
-    if not number >= 0:
-        raise ValueError(text)
-    return number * float(step) ** power
