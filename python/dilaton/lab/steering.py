@@ -17,6 +17,7 @@ from dilaton.lab.faults.fault import Fault
 from dilaton.lab.model import Lab, scene_of
 from dilaton.lab.parts.links import Change, Link
 from dilaton.lab.settings import Setting, apply_settings
+from dilaton.lab.text import units
 from dilaton.lab.text.wording import message
 
 _ITEM = re.compile(r", faults\[\d+\]")
@@ -53,31 +54,36 @@ def read_change(link: Link, settings: Sequence[Setting], at_ns: int, directory: 
 
 
 def read_faults(lab: Lab, written: Mapping[str, Any], name: str, now_ns: int, directory: str) -> list[Fault]:
-    """Reads a fault that begins now: one of each thing that it means.
+    """Reads a fault that begins now, or later: one of each thing that it means.
 
     Args:
         lab: In which; its faults with the instants at which they have begun and ended, as far as they have.
         written: Its fields, as of an item of `faults:`.
-        name: What it is called, and what is drawn for it follows from.
+        name: What it is called unless that is written, and what is drawn for it follows from.
         now_ns: Nanoseconds since the run's virtual 0.
         directory: Where paths of files in it start.
 
     Raises:
         LabError: It has mistakes; it names them all.
     """
-    if timed := [field for field in ("at", "after", "wait") if field in written]:
-        raise LabError([_problem(field, "not something that is said by hand: it begins now") for field in timed])
-    if fixed := [field for field in ("random", "name") if field in written]:
-        raise LabError([_problem(field, "not something that is said by hand, but in a lab") for field in fixed])
+    if "random" in written:
+        raise LabError([_problem("random", "not something that is said by hand, but in a lab")])
+    when = {} if "at" in written or "after" in written else {"at": now_ns}
     try:
-        fault = Fault.model_validate({**written, "at": now_ns}, by_name=False, context={"directory": directory})
+        fault = Fault.model_validate({**written, **when}, by_name=False, context={"directory": directory})
     except ValidationError as error:
         details = [detail | {"loc": ("faults", 0, *detail["loc"])} for detail in error.errors()]
         raise LabError([_problem(field_name(one["loc"][2:]), message(one)) for one in details]) from error
     place = 1 + max((one.place for one in lab.faults), default=-1)
+    name = fault.name or name
     made = drawn([fault.model_copy(update={"name": name}).at_place(place)], scene_of(lab))
+    if fault.at_ns is not None and fault.at_ns < now_ns:
+        at, now = units.format_duration(fault.at_ns), units.format_duration(now_ns)
+        raise LabError([_problem("at", f"{at}: virtual time is already at {now}, and never goes back")])
+    if taken := sorted(course.names(lab) & {name, *(one.name for one in made)}):
+        raise LabError([_problem("name", f"{taken[0]} is the name of something else already")])
     whole = lab.model_copy(update={"faults": [*lab.faults, *made], "stop_after_ns": None})
-    found = itertools.chain(course.check_faults(whole), check_faults(whole))
+    found = itertools.chain(course.check_course(whole), check_faults(whole))
     mistakes = [one for one in found if one.path[:2] == ("faults", place)]
     _raise([Finding(one.path[2:], _ITEM.sub("", one.message)) for one in mistakes])
     return made

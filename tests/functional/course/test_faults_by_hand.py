@@ -62,8 +62,12 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> dilaton.Run:
             run.fault({"disk": {"node": "b", "stall": "1s"}})
         with pytest.raises(ControlError, match="unknown node d; known: a, b, c"):
             run.fault({"crash": "d"})
-        with pytest.raises(ControlError, match="at: not something that is said by hand"):
-            run.fault({"pause": "a", "at": "5s"})
+        with pytest.raises(ControlError, match="at: 500ms: virtual time is already at 1s, and never goes back"):
+            run.fault({"pause": "a", "at": "500ms"})
+        with pytest.raises(ControlError, match="name: ping is the name of something else already"):
+            run.fault({"pause": "a", "name": "ping"})
+        with pytest.raises(ControlError, match="after: unknown process or fault pong"):
+            run.fault({"pause": "a", "after": "pong"})
         with pytest.raises(ControlError, match="hand9: no such fault; there is far, planned, planned-too, hand1"):
             LiveFault(run._run, "hand9").undo()
         run.until(2)
@@ -172,6 +176,7 @@ APART: dict[str, Any] = {
         {"on": "a", "name": "ping", "exec": "ping -D -i 0.05 -c 80 b"},
         {"on": "a", "name": "work-a", "exec": "sleep 60", "background": True},
         {"on": "b", "name": "work-b", "exec": "sleep 0.5", "background": True},
+        {"on": "b", "name": "work-c", "exec": "sleep 60", "background": True},
     ],
 }
 
@@ -184,25 +189,42 @@ def test_faults_of_nodes_in_two_guests_begin_and_end_in_both_at_one_instant(tmp_
         run.until(3)
         assert slow.undo() == pytest.approx(3, abs=1e-6)
         assert [fault.state for fault in run.faults] == ["over", "over"]
+        with pytest.raises(ControlError, match=r"hand3 is of nodes in the guests one and two, .* write at:"):
+            run.fault({"partition": [["a"], ["b"]], "after": "ping.end"})
+        run.fault({"name": "later", "at": "3500ms", "for": "100ms", "partition": [["a"], ["b"]]})
+        run.fault({"name": "last", "after": "later.end", "wait": "10ms", "for": "10ms", "pause": "b/work-c"})
+        # What is taken back stands in nobody's way.
+        run.fault({"name": "never", "at": "4s", "pause": "a/work-a"}).undo()
+        told = command("fault", str(tmp_path / "run"), "name=much-later", "at=1h", "pause=a/ping")
+        assert told.stdout.splitlines() == [
+            "taken over at 3.000000 s of virtual time",
+            "much-later: pause a/ping: has not begun",
+        ], told.stderr
         # One guest could: then none does.
         with pytest.raises(ControlError, match=r"process work-b on b is not running"):
             run.fault({"kill": "*/work-*"})
-        assert [fault.name for fault in run.faults] == ["hand1", "hand2"]
+        assert [fault.name for fault in run.faults] == ["hand1", "hand2", "later", "last", "never", "much-later"]
         run.fault({"pause": "a/work-a", "for": "200ms"})
         run.until(3.2)
         # The other one ends at this instant, and a death for good does not keep anything from being undone.
         run.fault({"pause": "a/work-a"})
         run.fault({"kill": "a/work-a"})
-        told = command("fault", str(tmp_path / "run"), "undo")
+        told = command("fault", str(tmp_path / "run"), "undo", "hand5")
         assert told.stdout.splitlines()[0] == "undone at 3.200000 s of virtual time", told.stderr
-        states = {fault.name: fault.state for fault in run.faults}
-        assert states == dict.fromkeys(["hand1", "hand2", "hand4", "hand5", "hand6"], "over")
+        with pytest.raises(ControlError, match="never: does not last now, but is skipped"):
+            LiveFault(run._run, "never").undo()
+        states = {fault.name: fault.state for fault in run.faults if fault.state != "over"}
+        assert states == {"later": "waiting", "last": "waiting", "never": "skipped", "much-later": "waiting"}
         run.release()
         measured = run.wait()
     assert measured.record.state == "finished"
-    ((last, first),) = silences(measured, "ping")
+    (last, first), (before_later, after_later) = silences(measured, "ping")
     assert 0.94 < last < 1.005
     assert 1.5 < first < 1.56
+    assert 3.44 < before_later < 3.505
+    assert 3.6 < after_later < 3.66
+    assert at_s(measured, "began", "later") == pytest.approx(3.5, abs=1e-6)
+    assert at_s(measured, "began", "last") == pytest.approx(3.61, abs=1e-4)
     took = dict(answers(measured, "ping"))
     # A frame of 98 bytes takes 7.84 ms each way.
     assert {round(took_ms) for instant, took_ms in took.items() if 2.03 < instant < 3} == {26}

@@ -1,12 +1,13 @@
 //! Faults that somebody asks for while the run goes on, or wants undone.
 //!
-//! They are entries like those of the plan: begun at the instant at which the guest hears of them, and undone by this
-//! schedule alone, whatever has become of who asked. What cannot be is refused as a whole and harms nothing, where a fault
-//! of the plan would fail the run.
+//! They are entries like those of the plan: begun at the instant at which the guest hears of them, or later, and undone by
+//! this schedule alone, whatever has become of who asked. What cannot be is refused as a whole and harms nothing, where a
+//! fault of the plan would fail the run; one that is for later and cannot be then is skipped, and harms nothing either.
 
-use super::timed::{State, Timed};
+use super::moments::{Awaited, Place};
+use super::timed::{begins_now, State, Timed};
 use super::{Phase, Schedule};
-use crate::plan::FaultUpdate;
+use crate::plan::{self, FaultUpdate, When};
 
 impl Schedule {
     /// Why faults cannot begin, or be undone, now; `None`: they can.
@@ -14,17 +15,35 @@ impl Schedule {
         if self.phase != Phase::Running {
             return Some("the run has not begun, or is being stopped".to_owned());
         }
-        let begin = update.begin.iter().filter_map(|fault| Some(format!("{}: {}", fault.what, self.why_not(fault)?)));
+        let begin = update.begin.iter().filter_map(|fault| {
+            let reason = match (self.awaited_by(fault), begins_now(fault, self.now_ns)) {
+                (Err(reason), _) => reason,
+                (Ok(_), true) => self.why_not(fault)?,
+                (Ok(_), false) => return None,
+            };
+            Some(format!("{}: {reason}", fault.what))
+        });
         let undo = update.undo.iter().filter_map(|name| Some(format!("{name}: {}", self.why_not_undone(name)?)));
         begin.chain(undo).next()
     }
 
     fn why_not_undone(&self, name: &str) -> Option<String> {
-        let lasts = self.course.iter().any(|entry| entry.plan.name == name && entry.has_begun());
-        (!lasts).then(|| "it does not last now".to_owned())
+        let is_there = |entry: &Timed| entry.has_begun() || entry.is_yet_to_come_by_hand();
+        let found = self.course.iter().any(|entry| entry.plan.name == name && is_there(entry));
+        (!found).then(|| "it does not last now".to_owned())
     }
 
-    /// Takes over what can be; what begins does so at the next [`super::Input::Tick`].
+    /// What a fault waits for.
+    fn awaited_by(&self, fault: &plan::Timed) -> Result<Option<Awaited>, String> {
+        let When::After { awaited, .. } = &fault.when else { return Ok(None) };
+        let process = self.entries.iter().position(|entry| entry.process.name == awaited.name).map(Place::Process);
+        let timed = || self.course.iter().position(|entry| entry.plan.name == awaited.name).map(Place::Timed);
+        let unknown =
+            || format!("{} is a fault by hand of another guest, which this one does not hear of", awaited.name);
+        Ok(Some(Awaited { entry: process.or_else(timed).ok_or_else(unknown)?, moment: awaited.moment }))
+    }
+
+    /// Takes over what can be; what begins now does so at the next [`super::Input::Tick`].
     pub fn take_over(&mut self, now_ns: i64, update: FaultUpdate) {
         self.now_ns = now_ns;
         for link in update.links {
@@ -37,9 +56,18 @@ impl Schedule {
             }
         }
         self.undo_where(|entry| entry.has_begun() && update.undo.contains(&entry.plan.name));
-        let is_here = |node: &str| !self.nodes_elsewhere.contains(node);
-        let begun: Vec<Timed> = update.begin.into_iter().map(|fault| Timed::by_hand(fault, now_ns, is_here)).collect();
-        self.course.extend(begun);
+        for number in 0..self.course.len() {
+            let entry = &self.course[number];
+            if entry.is_yet_to_come_by_hand() && update.undo.contains(&entry.plan.name) {
+                self.skip_timed(number, "it was taken back before it began".to_owned(), false);
+            }
+        }
+        for fault in update.begin {
+            let after = self.awaited_by(&fault).ok().flatten();
+            let is_here = |node: &str| !self.nodes_elsewhere.contains(node);
+            let entry = Timed::by_hand(fault, after, now_ns, is_here);
+            self.course.push(entry);
+        }
     }
 }
 
@@ -47,10 +75,10 @@ impl Schedule {
 mod tests {
     use serde_json::{json, Value};
 
-    use super::super::tests::{does, process, schedule_with, started, S};
+    use super::super::tests::{awaited, does, process, schedule_with, started, S};
     use super::*;
     use crate::channel::protocol::EventKind;
-    use crate::schedule::{Action, Input, Place};
+    use crate::schedule::{Action, Input};
 
     fn pause(name: &str, for_ns: Option<i64>) -> Value {
         json!({"name": name, "what": "pause a", "when": {"kind": "at", "at_ns": 0}, "for_ns": for_ns,
@@ -93,6 +121,52 @@ mod tests {
         assert_eq!(begun, [Action::Begin { entry: 1 }, report(1, EventKind::Began { what })]);
         assert_eq!(run.next_deadline_ns(), Some(4 * S));
         assert_eq!(does(&mut run, 4 * S, Input::Tick), undone(1));
+    }
+
+    #[test]
+    fn one_for_later_begins_at_its_instant_or_so_long_after_a_moment_and_can_be_taken_back() {
+        let mut run = running();
+        let what = "pause a".to_owned();
+        let mut later = pause("hand1", Some(S));
+        later["when"]["at_ns"] = (3 * S).into();
+        let mut after = pause("hand2", None);
+        after["when"] = json!({"kind": "after", "awaited": awaited(&json!("hand1.end")), "wait_ns": S});
+        let mut never = later.clone();
+        never["name"] = "hand3".into();
+        does(&mut run, S, Input::Tick);
+        assert_eq!(takes(&mut run, 2 * S, update(&[later, never], &[])), []);
+        assert_eq!(takes(&mut run, 2 * S, update(&[after], &[])), []);
+        assert_eq!(run.next_deadline_ns(), Some(3 * S));
+        let reason = "it was taken back before it began".to_owned();
+        assert_eq!(takes(&mut run, 2 * S, update(&[], &["hand3"])), [report(2, EventKind::Skipped { reason })]);
+        let begun = does(&mut run, 3 * S, Input::Tick);
+        assert_eq!(begun, [Action::Begin { entry: 1 }, report(1, EventKind::Began { what: what.clone() })]);
+        assert_eq!(does(&mut run, 4 * S, Input::Tick), undone(1));
+        let begun = does(&mut run, 5 * S, Input::Tick);
+        assert_eq!(begun, [Action::Begin { entry: 3 }, report(3, EventKind::Began { what })]);
+    }
+
+    #[test]
+    fn one_for_later_that_cannot_be_then_is_skipped_and_the_run_is_unharmed() {
+        let mut run = running();
+        does(&mut run, S, Input::Tick);
+        let mut later = pause("hand1", None);
+        later["when"]["at_ns"] = (3 * S).into();
+        takes(&mut run, 2 * S, update(&[later], &[]));
+        takes(&mut run, 2 * S, update(&[pause("hand2", None)], &[]));
+        let reason = "hand2 has paused that already".to_owned();
+        assert_eq!(does(&mut run, 3 * S, Input::Tick), [report(1, EventKind::Skipped { reason })]);
+        assert_eq!(run.failure, None);
+    }
+
+    #[test]
+    fn one_that_waits_for_what_this_guest_does_not_know_is_refused() {
+        let run = running();
+        let mut after = pause("hand2", None);
+        after["when"] = json!({"kind": "after", "awaited": awaited(&json!("hand1.end")), "wait_ns": 0});
+        let refused = run.why_not_by_hand(&update(&[after], &[]));
+        let words = "pause a: hand1 is a fault by hand of another guest, which this one does not hear of";
+        assert_eq!(refused.as_deref(), Some(words));
     }
 
     #[test]

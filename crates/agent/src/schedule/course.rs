@@ -252,9 +252,10 @@ impl Schedule {
         (!is_known).then(|| key_of(others.into_iter()))
     }
 
-    /// An entry can never begin. It is the run's failure, unless what it waited for failed in another guest.
-    fn skip_timed(&mut self, number: usize, reason: String, failed_elsewhere: bool) {
-        if !failed_elsewhere {
+    /// An entry can never begin. It is the run's failure, unless what it waited for failed in another guest, or somebody
+    /// has asked for it by hand.
+    pub(super) fn skip_timed(&mut self, number: usize, reason: String, failed_elsewhere: bool) {
+        if !failed_elsewhere && !self.course[number].by_hand {
             self.fail(format!("{} was skipped: {reason}", self.course[number].plan.name));
         }
         self.course[number].state = TimedState::Skipped;

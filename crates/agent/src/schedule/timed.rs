@@ -45,7 +45,12 @@ pub struct Timed {
     /// What the other guests know of it.
     pub told: Moments,
     /// Somebody has asked for it while the run goes on; other guests have it at another place, or not at all.
-    by_hand: bool,
+    pub by_hand: bool,
+}
+
+/// Whether a fault that somebody asks for at an instant begins then, and not later.
+pub fn begins_now(plan: &plan::Timed, now_ns: i64) -> bool {
+    matches!(plan.when, When::At { at_ns } if at_ns <= now_ns)
 }
 
 impl Timed {
@@ -70,10 +75,12 @@ impl Timed {
         Self { plan, after, state, began_ns: 0, tells, told: Moments::AT_FIRST, by_hand: false }
     }
 
-    /// One that somebody asks for, which begins at this instant.
-    pub fn by_hand(plan: plan::Timed, now_ns: i64, is_here: impl Fn(&str) -> bool) -> Self {
-        let entry = Self { by_hand: true, ..Self::new(plan, None, is_here) };
-        let state = if entry.state == State::Waiting { State::Due { at_ns: now_ns } } else { entry.state };
+    /// One that somebody asks for, which begins at this instant unless it is for later.
+    pub fn by_hand(plan: plan::Timed, after: Option<Awaited>, now_ns: i64, is_here: impl Fn(&str) -> bool) -> Self {
+        let is_now = begins_now(&plan, now_ns);
+        let entry = Self { by_hand: true, ..Self::new(plan, after, is_here) };
+        let is_due = is_now && entry.state == State::Waiting;
+        let state = if is_due { State::Due { at_ns: now_ns } } else { entry.state };
         Self { state, ..entry }
     }
 
@@ -110,6 +117,11 @@ impl Timed {
 
     pub fn has_begun(&self) -> bool {
         matches!(self.state, State::Begun { .. })
+    }
+
+    /// Whether somebody has asked for it by hand, for later.
+    pub fn is_yet_to_come_by_hand(&self) -> bool {
+        self.by_hand && matches!(self.state, State::Waiting | State::Due { .. })
     }
 
     /// The instant at which it is undone, if it has begun and is undone at all.

@@ -45,6 +45,9 @@ def steer_faults(run: str, words: Sequence[str]) -> int:
             done, what = client.request("fault.undo", names=names), "undone"
         else:
             done, what = client.request("fault.begin", fault=fault, directory=os.getcwd()), "begun"
+            # An agent that begins it has said so by now.
+            if any(one["state"] == "waiting" for one in done["faults"]):
+                what = "taken over"
         console.print(f"{what} at {done['t_ns'] / 1e9:.6f} s of virtual time")
         for one in done["faults"]:
             _print_fault(console, one)

@@ -67,16 +67,9 @@ def faults(
         effect, words = (impaired(lab, states, fault), fault.words) if fault.changes else effect_of(lab, disks, fault)
         if shares := shared_clock(fault, guest_of):
             raise lab_error(f"faults[{fault.place}].clock.node", shares)
-        if fault.after is not None:
-            guests = sorted({guest_of[node] for node in nodes_of(effect)})
-            if len(guests) > 1:
-                # Each would hear at another instant of what it waits for.
-                raise lab_error(
-                    f"faults[{fault.place}].after",
-                    f"{fault.name} is of nodes in the guests {' and '.join(guests)}, which begin it together only at "
-                    "an instant; write at:, or have these nodes in one guest",
-                )
-        found.append(_timed(fault, effect, words, known))
+        if apart := begins_apart(fault, effect, guest_of):
+            raise lab_error(f"faults[{fault.place}].after", apart)
+        found.append(timed(fault, effect, words, known))
     return found
 
 
@@ -104,6 +97,18 @@ def effect_of(lab: Lab, disks: Mapping[str, Disk], fault: Fault) -> tuple[Effect
     words, cuts = fault.partition.drawn(Selection(lab, seed).select, every, seed)
     made = [Cut(sources=cut.sources, targets=cut.targets) for cut in cuts]
     return Partition(cuts=made), f"partition {words}"
+
+
+def begins_apart(fault: Fault, effect: Effect | ChangeLink, guest_of: Mapping[str, str]) -> str | None:
+    """Why guests could not begin a fault together, if they could not, and what to write."""
+    guests = sorted({guest_of[node] for node in nodes_of(effect)})
+    if fault.after is None or len(guests) < 2:
+        return None
+    # Each would hear at another instant of what it waits for.
+    return (
+        f"{fault.name} is of nodes in the guests {' and '.join(guests)}, which begin it together only at "
+        "an instant; write at:, or have these nodes in one guest"
+    )
 
 
 def shared_clock(fault: Fault, guest_of: Mapping[str, Hashable]) -> str | None:
@@ -143,7 +148,8 @@ def nodes_of(effect: Effect | ChangeLink) -> set[str]:
             return {effect.node}
 
 
-def _timed(fault: Fault, effect: Effect, words: str, known: Collection[str]) -> Timed:
+def timed(fault: Fault, effect: Effect, words: str, known: Collection[str]) -> Timed:
+    """The entry of a fault, as agents read it; `known` as of `faults`."""
     when = (
         At(at_ns=fault.at_ns or 0)
         if fault.after is None

@@ -202,19 +202,19 @@ FaultState = Literal["waiting", "lasting", "over", "skipped"]
 
 
 class FaultBegin(Value):
-    """A fault that begins now."""
+    """A fault that begins now, or later."""
 
     fault: dict[str, Any]
-    """Its fields, as of an item of a lab's `faults:`, but for when it begins."""
+    """Its fields, as of an item of a lab's `faults:`; without `at` and `after` it begins now."""
     directory: str = "."
     """At which paths of files start."""
 
 
 class FaultUndo(Value):
-    """Faults that end now."""
+    """Faults that end now, or do not begin any more."""
 
     names: list[str] = Field(default_factory=list)
-    """None: all that were begun by hand and last."""
+    """None: all that were asked for by hand and last, or are yet to begin."""
 
 
 class FaultShown(Value):

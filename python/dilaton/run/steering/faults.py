@@ -12,18 +12,20 @@ So a fault of a link by hand also tells what that link is under it and each of t
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from dilaton.host.messages import Began, Event, FaultSkipped, OfFault, Undone, Updated, UpdateFaults
+from dilaton.lab.checks.course import names
 from dilaton.lab.errors import LabError
 from dilaton.lab.faults.fault import Fault
 from dilaton.lab.segments import without_lans
 from dilaton.lab.steering import read_faults
 from dilaton.lab.text import units
-from dilaton.plan.course.entries import At, FaultUpdate, Timed
-from dilaton.plan.course.faults import effect_of, nodes_of, shared_clock
+from dilaton.plan.course.entries import FaultUpdate, Timed
+from dilaton.plan.course.faults import begins_apart, effect_of, nodes_of, shared_clock, timed
 from dilaton.plan.guests.kernels import BPF_MODULES
 from dilaton.plan.links.updates import SteeredLink
 from dilaton.run.control import verbs
@@ -51,10 +53,16 @@ class _Known:
     ended_ns: int | None = None
 
     @property
+    def can_be_undone(self) -> bool:
+        """It lasts, or somebody has asked for it and it is yet to come."""
+        return self.state == "lasting" or (self.by_hand and self.state == "waiting")
+
+    @property
     def as_it_was(self) -> Fault:
         """The same fault at the instants at which it has begun and ended, as far as it has."""
         if self.began_ns is None:
-            return self.fault
+            # One that never begins meets no other one.
+            return self.fault.model_copy(update={"at_ns": None}) if self.state == "skipped" else self.fault
         lasted = {} if self.ended_ns is None else {"for_ns": self.ended_ns - self.began_ns, "restart_ns": None}
         return self.fault.model_copy(update={"at_ns": self.began_ns, "after": None, **lasted})
 
@@ -140,13 +148,13 @@ class FaultControl:
         return FaultsShown(faults=[known.shown(name) for name, known in self._known.items()])
 
     async def _on_begin(self, asked: FaultBegin) -> FaultsTaken:
-        """Begins a fault, now."""
+        """Begins a fault, now or later."""
         async with self._run.updates.turn:
             is_one_message = len(self._plan_for(asked).guests) == 1
             async with contextlib.nullcontext() if is_one_message else self._run.clock.standing("a fault begins"):
                 planned = self._plan_for(asked)
                 # Also of one that is refused: a name is never that of two.
-                self._count += 1
+                self._count += "name" not in asked.fault
                 t_ns = await self._begin(planned)
         self._timed |= {timed.name: timed for timed in planned.timed}
         return self._taken(t_ns, planned.known)
@@ -155,7 +163,7 @@ class FaultControl:
         now_ns = self._run.now().virtual_ns
         before = self._run.lab.model_copy(update={"faults": [known.as_it_was for known in self._known.values()]})
         try:
-            made = read_faults(before, asked.fault, f"{HAND}{self._count + 1}", now_ns, asked.directory)
+            made = read_faults(before, asked.fault, self._next_name(), now_ns, asked.directory)
             if shares := next(filter(None, (shared_clock(fault, self._guest_of) for fault in made)), None):
                 raise ControlError(shares)
             going = [known.fault for known in self._known.values() if known.state in ("waiting", "lasting")]
@@ -173,12 +181,24 @@ class FaultControl:
             for fault in whole[: len(going)]
             if fault.changes and self._links.meets(fault, links)
         ]
-        timed = [self._planned(fault, links) for fault in new]
+        # One that begins now does so when its agents hear of it, whose clocks may be a little behind this one.
+        instants = [fault.at_ns if "at" in asked.fault else None for fault in made]
+        begins = [one.model_copy(update={"at_ns": at_ns}) for one, at_ns in zip(new, instants, strict=True)]
+        entries = [self._planned(fault, links) for fault in begins]
+        guest_of = {node.name: node.guest for node in self._run.plan.nodes}
+        for fault, entry in zip(made, entries, strict=True):
+            if apart := begins_apart(fault, entry.effect, guest_of):
+                raise ControlError(apart)
         known = {
             entry.name: _Known(fault, entry.what, self._guests(entry), by_hand=True)
-            for fault, entry in zip(made, timed, strict=True)
+            for fault, entry in zip(made, entries, strict=True)
         }
-        return _Planned(known, timed, again, links, now_ns)
+        return _Planned(known, entries, again, links, now_ns)
+
+    def _next_name(self) -> str:
+        """What a fault is called to which nobody gives a name: the first that is free."""
+        known = names(self._run.lab) | self._known.keys()
+        return next(name for number in itertools.count(self._count + 1) if (name := f"{HAND}{number}") not in known)
 
     def _planned(self, fault: Fault, links: Mapping[int, SteeredLink]) -> Timed:
         effect, words = (
@@ -186,7 +206,7 @@ class FaultControl:
             if fault.changes
             else effect_of(self._run.lab, self._disks, fault)
         )
-        return Timed(name=fault.name, what=words, when=At(at_ns=0), for_ns=fault.lasts_ns, effect=effect)
+        return timed(fault, effect, words, names(self._run.lab) | self._known.keys())
 
     async def _begin(self, planned: _Planned) -> int:
         words = ", ".join(_asked(known) for known in planned.known.values())
@@ -260,7 +280,8 @@ class FaultControl:
 
     def _lasting(self, asked: list[str]) -> list[str]:
         """The faults that are meant; those of one that was of several things are named by its name, too."""
-        lasting = [name for name, known in self._known.items() if known.state == "lasting"]
+        # One that is to begin later by hand can be taken back; the lab's are as the lab says.
+        lasting = [name for name, known in self._known.items() if known.can_be_undone]
         if not asked:
             found = [name for name in lasting if self._known[name].by_hand]
             if not found:
