@@ -27,7 +27,8 @@ class Local:
 
     def __init__(self, machines: int) -> None:
         """Starts nothing yet."""
-        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // machines
+        # All of it is there for each, and that all together do not take more is for the plan to see to.
+        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         self._hosts = [Host(f"machine{number}", memory_bytes) for number in range(machines)]
         self._agents: dict[str, asyncio.subprocess.Process] = {}
         self._directories: list[str] = []

@@ -49,7 +49,7 @@ class Cluster:
         """Boots the guests of a plan, each on its machine; see `port.Machine`."""
         engine = self._engine()
         hosts = engine.hosts()
-        homes = place(planned, [host.memory_bytes for host in hosts])
+        homes = place(planned, hosts)
         key = secrets.token_bytes(KEY_BYTES)
         hub = await Relay.start(key, "hub", engine.address())
         try:

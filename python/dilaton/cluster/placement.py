@@ -11,6 +11,9 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dilaton.cluster.engine import Host
+from dilaton.host.errors import GuestError
+
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan
 
@@ -20,18 +23,34 @@ CUT_WEIGHT = 10**6
 """Of a wire with the shortest delay; the others' in inverse proportion to their delays."""
 
 
-def place(planned: Plan, memory_bytes: Sequence[int]) -> list[int]:
+def place(planned: Plan, hosts: Sequence[Host]) -> list[int]:
     """The machine of each guest.
 
     Args:
         planned: It has as many guests as there are machines, or more.
-        memory_bytes: What guests may take of each machine.
+        hosts: The machines.
+
+    Raises:
+        GuestError: The nodes on a machine may take more memory than it has.
     """
+    homes = _divided(planned, [host.memory_bytes for host in hosts])
+    for machine, host in enumerate(hosts):
+        held = {guest.name for guest, home in zip(planned.guests, homes, strict=True) if home == machine}
+        promised = sum(node.memory_bytes or 0 for node in planned.nodes if node.guest in held)
+        if promised > host.memory_bytes:
+            raise GuestError(
+                f"the nodes of {', '.join(sorted(held))} may take {promised / 1e9:.3g} GB in sum, and {host.name}, "
+                f"where they would be, has {host.memory_bytes / 1e9:.3g} GB; give nodes less, or take more machines"
+            )
+    return homes
+
+
+def _divided(planned: Plan, memory_bytes: Sequence[int]) -> list[int]:
     machines, guests = len(memory_bytes), len(planned.guests)
     if machines == 1:
         return [0] * guests
     if machines == guests:
-        return list(range(guests))
+        return _largest_first(planned, memory_bytes)
     # METIS takes a moment to import.
     import pymetis
 
@@ -52,8 +71,25 @@ def place(planned: Plan, memory_bytes: Sequence[int]) -> list[int]:
         tpwgts=[size / sum(memory_bytes) for size in memory_bytes],
         options=pymetis.Options(seed=METIS_SEED),
     )
-    homes = _none_empty(list(homes), machines)
-    order = {home: place for place, home in enumerate(dict.fromkeys(homes))}
+    return _in_order(_none_empty(list(homes), machines), memory_bytes)
+
+
+def _largest_first(planned: Plan, memory_bytes: Sequence[int]) -> list[int]:
+    """A machine for each guest, the largest for the largest; in their order where that makes no difference."""
+    if len(set(memory_bytes)) == 1:
+        return list(range(len(memory_bytes)))
+    guests = sorted(range(len(planned.guests)), key=lambda guest: -planned.guests[guest].memory_bytes)
+    machines = sorted(range(len(memory_bytes)), key=lambda machine: -memory_bytes[machine])
+    return [machine for _, machine in sorted(zip(guests, machines, strict=True))]
+
+
+def _in_order(homes: list[int], memory_bytes: Sequence[int]) -> list[int]:
+    """Numbers machines by their first guests, but only among equal ones: METIS gave each what it can hold."""
+    order: dict[int, int] = {}
+    for size in set(memory_bytes):
+        equal = [machine for machine, each in enumerate(memory_bytes) if each == size]
+        used = [home for home in dict.fromkeys(homes) if memory_bytes[home] == size]
+        order |= dict(zip(used, equal, strict=True))
     return [order[home] for home in homes]
 
 

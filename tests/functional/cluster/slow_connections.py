@@ -1,16 +1,17 @@
-"""`dilaton`, where what machines of a run say to each other comes late: 10 ms, and once everything stands for a second."""
+"""`dilaton`, where what machines of a run say to each other comes late: 10 ms, and once a connection stands still while guests run."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from dataclasses import replace
 
 from dilaton.cli.main import main
 from dilaton.cluster import local
 from dilaton.cluster.engine import Host, Order
 
-LATE_S, STALL_S, STALL_AT = 0.01, 1.0, 60
+LATE_S, STALL_S, STALL_AT = 0.01, 2.5, 400
 
 
 class Slow(local.Local):
@@ -32,6 +33,7 @@ class Slow(local.Local):
                     Slow.passed += 1
                     if Slow.passed == STALL_AT:
                         await asyncio.sleep(STALL_S)
+                        print(f"a connection stood still for {STALL_S:g} s", file=sys.stderr)
                     writer.write(some)
 
             delivering = asyncio.create_task(deliver())
