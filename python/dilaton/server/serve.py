@@ -14,11 +14,14 @@ from pathlib import Path
 
 import uvicorn
 from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
 
 from dilaton.lab.errors import LabError
+from dilaton.measure.numbers import counted
 from dilaton.server.access.callers import make_person
 from dilaton.server.app import made, opened
-from dilaton.server.database.store import GONE
+from dilaton.server.backup import BackupError, back_up, restore
+from dilaton.server.database.store import GONE, Store
 from dilaton.server.database.tables import GrantRow, Person
 from dilaton.server.settings import MESSAGE_BYTES_MAX, Settings, SettingsError
 from dilaton.server.state import State
@@ -61,6 +64,38 @@ def serve(settings: Settings) -> int:
         once = state.one_time.make(OWNER)
         print(f"data: {settings.directory}\nto log in, once: {settings.origin}/login?once={once}", flush=True)
         uvicorn.Server(configured(state)).run(sockets=[listening])
+    return 0
+
+
+def keep_copy(settings: Settings, to: Path | None, of: Path | None) -> int:
+    """Makes a backup, of a server that may go on, or puts one back into a new one; returns the exit status.
+
+    Args:
+        settings: How the server is set up.
+        to: The file that gets the backup; None: none is made.
+        of: The backup that is put back; None: none is.
+    """
+    os.umask(0o077)
+    try:
+        if to is not None:
+            if not settings.postgresql and not settings.database.is_file():
+                return _refuse(f"{settings.directory}: there is no server")
+            store = Store(settings.database, settings.postgresql, upgraded=False)
+            with contextlib.closing(store):
+                runs = back_up(store, settings, to)
+            print(f"{to}: with the files of {counted(runs, 'run')}")
+        elif of is not None:
+            with _alone(settings.directory), contextlib.closing(Store(settings.database, settings.postgresql)) as store:
+                restore(store, settings, of)
+            print(f"{settings.directory}: as it was when {of} was made")
+    except BlockingIOError:
+        return _refuse(f"{settings.directory}: a server uses it; end that, or name another --data")
+    except BackupError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename or to or of}: {error.strerror or error}")
+    except SQLAlchemyError as error:
+        return _refuse(f"database: cannot be read or written: {str(error).splitlines()[0]}")
     return 0
 
 

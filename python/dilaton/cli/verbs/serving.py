@@ -26,8 +26,15 @@ def serve(
         int | None,
         typer.Option("--at-once", metavar="N", min=1, help="Runs that go on at once (default: 1); others wait."),
     ] = None,
+    backup: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all that the server knows to a new file, and end; it may go on."),
+    ] = None,
+    restore: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Put a backup into a new server's data, and end.")
+    ] = None,
 ) -> None:
     """Serve labs and runs by an API and a page, for yourself or a group; Ctrl-C ends it, and runs go on."""
     from dilaton.cli.runs.serve import become_server
 
-    become_server(config, port, host, data, at_once)
+    become_server(config, port, host, data, at_once, backup, restore)

@@ -55,16 +55,18 @@ Result = TypeVar("Result")
 class Store:
     """A database."""
 
-    def __init__(self, path: Path, postgresql: str = "") -> None:
+    def __init__(self, path: Path, postgresql: str = "", *, upgraded: bool = True) -> None:
         """Opens a database, made or brought up to date if necessary.
 
         Args:
             path: Of a file of SQLite.
             postgresql: The URL of a database of PostgreSQL instead; empty: none.
+            upgraded: False: it is not made, and its tables stay as they are, as for who only reads.
         """
         self._published: list[Callable[[], None]] = []
         self.engine = _postgresql(postgresql) if postgresql else _sqlite(path)
-        upgrade(self.engine)
+        if upgraded:
+            upgrade(self.engine)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:

@@ -16,8 +16,11 @@ DEPTH_MAX = 12
 PIECE_BYTES = 1 << 18
 
 
-def listed(top: Path) -> list[tuple[str, int]]:
-    """The plain files below a directory, by their paths in it, with their sizes; hidden ones are nobody's."""
+def listed(top: Path, most: int | None = FILES_MAX) -> list[tuple[str, int]]:
+    """The plain files below a directory, by their paths in it, with their sizes; hidden ones are nobody's.
+
+    At most so many; None: all.
+    """
     found: list[tuple[str, int]] = []
     for folder, folders, names, descriptor in os.fwalk(top, follow_symlinks=False):
         inside = Path(folder).relative_to(top)
@@ -28,7 +31,7 @@ def listed(top: Path) -> list[tuple[str, int]]:
             status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
             if stat.S_ISREG(status.st_mode) and not name.startswith(".") and _is_text(name):
                 found.append((str(inside / name), status.st_size))
-                if len(found) == FILES_MAX:
+                if len(found) == most:
                     return found
     return found
 
