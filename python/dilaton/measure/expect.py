@@ -56,17 +56,48 @@ def evaluate(
         Whether it holds, and the measured value (bit/s, seconds, ratio or count). A process that has no such value,
         because it never ran or gave no result, meets no expectation: `(False, None)`.
     """
+    if expectation.span and expectation.span.every_ns:
+        return _in_each_window(expectation, expectation.span.every_ns, course)
     if expectation.span or expectation.recovery:
         measured = _timed(expectation, course) if course else None
     else:
         measured = _measured(results.get(expectation.process), expectation.metric)
+    return _holds(expectation, measured), measured
+
+
+def _holds(expectation: Expectation, measured: float | int | None) -> bool:
     if measured is None:
-        return False, None
+        return False
     # Through its decimal text, so that a measured 0.04 s equals a written 40ms.
     exact = Fraction(str(measured))
     if expectation.operator == "within":
-        return abs(exact - expectation.value) <= expectation.tolerance, measured
-    return bool(_COMPARISONS[expectation.operator](exact, expectation.value)), measured
+        return abs(exact - expectation.value) <= expectation.tolerance
+    return bool(_COMPARISONS[expectation.operator](exact, expectation.value))
+
+
+def _in_each_window(expectation: Expectation, every_ns: int, course: Course | None) -> tuple[bool, float | int | None]:
+    """Whether it holds in all windows, and there is one; and the value of the one that speaks most against it."""
+    part = _part(expectation, course) if course else None
+    if part is None or course is None:
+        return False, None
+    found = course.history(expectation.process).windows(expectation.metric.name, *part, every_ns / 1e9)
+    if any(value is None for value in found):
+        return False, None
+    values = [value for value in found if value is not None]
+
+    def distance(value: float | int) -> Fraction:
+        return abs(Fraction(str(value)) - expectation.value)
+
+    match expectation.operator:
+        case ">" | ">=":
+            worst = min(values, default=None)
+        case "<" | "<=":
+            worst = max(values, default=None)
+        case "!=":
+            worst = min(values, key=distance, default=None)
+        case "==" | "within":
+            worst = max(values, key=distance, default=None)
+    return _holds(expectation, worst), worst
 
 
 def quantity(text: str, value: float | None) -> str:
@@ -98,6 +129,12 @@ def _timed(expectation: Expectation, course: Course) -> float | int | None:
         if begin_s == math.inf:
             return None
         return history.time_to_recover(name, begin_s, float(expectation.recovery.dip))
+    part = _part(expectation, course)
+    return None if part is None else history.measured(name, *part)
+
+
+def _part(expectation: Expectation, course: Course) -> tuple[float, float] | None:
+    """The part of the run that it speaks of, seconds since virtual 0; None: it never came."""
     span = expectation.span
     assert span is not None, "it speaks of a part of the run"
     at = (span.at_ns / 1e9, span.at_ns / 1e9) if span.at_ns or span.relation != "during" else (-math.inf, math.inf)
@@ -106,11 +143,11 @@ def _timed(expectation: Expectation, course: Course) -> float | int | None:
         return None
     match span.relation:
         case "before":
-            return history.measured(name, -math.inf, begin_s)
+            return -math.inf, begin_s
         case "after":
-            return history.measured(name, end_s, math.inf)
+            return end_s, math.inf
         case "during":
-            return history.measured(name, begin_s, end_s)
+            return begin_s, end_s
 
 
 def _measured(record: Any, metric: Metric) -> float | int | None:

@@ -1,13 +1,15 @@
 """Expectations that speak of a part of a run: `client.errors == 0 after 20s`, `web.latency.p99 < 200ms during cut`.
 
 What they are about is single operations of a process, or its throughput in the course of time
-(`dilaton.measure.operations`). A span is the time before, during or after a fault, or before or after an instant.
+(`dilaton.measure.operations`). A span is the time before, during or after a fault, or before or after an instant. It
+may be cut into windows, in each of which the expectation has to hold, as service-level agreements want it:
+`client.availability > 99% in every 10s`. An average over all of a run would hide a bad minute in a good hour.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -34,7 +36,11 @@ RECOVERING = ("rate", "throughput")
 DIP = Fraction(1, 5)
 """By this share of its mean before the fault a metric may be lower and still count as recovered, unless written."""
 
+WINDOW_NS_MIN = 100_000_000
+"""Shorter windows hold too little to say anything of it."""
+
 _SPAN = re.compile(r"(.+\S)\s+(after|before|during)\s+(\S+)")
+_WINDOWS = re.compile(r"(.+\S)\s+in\s+every\s+(\S+)")
 _RECOVERY = re.compile(
     r"time\s+to\s+recover\s+of\s+(\S+)\s+after\s+(\S+?)(?:\s+within\s+(\S+))?\s*((?:>=|<=|==|!=|>|<).*)"
 )
@@ -48,11 +54,13 @@ class Span:
         relation: Of that part to the fault or the instant.
         fault: Its name; empty: an instant is meant, or with `during` all of the run.
         at_ns: The instant, if one is meant.
+        every_ns: How long each window of it is; None: it is one.
     """
 
     relation: Literal["after", "before", "during"]
     fault: str = ""
     at_ns: int = 0
+    every_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,8 +75,19 @@ def split_span(text: str) -> tuple[str, Span | None]:
     """An expectation without its span, and that; None: it is of the whole run.
 
     Raises:
-        ValueError: It is during an instant.
+        ValueError: It is during an instant, or its windows are too short, or no duration.
     """
+    rest, span = _without_windows(text)
+    match = _WINDOWS.fullmatch(rest)
+    if match is None:
+        return rest, span
+    every_ns = units.parse_duration(match[2], "a window")
+    if every_ns < WINDOW_NS_MIN:
+        raise ValueError(f"{match[2]}: a window must be at least {units.format_duration(WINDOW_NS_MIN)}")
+    return match[1], replace(span or Span("during"), every_ns=every_ns)
+
+
+def _without_windows(text: str) -> tuple[str, Span | None]:
     match = _SPAN.fullmatch(text)
     if match is None:
         return text, None

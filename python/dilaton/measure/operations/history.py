@@ -12,10 +12,12 @@ has not recovered. iperf3's intervals are bins already.
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from math import isinf
 
 BIN_S_MIN = 0.1
 
@@ -65,6 +67,34 @@ class History:
                 return self._rate(begin_s, end_s)
         kind, _, which = name.partition(".")
         return _latency(which, [one.end_s - one.begin_s for one in good]) if kind == "latency" and good else None
+
+    def windows(self, name: str, begin_s: float, end_s: float, every_s: float) -> list[float | int | None]:
+        """A metric of each whole window of a part of the run, in the order of time; None: nothing is known of that one.
+
+        A part without a begin or an end of its own begins with the first operation or interval, and ends with the last.
+        """
+        both: list[Operation | Interval] = [*self.operations, *self.intervals]
+        if not both:
+            return []
+        begin_s = min(one.begin_s for one in both) if isinf(begin_s) else begin_s
+        end_s = max(one.end_s for one in both) if isinf(end_s) else end_s
+        operations = sorted(self.operations, key=lambda one: one.begin_s)
+        begins = [one.begin_s for one in operations]
+        good_ends = sorted(one.end_s for one in operations if one.ok)
+        found: list[float | int | None] = []
+        # A window of the length of the part is one, whatever became of its instants as decimal fractions.
+        for number in range(int((end_s - begin_s) / every_s + 1e-9)):
+            edges = (begin_s + number * every_s, begin_s + (number + 1) * every_s)
+            first, last = (bisect_left(begins, edge) for edge in edges)
+            part = History(operations[first:last], self.intervals)
+            if name == "rate":
+                ended = bisect_left(good_ends, edges[1]) - bisect_left(good_ends, edges[0])
+                found.append(ended / every_s if self.operations else None)
+            elif name == "operations":
+                found.append(last - first if self.operations else None)
+            else:
+                found.append(part.measured(name, *edges))
+        return found
 
     def time_to_recover(self, name: str, fault_s: float, dip: float) -> float | None:
         """Seconds from the begin of a fault until the rate, or the throughput, stays as high as before, less `dip`.
