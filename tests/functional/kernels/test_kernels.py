@@ -21,6 +21,7 @@ from tests.functional.time.test_repeatable import left
 from tests.host.clock.test_cpuid import answering
 from tests.host.kills.test_kills import every_test_begins_alone, orphans_come_to_us
 from tests.random_kills import Kill, do
+from tests.same_on_kernels import check_same, event_lab
 
 __all__ = ["every_test_begins_alone", "orphans_come_to_us"]
 
@@ -120,6 +121,17 @@ def test_two_guests_with_a_disk_leave_the_same_bytes_beside_other_load(run_lab: 
     assert alone.stdout("a", "disk") == "3\n"
     assert lives_s(alone, "disk") > 3e-3
     assert json.loads(alone.stdout("a", "bulk"))["end"]["sum_received"]["bits_per_second"] > 1e6
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_random_lab_gives_what_it_gives_on_this_machine_s_kernel(
+    run_lab: RunLab, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """One in which programs send, and one in which none does, where all instants are the same to microseconds."""
+    lab = event_lab(seed)
+    there = run_lab(json.dumps(lab))
+    monkeypatch.setenv(kernels.VARIABLE, kernels.DEBIAN)
+    check_same(lab, run_lab(json.dumps(lab)), there)
 
 
 def test_nodes_that_share_a_guest_are_as_fast_as_their_cpus(run_lab: RunLab) -> None:

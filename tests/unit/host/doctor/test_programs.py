@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.host.here.doctor.programs import PACKAGES
+from dilaton.host.here.doctor.programs import PACKAGES, congestion_controls
+from dilaton.host.here.uml import kernels
 
 ALTERNATIVES = {"nc", "mtr", "ovs-vswitchd", "traceroute", "x-terminal-emulator"}
 """Links that are made as their package is installed (update-alternatives)."""
@@ -43,3 +44,16 @@ def test_where_a_package_is_installed_it_or_what_it_depends_on_has_the_program()
             names = [program] if "/" in program else [f"{place}/{program}" for place in PLACES]
             lacking += [] if owned.intersection(names) else [f"{package} has no {program}"]
     assert lacking == []
+
+
+def test_congestion_controls_are_those_of_the_kernel_that_was_chosen_where_it_has_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = kernels.Kernel("7.1", tmp_path / "linux.uml", modules=tmp_path / "modules")
+    monkeypatch.setattr(kernels, "chosen", lambda: kernel)
+    assert congestion_controls() is None, "all is built in, and does not tell its names"
+    place = tmp_path / "modules/7.1/kernel/net/ipv4"
+    place.mkdir(parents=True)
+    for name in ("tcp_bbr.ko", "tcp_new.ko.xz"):
+        (place / name).touch()
+    assert congestion_controls() == {"cubic", "reno", "bbr", "new"}

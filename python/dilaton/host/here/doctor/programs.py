@@ -106,7 +106,7 @@ def congestion_controls() -> frozenset[str] | None:
         kernel = kernels.chosen()
     except HostLacksError:
         return None
-    modules = list(kernels.DEBIANS_MODULES.glob("*/kernel/net/ipv4/tcp_*.ko"))
-    if kernel.modules is not None or not modules:
+    modules = list((kernel.modules or kernels.DEBIANS_MODULES).glob("*/kernel/net/ipv4/tcp_*.ko*"))
+    if not modules:
         return None
-    return ALWAYS_THERE | {path.stem.removeprefix("tcp_") for path in modules}
+    return ALWAYS_THERE | {path.name.partition(".")[0].removeprefix("tcp_") for path in modules}

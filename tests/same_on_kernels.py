@@ -1,0 +1,108 @@
+"""Random labs (`tests/random_labs.py`) on the event drive, on every kernel that is here: what has to be the same.
+
+Runs of one kernel are the same to the byte. Those of two kernels are not: on the event drive a reading of the clock takes
+time, and kernels read it more or less often; and TCP, its ports and its memory are each kernel's own. So the same are how
+each process ended and what it computed; and in labs where nobody sends, so that nothing waits behind TCP, the round trips of
+pings to 10 us and the instant of each event to 20 us, at TDF 10.
+`./dev labs --on-kernels` compares twenty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from dilaton.host.errors import HostLacksError
+from dilaton.host.here.uml import interface, kernels
+from tests.conftest import Outcome, run_in
+from tests.random_labs import make_lab
+
+ROUND_TRIP_S = 10e-6
+"""What may lie between round trips on two kernels, with ping's rounding to a thousandth of what it prints."""
+
+INSTANT_NS = 20_000
+"""What may lie between the same event on two kernels, in labs where nobody sends."""
+
+
+def event_lab(seed: int) -> dict[str, Any]:
+    """The random lab of that seed, on the event drive."""
+    lab = make_lab(seed)
+    lab["time"]["drive"] = "event"
+    return lab
+
+
+def instants(outcome: Outcome) -> dict[tuple[str, str, int | None], int]:
+    """When each process began, and when it ended with which status, virtual nanoseconds."""
+    return {
+        (event["process"], event["kind"], event.get("status")): event["t_ns"]
+        for event in outcome.events
+        if event["kind"] in ("started", "exited")
+    }
+
+
+def check_same(lab: dict[str, Any], one: Outcome, other: Outcome) -> None:
+    """Makes sure that runs of the lab on two kernels are the same in what has to be."""
+    assert (one.status, other.status) == (0, 0), f"{one.record['reason']}; {other.record['reason']}"
+    has_sender = any(process["exec"].startswith("iperf3 -c") for process in lab["run"])
+    for process in lab["run"]:
+        name, command = process["name"], process["exec"]
+        if command.startswith("md5sum"):
+            assert one.stdout(process["on"], name) == other.stdout(process["on"], name), name
+        elif command.startswith("ping") and not has_sender:
+            first, second = (outcome.process(name)["result"] for outcome in (one, other))
+            assert first["loss"] == second["loss"] == 0, name
+            for kind in ("min", "avg", "max"):
+                rtts_s = [result["rtt"][kind] for result in (first, second)]
+                assert abs(rtts_s[0] - rtts_s[1]) <= ROUND_TRIP_S + max(rtts_s) / 1000, f"{name}: {kind}, {rtts_s} s"
+    before, after = instants(one), instants(other)
+    assert before.keys() == after.keys()
+    if not has_sender:
+        for event, t_ns in before.items():
+            assert abs(t_ns - after[event]) <= INSTANT_NS, f"{event}: {t_ns} and {after[event]} ns"
+
+
+def understood() -> list[str]:
+    """The names of the kernels that are here and can be run, that of this machine first if there is one."""
+    found = []
+    for name in (kernels.DEBIAN, *(kernel.name for kernel in kernels.own())):
+        with contextlib.suppress(HostLacksError):
+            if not interface.why_not_understood(kernels.named(name).program):
+                found.append(name)
+    return found
+
+
+def run_on(kernel: str, directory: Path, lab: dict[str, Any]) -> Outcome:
+    """A run of the lab on a kernel."""
+    os.environ[kernels.VARIABLE] = kernel
+    with contextlib.redirect_stdout(io.StringIO()):
+        return run_in(directory, json.dumps(lab))
+
+
+def main() -> int:
+    """Runs labs from seed FIRST on, COUNT of them, on each kernel; the status is 1 when two were not the same."""
+    count, first = map(int, [*sys.argv[1:], *("20", "0")[len(sys.argv) - 1 :]][:2])
+    names, failed = understood(), []
+    if len(names) < 2:
+        sys.exit(f"only one kernel is here, {', '.join(names)}: ./dev kernels fetches others")
+    for seed in range(first, first + count):
+        lab = event_lab(seed)
+        with tempfile.TemporaryDirectory() as temporary:
+            runs = [run_on(name, Path(temporary), lab) for name in names]
+            for name, run in zip(names[1:], runs[1:], strict=True):
+                try:
+                    check_same(lab, runs[0], run)
+                except AssertionError as error:
+                    failed.append(seed)
+                    print(f"seed {seed}, {names[0]} and {name}: {error}", flush=True)
+    print(f"{count} labs on {', '.join(names)}: {len(failed)} times not the same")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
