@@ -15,9 +15,11 @@ from pathlib import Path
 import uvicorn
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
+from uvicorn.config import LOGGING_CONFIG
 
 from dilaton.lab.errors import LabError
 from dilaton.measure.numbers import counted
+from dilaton.server import logs
 from dilaton.server.access.callers import make_person
 from dilaton.server.app import made, opened
 from dilaton.server.backup import BackupError, back_up, restore
@@ -42,6 +44,8 @@ def serve(settings: Settings) -> int:
         settings.check()
     except SettingsError as error:
         return _refuse(str(error))
+    if settings.log == "json":
+        logs.use_json()
     # Before anything is made: what others on this machine are not to read.
     os.umask(0o077)
     with contextlib.ExitStack() as stack:
@@ -63,7 +67,10 @@ def serve(settings: Settings) -> int:
         make_owner(state)
         once = state.one_time.make(OWNER)
         print(f"data: {settings.directory}\nto log in, once: {settings.origin}/login?once={once}", flush=True)
-        uvicorn.Server(configured(state)).run(sockets=[listening])
+        with contextlib.suppress(
+            KeyboardInterrupt
+        ):  # by which uvicorn says, once it has ended in good order, what ended it
+            uvicorn.Server(configured(state)).run(sockets=[listening])
     return 0
 
 
@@ -105,6 +112,7 @@ def configured(state: State) -> uvicorn.Config:
     settings = state.settings
     return uvicorn.Config(
         made(state),
+        log_config=None if settings.log == "json" else LOGGING_CONFIG,
         log_level="warning",
         access_log=False,
         server_header=False,

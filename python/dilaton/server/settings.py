@@ -12,7 +12,7 @@ import re
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -31,6 +31,9 @@ MESSAGE_BYTES_MAX = 1 << 18
 """Of a WebSocket's message; more than anybody pastes at once."""
 
 SCHEME = "postgresql://"
+
+
+Log = Literal["text", "json"]
 
 
 class SettingsError(ValueError):
@@ -57,6 +60,7 @@ class Settings:
         postgresql: The URL of its database; empty: a file of SQLite among its data.
         roles: A file of roles and groups; none: there are those that are built in.
         keep: What is kept, and for how long.
+        log: How its log is written: as text, or as lines of JSON with each request.
     """
 
     directory: Path
@@ -70,6 +74,7 @@ class Settings:
     postgresql: str = ""
     roles: Path | None = None
     keep: Keep = field(default_factory=Keep)
+    log: Log = "text"
 
     def check(self) -> None:
         """Looks whether all of it together is safe.
@@ -164,6 +169,7 @@ class ServerFile(Written):
     """A file of roles and groups."""
     keep: KeepSaid = KeepSaid()
     """What is kept, and for how long."""
+    log: Log = "text"
     at_once: int | None = Field(default=None, ge=1, le=10_000)
 
     @field_validator("listen")
@@ -194,6 +200,7 @@ def of_file(path: Path) -> dict[str, Any]:
         found |= {"certificate": base / said.tls.certificate, "key": base / said.tls.key}
     if said.data:
         found["directory"] = base / said.data
+    found["log"] = said.log
     found["keep"] = Keep(**said.keep.model_dump())
     if said.roles:
         found["roles"] = base / said.roles

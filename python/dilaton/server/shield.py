@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dilaton.server import logs
 from dilaton.server.metrics import Metrics
 from dilaton.server.problems import Problem
 from dilaton.server.settings import BODY_BYTES_MAX, Settings
@@ -83,7 +84,9 @@ class Shield:
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.count(scope["method"], message["status"], time.monotonic() - began)
+                host_s = time.monotonic() - began
+                self._metrics.count(scope["method"], message["status"], host_s)
+                logs.told(scope["method"], scope["path"], message["status"], host_s)
             await send(message)
 
         return counted

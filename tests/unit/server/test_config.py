@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import ssl
 import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -13,7 +15,8 @@ import pytest
 from dilaton.lab.errors import LabError
 from dilaton.server.__main__ import main
 from dilaton.server.settings import Settings, SettingsError, of_file
-from tests.unit.server.serving import served
+from tests.conftest import PATIENCE_HOST_S, environment
+from tests.unit.server.serving import Client, served
 
 FILE = """\
 listen: 0.0.0.0:443
@@ -128,3 +131,25 @@ def test_who_is_calling_is_said_by_a_proxy_only_where_one_is_named(tmp_path: Pat
             assert answer.status == 204 and answer.headers["set-cookie"].startswith("dilaton=")
             entry = server.client().api("GET", "/audit?action=login&count=2")[1]
             assert entry["data"] == {"how": "once", "address": told}
+
+
+def test_a_server_with_a_log_of_json_writes_nothing_else_and_ends_quietly(tmp_path: Path) -> None:
+    (tmp_path / "server.yaml").write_text("{listen: '127.0.0.1:0', data: data, log: json}")
+    options = json.dumps({"config": str(tmp_path / "server.yaml")})
+    command = [sys.executable, "-P", "-m", "dilaton.server", options]
+    with subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            url, _, once = process.stdout.readline().rpartition(": ")[2].strip().partition("/login?once=")
+            settings = Settings(tmp_path, port=int(url.rpartition(":")[2]))
+            assert Client(settings).ask("GET", f"/healthz?once={once}").status == 200
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=PATIENCE_HOST_S)
+        finally:
+            process.kill()
+    (line,) = map(json.loads, said.splitlines())
+    assert (line["message"], line["path"], line["status"]) == ("request", "/healthz", 200)
+    assert process.returncode == 0 and once not in said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import event, func, select
 
+from dilaton.server import logs
 from dilaton.server.access.callers import make_person
 from dilaton.server.access.refusals import AGAIN_MS, Refusals
 from dilaton.server.database.actions import note, now_ms, tell
@@ -54,6 +57,33 @@ def test_an_attempt_that_was_refused_is_in_the_audit_log_and_many_of_one_kind_on
     assert [entry["path"] for entry in found] == ["/"]
     refusals = Refusals()
     assert [refusals.is_new("a", "p", "/", at) for at in (0, 1, AGAIN_MS - 1, AGAIN_MS)] == [True, False, False, True]
+
+
+def test_a_log_of_json_has_each_request_in_a_line_that_nobody_else_writes(
+    server: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level, logs.REQUESTS.level)
+    try:
+        logs.use_json()
+        server.stranger().ask("GET", "/x%0a%7b%22level%22:1%7d%1b?once=secret")
+        logging.getLogger("dilaton.server").error("two\nlines %s", "\x1b")
+        try:
+            raise ValueError("no\nline")
+        except ValueError:
+            logging.getLogger("dilaton.server").exception("wrong")
+    finally:
+        root.handlers, root.level = before[0], before[1]
+        logs.REQUESTS.setLevel(before[2])
+    said = capsys.readouterr().err
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert len(lines) == 3 and "secret" not in said and "\x1b" not in said
+    request, error, wrong = lines
+    assert (request["method"], request["path"], request["status"]) == ("GET", '/x\n{"level":1}\x1b', 404)
+    assert (error["level"], error["message"]) == ("error", "two\nlines \x1b") and error["at"].endswith("+00:00")
+    assert wrong["error"].endswith("ValueError: no\nline")
+    server.stranger().ask("GET", "/healthz")
+    assert capsys.readouterr().err == "", "a log of text has no requests"
 
 
 def test_events_and_audit_have_bounds_and_who_comes_too_late_is_told(server: Served) -> None:
