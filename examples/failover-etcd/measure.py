@@ -70,6 +70,11 @@ def main():
         for name in FAULTS:
             found[name] = [run(name, seed, directory) for seed in range(1, seeds + 1)]
             print(row(name, found[name]), flush=True)
+    draw(found)
+
+
+def draw(found):
+    """The figure: a point of each run."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), sharey=True)
     for place, of_fault in enumerate(found.values()):
         for axes, key in ((left, "leader"), (right, "outage")):
