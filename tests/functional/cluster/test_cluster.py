@@ -15,23 +15,14 @@ import pytest
 
 from tests.conftest import ROOT, Outcome, RunLab, environment, started
 
-LAB = """
-name: cluster
-time: {drive: event}
-seed: 3
-guests: 3
-nodes: {a: {}, r: {kind: router}, b: {}}
-links:
-  - {endpoints: ["a:eth0", "r:eth0"], rate: 20Mbit, delay: 3ms}
-  - {endpoints: ["r:eth1", "b:eth0"], rate: 10Mbit, delay: 8ms, loss: 2%}
-run:
-  - {on: b, name: server, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
-  - {on: a, name: ping, exec: ping -c 10 -i 0.03 b}
-  - {on: a, name: bulk, exec: iperf3 -c b -t 1 -J, after: server}
-measure: {capture: ["b:eth0", "r:eth1"]}
-"""
+LAB = (ROOT / "examples/two-sites/lab.yaml").read_text()
 
-SAME = ("nodes/a/ping.stdout", "nodes/a/bulk.stdout", "captures/b.eth0.pcapng", "captures/r.eth1.pcapng")
+SAME = (
+    "nodes/client/ping.stdout",
+    "nodes/client/bulk.stdout",
+    "captures/server.eth0.pcapng",
+    "captures/router.eth1.pcapng",
+)
 
 PATIENCE_HOST_S = 60
 
