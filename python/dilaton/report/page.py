@@ -2,12 +2,18 @@
 
 Outputs of processes are linked, as they may be large, relative to the run directory in which the page is. What draws
 takes longer to import than many runs last, so there are pages without figures, which do without it.
+
+To compile the templates takes a tenth of what a short run does. So they are kept compiled as Python keeps its modules:
+beside them, if whoever runs this may write there, who then could change the modules as well.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sys
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -23,6 +29,8 @@ from dilaton.run.record.model import ComparisonRecord, Record
 from dilaton.run.record.record import RecordError
 
 if TYPE_CHECKING:
+    from jinja2.bccache import Bucket
+
     from dilaton.report.pictures import Drawn, Picture
     from dilaton.report.sweeps import Swept
 
@@ -42,6 +50,8 @@ CHANGES_MAX = 30
 """More results that were compared are in `run.json`."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_COMPILED = _TEMPLATES / "__pycache__"
+_OPTIONS: dict[str, Any] = {"autoescape": True, "trim_blocks": True}
 
 
 def write_report(run: Run, *, with_figures: bool = True) -> Path:
@@ -144,9 +154,35 @@ def _with_interval(mean: float, half: float, unit: str) -> str:
     return text if math.isnan(half) else f"{text} ± {numbers.quantity(half, unit)}"
 
 
+class _Compiled(jinja2.FileSystemBytecodeCache):
+    """Templates as compiled by this jinja2 with these options. One that cannot be read is compiled again."""
+
+    def __init__(self) -> None:
+        """None is read or written yet."""
+        options = ",".join(f"{name}={value}" for name, value in _OPTIONS.items())
+        super().__init__(str(_COMPILED), f"%s.jinja2-{jinja2.__version__},{options}")
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """See jinja2."""
+        try:
+            super().load_bytecode(bucket)
+        except (OSError, EOFError, ValueError, UnpicklingError):
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """See jinja2."""
+        if not sys.dont_write_bytecode:
+            with contextlib.suppress(OSError):
+                _COMPILED.mkdir(exist_ok=True)
+                super().dump_bytecode(bucket)
+
+
 def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        bytecode_cache=_Compiled(),
+        **_OPTIONS,
     )
     environment.filters |= {name: getattr(numbers, name) for name in ("counted", "duration", "significant")}
     return environment.get_template(name)

@@ -11,9 +11,11 @@ from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 
+import jinja2
 import pytest
 
 import dilaton
+from dilaton.report import page
 from dilaton.report.page import write_report
 from dilaton.run.adaptive.epoch import COLUMNS, Epoch
 from dilaton.run.record.model import Adaptation, ClockChange, Fidelity, LatenessRecord, OutOfBounds, SharesRecord
@@ -228,3 +230,30 @@ def test_the_page_is_not_written_through_a_link_that_a_guest_left(tmp_path: Path
 def test_only_outputs_that_are_there_are_linked(whole: Path) -> None:
     links = [str(attributes["href"]) for tag, attributes in Page(whole.read_text()).tags if tag == "a"]
     assert [link for link in links if link.startswith("nodes/")] == ["nodes/a/ping.stdout"]
+
+
+def test_templates_are_compiled_once_and_again_where_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = dilaton.load(made.run_dir(tmp_path / "run"))
+    html = page.render(run, None)
+    compiled = tmp_path / "compiled"
+    monkeypatch.setattr(page, "_COMPILED", compiled)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert page.render(run, None) == html
+    assert not compiled.exists()
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert page.render(run, None) == html
+    kept = {path: path.read_bytes() for path in compiled.iterdir()}
+    assert len(kept) == 2  # the page, and its style
+    with monkeypatch.context() as without:
+        without.setattr(jinja2.Environment, "compile", None)
+        assert page.render(run, None) == html
+    for path, contents in kept.items():
+        for damaged in (b"", contents[:30], contents[:-20], b"nonsense"):
+            path.write_bytes(damaged)
+            assert page.render(run, None) == html
+            assert path.read_bytes() == contents
+    # Where the package may not be written it is as without: a file is in the directory's place.
+    monkeypatch.setattr(page, "_COMPILED", next(iter(kept)))
+    assert page.render(run, None) == html
