@@ -85,7 +85,7 @@ def works(built: Path) -> dict[str, Work]:
             ],
             "run": [
                 {"on": "server", "name": "web", "exec": server, "ready": {"tcp": 8000}, "background": True},
-                *({"on": name, "name": "get", "exec": ["sh", "-c", fetch], "after": "server/web"} for name in clients),
+                *({"on": name, "name": f"get-{name}", "exec": ["sh", "-c", fetch], "after": "web"} for name in clients),
             ],
         }
 
