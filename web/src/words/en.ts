@@ -128,6 +128,8 @@ export const en = {
     until: "Until",
     untilLabel: "Hold at the instant",
     setTdf: "Set TDF",
+    tdfSlider: "TDF",
+    takes: (tdf: number) => `1 s takes ${tdf} s`,
     stop: "Stop",
     stopAsk: "End this run in good order?",
     again: "Run again",
@@ -215,6 +217,8 @@ export const en = {
     interval: "Interval",
     change: "Change",
     asWritten: "as the lab says",
+    doubtful: (n: number) =>
+      `${n === 1 ? "The timing of one run" : `The timing of ${n} runs`} is not to be trusted without a look: see its verdict.`,
     count: (n: number) => (n === 1 ? "1 run" : `${n} runs`),
     waiting: "Results are shown as runs come to their end.",
     nothing: "These runs have measured nothing that is a number.",

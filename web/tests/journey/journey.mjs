@@ -206,6 +206,10 @@ await run({
     await page.getByText("held", { exact: true }).first().waitFor();
     await page.getByRole("button", { name: "Release" }).click();
     await page.getByText("running", { exact: true }).first().waitFor();
+    const tdf = page.locator("dd").nth(2);
+    const before = await tdf.textContent();
+    await page.getByRole("slider", { name: "TDF" }).press("ArrowRight");
+    await until("another TDF", async () => (await tdf.textContent()) !== before);
     await demandAccessible(page, "a run that goes on");
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("aborted").or(page.getByText("finished")).first().waitFor();

@@ -1,0 +1,100 @@
+// The pictures of the page's document: `node pictures.mjs ORIGIN COOKIE DIRECTORY`, on a server with real guests. Each view
+// wide and narrow, in light and dark, as VIEW-WIDTH-THEME.png.
+import { demand, open, run } from "./browser.mjs";
+
+const [origin, cookie, directory] = process.argv.slice(2);
+const { browser, page, complaints } = await open(origin, cookie, { deviceScaleFactor: 1 });
+page.setDefaultTimeout(120_000);
+
+async function picture(view, ready) {
+  for (const [width, height] of [
+    [1280, 800],
+    [400, 800],
+  ]) {
+    await page.setViewportSize({ width, height });
+    for (const theme of ["light", "dark"]) {
+      await page.evaluate((chosen) => localStorage.setItem("dilaton.theme", chosen), theme);
+      await page.reload();
+      await ready();
+      // Drawings are put in place after their data are there.
+      await page.waitForTimeout(1200);
+      await page.screenshot({ path: `${directory}/${view}-${width}-${theme}.png` });
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
+const isThere = (locator) => () => locator.first().waitFor();
+
+await run({
+  "a network runs": async () => {
+    await page.goto(origin);
+    await page.getByRole("button", { name: "Run the first network" }).click();
+    await page.getByText("1 of 3").waitFor();
+    await page.evaluate(() => localStorage.setItem("dilaton.tour", "seen"));
+    await page.getByRole("button", { name: "Close" }).first().click();
+    const clock = async () => Number.parseFloat(await page.locator("dd").first().textContent());
+    while ((await clock()) < 8) await page.waitForTimeout(500);
+    await page.getByRole("button", { name: "Hold" }).click();
+    await page.getByRole("button", { name: "Release" }).waitFor();
+    await picture("run", isThere(page.getByRole("application")));
+    await page.getByRole("tab", { name: "Plots" }).click();
+    await picture("plots", isThere(page.locator(".u-over")));
+    await page.getByRole("tab", { name: "Packets" }).click();
+    await picture("packets", isThere(page.getByRole("cell")));
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("aborted", { exact: true }).first().waitFor();
+  },
+  "a sweep is compared": async () => {
+    const ids = await page.evaluate(async () => {
+      const text = `name: window
+nodes: {client: {}, server: {}, middle: {kind: router}}
+links:
+  - {endpoints: [client, middle], delay: 10ms, rate: 100Mbit}
+  - {endpoints: [middle, server], rate: 20Mbit, loss: 1%}
+run:
+  - {on: server, name: sink, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: client, name: bulk, exec: iperf3 -c server -t 2 -J, after: [sink]}
+`;
+      const ask = async (path, body) =>
+        (
+          await fetch(`/api/v1${path}`, {
+            method: "POST",
+            headers: { "Content-Type": "application/json" },
+            body: JSON.stringify(body),
+          })
+        ).json();
+      const { lab } = await ask("/labs", { name: "window", text });
+      const made = [];
+      for (const loss of ["0.1%", "2%"])
+        for (const seed of [1, 2, 3])
+          made.push(
+            (await ask(`/labs/${lab}/runs`, { overrides: { settings: [`links.1.loss=${loss}`, `seed=${seed}`] } })).run,
+          );
+      return made;
+    });
+    await page.goto(`${origin}/#/compare/${ids.join(",")}`);
+    await page.getByText("6 of 6 runs are over").waitFor();
+    await picture("compare", isThere(page.getByText("bulk throughput")));
+  },
+  "labs, editor, desk and account": async () => {
+    await page.goto(`${origin}/#/labs`);
+    await picture("labs", isThere(page.getByRole("link", { name: /first network/i })));
+    await page
+      .getByRole("link", { name: /first network/i })
+      .first()
+      .click();
+    await picture("lab", isThere(page.getByText("No mistakes")));
+    await page.evaluate(async () => {
+      const headers = { "Content-Type": "application/json" };
+      for (const name of ["ann", "bea"])
+        await fetch("/api/v1/people", { method: "POST", headers, body: JSON.stringify({ name }) });
+    });
+    await page.goto(`${origin}/#/desk/people`);
+    await picture("desk", isThere(page.getByRole("cell", { name: "ann", exact: true })));
+    await page.goto(`${origin}/#/me`);
+    await picture("account", isThere(page.getByRole("heading", { name: "Tokens" })));
+  },
+  "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),
+});
+await browser.close();
