@@ -19,10 +19,14 @@ import pandas as pd
 from dilaton.lab.settings import Setting
 from dilaton.measure.relabelling import can_tell
 from dilaton.measure.statistics import half_interval
+from dilaton.report.figures.names import names_of
+from dilaton.report.figures.repeats import connections_of, draw_repeats
 from dilaton.report.metrics import scalars_of
 from dilaton.report.style import COLOURS, Drawing, axes, legend, unit
+from dilaton.run import loading
 from dilaton.run.record import record as records
 from dilaton.run.record.model import Record
+from dilaton.run.record.record import RecordError
 
 FILE = "sweep.json"
 """What a sweep's directory holds: its lab and fields."""
@@ -92,17 +96,19 @@ class Swept:
         values: The values of each field.
         table: As of `table_of`.
         units: As of `units_of`.
+        directory: Where it is.
     """
 
     lab: str
     values: Values
     table: pd.DataFrame
     units: Mapping[str, str]
+    directory: Path
 
     @classmethod
-    def of(cls, done: Sequence[tuple[Point, Path, Record]], values: Values) -> Swept:
+    def of(cls, directory: Path, done: Sequence[tuple[Point, Path, Record]], values: Values) -> Swept:
         """From the runs that have left a record, one at least."""
-        return cls(done[0][2].lab, values, table_of(done), units_of(done))
+        return cls(done[0][2].lab, values, table_of(done), units_of(done), directory)
 
     @cached_property
     def means(self) -> pd.DataFrame:
@@ -110,8 +116,18 @@ class Swept:
         return means_of(self.table, self.values, self.units)
 
     def drawings(self) -> Iterator[Drawing]:
-        """As of `draw_sweep`."""
-        return draw_sweep(self.table, self.values, self.units)
+        """As of `draw_sweep`, and the connections of TCP over repeats, where they were sampled."""
+        yield from draw_sweep(self.table, self.values, self.units)
+        runs: dict[str, list[pd.DataFrame]] = {}
+        damaged = 0
+        for row in self.table.to_dict("records"):
+            words = ", ".join(f"{field.rpartition('.')[2]} {row[field]}" for field in self.values)
+            try:
+                run = loading.load(self.directory / row["run"])
+                runs.setdefault(words, []).append(connections_of(run.tcp, names_of(run.plan)))
+            except RecordError:
+                damaged += 1
+        yield from draw_repeats(runs, f" Without {damaged} runs, whose samples are damaged." if damaged else "")
 
 
 def load(directory: Path) -> Swept:
@@ -128,7 +144,7 @@ def load(directory: Path) -> Swept:
         done.append((point, Path(row["run"]), records.load(directory / row["run"])))
     if not done:
         raise ValueError(f"{directory}: none of its runs has finished")
-    return Swept.of(done, {field: list(dict.fromkeys(table[field])) for field in fields})
+    return Swept.of(directory, done, {field: list(dict.fromkeys(table[field])) for field in fields})
 
 
 def read(directory: Path) -> tuple[list[str], pd.DataFrame]:

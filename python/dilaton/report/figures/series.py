@@ -63,7 +63,7 @@ def draw_tcp(table: pd.DataFrame, bands: Sequence[Band], nodes: Mapping[str, str
     connections = list(zip(*(table[end] for end in ends), strict=True))
     known = {connection: flow_name(nodes, *connection) for connection in dict.fromkeys(connections)}
     names = pd.Series([known[connection] for connection in connections], index=table.index, dtype=object)
-    is_shown = _carries(table, names)
+    is_shown = carries(table.bytes_acked.groupby(names).transform("max"))
     trickles = names[~is_shown].nunique()
     table = table[is_shown]
     # As long as nothing has been answered there is no round trip.
@@ -76,11 +76,10 @@ def draw_tcp(table: pd.DataFrame, bands: Sequence[Band], nodes: Mapping[str, str
     )
 
 
-def _carries(table: pd.DataFrame, names: pd.Series) -> pd.Series:
-    """Which rows are of connections that are no mere trickle beside the largest, as those are by which programs such as
-    iperf3 control their tests."""
-    acked = table.bytes_acked.groupby(names).transform("max")
-    return acked >= CONNECTION_SHARE_MIN * table.bytes_acked.max()
+def carries(acked: pd.Series) -> pd.Series:
+    """Which connections, by the bytes that they had acknowledged, are no mere trickle beside the largest, as those are
+    by which programs such as iperf3 control their tests."""
+    return acked >= CONNECTION_SHARE_MIN * acked.max()
 
 
 def draw_nodes(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:

@@ -213,7 +213,7 @@ class Sweep:
         table.to_parquet(self.directory / "sweep.parquet", index=False)
         figures = 0
         if done:
-            swept = Swept.of(done, self._values)
+            swept = Swept.of(self.directory, done, self._values)
             swept.means.to_csv(self.directory / "sweep-means.csv", index=False)
             (self.directory / "sweep-means.tex").write_text(latex_of(swept.means, swept.values, swept.units))
             with applied():

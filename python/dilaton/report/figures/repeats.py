@@ -1,0 +1,90 @@
+"""The inside of TCP connections over the repeats of a sweep: at every instant their mean, and a band around it.
+
+Two repeats have no connection in common: ports are dealt anew in each. So a connection is told by its ends and the port
+of its receiver, and several of these by the order in which they began. Samples are taken at multiples of one period, so
+that repeats meet at the same instants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pandas as pd
+
+from dilaton.measure.statistics import half_interval
+from dilaton.report.figures.series import TCP, Panel, carries
+from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, time_axis, unit
+
+ENDS = ["source", "destination", "destination_port"]
+
+
+def connections_of(table: pd.DataFrame, nodes: Mapping[str, str]) -> pd.DataFrame:
+    """Samples of a run's connections under names that its repeats share, in the column `series`; without trickles.
+
+    Args:
+        table: Samples of connections.
+        nodes: The node that has each address.
+    """
+    if table.empty:
+        return table.assign(series=pd.Series(dtype=object))
+    ports = table.groupby([*ENDS, "source_port"], sort=False).agg(begin=("t_ns", "min"), acked=("bytes_acked", "max"))
+    ports = ports.reset_index()
+    ports = ports[carries(ports.acked)].sort_values(["begin", "source_port"], kind="stable")
+    order = ports.groupby(ENDS).cumcount() + 1
+    ports["series"] = [
+        f"{nodes.get(row.source, row.source)} > {nodes.get(row.destination, row.destination)}:{row.destination_port}"
+        + (f" ({number})" if number > 1 else "")
+        for row, number in zip(ports.itertuples(), order, strict=True)
+    ]
+    table = table.merge(ports[[*ENDS, "source_port", "series"]], on=[*ENDS, "source_port"])
+    # As long as nothing has been answered there is no round trip.
+    return table.assign(rtt_us=table.rtt_us.where(table.rtt_us > 0))
+
+
+def draw_repeats(runs: Mapping[str, Sequence[pd.DataFrame]], more: str = "") -> Iterator[Drawing]:
+    """A figure of the largest connections of each combination; none where nothing was sampled.
+
+    Args:
+        runs: For each combination of values, by its words, the samples of its repeats, as of `connections_of`.
+        more: A further sentence of the caption.
+    """
+    lines = {
+        f"{words}, {series}" if words else str(series): rows
+        for words, repeats in runs.items()
+        for series, rows in pd.concat(
+            [table.assign(repeat=number) for number, table in enumerate(repeats)], ignore_index=True
+        ).groupby("series", sort=False)
+    }
+    if not lines:
+        return
+    largest = sorted(lines, key=lambda name: -lines[name].groupby("repeat").bytes_acked.max().mean())
+    shown = [panel for panel in TCP if any(rows[panel.column].max() > 0 for rows in lines.values())]
+    if not shown:
+        return
+    figure, made = axes(len(shown), 1.7, sharex=True)
+    for panel, where in zip(shown, made, strict=True):
+        for name in largest[:LINES_MAX]:
+            means = means_over_repeats(lines[name], panel)
+            [line] = where.plot(means.t_s, means["mean"], label=name)
+            low, high = means["mean"] - means.half, means["mean"] + means.half
+            where.fill_between(means.t_s, low.clip(lower=0), high, color=line.get_color(), alpha=0.2, linewidth=0)
+        where.set_ylabel(panel.label)
+        from_zero(where)
+        unit(where.yaxis, panel.unit)
+    legend(made[0])
+    time_axis(made[-1])
+    left = f" The {LINES_MAX} with most data of {len(lines)}." if len(lines) > LINES_MAX else ""
+    what = ", ".join(panel.words for panel in shown)
+    yield Drawing(
+        "sweep-tcp",
+        "TCP connections over repeats",
+        f"TCP connections, as the kernel of their sender knew them: {what}. Lines are means of the repeats that had "
+        f"the connection at that instant, bands their 95 % confidence intervals; one repeat has none.{left}{more}",
+        figure,
+    )
+
+
+def means_over_repeats(rows: pd.DataFrame, panel: Panel) -> pd.DataFrame:
+    """Of each instant `t_s` the `mean` of the repeats, and `half` of its 95 % confidence interval."""
+    by_instant = (rows.set_index("t_s")[panel.column].dropna() * panel.scale).groupby(level=0)
+    return by_instant.agg(mean="mean", half=half_interval).reset_index()
