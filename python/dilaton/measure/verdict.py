@@ -10,12 +10,18 @@ link of 100 us before a way of 40 ms, or one of 10 Gbit/s before a bottleneck of
   `dilaton.measure.busy_periods` explains what is known of that. A guest with a TDF of its own is as slow as the lab
   asks for.
 
+- **Standing.** While the guest is busy without a pause, programs wait for each other, and packets go on. Where several
+  programs talk, such a time moves what one does against what another does, be it the start of a program or its work.
+  So a twentieth of the run is not to go by in one.
+
 Every packet that leaves a queue or a wire does so by a timer of the guest's kernel, and what a timer is late, the
-packet is, on the work drive at most. So the histogram of *lateness* is the histogram of the errors of packets' times.
+packet is. So the histogram of *lateness* is the histogram of the errors of packets' times. On the work drive packets
+keep their instants even when the CPU comes to them later; what is late there is only what they ask of programs.
 
 - **Delay.** A packet that is late by 1 % of a link's delay makes the round trip over it wrong by less than 1 %; on a
   path each link adds its own. So at most one timer in a hundred may be later than 1 % of the mean delay of a path's
-  links; if one in a hundred is later than 10 % of it, round trips are not those of the lab.
+  links, on the work drive than 5 % of it; if one in a hundred is later than ten times that, round trips are not those
+  of the lab.
 - **Absence.** On the wall drive nothing is served while the CPU is away, and the one timer to which it then comes late
   stands for all packets that came due meanwhile. How many these are is not counted; how long it was is. So the bounds
   of the delay hold for instants, too: in at most 1 % of virtual time may what comes due have to wait for longer.
@@ -75,10 +81,14 @@ Memory = Literal["tcp", "udp", "node", "guest"]
 LATE_SHARE_MAX = 0.01
 """The share of timers, and on the wall drive of instants, that may be later than a bound."""
 
-DELAY_SHARE_INVALID = 0.1
+INVALID_TIMES = 10.0
+"""What is later than so many times the bound of the delay is not the lab's any more."""
 FRAMES_INVALID = 10.0
 LATE_SHARE_INVALID = 0.5
 """The share of timers that may be later than `FRAMES_INVALID` frames take."""
+
+STANDING_SHARE_MAX = 0.05
+"""The share of a run in which several programs talk that may go by in one busy period."""
 
 STALL_NS_MIN = 10_000_000
 """A tick of a guest's kernel (HZ = 100): a shorter stall is nothing to a program."""
@@ -187,6 +197,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
     """The verdict on a run."""
     found = [
         _waiting(network, seen),
+        _standing(network, seen),
         _delay(network, seen),
         _absence(network, seen),
         _serialisation(network, seen),
@@ -196,8 +207,8 @@ def judge(network: Network, seen: Observation) -> Verdict:
         _shares(seen),
         _offload(network),
         *(_dropped(name, count) for name, count in seen.packets_dropped if count),
-        *(_ended(name, why) for name, why in seen.captures_ended),
-        *(_sampling_ended(name, why) for name, why in seen.samplings_ended),
+        *(_ended(f"the capture of {name}", why, "captures", "capture less") for name, why in seen.captures_ended),
+        *(_ended(f"the samples of {of}", why, "tables", "sample less often") for of, why in seen.samplings_ended),
         _samples(seen),
         *map(_spun, seen.spinning),
         _disks(seen),
@@ -227,7 +238,8 @@ def judge_frames(network: Network, seen: Observation, counts: Sequence[int], max
     most = f"1 % of frames from other guests were later than {_duration(late_ns)}"
     if delay_ns := network.delay_ns_min:
         part = f"{_percent(late_ns / delay_ns)} of the delay of {network.delay_link}: round trips are wrong by as much"
-        exceeds(late_ns, delay_ns * DELAY_SHARE_MAX, f"{most}, {part}", late_ns > delay_ns * DELAY_SHARE_INVALID)
+        bound_ns = delay_ns * DELAY_SHARE_MAX
+        exceeds(late_ns, bound_ns, f"{most}, {part}", late_ns > bound_ns * INVALID_TIMES)
     if frame_ns := network.frame_ns_min:
         frame = f"a full frame takes {_duration(frame_ns)} on {network.frame_link}: packets came in bursts"
         is_bursty = share_later(counts, frame_ns * FRAMES_INVALID) > LATE_SHARE_INVALID
@@ -272,9 +284,27 @@ def _waiting(network: Network, seen: Observation) -> Reason | None:
         f"{_percent(share)} of what happened may have waited for the CPU for more than {_duration(bound_ns)}, the "
         f"patience {why}"
     )
-    factor = periods.factor_needed(bound_ns)
+    return _slow(seen, what, share, busy_periods.LATE_SHARE_MAX, periods.factor_needed(bound_ns))
+
+
+def _standing(network: Network, seen: Observation) -> Reason | None:
+    periods = seen.busy_periods
+    if network.talkers < 2 or periods is None or seen.drive == "event" or seen.own_tdf or not seen.virtual_ns:
+        return None
+    share = periods.longest_ns / seen.virtual_ns
+    if share <= STANDING_SHARE_MAX or periods.longest_ns <= (network.tolerance_ns or 0):
+        return None
+    what = (
+        f"the guest was busy for {_duration(periods.longest_ns)} without a pause, {_percent(share)} of the run: what "
+        "programs that talk did then came later by as much"
+    )
+    return _slow(seen, what, share, STANDING_SHARE_MAX, share / STANDING_SHARE_MAX)
+
+
+def _slow(seen: Observation, what: str, share: float, bound: float, factor: float) -> Reason:
+    """What a CPU that many times as fast would not show."""
     advice = f"{_raised(seen, factor)}, or write a cpu: for nodes that compute without a pause"
-    return Reason("suspect", what, share, busy_periods.LATE_SHARE_MAX, "ratio", advice, float(_tdf(seen.tdf * factor)))
+    return Reason("suspect", what, share, bound, "ratio", advice, float(_tdf(seen.tdf * factor)))
 
 
 def _offered(seen: Observation) -> Reason | None:
@@ -300,11 +330,11 @@ def _tolerated(network: Network, bound_ns: float) -> float:
 def _delay(network: Network, seen: Observation) -> Reason | None:
     if network.delay_ns_min is None:
         return None
-    bound_ns = _tolerated(network, network.delay_ns_min * DELAY_SHARE_MAX)
+    bound_ns = _tolerated(network, network.delay_ns_min * network.delay_share_max)
     late_ns = _late_ns(seen)
     if late_ns <= bound_ns:
         return None
-    invalid_ns = max(bound_ns, network.delay_ns_min * DELAY_SHARE_INVALID)
+    invalid_ns = max(bound_ns, network.delay_ns_min * network.delay_share_max * INVALID_TIMES)
     level: Level = "invalid" if late_ns > invalid_ns else "suspect"
     what = (
         f"1 % of timers were later than {_duration(late_ns)}, {_percent(late_ns / network.delay_ns_min)} of the delay "
@@ -327,7 +357,7 @@ def _absence(network: Network, seen: Observation) -> Reason | None:
         return None
     level: Level = (
         "invalid"
-        if share_later_than(max(bound_ns, network.delay_ns_min * DELAY_SHARE_INVALID)) > LATE_SHARE_MAX
+        if share_later_than(max(bound_ns, network.delay_ns_min * DELAY_SHARE_MAX * INVALID_TIMES)) > LATE_SHARE_MAX
         else "suspect"
     )
     part = f"{_percent(bound_ns / network.delay_ns_min)} of the delay of {network.delay_link}"
@@ -398,14 +428,9 @@ def _dropped(name: str, count: int) -> Reason:
     return Reason("suspect", what, count, 0, "packets", "raise tdf, or capture less: a filter, a smaller snaplen")
 
 
-def _ended(name: str, why: str) -> Reason:
-    what = f"the capture of {name} ended before the run: {why}"
-    return Reason("suspect", what, 1, 0, "captures", "make room on the disk, or capture less")
-
-
-def _sampling_ended(table: str, why: str) -> Reason:
-    what = f"the samples of {table} ended before the run: {why}"
-    return Reason("suspect", what, 1, 0, "tables", "make room on the disk, or sample less often")
+def _ended(ended: str, why: str, unit: str, less: str) -> Reason:
+    what = f"{ended} ended before the run: {why}"
+    return Reason("suspect", what, 1, 0, unit, f"make room on the disk, or {less}")
 
 
 def _samples(seen: Observation) -> Reason | None:
@@ -438,9 +463,7 @@ def _short(node: str, memory: Memory, times: int) -> Reason:
 
 
 def _spun(program: str) -> Reason:
-    what = (
-        f"{program}: used 5 s of CPU time without entering the kernel, and was then preempted as the host's clock went"
-    )
+    what = f"{program}: used 5 s of CPU time without entering the kernel, and was then preempted by the host's clock"
     advice = "use the work drive for programs that wait in a loop; if it only computes, the run may not be repeatable"
     return Reason("suspect", what, 5, 5, "s", advice)
 

@@ -9,7 +9,7 @@ import pytest
 
 from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.verdict import Observation, judge, judge_frames
-from dilaton.plan.network.bounds import Network, network_of
+from dilaton.plan.network.bounds import Network, network_of, on
 from tests.unit.measure.made import plan
 
 GIGABIT = Network(delay_ns_min=1_000_000, delay_link="a:eth0", frame_ns_min=12_112.0, frame_link="b:eth0")
@@ -268,6 +268,32 @@ def test_waits_that_nobody_can_notice_are_none() -> None:
     assert judge(PATIENT, replace(waiting(), own_tdf=("g",))).level == "valid", "as slow as the lab asks for"
     assert judge(PATIENT, waiting(interrupts=100)).level == "valid", "less than a twentieth of what happened"
     assert judge(Network(), waiting()).level == "valid"
+
+
+def test_several_programs_that_talk_mind_a_busy_period_of_a_twentieth_of_the_run() -> None:
+    network = replace(PATIENT, talkers=2)
+    stood = replace(waiting(interrupts=100), virtual_ns=2 * 10**9)
+    stood = replace(stood, busy_periods=replace(stood.busy_periods, longest_ns=2 * 10**8))
+    (reason,) = judge(network, stood).reasons
+    assert (reason.level, reason.value, reason.bound, reason.tdf) == ("suspect", 0.1, 0.05, 5.0)
+    assert reason.what == (
+        "the guest was busy for 200 ms without a pause, 10 % of the run: what programs that talk did then came later by "
+        "as much"
+    )
+    assert judge(replace(network, talkers=1), stood).level == "valid", "nothing that it could come late for"
+    assert judge(network, replace(stood, virtual_ns=4 * 10**9)).level == "valid"
+    assert judge(network, replace(stood, drive="event")).level == "valid"
+    assert judge(network, replace(stood, own_tdf=("g",))).level == "valid"
+    assert judge(replace(network, tolerance_ns=200_000_000), stood).level == "valid"
+
+
+def test_packets_keep_their_instants_on_the_work_drive_and_timers_may_be_later_there() -> None:
+    network = Network(delay_ns_min=1_000_000, delay_link="a link")
+    some = late(b0=98, b15=2)
+    levels = {drive: judge(on(drive, network), replace(some, drive=drive)).level for drive in ("wall", "work")}
+    assert levels == {"wall": "suspect", "work": "valid"}
+    assert judge(on("work", network), late(b0=98, b17=2)).level == "suspect"
+    assert judge(on("work", network), late(b0=98, b20=2)).level == "invalid"
 
 
 def test_a_lab_may_state_the_lateness_that_it_does_not_mind() -> None:

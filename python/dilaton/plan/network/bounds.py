@@ -13,10 +13,14 @@ from dataclasses import dataclass, replace
 from dilaton.plan.course.entries import Timed
 from dilaton.plan.links.disciplines import ETHERNET_HEADER_BYTES
 from dilaton.plan.model import HostsEntry, Link, Node, Plan, Process
-from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths
+from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, talks
 
 DELAY_SHARE_MAX = 0.01
 """Packets may be late by this share of the smallest delay, the mean of the links of a path."""
+
+WORK_DELAY_SHARE_MAX = 0.05
+"""The same of timers on the work drive, where packets leave and arrive at their instants even when the CPU comes to
+them later: late is there only what they ask of programs."""
 
 FRAMES_MAX = 1.0
 """What they take on the fastest bottleneck."""
@@ -43,6 +47,8 @@ class Network:
         offloaded: Interfaces with segmentation offload that do something to packets, each with its MTU.
         wait_ns_max: For how long programs may wait for the CPU, with `wait_path`, whose that is, and `wait_why`.
         tolerance_ns: The lateness up to which the lab minds none.
+        delay_share_max: The share of the smallest delay that a timer in a hundred may be late by, 0..1.
+        talkers: How many programs name another node.
     """
 
     delay_ns_min: float | None = None
@@ -54,10 +60,12 @@ class Network:
     wait_path: str = ""
     wait_why: str = ""
     tolerance_ns: int | None = None
+    delay_share_max: float = DELAY_SHARE_MAX
+    talkers: int = 0
 
     @property
     def late_ns_max(self) -> float | None:
-        """What one timer in a hundred may be later than; None when lateness spoils nothing."""
+        """What one timer in a hundred should not be later than, on any drive; None when lateness spoils nothing."""
         delay = None if self.delay_ns_min is None else self.delay_ns_min * DELAY_SHARE_MAX
         frame = None if self.frame_ns_min is None else self.frame_ns_min * FRAMES_MAX
         least = min((bound for bound in (delay, frame) if bound is not None), default=None)
@@ -67,7 +75,13 @@ class Network:
 def network_of(plan: Plan, guest: str | None = None) -> Network:
     """What lateness can spoil of the links of a plan; with the name of a guest, lateness in that one."""
     asked = plan.time.lateness_ns
-    return used(plan.nodes, plan.links, plan.course, plan.processes, plan.hosts, guest, tolerance_ns=asked)
+    found = used(plan.nodes, plan.links, plan.course, plan.processes, plan.hosts, guest, tolerance_ns=asked)
+    return on(plan.time.drive, found)
+
+
+def on(drive: str, network: Network) -> Network:
+    """The same on a drive."""
+    return replace(network, delay_share_max=WORK_DELAY_SHARE_MAX) if drive == "work" else network
 
 
 def used(
@@ -98,6 +112,7 @@ def used(
         wait_path=wait_path,
         wait_why=wait_why,
         tolerance_ns=tolerance_ns,
+        talkers=len({process for process, _, _ in talks(processes, hosts, nodes)}),
     )
 
 

@@ -183,8 +183,10 @@ def _reverse(ways: Mapping[str, Sequence[Direction]], direction: Direction) -> D
     return min(back, key=lambda way: (way.delay_ns, way.name))
 
 
-def pairs(processes: Iterable[Process], hosts: Iterable[HostsEntry], nodes: Iterable[Node]) -> set[tuple[str, str]]:
-    """Who talks to whom; see the head of this file."""
+def talks(
+    processes: Sequence[Process], hosts: Iterable[HostsEntry], nodes: Sequence[Node]
+) -> set[tuple[str, str, str]]:
+    """Which program, of which node, names which other node."""
     there = {node.name for node in nodes}
     named = {name: name for name in there}
     for entry in hosts:
@@ -194,15 +196,17 @@ def pairs(processes: Iterable[Process], hosts: Iterable[HostsEntry], nodes: Iter
     for node in nodes:
         for interface in node.interfaces:
             named |= {str(ipaddress.ip_interface(address).ip): node.name for address in interface.addresses}
-    found = set()
-    talkers = []
-    for process in processes:
-        talkers.append(process.node)
-        for word in WORD.findall(" ".join(process.argv)):
-            other = named.get(word) or named.get(word.split(":")[0])
-            if other is not None and other != process.node:
-                found.add((process.node, other))
-    if found:
+    return {
+        (process.name, process.node, other)
+        for process in processes
+        for word in WORD.findall(" ".join(process.argv))
+        if (other := named.get(word) or named.get(word.split(":")[0])) is not None and other != process.node
+    }
+
+
+def pairs(processes: Sequence[Process], hosts: Iterable[HostsEntry], nodes: Sequence[Node]) -> set[tuple[str, str]]:
+    """Who talks to whom; see the head of this file."""
+    if found := {(one, other) for _, one, other in talks(processes, hosts, nodes)}:
         return found
-    some = list(dict.fromkeys(talkers))[:TALKERS_MAX]
+    some = list(dict.fromkeys(process.node for process in processes))[:TALKERS_MAX]
     return {(one, other) for number, one in enumerate(some) for other in some[number + 1 :]}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from dilaton.plan.network.bounds import DELAY_SHARE_MAX, Network
+from dilaton.plan.network.bounds import Network
 from dilaton.report.style import BLACK, BLUE, LINES_MAX, ORANGE, RED, Drawing, axes, legend, unit
 
 SPREAD_LINEAR_MAX = 20
@@ -83,7 +83,8 @@ def draw_lateness(counts: Sequence[int], network: Network) -> Drawing:
     if network.frame_ns_min:
         bounds.append((network.frame_ns_min, ORANGE, f"a full frame on {network.frame_link}"))
     if network.delay_ns_min:
-        bounds.append((network.delay_ns_min * DELAY_SHARE_MAX, RED, f"1 % of the delay of {network.delay_link}"))
+        share = network.delay_share_max
+        bounds.append((network.delay_ns_min * share, RED, f"{share * 100:g} % of the delay of {network.delay_link}"))
     for bound_ns, colour, text in bounds:
         where.axvline(bound_ns * 1e-9, color=colour, linestyle="--", label=text)
     where.set_xlabel("lateness of timers, virtual (leftmost: on time)")

@@ -249,7 +249,7 @@ def judge_fidelity(
 
 def _busy_periods(fidelity: GuestFidelity) -> BusyPeriods | None:
     seen = fidelity.busy_periods
-    return None if seen is None else BusyPeriods(seen.ns_counts, seen.ns_totals, seen.interrupts)
+    return None if seen is None else BusyPeriods(seen.ns_counts, seen.ns_totals, seen.interrupts, seen.longest_ns)
 
 
 def _late_frames(plan: Plan, guest: Guest, fidelity: GuestFidelity, seen: Observation) -> list[Reason]:

@@ -176,9 +176,9 @@ def test_what_has_changed_is_told_in_the_words_of_the_lab_or_of_who_asked() -> N
     before = steered(*planned)
     after = before.changed(change(before, ("loss", "5%")), NOW)
     assert [after.became(at + 500) for at in (NOW, 6 * SECOND, 8 * SECOND)] == [
-        {"at_ns": NOW, "what": "loss 5%", "up": True},
-        {"at_ns": 6 * SECOND, "what": "down", "up": False},
-        {"at_ns": 8 * SECOND, "what": "up, b_to_a.delay.mean 30ms, b_to_a.delay.jitter 1ms", "up": True},
+        (NOW, "loss 5%", True),
+        (6 * SECOND, "down", False),
+        (8 * SECOND, "up, b_to_a.delay.mean 30ms, b_to_a.delay.jitter 1ms", True),
     ]
 
 
@@ -192,4 +192,4 @@ def test_a_change_of_a_segment_is_told_of_its_ports_in_the_same_words() -> None:
 
 def test_a_step_of_a_schedule_is_told_as_such() -> None:
     link = steered(trace={"schedule": [["0s", "1Mbit"], ["2s", "2Mbit"]]})
-    assert link.became(2 * SECOND)["what"] == "rate as scheduled"
+    assert link.became(2 * SECOND).what == "rate as scheduled"
