@@ -2,8 +2,8 @@
 //! instants, and tells the host what happens (see `PROTOCOL.md`).
 //!
 //! One thread, no runtime: whatever the agent waits for is a file descriptor. The same program is the init of every
-//! node (`node/init.rs`), the guest kernel's `modprobe` (`guest/modules.rs`), and a capture that somebody follows
-//! (`measure/following.rs`).
+//! node (`node/init.rs`), the guest kernel's `modprobe` (`guest/modules.rs`), a capture that somebody follows
+//! (`measure/following.rs`), and what packs a node's changes (`node/changes.rs`).
 //!
 //! It is built static, since the guest's root is whatever machine the run happens on, and the flag is given for this
 //! crate alone, since another member of the workspace is a shared library:
@@ -37,6 +37,7 @@ use crate::clock::{set_date_ns, wait_for_host};
 use crate::error::{Doing, Error, Result};
 use crate::guest::modules::Modules;
 use crate::measure::following;
+use crate::node::changes;
 use crate::run::Run;
 use crate::streams::Streams;
 
@@ -54,12 +55,16 @@ fn main() {
         let loaded = Modules::find().and_then(|mut modules| modules.load(module));
         std::process::exit(i32::from(loaded.is_err()));
     }
-    if let [_, word, wanted] = arguments.as_slice() {
-        if word == following::WORD && std::process::id() != 1 {
-            let Err(error) = following::follow(wanted) else { return };
-            eprintln!("{error}");
-            std::process::exit(1);
-        }
+    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        _ if std::process::id() == 1 => None,
+        [_, following::WORD, wanted] => Some(following::follow(wanted)),
+        [_, changes::WORD] => Some(changes::write()),
+        _ => None,
+    };
+    if let Some(done) = done {
+        let Err(error) = done else { return };
+        eprintln!("{error}");
+        std::process::exit(1);
     }
     if std::process::id() != 1 {
         eprintln!("dilaton-agent {} runs only as process 1 of a Dilaton guest", env!("CARGO_PKG_VERSION"));

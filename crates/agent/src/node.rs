@@ -4,6 +4,7 @@
 //! stack. The init (`node/init.rs`) is process 1 of a new PID namespace and lives in new mount, UTS and IPC namespaces; the
 //! network namespace is made beforehand (see `network.rs`), and the init inherits it.
 
+pub mod changes;
 pub mod child;
 pub mod connections;
 pub mod init;

@@ -21,7 +21,7 @@ use crate::node::child;
 use crate::node::connections;
 use crate::node::orders::{receive, send, shortened, Job, Order, Reply};
 use crate::node::spawn::{spawn, Program, StartFailure, Stdin};
-use crate::node::tree;
+use crate::node::tree::{self, Inside};
 use crate::plan::interior::Interior;
 use crate::plan::Process;
 use crate::priority::{self, Priority};
@@ -34,8 +34,8 @@ pub fn run(processes: &[Process], node: &Interior, run_dir: &str, socket: OwnedF
         &socket,
         |reason| Reply::Failed { reason },
         || {
-            let members = tree::enter(node, run_dir)?;
-            Init::new(processes, node, run_dir, members, &socket)?.serve()
+            let inside = tree::enter(node, run_dir)?;
+            Init::new(processes, node, run_dir, inside, &socket)?.serve()
         },
     )
 }
@@ -46,6 +46,8 @@ struct Init<'a> {
     run_dir: &'a str,
     /// The file that takes the members of the node's control group.
     members: File,
+    /// What the node has changed of its tree; none while it is off, since who has it open keeps the file systems.
+    changes: Option<OwnedFd>,
     agent: &'a OwnedFd,
     children: SignalFd,
     /// Running jobs by the number of their process.
@@ -59,7 +61,7 @@ impl<'a> Init<'a> {
         processes: &'a [Process],
         node: &'a Interior,
         run_dir: &'a str,
-        members: File,
+        inside: Inside,
         agent: &'a OwnedFd,
     ) -> Result<Self> {
         let mut signals = SigSet::empty();
@@ -67,7 +69,9 @@ impl<'a> Init<'a> {
         signals.thread_block().doing(|| "block SIGCHLD".to_owned())?;
         let children = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .doing(|| "signalfd".to_owned())?;
-        Ok(Self { processes, node, run_dir, members, agent, children, running: HashMap::new(), paused: false })
+        let Inside { members, changes } = inside;
+        let changes = Some(changes);
+        Ok(Self { processes, node, run_dir, members, changes, agent, children, running: HashMap::new(), paused: false })
     }
 
     fn serve(&mut self) -> Result<()> {
@@ -157,6 +161,7 @@ impl<'a> Init<'a> {
         }
         self.kill_all()?;
         self.paused = false;
+        self.changes = None;
         // Nobody else has the node's files, so its file systems go with this: what is in memory is lost, what is on a disk
         // is written to it, as long as that has power.
         setns(outside, CloneFlags::CLONE_NEWNS).doing(|| "leave the node's files".to_owned())?;
@@ -172,7 +177,8 @@ impl<'a> Init<'a> {
         // A control group takes no process of real-time priority, and this is in the node's for a moment.
         let doing = || "set the priority of a node's init".to_owned();
         priority::set(Pid::this(), Priority::Ordinary).doing(doing)?;
-        self.members = tree::enter(self.node, self.run_dir)?;
+        let Inside { members, changes } = tree::enter(self.node, self.run_dir)?;
+        (self.members, self.changes) = (members, Some(changes));
         priority::set(Pid::this(), Priority::Agent).doing(doing)?;
         set_sysctls(self.node, |_| true)
     }

@@ -22,7 +22,7 @@
 
 use std::fs::{create_dir_all, set_permissions, write, File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{chown, symlink, PermissionsExt};
 use std::path::Path;
 
@@ -34,6 +34,7 @@ use nix::unistd::{chdir, pivot_root, sethostname};
 use crate::error::{Doing, Result};
 use crate::guest::modules;
 use crate::guest::{cgroup_of_nodes, images, mount_at, CGROUPS, WORKSHOP};
+use crate::node::changes;
 use crate::node::inside::inside;
 use crate::node::passwd::{self, User};
 use crate::plan::interior::{Bind, Disk, Interior, OwnFile};
@@ -70,12 +71,19 @@ const DISK_NAME: &str = "vda";
 const DISK_MAJOR: u64 = 98;
 const DISK_MINORS: u64 = 16;
 
-/// Turns the calling process, fresh in its namespaces, into the inside of the node. Returns the file into which the
-/// numbers of the processes that belong to the node's control group are written.
+/// What the init of a node keeps of its inside.
+pub struct Inside {
+    /// The file into which the numbers of the processes that belong to the node's control group are written.
+    pub members: File,
+    /// The upper layer of its root (`changes.rs`).
+    pub changes: OwnedFd,
+}
+
+/// Turns the calling process, fresh in its namespaces, into the inside of the node.
 ///
 /// # Errors
 /// The kernel refuses something.
-pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
+pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
     let members = create_cgroup(node)?;
     sethostname(&node.name).doing(|| "set the host name".to_owned())?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -83,6 +91,7 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
     mount_at("tmpfs", WORKSHOP, MsFlags::empty(), "mode=755")?;
     mount_disk(node)?;
     let root = mount_root(node)?;
+    let changes = changes::keep(&upper_layer(node))?;
     bind_own_directories(node, &root)?;
     fill_dev(node, &root)?;
     for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys")] {
@@ -98,7 +107,7 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<File> {
     change_root(&root)?;
     // Here, where links lead as they do for the node's programs, and over all that was put there before.
     node.files.iter().try_for_each(write_own_file)?;
-    Ok(members)
+    Ok(Inside { members, changes })
 }
 
 /// Makes the control group of the node's programs, and a namespace in which it is the root of all groups, by being in it
@@ -165,9 +174,14 @@ fn bind_disk(node: &Interior, root: &str) -> Result<()> {
     }
 }
 
+/// Where the node's tree keeps what differs from the layers below.
+fn upper_layer(node: &Interior) -> String {
+    format!("{}/upper", writable(node))
+}
+
 fn mount_root(node: &Interior) -> Result<String> {
     let root = format!("{WORKSHOP}/root");
-    let upper = format!("{}/upper", writable(node));
+    let upper = upper_layer(node);
     let work = format!("{}/work", writable(node));
     let etc = format!("{upper}/etc");
     for directory in [&root, &etc, &work] {

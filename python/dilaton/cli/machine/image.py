@@ -122,10 +122,10 @@ def build(
     else:
         with refusing(ValueError):
             found = {parse(name): read_recipe(source)}
-    bytes_max = _bytes_max(store, max_size)
+    bytes_max = bytes_of(store, max_size)
     for reference, recipe in found.items():
         if again or name is not None or str(reference) not in store.names():
-            with failing(ImageError), _shown() as progress:
+            with failing(ImageError), shown() as progress:
                 build_image(store, recipe, reference, progress, bytes_max, _tell)
         print(f"{reference.short} {store.names()[str(reference)]}")
 
@@ -191,14 +191,15 @@ def _bring(source: str, name: str, max_size: str | None, *, plain_http: bool = F
     store = Store()
     with refusing(ValueError):
         reference = parse(name)
-    bytes_max = _bytes_max(store, max_size)
-    with failing(ImageError), _shown() as progress:
+    bytes_max = bytes_of(store, max_size)
+    with failing(ImageError), shown() as progress:
         source = source or f"docker://{reference}"
         image = images.bring(store, source, reference, progress, bytes_max, plain_http=plain_http)
     print(f"{image.name} {image.digest}")
 
 
-def _bytes_max(store: Store, max_size: str | None) -> int:
+def bytes_of(store: Store, max_size: str | None) -> int:
+    """How large the files of an image may be together, as an option says it or as it is without."""
     from dilaton.cli.errors import refusing
     from dilaton.lab.text import units
     from dilaton.service.images.bring import size_max
@@ -216,7 +217,7 @@ def _tell(text: str) -> None:
 
 
 @contextlib.contextmanager
-def _shown() -> Iterator[Progress]:
+def shown() -> Iterator[Progress]:
     """Shows on a terminal what is being done."""
     from dilaton.cli.terminal import Output
 

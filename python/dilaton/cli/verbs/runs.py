@@ -236,6 +236,23 @@ def copy(
 
 
 @app.command()
+def save(
+    place: Annotated[str, typer.Argument(metavar="RUN:NODE", help="A node, with an image, of a run in progress.")],
+    name: Annotated[str, typer.Argument(metavar="IMAGE", help="What the new image will be called, such as db:full.")],
+    max_size: Annotated[
+        str | None,
+        typer.Option(
+            "--max-size", metavar="SIZE", help="How large its files may be together (default: half of what is free)."
+        ),
+    ] = None,
+) -> None:
+    """Make an image of a node: its image with what the node has changed."""
+    from dilaton.cli.steering.save import save as save_node
+
+    save_node(place, name, max_size)
+
+
+@app.command()
 def logs(
     run: Annotated[
         str,

@@ -46,7 +46,7 @@ def bring(
         ImageError: There is none, it is none for this machine, or it is not what it says; the store is as before.
         HostLacksError: This machine lacks a program for it.
     """
-    with _explained(source), store.adding() as adding:
+    with explained(source), store.adding() as adding:
         if source.startswith((*ARCHIVES, "docker://")):
             options = ["--src-tls-verify=false"] if plain_http else []
             digest = fetch(store, source, adding, progress, bytes_max, options)
@@ -80,7 +80,7 @@ def export(store: Store, image: Image, target: str) -> None:
     path = Path(name)
     if path.exists():
         raise ImageError(f"{path}: is there already")
-    with _explained(name), store.adding() as adding:
+    with explained(name), store.adding() as adding:
         layout = adding.staging / "layout"
         layout.mkdir()
         size = store.blob(image.digest).stat().st_size
@@ -125,7 +125,7 @@ def make(
         ImageError: It cannot be made; the store is as before.
         HostLacksError: This machine lacks a program for it.
     """
-    with _explained(name.short), store.adding() as adding:
+    with explained(name.short), store.adding() as adding:
         layer = adding.staging / "layer"
         with layer.open("w+b") as file:
             write(file, adding)
@@ -137,7 +137,7 @@ def make(
 
 
 @contextlib.contextmanager
-def _explained(what: str) -> Iterator[None]:
+def explained(what: str) -> Iterator[None]:
     """Says of what goes wrong what it is about.
 
     Raises:
