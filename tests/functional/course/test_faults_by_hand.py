@@ -229,3 +229,25 @@ def test_faults_of_nodes_in_two_guests_begin_and_end_in_both_at_one_instant(tmp_
     # A frame of 98 bytes takes 7.84 ms each way.
     assert {round(took_ms) for instant, took_ms in took.items() if 2.03 < instant < 3} == {26}
     assert {round(took_ms) for instant, took_ms in took.items() if instant < 2 or instant > 3.03} == {10}
+
+
+@pytest.mark.parametrize("drive", ["event", "work", "wall"])
+def test_a_segment_suffers_a_fault_by_hand_on_every_drive(tmp_path: Path, drive: str) -> None:
+    lab: dict[str, Any] = {
+        "name": "segment",
+        "time": {"drive": drive},
+        "nodes": {"a": {}, "b": {}, "c": {}},
+        "links": [{"endpoints": ["a", "b", "c"], "rate": "10Mbit", "delay": "1ms"}],
+        "run": [{"on": "a", "name": "ping", "exec": "ping -D -i 0.05 -c 30 b"}],
+    }
+    with dilaton.start(lab, out=tmp_path / "run", hold_at=0.5) as run:
+        run.fault({"link": "a--b--c", "loss": "100%", "for": "500ms"})
+        run.release()
+        measured = run.wait()
+    assert measured.record.state == "finished"
+    began, undone = (at_s(measured, kind, "hand1") for kind in ("began", "undone"))
+    # Where virtual time follows the host, a timer is as late as that lets it be, and never early.
+    late_s = undone - began - 0.5
+    assert -1e-9 < late_s < (1e-6 if drive == "event" else 0.05)
+    ((last, first),) = silences(measured, "ping")
+    assert 0.45 < first - last < 0.65
