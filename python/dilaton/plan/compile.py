@@ -18,7 +18,7 @@ from dilaton.plan.links.changes import directions_of, link_changes, tables_of, t
 from dilaton.plan.machine import Machine
 from dilaton.plan.measure import measurement
 from dilaton.plan.model import Check, OwnMetric, Plan, Process
-from dilaton.plan.network.bounds import on, used
+from dilaton.plan.network.bounds import on_drive, used
 from dilaton.plan.network.network import Network
 from dilaton.plan.users import check_users
 
@@ -55,7 +55,8 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
     links, hosts, processes = network.links(), network.hosts(), _processes(network.processes(), lab)
     lateness_ns = lab.fidelity.lateness_ns
     course = [*changes, *broken]
-    network_used = on(lab.time.drive, used(nodes, links, course, processes, hosts, tolerance_ns=lateness_ns))
+    network_used = used(nodes, links, course, processes, hosts, tolerance_ns=lateness_ns)
+    network_used = on_drive(network_used, lab.time.drive)
     time = pace.time(lab.time, network_used, lateness_ns)
     directions = list(directions_of(lab))
     return Plan(

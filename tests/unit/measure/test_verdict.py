@@ -9,7 +9,7 @@ import pytest
 
 from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.verdict import Observation, judge, judge_frames
-from dilaton.plan.network.bounds import Network, network_of, on
+from dilaton.plan.network.bounds import Network, network_of, on_drive
 from tests.unit.measure.made import plan
 
 GIGABIT = Network(delay_ns_min=1_000_000, delay_link="a:eth0", frame_ns_min=12_112.0, frame_link="b:eth0")
@@ -290,10 +290,10 @@ def test_several_programs_that_talk_mind_a_busy_period_of_a_twentieth_of_the_run
 def test_packets_keep_their_instants_on_the_work_drive_and_timers_may_be_later_there() -> None:
     network = Network(delay_ns_min=1_000_000, delay_link="a link")
     some = late(b0=98, b15=2)
-    levels = {drive: judge(on(drive, network), replace(some, drive=drive)).level for drive in ("wall", "work")}
+    levels = {drive: judge(on_drive(network, drive), replace(some, drive=drive)).level for drive in ("wall", "work")}
     assert levels == {"wall": "suspect", "work": "valid"}
-    assert judge(on("work", network), late(b0=98, b17=2)).level == "suspect"
-    assert judge(on("work", network), late(b0=98, b20=2)).level == "invalid"
+    assert judge(on_drive(network, "work"), late(b0=98, b17=2)).level == "suspect"
+    assert judge(on_drive(network, "work"), late(b0=98, b20=2)).level == "invalid"
 
 
 def test_a_lab_may_state_the_lateness_that_it_does_not_mind() -> None:

@@ -76,11 +76,11 @@ def network_of(plan: Plan, guest: str | None = None) -> Network:
     """What lateness can spoil of the links of a plan; with the name of a guest, lateness in that one."""
     asked = plan.time.lateness_ns
     found = used(plan.nodes, plan.links, plan.course, plan.processes, plan.hosts, guest, tolerance_ns=asked)
-    return on(plan.time.drive, found)
+    return on_drive(found, plan.time.drive)
 
 
-def on(drive: str, network: Network) -> Network:
-    """The same on a drive."""
+def on_drive(network: Network, drive: str) -> Network:
+    """A network with the bounds that hold on a drive: `work`, `wall` or `event`."""
     return replace(network, delay_share_max=WORK_DELAY_SHARE_MAX) if drive == "work" else network
 
 
