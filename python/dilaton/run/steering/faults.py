@@ -239,12 +239,12 @@ class FaultControl:
             raise
 
     async def _on_undo(self, asked: FaultUndo) -> FaultsTaken:
-        """Undoes faults that last, now."""
+        """Undoes faults that last, and takes back those that were asked for by hand and are yet to begin."""
         async with self._run.updates.turn:
-            is_one_message = len(self._guests_with(self._lasting(asked.names))) == 1
+            is_one_message = len(self._guests_with(self._undoable(asked.names))) == 1
             async with contextlib.nullcontext() if is_one_message else self._run.clock.standing("a fault is undone"):
                 # Some may have ended before the clock stood.
-                names = self._lasting(asked.names)
+                names = self._undoable(asked.names)
 
                 def update(guest: int) -> FaultUpdate:
                     here = [name for name in names if guest in self._known[name].guests]
@@ -278,12 +278,19 @@ class FaultControl:
     def _guests_with(self, names: Iterable[str]) -> list[int]:
         return sorted({guest for name in names for guest in self._known[name].guests})
 
-    def _lasting(self, asked: list[str]) -> list[str]:
-        """The faults that are meant; those of one that was of several things are named by its name, too."""
+    def _undoable(self, asked: list[str]) -> list[str]:
+        """The faults that are meant; those of one that was of several things are named by its name, too.
+
+        Args:
+            asked: Names; empty: all that were asked for by hand.
+
+        Raises:
+            ControlError: There is none of such a name, or none that can be undone now.
+        """
         # One that is to begin later by hand can be taken back; the lab's are as the lab says.
-        lasting = [name for name, known in self._known.items() if known.can_be_undone]
+        undoable = [name for name, known in self._known.items() if known.can_be_undone]
         if not asked:
-            found = [name for name in lasting if self._known[name].by_hand]
+            found = [name for name in undoable if self._known[name].by_hand]
             if not found:
                 raise ControlError("no fault that was begun by hand lasts now")
             return found
@@ -294,7 +301,7 @@ class FaultControl:
             if not meant:
                 there = ", ".join(self._known) or "none"
                 raise ControlError(f"{text}: no such fault; there is {there}")
-            if not (now := [name for name in meant if name in lasting]):
+            if not (now := [name for name in meant if name in undoable]):
                 raise ControlError(f"{text}: does not last now, but is {self._known[meant[0]].state}")
             found += now
         return list(dict.fromkeys(found))
