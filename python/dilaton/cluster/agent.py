@@ -2,8 +2,9 @@
 
 It is started by an engine with an order on its standard input, which stays open as long as the engine is there. Every
 request has a number, and its answer the same one; what an agent sees without being asked has none. When the relay ends,
-or the standard input, everything ends that it has started: guests have their life lines from it (`host/here`). Why it
-ends before it is asked to is its last word on its standard output, which the engine hears when nobody else does.
+or the standard input, everything ends that it has started: guests have their life lines from it (`host/here`). If it
+ends without being asked to, its last word on its standard output is why: the engine hears that although the relay may
+be gone.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Local:
 
     def __init__(self, machines: int) -> None:
         """Starts nothing yet."""
-        # All of it is there for each, and that all together do not take more is for the plan to see to.
+        # Each may take all of it, since they share it; that all together do not take more is seen to by the plan.
         memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         self._hosts = [Host(f"machine{number}", memory_bytes) for number in range(machines)]
         self._agents: dict[str, asyncio.subprocess.Process] = {}

@@ -66,9 +66,8 @@ def back_up(store: Store, settings: Settings, file: Path) -> int:
             with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
                 ended = _add_tables(archive, store, file.absolute().parent)
                 for run in ended:
-                    _add_files(archive, settings.runs, run)
-                if settings.layouts.is_dir():
-                    _add_files(archive, settings.directory, settings.layouts.name, "")
+                    _add_files(archive, settings.directory, f"{settings.runs.name}/{run}")
+                _add_files(archive, settings.directory, settings.layouts.name)
             output.flush()
             os.fsync(output.fileno())
         os.link(part, file)  # never in place of one that came meanwhile
@@ -124,18 +123,13 @@ def _add_tables(archive: tarfile.TarFile, store: Store, directory: Path) -> list
     return ended
 
 
-def _add_files(archive: tarfile.TarFile, top: Path, folder: str, inside: str = FOLDERS[0]) -> None:
-    """Adds the plain files below a folder. What a run has left may be removed meanwhile, and is not there then."""
+def _add_files(archive: tarfile.TarFile, top: Path, folder: str) -> None:
+    """Adds the plain files below a folder, named as in `top`; what a run has left may be removed meanwhile."""
     if not (top / folder).is_dir():
         return
     for path, _ in listed(top / folder, most=None):
         with contextlib.suppress(FileNotFoundError), opened(top / folder, path) as data:
-            _add(
-                archive,
-                "/".join(part for part in (inside, folder, path) if part),
-                data,
-                os.fstat(data.fileno()).st_size,
-            )
+            _add(archive, f"{folder}/{path}", data, os.fstat(data.fileno()).st_size)
 
 
 def _add(archive: tarfile.TarFile, name: str, data: IO[bytes], size: int) -> None:

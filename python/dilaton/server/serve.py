@@ -67,9 +67,8 @@ def serve(settings: Settings) -> int:
         make_owner(state)
         once = state.one_time.make(OWNER)
         print(f"data: {settings.directory}\nto log in, once: {settings.origin}/login?once={once}", flush=True)
-        with contextlib.suppress(
-            KeyboardInterrupt
-        ):  # by which uvicorn says, once it has ended in good order, what ended it
+        # By a KeyboardInterrupt uvicorn says, once it has ended in good order, what has ended it.
+        with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(configured(state)).run(sockets=[listening])
     return 0
 
