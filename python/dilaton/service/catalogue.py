@@ -16,7 +16,7 @@ from dilaton.run.control import sockets
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Result, request_line, result_of
 from dilaton.run.control.sockets import Line
-from dilaton.run.files.directory import LAB_FILE, PLAN_FILE, RECORD_FILE, RUNS
+from dilaton.run.files.directory import LAB_FILE, PLAN_FILE, RECORD_FILE, RUNS, last_run_hint
 
 if TYPE_CHECKING:
     from dilaton.run.record.model import Record  # which takes longer to import than all runs to answer
@@ -128,7 +128,8 @@ def find(run: str) -> Path:
         raise ControlError(f"{run}: several runs of that name go on; say which: {_directories(matches)}")
     known = f"these run: {_directories(runs.shown)}" if runs.shown else "nothing runs"
     besides = "".join(f"; {why}" for why in runs.silent)
-    raise ControlError(f"{run}: not a run directory, nor a lab that runs, nor the name of one; {known}{besides}")
+    hint = last_run_hint(path) + (f"; dilaton up {run} starts it" if Path(lab_file).is_file() else "")
+    raise ControlError(f"{run}: not a run directory, nor a lab that runs, nor the name of one; {known}{besides}{hint}")
 
 
 def _is_run_directory(path: Path) -> bool:

@@ -51,6 +51,20 @@ def test_a_run_that_has_ended_is_found_by_its_directory_alone(tmp_path: Path) ->
     assert find(str(tmp_path)) == tmp_path
 
 
+def test_a_lab_that_does_not_run_is_told_how_to_start_it_and_where_its_last_run_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wan").mkdir()
+    for run in ("wan-20260101T000000Z-2", "wan-20260101T000000Z-10", "wan-far-20270101T000000Z-1"):
+        (tmp_path / "runs" / run).mkdir(parents=True)
+    with pytest.raises(ControlError, match=r"; the last run of it is in runs/wan-20260101T000000Z-10$"):
+        find("wan")
+    (tmp_path / "wan" / "lab.yaml").touch()
+    with pytest.raises(ControlError, match=r"-10; dilaton up wan/lab\.yaml starts it$"):
+        find("wan/lab.yaml")
+
+
 def test_two_runs_of_one_lab_must_be_told_apart(tmp_path: Path) -> None:
     async def show(_: Request) -> Result:
         return shown("twins-of-this-test", tmp_path)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -53,6 +54,17 @@ def take_default(lab_name: str, now: datetime | None = None) -> Path:
                 return path
     except OSError as error:
         raise RunDirError(f"{RUNS}: no run directory can be made there: {error.strerror}") from error
+
+
+def last_run_hint(named: Path) -> str:
+    """The end of a message about what is no run, if it is a lab that was run here: `; the last run of it is in X`."""
+    lab = named.parent.name if named.name == LAB_FILE else named.name
+    runs = [(match[1], int(match[2]), path) for path in RUNS.glob("*") if (match := _default_of(lab, path))]
+    return f"; the last run of it is in {max(runs)[2]}" if runs else ""
+
+
+def _default_of(lab: str, path: Path) -> re.Match[str] | None:
+    return re.fullmatch(rf"{re.escape(lab)}-(\d{{8}}T\d{{6}}Z)-(\d+)", path.name)
 
 
 class RunDir:

@@ -22,7 +22,7 @@ from dilaton.measure.operations.sources import history_of
 from dilaton.measure.verdict import Observation, Reason, Verdict, judge, judge_frames
 from dilaton.plan.model import Guest, Plan, StoredImage
 from dilaton.plan.network.bounds import Network, network_of, network_to
-from dilaton.run.files.directory import RECORD_FILE, replace_file
+from dilaton.run.files.directory import RECORD_FILE, last_run_hint, replace_file
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import machine
 from dilaton.run.record.events import faults_of
@@ -292,9 +292,12 @@ def load(run_dir: Path) -> Record:
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError as error:
-        raise RecordError(f"{run_dir}: not a run directory, since it has no {RECORD_FILE}") from error
+        raise RecordError(
+            f"{run_dir}: not a run directory, since it has no {RECORD_FILE}{last_run_hint(run_dir)}"
+        ) from error
     except NotADirectoryError as error:
-        raise RecordError(f"{run_dir}: not a directory; a run is named by its run directory") from error
+        hint = last_run_hint(run_dir)
+        raise RecordError(f"{run_dir}: not a directory; a run is named by its run directory{hint}") from error
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

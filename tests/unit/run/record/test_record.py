@@ -155,6 +155,13 @@ def test_what_is_no_record_is_refused_by_name(tmp_path: Path, content: str, mess
     assert str(caught.value).startswith(f"{tmp_path}/run.json: {message}")
 
 
+def test_the_name_of_a_lab_leads_to_its_last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "wan-20260101T000000Z-1").mkdir(parents=True)
+    with pytest.raises(records.RecordError, match=r"run\.json; the last run of it is in runs/wan-20260101T000000Z-1$"):
+        records.load(Path("wan"))
+
+
 def test_a_directory_without_a_record_and_a_file_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(records.RecordError, match=r"not a run directory, since it has no run\.json"):
         records.load(tmp_path)
