@@ -17,6 +17,7 @@ from dilaton.lab.errors import Finding, LabError, Path, Problem, path_of
 from dilaton.lab.model import Lab
 from dilaton.lab.settings import Setting, apply_settings, steps_of
 from dilaton.lab.text.document import Document, read_document
+from dilaton.lab.text.syntax import did_you_mean
 from dilaton.lab.text.wording import KEY, message
 from dilaton.lab.text.yaml_nodes import CHARACTERS_MAX
 from dilaton.lab.topology import ENDINGS
@@ -59,7 +60,8 @@ def read(path: str | os.PathLike[str]) -> str:
         raise LabError([Problem(file, 0, 0, "", f"is a directory{hint}")]) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise LabError([Problem(file, 0, 0, "", f"cannot be read: {reason}")]) from error
+        hint = _labs_beside(FilePath(file)) if isinstance(error, FileNotFoundError) else ""
+        raise LabError([Problem(file, 0, 0, "", f"cannot be read: {reason}{hint}")]) from error
     if len(raw) > _SIZE_MAX:
         raise LabError([Problem(file, 0, 0, "", f"is larger than {_SIZE_MAX} bytes; a lab is a small YAML file")])
     try:
@@ -69,6 +71,16 @@ def read(path: str | os.PathLike[str]) -> str:
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         what = f"not UTF-8 text: byte 0x{raw[error.start]:02x}; save the file as UTF-8"
         raise LabError([Problem(file, line, column, "", what)]) from error
+
+
+def _labs_beside(missing: FilePath) -> str:
+    """The end of the message about a lab that is not there, `; did you mean X?`, if one of a name close to it is."""
+    try:
+        beside = sorted(missing.parent.iterdir())
+    except OSError:
+        return ""  # the directory is not there either, or is nobody's business
+    labs = [path for path in beside if path.suffix in (".yaml", ".yml") or (path / "lab.yaml").is_file()]
+    return did_you_mean(str(missing), map(str, labs))
 
 
 def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: float | None = None) -> Lab:

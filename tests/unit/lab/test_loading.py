@@ -204,6 +204,21 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path}/none.yaml: cannot be read: No such file or directory"
 
 
+def test_a_mistyped_file_or_directory_is_told_with_the_lab_of_a_close_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for directory in ("first", "firth"):
+        (tmp_path / directory).mkdir()
+    (tmp_path / "first" / "lab.yaml").write_text(HEAD)
+    for written, meant in (("firts", "first"), ("first/lab.yml", "first/lab.yaml")):
+        with pytest.raises(LabError) as caught:
+            load(written)
+        assert str(caught.value) == f"{written}: cannot be read: No such file or directory; did you mean {meant}?"
+    with pytest.raises(LabError, match=r"No such file or directory$"):
+        load("firts/lab.yaml")
+
+
 def test_a_directory_is_told_with_the_lab_in_it(tmp_path: Path) -> None:
     (tmp_path / "lab.yaml").write_text(HEAD)
     with pytest.raises(LabError) as caught:
