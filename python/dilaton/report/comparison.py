@@ -102,7 +102,11 @@ class Comparison:
             return "nothing to compare: the runs have no metric in common"
         if self.different:
             return f"different in {', '.join(self.different)}"
-        return "different in all metrics together, though in none alone" if self.is_different else "indistinguishable"
+        if self.is_different:
+            return "different in all metrics together, though in none alone"
+        compared = len({row.metric for row in self.rows})
+        share = f" in {compared} of {compared + len(self.missing)} metrics, the others not compared"
+        return "indistinguishable" + (share if self.missing else "")
 
 
 def compare(runs: Mapping[str, Metrics], tolerance: float = TOLERANCE) -> Comparison:
