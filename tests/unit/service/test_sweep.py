@@ -25,7 +25,7 @@ LAB = "name: x\nnodes: {a: }\nrun: [{on: a, exec: 'true'}]\nexpect: [true.exit =
         (so_far(state="failed", reason="process true on a was killed\nby signal 9"), "by signal 9"),
         (
             so_far(events=[{"t_ns": 0, "kind": "skipped", "process": "true", "reason": "late"}]),
-            "not so: true.exit",
+            "failed: true.exit",
         ),
     ],
 )

@@ -276,7 +276,7 @@ def _why(run_dir: Path, ended: Ended) -> str:
     if ended.reason:
         return ended.reason.strip().splitlines()[-1]
     record = records.load(run_dir)
-    return f"not so: {', '.join(check.text for check in record.checks if not check.passed)}"
+    return f"failed: {', '.join(check.text for check in record.checks if not check.passed)}"
 
 
 async def _let_go(process: RunProcess, ended: asyncio.Task[Ended]) -> None:
