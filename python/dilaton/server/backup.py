@@ -36,14 +36,18 @@ from dilaton.server.settings import Settings
 TABLES_FILE = "tables.jsonl"
 
 FOLDERS = ("runs", "layouts")
+"""What of a server's data is files, beside the tables."""
 
 ROWS_AT_ONCE = 500
+"""Rows that are held in memory."""
 
 LINE_BYTES_MAX = 16 << 20
+"""Of a row; a longer line is of no backup."""
 
 _SEQUENCE = text("SELECT pg_get_serial_sequence(:name, 'number')")
 
 LOST = "it went on when the backup was made from which this server was restored"
+"""The reason of a run that nobody knows the end of."""
 
 
 class BackupError(Exception):

@@ -15,8 +15,9 @@ from dilaton.cli import main as cli
 from dilaton.cli.errors import BadInputError
 from dilaton.lab.errors import LabError
 from dilaton.remote.asking import ServerError
-from dilaton.remote.server import RemoteRun, Server
+from dilaton.remote.server import FINAL, RemoteRun, Server
 from dilaton.run.loading import load
+from dilaton.server.runs import life
 from tests.unit.server.serving import ENDLESS, LAB, Served, served, use_stub
 
 
@@ -47,6 +48,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str) -> Path:
     (tmp_path / "lab.yaml").write_text(LAB)
     (tmp_path / "endless.yaml").write_text(ENDLESS.replace("tiny", "endless"))
     return tmp_path
+
+
+def test_a_run_is_over_here_in_the_states_in_which_it_is_over_there() -> None:
+    assert set(FINAL) == life.FINAL
 
 
 def test_a_run_is_launched_watched_fetched_and_removed(server: Served, token: str, tmp_path: Path) -> None:

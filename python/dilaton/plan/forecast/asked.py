@@ -12,6 +12,7 @@ from dilaton.plan.forecast.foresight import PING_OPTIONS
 
 IPERF_S = 10.0
 UDP_BIT_PER_S = 1e6
+"""What iperf3 does unless it is told otherwise: for how long, and of UDP how much."""
 
 SECONDS = {"m": 60, "h": 3600, "d": 86400}
 """Of a unit of sleep."""
