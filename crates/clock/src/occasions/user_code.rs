@@ -40,10 +40,8 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
     if !is_for_kernel {
         timer::remind_of_alarm();
     }
-    let mut moment = present::look_to_arm(page);
-    if serve_if_due(page) {
-        moment = present::look_to_arm(page);
-    }
+    present::look(page);
+    serve_if_due(page);
     // From here on an interrupt stops the stub by a signal.
     USER.stub.set(pid);
     if !is_for_kernel && USER.stops.make(pid) {
@@ -55,7 +53,7 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
     }
     drive::stub_runs(pid);
     shares::resume(page, pid);
-    timer::arm_for_user(page, moment);
+    timer::arm_for_user(page);
     true
 }
 
