@@ -44,6 +44,12 @@ ROWS_AT_ONCE = 500
 LINE_BYTES_MAX = 16 << 20
 """Of a row; a longer line is of no backup."""
 
+END_BYTES = 2 * tarfile.BLOCKSIZE
+"""Of zeros, with which an archive ends."""
+
+UNFINISHED = ".restoring"
+"""Where files are put back until the tables are; of what is there, nothing counts."""
+
 _SEQUENCE = text("SELECT pg_get_serial_sequence(:name, 'number')")
 
 LOST = "it went on when the backup was made from which this server was restored"
@@ -63,10 +69,10 @@ def back_up(store: Store, settings: Settings, file: Path) -> int:
     """
     if file.exists():
         raise BackupError(f"--backup: {file}: is there already; name a new file")
-    part = file.with_name(f".{file.name}.part")
+    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)
+    part = Path(name)
     try:
-        with open(create_file(part), "wb") as output:
-            os.fchmod(output.fileno(), 0o600)
+        with open(descriptor, "wb") as output:
             with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
                 ended = _add_tables(archive, store, file.absolute().parent)
                 for run in ended:
@@ -89,9 +95,12 @@ def restore(store: Store, settings: Settings, file: Path) -> None:
         BackupError: the server knows something, or the file is no backup of this version; then nothing has changed.
         OSError: something cannot be read or written; likewise.
     """
+    aside = settings.directory / UNFINISHED
+    if aside.exists():
+        _clear_unfinished(store, settings)
     if there := [name for name in FOLDERS if (settings.directory / name).exists()]:
         raise BackupError(f"--restore: {settings.directory / there[0]}: is there; name a new --data")
-    aside = Path(tempfile.mkdtemp(prefix=".restoring-", dir=settings.directory))
+    aside.mkdir(mode=0o700)
     try:
         with contextlib.ExitStack() as stack:
             try:
@@ -113,6 +122,21 @@ def restore(store: Store, settings: Settings, file: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def _clear_unfinished(store: Store, settings: Settings) -> None:
+    """Removes the files of a restore that was killed before it had written tables; those of one that had stay."""
+    with store.reading() as session:
+        if _known(session.connection()) is None:
+            for name in FOLDERS:
+                shutil.rmtree(settings.directory / name, ignore_errors=True)
+    shutil.rmtree(settings.directory / UNFINISHED)
+
+
+def _known(connection: Connection) -> str | None:
+    """The name of a table that has rows; None: the server knows nothing yet."""
+    found = tables.Table.metadata.sorted_tables
+    return next((one.name for one in found if connection.scalar(select(func.count()).select_from(one))), None)
+
+
 def _add_tables(archive: tarfile.TarFile, store: Store, directory: Path) -> list[str]:
     """Adds all rows, as they are now; returns the runs that are over."""
     with tempfile.TemporaryFile(dir=directory) as spool, store.reading() as session:
@@ -121,7 +145,12 @@ def _add_tables(archive: tarfile.TarFile, store: Store, directory: Path) -> list
         for table in tables.Table.metadata.sorted_tables:
             wanted = select(table).execution_options(yield_per=ROWS_AT_ONCE)
             for row in connection.execute(wanted).mappings():
-                spool.write(json.dumps([table.name, dict(row)]).encode() + b"\n")
+                line = json.dumps([table.name, dict(row)]).encode() + b"\n"
+                if len(line) > LINE_BYTES_MAX:
+                    raise BackupError(
+                        f"--backup: a row of {table.name} takes {len(line)} bytes; at most {LINE_BYTES_MAX}"
+                    )
+                spool.write(line)
         ended = list(session.scalars(select(tables.RunRow.identity).where(tables.RunRow.state.in_(FINAL))))
         _add(archive, TABLES_FILE, spool, spool.tell())
     return ended
@@ -158,13 +187,16 @@ def _put_back(archive: tarfile.TarFile, connection: Connection, aside: Path) -> 
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(create_file(target), "wb") as output:
             shutil.copyfileobj(data, output)
+    # What breaks off between two files, or is damaged there, reads like an end.
+    archive.fileobj.seek(archive.offset)
+    if archive.fileobj.read(END_BYTES) != bytes(END_BYTES):
+        raise ValueError("it breaks off, or is damaged, behind a file")
 
 
 def _put_tables(connection: Connection, lines: IO[bytes]) -> None:
     known = {table.name: table for table in tables.Table.metadata.sorted_tables}
-    for table in known.values():
-        if connection.scalar(select(func.count()).select_from(table)):
-            raise BackupError(f"--restore: this server has {table.name} already; a backup is put into a new one")
+    if (there := _known(connection)) is not None:
+        raise BackupError(f"--restore: this server has {there} already; a backup is put into a new one")
     said, present = json.loads(lines.readline(LINE_BYTES_MAX))["revision"], _revision(connection)
     if said != present:
         raise BackupError(

@@ -83,6 +83,47 @@ def test_a_server_is_put_back_as_it_was_into_either_database(
         assert copied(third, restore=str(file), config=str(config)) == 2 and "already" in capsys.readouterr().err
         is_as_before(other, old, over, going, me.headers, postgresql=postgresql.url)
         assert copied(other, backup=str(tmp_path / "second.tar"), config=str(config)) == 0
+    whole = file.read_bytes()
+    with tarfile.open(file) as archive:
+        second = archive.getmembers()[1].offset
+    for number, damaged in enumerate((whole[:second], whole[:second] + b"\1" * 512 + whole[second + 512 :])):
+        (tmp_path / f"damaged{number}.tar").write_bytes(damaged)
+        assert copied(tmp_path / f"after{number}", restore=str(tmp_path / f"damaged{number}.tar")) == 2
+        assert "damaged" in capsys.readouterr().err
+
+
+def test_what_a_restore_that_was_killed_has_left_is_in_no_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with served(tmp_path / "old"):
+        pass
+    assert copied(tmp_path / "old", backup=str(tmp_path / "good.tar")) == 0
+    for name in (".restoring/layouts", "runs/half"):
+        (tmp_path / "new" / name).mkdir(parents=True)
+    assert copied(tmp_path / "new", restore=str(tmp_path / "good.tar")) == 0, capsys.readouterr().err
+    assert not (tmp_path / "new/.restoring").exists() and not (tmp_path / "new/runs").exists()
+    for name in (".restoring", "runs/whole"):
+        (tmp_path / "new" / name).mkdir(parents=True)
+    assert copied(tmp_path / "new", restore=str(tmp_path / "good.tar")) == 2, "it has tables"
+    assert (tmp_path / "new/runs/whole").is_dir()
+
+
+def test_two_backups_at_once_are_two_or_one_and_never_half_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(tmp_path / "old"):
+        pass
+    file, linked = tmp_path / "backup.tar", os.link
+
+    def meanwhile(part: Path, name: Path) -> None:
+        monkeypatch.setattr(os, "link", linked)
+        assert copied(tmp_path / "old", backup=str(file)) == 0, "another one, that was faster"
+        linked(part, name)
+
+    monkeypatch.setattr(os, "link", meanwhile)
+    assert copied(tmp_path / "old", backup=str(file)) == 2
+    assert copied(tmp_path / "new", restore=str(file)) == 0
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_file_that_is_no_backup_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
