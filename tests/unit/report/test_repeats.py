@@ -47,6 +47,7 @@ def test_lines_are_means_and_bands_their_confidence_intervals() -> None:
         connections_of(samples(cwnds, port), NODES) for port, cwnds in enumerate(([9, 18], [10, 20], [11, 22]), 50000)
     ]
     [drawing] = draw_repeats({"cubic": repeats, "bbr": repeats[:1]})
+    assert "Without 4 that carried less than 0.1% of what the largest of their run did." in drawing.caption
     cwnd = next(each for each in drawing.figure.axes if "cwnd" in each.get_ylabel())
     mean, single = cwnd.lines
     assert mean.get_ydata().tolist() == [10, 20] and mean.get_label() == "cubic, a > b:5201"

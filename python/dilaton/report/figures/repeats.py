@@ -12,14 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from dilaton.measure.statistics import half_interval
-from dilaton.report.figures.series import TCP, Panel, carries
+from dilaton.report.figures.series import CONNECTION_SHARE_MIN, TCP, Panel, carries
 from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, time_axis, unit
 
 ENDS = ["source", "destination", "destination_port"]
 
+TRICKLES = "trickles"
+"""The attribute of a table that says how many connections it leaves out."""
+
 
 def connections_of(table: pd.DataFrame, nodes: Mapping[str, str]) -> pd.DataFrame:
-    """Samples of a run's connections under names that its repeats share, in the column `series`; without trickles.
+    """Samples of a run's connections under names that its repeats share, in the column `series`.
+
+    Trickles are left out, and counted in `attrs[TRICKLES]`.
 
     Args:
         table: Samples of connections.
@@ -29,7 +34,8 @@ def connections_of(table: pd.DataFrame, nodes: Mapping[str, str]) -> pd.DataFram
         return table.assign(series=pd.Series(dtype=object))
     ports = table.groupby([*ENDS, "source_port"], sort=False).agg(begin=("t_ns", "min"), acked=("bytes_acked", "max"))
     ports = ports.reset_index()
-    ports = ports[carries(ports.acked)].sort_values(["begin", "source_port"], kind="stable")
+    is_shown = carries(ports.acked)
+    ports = ports[is_shown].sort_values(["begin", "source_port"], kind="stable")
     order = ports.groupby(ENDS).cumcount() + 1
     ports["series"] = [
         f"{nodes.get(row.source, row.source)} > {nodes.get(row.destination, row.destination)}:{row.destination_port}"
@@ -38,7 +44,9 @@ def connections_of(table: pd.DataFrame, nodes: Mapping[str, str]) -> pd.DataFram
     ]
     table = table.merge(ports[[*ENDS, "source_port", "series"]], on=[*ENDS, "source_port"])
     # As long as nothing has been answered there is no round trip.
-    return table.assign(rtt_us=table.rtt_us.where(table.rtt_us > 0))
+    table = table.assign(rtt_us=table.rtt_us.where(table.rtt_us > 0))
+    table.attrs[TRICKLES] = int((~is_shown).sum())
+    return table
 
 
 def draw_repeats(runs: Mapping[str, Sequence[pd.DataFrame]], more: str = "") -> Iterator[Drawing]:
@@ -75,6 +83,9 @@ def draw_repeats(runs: Mapping[str, Sequence[pd.DataFrame]], more: str = "") -> 
     time_axis(made[-1])
     left = f" The {LINES_MAX} with most data of {len(lines)}." if len(lines) > LINES_MAX else ""
     what = ", ".join(panel.words for panel in shown)
+    if trickles := sum(table.attrs.get(TRICKLES, 0) for repeats in runs.values() for table in repeats):
+        least = f"{CONNECTION_SHARE_MIN:.1%} of what the largest of their run did"
+        left += f" Without {trickles} that carried less than {least}."
     yield Drawing(
         "sweep-tcp",
         "TCP connections over repeats",
