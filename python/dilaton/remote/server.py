@@ -11,13 +11,11 @@ from typing import Any
 from urllib.parse import quote
 
 from dilaton.remote.asking import Asker, ServerError
+from dilaton.run.control.actions import CLOCK_ACTIONS
 from dilaton.run.files.directory import RECORD_FILE, create_file
 
 FINAL = ("finished", "failed", "aborted", "refused", "cancelled")
 """States of a run in which nothing more becomes of it."""
-
-CLOCK = {"hold": None, "release": None, "step": None, "until": "at", "tdf": "tdf"}
-"""What can be done with the clock of a run, and the argument that it takes."""
 
 AGAIN_HOST_S = 1.0
 AGAIN_MAX = 120
@@ -172,13 +170,13 @@ class RemoteRun:
         self._asker.ask("POST", f"{self._path}/stop")
 
     def clock(self, action: str = "show", value: str | None = None) -> dict[str, Any]:
-        """Its clock, after something was done with it: one of `CLOCK`, `until` and `tdf` with a value."""
+        """Its clock, after something was done with it: one of `CLOCK_ACTIONS`, `until` and `tdf` with a value."""
         if action == "show":
             shown = self._asker.ask("GET", f"{self._path}/status")["clock"]
             if shown is None:
                 raise ServerError(f"{self.identity}: its clock has not been released yet")
         else:
-            name = CLOCK[action]
+            name = CLOCK_ACTIONS[action]
             shown = self._asker.ask("POST", f"{self._path}/{action}", {name: value} if name else None)
         found: dict[str, Any] = shown
         return found

@@ -35,7 +35,7 @@ def test_nothing_of_the_server_is_imported_by_anything_else() -> None:
 def test_a_server_that_is_not_installed_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "NEEDED", ("fastapi", "no_such_package"))
     with pytest.raises(HostLacksError, match=r"no_such_package.*pip install dilaton\[server\]"):
-        serve.become_server(None, 0, None, None, None)
+        serve.become_server({"port": 0})
 
 
 def test_what_cannot_be_served_is_refused_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

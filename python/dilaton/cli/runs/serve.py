@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -16,35 +17,24 @@ NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "argon2", "websockets")
 """What the server imports that nothing else does."""
 
 
-def become_server(
-    config: Path | None,
-    port: int | None,
-    host: str | None,
-    data: Path | None,
-    at_once: int | None,
-    backup: Path | None = None,
-    restore: Path | None = None,
-) -> NoReturn:
-    """Becomes the server. What is None is as the file says, or as usual.
+def become_server(asked: Mapping[str, Path | str | int | None]) -> NoReturn:
+    """Becomes the server.
+
+    Args:
+        asked: `config`, `backup` and `restore`, which are files, and fields of its settings; none, or None: as the
+            file says, or as usual.
 
     Raises:
         HostLacksError: it is not installed.
         BadInputError: it cannot do both.
     """
-    if backup is not None and restore is not None:
+    if asked.get("backup") and asked.get("restore"):
         raise BadInputError("--backup, --restore: one of them at a time")
     if lacking := [name for name in NEEDED if find_spec(name) is None]:
         raise HostLacksError(
             f"the server's packages are not installed: {', '.join(lacking)}", "pip install dilaton[server]"
         )
-    asked = {
-        "config": config and str(config),
-        "port": port,
-        "host": host,
-        "directory": data and str(data.absolute()),
-        "at_once": at_once,
-        "backup": backup and str(backup.absolute()),
-        "restore": restore and str(restore.absolute()),
+    options = {
+        name: str(value) if isinstance(value, Path) else value for name, value in asked.items() if value is not None
     }
-    asked = {name: value for name, value in asked.items() if value is not None}
-    os.execv(PYTHON[0], [*PYTHON, "-m", "dilaton.server", json.dumps(asked)])
+    os.execv(PYTHON[0], [*PYTHON, "-m", "dilaton.server", json.dumps(options)])

@@ -11,12 +11,10 @@ from rich.table import Table
 from dilaton.cli.errors import complain, refusing
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
+from dilaton.run.control.actions import CLOCK_ACTIONS
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
 from dilaton.service.catalogue import find, going, left
-
-ACTIONS = {"show": None, "hold": None, "release": None, "until": "at", "step": None, "tdf": "tdf"}
-"""What can be done with a clock, and the argument that it takes."""
 
 PLAIN_COLUMNS = 1000
 """Width of the table of runs where there is no terminal to ask: the reader may be a script, and wants whole paths."""
@@ -41,9 +39,9 @@ def argument_of(action: str, value: str | None) -> dict[str, str]:
     Raises:
         ControlError: there is no such action, or it takes something else.
     """
-    if action not in ACTIONS:
-        raise ControlError(f"{action}: not something to do with a clock; use {', '.join(ACTIONS)}")
-    name = ACTIONS[action]
+    if action not in CLOCK_ACTIONS:
+        raise ControlError(f"{action}: not something to do with a clock; use {', '.join(CLOCK_ACTIONS)}")
+    name = CLOCK_ACTIONS[action]
     if name is None and value is not None:
         raise ControlError(f"{value}: {action} takes no value")
     if name is not None and value is None:

@@ -18,7 +18,6 @@ from typing import Any, TextIO
 
 from dilaton.cli.errors import BAD_INPUT, FAILED, BadInputError, FailedError, complain, refusing
 from dilaton.cli.steering.attach import signalled
-from dilaton.cli.steering.control import ACTIONS as CLOCK_ACTIONS
 from dilaton.cli.steering.control import steer
 from dilaton.cli.steering.fault import steer_faults
 from dilaton.cli.steering.link import ACTIONS as LINK_ACTIONS
@@ -29,6 +28,7 @@ from dilaton.host.here.doctor.programs import fix
 from dilaton.host.processes import OURSELVES
 from dilaton.lab.text.syntax import did_you_mean
 from dilaton.plan.model import Plan
+from dilaton.run.control.actions import CLOCK_ACTIONS
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
 from dilaton.run.control.terminal_client import SHELL

@@ -37,4 +37,14 @@ def serve(
     """Serve labs and runs by an API and a page, for yourself or a group; Ctrl-C ends it, and runs go on."""
     from dilaton.cli.runs.serve import become_server
 
-    become_server(config, port, host, data, at_once, backup, restore)
+    become_server(
+        {
+            "config": config,
+            "port": port,
+            "host": host,
+            "directory": data and data.absolute(),
+            "at_once": at_once,
+            "backup": backup and backup.absolute(),
+            "restore": restore and restore.absolute(),
+        }
+    )

@@ -8,6 +8,7 @@ import gzip
 import resource
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -20,6 +21,8 @@ PR_SET_PDEATHSIG = 1
 
 WATCH_S = 0.2
 """How often somebody looks at what a program has written."""
+SAID_BYTES_MAX = 1 << 20
+"""What a program may say of what is wrong: one that goes on saying so is ended."""
 GZIP_MAGIC, XZ_MAGIC, BZIP2_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"\x28\xb5\x2f\xfd"
 
 
@@ -39,20 +42,28 @@ def output_of(argv: list[str], file: BinaryIO | None) -> Iterator[BinaryIO]:
     Raises:
         ImageError: It fails.
     """
-    process = subprocess.Popen(argv, stdin=file or subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None and process.stderr is not None
-    try:
-        yield process.stdout  # type: ignore[misc]
-        process.stdout.close()
-        said = process.stderr.read(4096).decode(errors="replace").strip()
-        if process.wait() != 0:
-            raise ImageError(said.splitlines()[-1] if said else f"{argv[0]} ended with status {process.returncode}")
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
+    # A file, since a pipe that nobody reads meanwhile would let a program wait that says much.
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            argv,
+            stdin=file or subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            preexec_fn=lambda: settle(SAID_BYTES_MAX),
+        )
+        assert process.stdout is not None
+        try:
+            yield process.stdout  # type: ignore[misc]
+            process.stdout.close()
+            if process.wait() != 0:
+                said.seek(0)
+                lines = said.read().decode(errors="replace").strip().splitlines()
+                raise ImageError(lines[-1] if lines else f"{argv[0]} ended with status {process.returncode}")
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            process.stdout.close()
 
 
 def begin_of(file: BinaryIO) -> bytes:
