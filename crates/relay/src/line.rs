@@ -8,12 +8,14 @@
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use snow::{Builder, HandshakeState, StatelessTransportState};
+
+use crate::outbox::Outgoing;
 
 /// Of the run, known to its machines alone.
 pub type Key = [u8; 32];
@@ -74,7 +76,13 @@ pub struct Inbox {
 ///
 /// # Errors
 /// The other end does not have the key, or is not done with the handshake in time.
-pub fn open(mut stream: TcpStream, key: &Key, speaks_first: bool, messages: Receiver<Message>) -> io::Result<Inbox> {
+pub fn open(
+    mut stream: TcpStream,
+    key: &Key,
+    speaks_first: bool,
+    messages: impl Into<Outgoing<Kind>>,
+) -> io::Result<Inbox> {
+    let messages = messages.into();
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let deadline = Instant::now() + SILENCE_MAX;
@@ -137,14 +145,10 @@ fn read_by(stream: &mut TcpStream, mut bytes: &mut [u8], deadline: Instant) -> i
     Ok(())
 }
 
-fn write_all(
-    mut stream: &TcpStream,
-    transport: &StatelessTransportState,
-    messages: &Receiver<Message>,
-) -> io::Result<()> {
+fn write_all(mut stream: &TcpStream, transport: &StatelessTransportState, messages: &Outgoing<Kind>) -> io::Result<()> {
     let (mut nonce, mut plain, mut records) = (0, vec![], vec![]);
     loop {
-        let (kind, message) = match messages.recv_timeout(BEAT) {
+        let (kind, message) = match messages.next(BEAT) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => (Kind::Beat, vec![]),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),

@@ -5,6 +5,7 @@
 //! carrier.rs   the side of a machine: out of its memory and into it
 //! hub.rs       the side of the hub, which puts what all tell into one order
 //! line.rs      an encrypted connection
+//! outbox.rs    what waits to be sent over one
 //! pipes.rs     the standard streams
 //! ```
 //!
@@ -19,6 +20,7 @@ mod line;
 #[path = "../../wire/src/lives.rs"]
 mod lives;
 mod message;
+mod outbox;
 mod pipes;
 #[cfg(test)]
 mod stress;
@@ -27,19 +29,24 @@ use std::collections::HashMap;
 use std::io::{self, Read, Stdin};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::process::exit;
-use std::sync::mpsc::{channel, sync_channel, Sender, SyncSender};
+use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use carrier::Carrier;
 use hub::{Hub, Layout};
 use line::{invalid, Key, Kind, Message, SILENCE_MAX};
+use outbox::{Outbox, Refusal};
 use pipes::{say, what, NOBODY};
 #[cfg(test)]
 use wire::{Guest, Received, Wire};
 
 /// What a machine may have ready to be sent; who has more waits, and so its guests do.
 const WAITING_MAX: usize = 256;
+
+/// What may wait for a machine in the hub, bytes. The rings of the machine have room for what is under way to it, which is
+/// less unless they are of hundreds of links; it is as long a message as one may be.
+const WAITING_BYTES_MAX: usize = 1 << 30;
 
 /// Connections of which the key is not known yet, at most: more are refused.
 const STRANGERS_MAX: usize = 64;
@@ -48,6 +55,9 @@ const USAGE: &str =
     "usage: dilaton-relay hub ADDRESS | dilaton-relay machine FD\n\nStarted by Dilaton; see docs/cluster.md.";
 
 fn main() {
+    // A relay that is stopped does not see that its standard input has ended.
+    // SAFETY: a plain system call; who ended before it is seen at the standard input.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     // A thread that ended alone would leave the others waiting for ever.
     std::panic::set_hook(Box::new(|panic| {
         let _ = say(NOBODY, what::GONE, panic.to_string().as_bytes());
@@ -81,9 +91,9 @@ fn read_key(stdin: &mut Stdin) -> io::Result<Key> {
 struct Shared {
     key: Key,
     hub: Mutex<Option<Hub>>,
-    /// To machines whatever waits is kept: one that stands still for a moment must not hold up the others, and no guest
-    /// runs far beyond one that does, so that there is an end to what it is sent meanwhile.
-    lines: Mutex<HashMap<u32, Sender<Message>>>,
+    /// To machines what waits is kept: one that stands still for a moment must not hold up the others. No guest runs far
+    /// beyond one that does, so only one that takes less than it is sent gets to the end of its outbox; then it is given up.
+    lines: Mutex<HashMap<u32, Outbox<Kind>>>,
     strangers: Mutex<usize>,
 }
 
@@ -113,9 +123,7 @@ fn serve(address: &str) -> io::Result<()> {
         match message.what {
             what::LAYOUT => *locked(&shared.hub) = Some(Hub::new(layout(&message.bytes)?)),
             what::CONTROL => {
-                let line = locked(&shared.lines).get(&message.machine).cloned();
-                // Who is gone hears nothing, which was said.
-                let _ = line.map(|line| line.send((Kind::Control, message.bytes)));
+                send(&mut locked(&shared.lines), message.machine, (Kind::Control, message.bytes));
             }
             _ => return Err(invalid("a message of no kind")),
         }
@@ -140,7 +148,7 @@ fn layout(bytes: &[u8]) -> io::Result<Layout> {
 
 /// A connection, until it ends.
 fn welcome(shared: &Shared, stream: TcpStream) {
-    let (outbox, messages) = channel();
+    let (outbox, messages) = Outbox::new(WAITING_BYTES_MAX);
     let opened = line::open(stream, &shared.key, false, messages).and_then(|mut inbox| match inbox.receive()? {
         (Kind::Hello, bytes) => {
             let number = bytes.try_into().map_err(|_| invalid("no number"))?;
@@ -175,12 +183,21 @@ fn take(shared: &Shared, machine: u32, news: &[u8]) -> io::Result<()> {
     let mut hub = locked(&shared.hub);
     let hub = hub.as_mut().ok_or_else(|| invalid("it told news before the run began"))?;
     let tidings = hub.take(machine as usize, news).map_err(|_| invalid("it told what cannot be"))?;
-    let lines = locked(&shared.lines);
+    let mut lines = locked(&shared.lines);
     for (machine, bytes) in tidings {
         // In the order of all, so under the lock.
-        let _ = lines.get(&(machine as u32)).map(|line| line.send((Kind::News, bytes)));
+        send(&mut lines, machine as u32, (Kind::News, bytes));
     }
     Ok(())
+}
+
+/// Sends a machine something. Who is gone hears nothing, which was said; whose outbox is full is gone.
+fn send(lines: &mut HashMap<u32, Outbox<Kind>>, machine: u32, message: Message) {
+    if let Some(Err(Refusal::Full(bytes))) = lines.get(&machine).map(|line| line.send(message)) {
+        lines.remove(&machine);
+        let why = format!("it takes less than it is sent, of which {bytes} bytes wait");
+        let _ = say(machine, what::GONE, why.as_bytes());
+    }
 }
 
 fn carry(fd: &str) -> io::Result<()> {
@@ -279,11 +296,11 @@ mod tests {
     #[test]
     fn a_line_on_which_nothing_goes_holds_up_no_other() {
         let layout = Layout { homes: vec![0, 1, 2], ways: vec![(0, 1), (0, 2)] };
-        let (stalled, _kept) = channel();
-        let (going, messages) = channel();
+        let (stalled, _kept) = Outbox::new(WAITING_BYTES_MAX);
+        let (going, messages) = Outbox::new(WAITING_BYTES_MAX);
         let lines = Mutex::new(HashMap::from([(1, stalled), (2, going)]));
         let shared = Shared { key: [7; 32], hub: Mutex::new(Some(Hub::new(layout))), lines, strangers: Mutex::new(0) };
-        let (done, is_done) = channel();
+        let (done, is_done) = std::sync::mpsc::channel();
         thread::spawn(move || {
             for number in 0..10_000 {
                 let mut news = Writer::new(0, &[(0, Word { next_ns: number, ..Word::FIRST })]);
@@ -294,6 +311,23 @@ mod tests {
             done.send(()).unwrap();
         });
         is_done.recv_timeout(SILENCE_MAX * 3).expect("nobody waits for the line that stands still");
-        assert_eq!(messages.try_iter().count(), 10_000);
+        for _ in 0..10_000 {
+            messages.next(SILENCE_MAX).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_machine_that_takes_less_than_it_is_sent_is_given_up_and_no_other() {
+        let (stalled, kept) = Outbox::new(100);
+        let (going, messages) = Outbox::new(100);
+        let mut lines = HashMap::from([(1, stalled), (2, going)]);
+        for _ in 0..20 {
+            send(&mut lines, 1, (Kind::News, vec![0; 40]));
+            send(&mut lines, 2, (Kind::News, vec![0; 40]));
+            messages.next(SILENCE_MAX).unwrap();
+        }
+        assert_eq!(lines.keys().collect::<Vec<_>>(), [&2]);
+        let taken: Vec<_> = std::iter::from_fn(|| kept.next(SILENCE_MAX).ok()).collect();
+        assert_eq!(taken.len(), 2, "its line comes to its end");
     }
 }

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
+from dilaton.host.port import LEFT_OUT_FILE
+
 PART_BYTES = 1 << 16
 """So much may be ahead of what guests have to say to each other."""
 
@@ -55,16 +57,18 @@ def unpack(contents: IO[bytes], directory: Path) -> list[str]:
         tarfile.TarError: It is no archive, or not all of it.
     """
     left_out = []
-    given = {path.name for path in directory.iterdir() if not path.is_dir()}
+    given = {LEFT_OUT_FILE, *(path.name for path in directory.iterdir() if not path.is_dir())}
     with tarfile.open(fileobj=contents, mode="r|") as tar:
         for member in tar:
+            # A name may have line ends in it.
+            name = member.name if member.name.isprintable() else ascii(member.name)
             if member.name.split("/")[0] in given:
-                left_out.append(f"{member.name}: the run has a file of that name")
+                left_out.append(f"{name}: the run has a file of that name")
                 continue
             try:
                 tar.extract(member, directory, filter="data")
             except (tarfile.FilterError, KeyError) as error:
-                left_out.append(f"{member.name}: {error}")
+                left_out.append(f"{name}: {str(error).replace(member.name, name)}")
     return left_out
 
 

@@ -64,5 +64,5 @@ class Engine(Protocol):
     async def ended(self, host: Host) -> str:
         """Waits until the agent of a machine has ended, and says how, and what its last word was."""
 
-    async def stop(self) -> None:
-        """Ends all agents, and with them everything that they have started."""
+    async def stop(self, lost: Sequence[Host] = ()) -> None:
+        """Ends all agents, and with them everything that they have started; those of lost machines without patience."""

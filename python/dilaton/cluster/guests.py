@@ -23,6 +23,7 @@ from dilaton.host.errors import GuestError
 from dilaton.host.identity import Identity
 from dilaton.host.messages import Event, Finished, FromAgent, Names, ToAgent, UpdateLink, parse
 from dilaton.host.orders import NEVER_NS, Orders
+from dilaton.host.port import LEFT_OUT_FILE
 from dilaton.host.sessions.frames import HEADER, Kind
 from dilaton.host.sessions.streams import Streams, read_frame
 from dilaton.host.tasks import all_of, beside
@@ -35,9 +36,6 @@ FRAME_BYTES_MIN = 64
 
 COLLECT_HOST_S_MAX = 30.0
 """How long it may take to bring files of a run that has failed here."""
-
-LEFT_OUT = "left-out.txt"
-"""In the run directory: which files of guests are not there, and why."""
 
 NO_SESSIONS = b"the run is on several machines, where nobody can work in its nodes"
 
@@ -257,21 +255,32 @@ class Guests:
     async def halt(self) -> None:
         """See `port.Guests`; what guests have written comes into the run directory."""
         await self._lines.ask_all("halt")
-        await self._collect()
+        if errors := await self._collect(None):
+            raise errors[0]
 
-    async def _collect(self) -> None:
+    async def _collect(self, patience_host_s: float | None) -> list[GuestError]:
+        """Brings here what there is, names in `LEFT_OUT_FILE` what is not; returns why, where it should be."""
         self._is_collected = True
-        for left_out in await all_of(self._collect_from(machine) for machine in self._lines.machines):
-            if left_out:
-                with (self._run_dir / LEFT_OUT).open("a") as file:
-                    file.writelines(f"{line}\n" for line in left_out)
+        came = await all_of(self._collect_from(machine, patience_host_s) for machine in self._lines.machines)
+        if left_out := [line for lines, _ in came for line in lines]:
+            (self._run_dir / LEFT_OUT_FILE).write_text("".join(f"{line}\n" for line in left_out))
+        return [error for _, error in came if error is not None]
 
-    async def _collect_from(self, machine: int) -> list[str]:
-        # Without a name, so that nothing of it is left, whatever happens.
-        with tempfile.TemporaryFile(dir=self._run_dir) as contents:
-            if not await self._lines.collect(machine, contents):
-                return []
-            return await asyncio.to_thread(archive.unpack, contents, self._run_dir)
+    async def _collect_from(self, machine: int, patience_host_s: float | None) -> tuple[list[str], GuestError | None]:
+        name = self._lines.name(machine)
+        try:
+            # Without a name, so that nothing of it is left, whatever happens.
+            with tempfile.TemporaryFile(dir=self._run_dir) as contents:
+                async with asyncio.timeout(patience_host_s):
+                    is_there = await self._lines.collect(machine, contents)
+                if not is_there:
+                    return [f"all files of {name}: it was lost"], None
+                return await asyncio.to_thread(archive.unpack, contents, self._run_dir), None
+        except TimeoutError:
+            why = f"that takes more than {patience_host_s:g} s"
+        except (GuestError, OSError, tarfile.TarError) as error:
+            why = str(error)
+        return [f"all other files of {name}: {why}"], GuestError(f"files of {name} cannot be brought here: {why}")
 
     def kill(self) -> None:
         """See `port.Guests`."""
@@ -282,9 +291,8 @@ class Guests:
         """See `port.Guests`."""
         try:
             if not self._is_collected:
-                await asyncio.wait_for(self._collect(), COLLECT_HOST_S_MAX)
-        except (GuestError, OSError, tarfile.TarError):
-            pass  # the run has failed, and its reason is known
+                # The run has failed, and its reason is known; what is not here for it is named.
+                await self._collect(COLLECT_HOST_S_MAX)
         finally:
             await self._lines.end()
             for guest in self.all:

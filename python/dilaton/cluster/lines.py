@@ -51,6 +51,10 @@ class Lines:
         """Their numbers."""
         return range(len(self._names))
 
+    def name(self, machine: int) -> str:
+        """By which messages name a machine."""
+        return self._names[machine]
+
     async def all_there(self, patience_host_s: float) -> None:
         """Waits until all machines have joined.
 
@@ -188,7 +192,7 @@ class Lines:
         if not self.lost.done():
             # What becomes of them now is no failure any more.
             self.lost.set_result(GuestError("the run is over"))
-        await self._engine.stop()
+        await self._engine.stop([self._hosts[machine] for machine in sorted(self._gone)])
         for task in (self._listening, self._watching):
             task.cancel()
         await asyncio.gather(self._listening, self._watching, return_exceptions=True)

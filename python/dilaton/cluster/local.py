@@ -77,8 +77,11 @@ class Local:
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         return f"the host agent of {host.name} {how}"
 
-    async def stop(self) -> None:
-        """See `Engine`: an agent ends when its standard input does."""
+    async def stop(self, lost: Sequence[Host] = ()) -> None:
+        """See `Engine`: an agent ends when its standard input does, and whatever it has started when it does."""
+        for host in lost:
+            if (process := self._agents.get(host.name)) and process.returncode is None:
+                process.kill()
         for process in self._agents.values():
             assert process.stdin is not None
             process.stdin.close()

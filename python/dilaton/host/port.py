@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from dilaton.plan.model import Plan
 
 
+LEFT_OUT_FILE = "left-out.txt"
+"""In the run directory: which files of guests are not there, a line each, and why. It is there if there is a line."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a guest is built: `done` of `total` of `what` are up."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from pydantic import ValidationError
 
 from dilaton.host.messages import Event
+from dilaton.host.port import LEFT_OUT_FILE
 from dilaton.plan.common import FORMAT
 from dilaton.plan.model import Plan
 from dilaton.run.adaptive.epoch import COLUMNS
@@ -71,6 +72,10 @@ class Run:
             self.missing.append(f"the run is not over, or was killed: its record says {self.record.state}")
         elif self.record.state != "finished":
             self.missing.append(f"the run {self.record.state}: {self.record.reason}")
+        if self.record.left_out:
+            self.missing.append(
+                f"{self.record.left_out} of the files of guests on other machines; {LEFT_OUT_FILE} names them"
+            )
         self._captures: dict[str, Packets] = {}
 
     def __repr__(self) -> str:

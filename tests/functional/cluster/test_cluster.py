@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from signal import SIGKILL, SIGSTOP
 
 import pytest
 
+from dilaton.host.port import LEFT_OUT_FILE
 from tests.conftest import ROOT, Outcome, RunLab, environment, started
 
 LAB = (ROOT / "examples/two-sites/lab.yaml").read_text()
@@ -96,15 +97,23 @@ def is_there(pid: int, command: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("victim", "reason"),
+    ("victim", "by", "reason", "lost"),
     [
-        ("dilaton.cluster.agent", r"machine0 was lost: the host agent of machine0 was killed by signal 9"),
-        ("dilaton-relay machine", r"machine0 was lost: (the relay of the machine|the connection) has ended"),
-        ("dilaton-relay hub", r"the relay of the hub has ended"),
+        ("dilaton.cluster.agent", SIGKILL, r"machine0 was lost: the host agent of machine0 was killed by signal 9", 1),
+        (
+            "dilaton-relay machine",
+            SIGKILL,
+            r"machine0 was lost: (the relay of the machine|the connection) has ended",
+            1,
+        ),
+        ("dilaton-relay machine", SIGSTOP, r"machine0 was lost: nothing was heard for 4 seconds", 1),
+        ("dilaton-relay hub", SIGKILL, r"the relay of the hub has ended", 2),
     ],
-    ids=["host agent", "relay", "hub"],
+    ids=["host agent", "relay", "relay that is stopped", "hub"],
 )
-def test_whatever_dies_ends_the_run_and_nothing_is_left(tmp_path: Path, victim: str, reason: str) -> None:
+def test_whatever_dies_ends_the_run_and_nothing_is_left(
+    tmp_path: Path, victim: str, by: int, reason: str, lost: int
+) -> None:
     lab, out = tmp_path / "lab.yaml", tmp_path / "run"
     lab.write_text(LAB)
     arguments = ("run", lab, "--out", out, "--machines", "2", "--hold-at", "100ms")
@@ -112,7 +121,7 @@ def test_whatever_dies_ends_the_run_and_nothing_is_left(tmp_path: Path, victim: 
         assert process.stderr
         next(line for line in process.stderr if "clock held" in line)
         everything = {pid: command for pid, command in below(process.pid).items() if command}
-        os.kill(next(pid for pid, command in everything.items() if victim in command), signal.SIGKILL)
+        os.kill(next(pid for pid, command in everything.items() if victim in command), by)
         process.stderr.read()
         assert process.wait(PATIENCE_HOST_S) == 1
     record = json.loads((out / "run.json").read_text())
@@ -123,7 +132,12 @@ def test_whatever_dies_ends_the_run_and_nothing_is_left(tmp_path: Path, victim: 
         assert time.monotonic() < end, left
         time.sleep(0.1)
     assert not list(out.glob("machine*"))
-    if "agent" in victim:
+    assert record["left_out"] == lost == len((out / LEFT_OUT_FILE).read_text().splitlines())
+    assert (
+        f"Missing: {lost} of the files of guests on other machines; {LEFT_OUT_FILE}"
+        in (out / "report.html").read_text()
+    )
+    if lost == 1:
         assert list(out.glob("guest/*.log")), "what the other machine's guests have written is there"
 
 

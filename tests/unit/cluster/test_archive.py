@@ -53,9 +53,12 @@ def test_an_odd_file_is_left_out_and_said_and_all_others_come(sides: tuple[Path,
     (there / "nodes/outside").symlink_to("../../secret")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(there / "nodes/socket"))
+    (there / "nodes/two\nlines").symlink_to("/etc/passwd")
     (there / "nodes/zz").write_text("result")
     left_out, _ = carried(there, here)
-    assert [line.split(":")[0] for line in left_out] == ["nodes/absolute", "nodes/fifo", "nodes/outside"]
+    names = ["nodes/absolute", "nodes/fifo", "nodes/outside", r"'nodes/two\nlines'"]
+    assert [line.split(":")[0] for line in left_out] == names
+    assert all(line.isprintable() for line in left_out)
     assert [path.name for path in (here / "nodes").iterdir()] == ["zz"]
     assert (here / "nodes/zz").read_text() == "result"
 

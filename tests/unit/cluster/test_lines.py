@@ -8,17 +8,23 @@ import io
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from dilaton.cluster import lines as lines_module
 from dilaton.cluster.agent import Agent
 from dilaton.cluster.engine import Host, Order
+from dilaton.cluster.guests import Guests
 from dilaton.cluster.lines import Lines
 from dilaton.cluster.local import Local
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.host.errors import GuestError
+from dilaton.host.port import LEFT_OUT_FILE
+
+if TYPE_CHECKING:
+    from dilaton.plan.model import Plan
 
 PATIENCE_HOST_S = 20
 
@@ -51,6 +57,7 @@ class Engine(Local):
     def __init__(self) -> None:
         super().__init__(2)
         self.words = {host.name: asyncio.get_running_loop().create_future() for host in HOSTS}
+        self.stopped: list[list[str]] = []
 
     def hosts(self) -> Sequence[Host]:
         return HOSTS
@@ -58,8 +65,8 @@ class Engine(Local):
     async def ended(self, host: Host) -> str:
         return await asyncio.shield(self.words[host.name])
 
-    async def stop(self) -> None:
-        pass
+    async def stop(self, lost: Sequence[Host] = ()) -> None:
+        self.stopped.append([host.name for host in lost])
 
 
 def with_lines(work: Callable[[Lines, Hub, Engine], Awaitable[None]]) -> None:
@@ -122,6 +129,29 @@ def test_what_survives_is_collected_when_a_machine_is_lost() -> None:
         assert not await lines.collect(1, io.BytesIO())
 
     with_lines(work)
+
+
+def test_what_cannot_be_brought_here_is_named_and_so_is_a_machine_that_is_lost(tmp_path: Path) -> None:
+    async def work(lines: Lines, hub: Hub, engine: Engine) -> None:
+        plan = SimpleNamespace(guests=[SimpleNamespace(name=f"guest{number}") for number in range(2)])
+        guests = Guests(cast("Plan", plan), [0, 1], lines, tmp_path)
+        engine.words["machine1"].set_result("gone")
+        hub.heard.put_nowait((1, What.GONE, b""))
+        await lines.lost
+        closing = asyncio.create_task(guests.close())
+        while not hub.said:
+            await asyncio.sleep(0)
+        ((machine, saying),) = hub.said
+        assert (machine, saying["do"]) == (0, "collect")
+        hub.tell(0, answers=saying["number"], error="its disk is full")
+        await closing
+        assert engine.stopped == [["machine1"]], "only who is lost is ended without patience"
+
+    with_lines(work)
+    assert (tmp_path / LEFT_OUT_FILE).read_text().splitlines() == [
+        "all other files of machine0: its disk is full",
+        "all files of machine1: it was lost",
+    ]
 
 
 def test_an_error_that_nobody_has_expected_here_fails_the_run() -> None:

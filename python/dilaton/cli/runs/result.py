@@ -10,6 +10,7 @@ from rich.text import Text
 
 from dilaton.cli.output import visible
 from dilaton.cli.terminal import Output
+from dilaton.host.port import LEFT_OUT_FILE
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
 from dilaton.plan.model import Plan, Time
@@ -45,6 +46,8 @@ def print_result(plan: Plan, record: Record, path: Path) -> None:
         console.print(reason, soft_wrap=True)
     console.print(_table(plan, record))
     console.print(Text(f"outputs and record: {path}"), soft_wrap=True)
+    if record.left_out:
+        console.print(Text(f"files not here:     {record.left_out}, named in {path / LEFT_OUT_FILE}"), soft_wrap=True)
     if record.state == "failed":
         console.print(Text(f"kernel console:     {path / 'guest'}"), soft_wrap=True)
 

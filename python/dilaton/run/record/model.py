@@ -396,3 +396,6 @@ class Record(Part):
     """The processes, in the order of the lab."""
     checks: list[CheckRecord] = Field(default_factory=list)
     """The checks, in the order of the lab; empty as long as the run has not ended, or if it never started."""
+    left_out: int = 0
+    """How many of the files that guests have written on other machines are not here, where all of a machine's that is
+    lost count as one; `left-out.txt` names them and says why."""

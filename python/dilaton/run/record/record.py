@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from dilaton.host.identity import Identity
 from dilaton.host.messages import Event
+from dilaton.host.port import LEFT_OUT_FILE
 from dilaton.lab.parts.expect import parse_expectation
 from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.expect import Course, Lasting, evaluate
@@ -140,6 +141,7 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
         checks=evaluate_checks(plan, processes, _course(so_far, processes, plan, run_dir))
         if is_over and so_far.events
         else [],
+        left_out=read_output(run_dir / LEFT_OUT_FILE).count("\n") if is_over else 0,
     )
 
 
