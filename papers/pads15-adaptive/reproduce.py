@@ -1,6 +1,8 @@
 """PADS'15, section 5: five TCP flows over parts of a row of switches, one, then all, then one again; figure 5, table 1.
 
 python papers/pads15-adaptive/reproduce.py --out DIR [--hosts 100] [--scale 1] [--guests 1] [--cpu 0.1] [--cases …]
+
+It prints the table as cases end, and draws figure 5 of those that there are.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pads15 import MEGA
 from sweeping import has_finished, run
 
 import dilaton
+from dilaton.report.style import COLOURS, applied, axes, below, from_zero
 
 FLOWS = 5
 PHASES_S = (0, 50, 150, 200)
@@ -139,8 +144,34 @@ def meant(case: str, out: Path) -> tuple[str, str]:
     return drive, f"{max(change['tdf'] or 0 for change in trace):g}"
 
 
+def draw(records: dict[str, dict[str, Any]]) -> Figure:
+    """Figure 5: the throughputs of the flows in each case, and below them how the TDF went."""
+    figure, places = axes(len(records) + 1, height_in=1.5, sharex=True)
+    for place, (case, record) in zip(places, records.items(), strict=False):
+        for process in record["processes"]:
+            if not process["name"].startswith("flow") or not (process["result"] or {}).get("intervals"):
+                continue
+            parts = process["result"]["intervals"]
+            times = [process["start_s"] + (part["start_s"] + part["end_s"]) / 2 for part in parts]
+            number = int(process["name"].removeprefix("flow"))
+            rates = [part["throughput"] / GOODPUT / MEGA for part in parts]
+            place.plot(times, rates, color=COLOURS[number], label=f"flow {number + 1}", linewidth=0.7)
+        place.set(title=case, ylabel="Mbit/s")
+        from_zero(place)
+    for number, (case, record) in enumerate(records.items()):
+        trace = record["fidelity"]["tdf_trace"]
+        times = [change["virtual_s"] for change in trace] + [record["time"]["virtual_s"]]
+        tdfs = [change["tdf"] or 0 for change in trace]
+        places[-1].step(times, [*tdfs, tdfs[-1]], where="post", color=COLOURS[FLOWS + number], label=f"TDF, {case}")
+    places[-1].set(ylabel="TDF", xlabel="virtual time (s)")
+    from_zero(places[-1])
+    flows, clocks = places[0].get_legend_handles_labels(), places[-1].get_legend_handles_labels()
+    below(figure, flows[0] + clocks[0], flows[1] + clocks[1])
+    return figure
+
+
 def main() -> None:
-    """Runs what is missing, and prints the table; what fails is left out of it, and told."""
+    """Runs what is missing, prints the table and draws the figure; what fails is left out of both, and told."""
     parser = argparse.ArgumentParser(description=str(__doc__))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--hosts", type=int, default=100, help="a multiple of 5 (default %(default)s)")
@@ -155,6 +186,7 @@ def main() -> None:
     head += ["out of bounds", "verdict", "paper"]
     print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
     failed = False
+    records: dict[str, dict[str, Any]] = {}
     for case in chosen.cases.split(","):
         out = chosen.out / case
         try:
@@ -162,12 +194,15 @@ def main() -> None:
             if not has_finished(out):
                 what = f"{phases_s[-1]:g} virtual seconds on the {drive} drive, TDF: {how}"
                 print(f"{case}: {what}; dilaton top {out} shows how far it is", file=sys.stderr, flush=True)
-            record = run(lab(phases_s, drive, how, chosen), out)
+            record = records[case] = run(lab(phases_s, drive, how, chosen), out)
         except SystemExit as failure:
             print(failure, file=sys.stderr, flush=True)
             failed = True
         else:
             print(row(case, record, out, phases_s), flush=True)
+    if records:
+        with applied():
+            draw(records).savefig(chosen.out / "figure-5.svg", metadata={"Date": None})
     sys.exit(failed)
 
 
