@@ -44,7 +44,10 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-AT_A_SERVER = ("run", "up", "ps", "down", "clock")
+AT_A_SERVER = (
+    *("run", "up", "ps", "down", "stop", "clock", "link", "fault"),
+    *("shell", "cp", "capture", "logs", "report", "compare"),
+)
 """Verbs that ask a server with `--server`."""
 
 

@@ -1,6 +1,7 @@
 """Labs and runs of a server elsewhere, asked by its API: what the command line does with `--server`, and Python.
 
-Nothing but Python's own library is needed, and nothing of the server is imported. Two things decide how it is written:
+Nothing but Python's own library is needed, and websockets for programs in nodes; nothing of the server is imported. Two
+things decide how it is written:
 
 - **A connection may be lost at any moment**, and a server be killed and started anew while runs go on. So a run is
   asked for by a key of its own, and asked for again where the answer did not come; and what happens is told behind the

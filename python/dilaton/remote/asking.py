@@ -77,11 +77,20 @@ class Asker:
         except ValueError:
             raise ServerError(f"{self.url}: answers what is no JSON; is it a server of Dilaton?") from None
 
+    def websocket(self, path: str) -> tuple[str, dict[str, str]]:
+        """The URL of a WebSocket of the API, and the headers that it takes."""
+        return f"ws{self.url.removeprefix('http')}/api/v1{path}", dict(self._headers)
+
     @contextlib.contextmanager
     def answered(
-        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        silence_host_s: float | None = SILENCE_HOST_S,
     ) -> Iterator[http.client.HTTPResponse]:
-        """An answer of the API, to be read.
+        """An answer of the API, to be read; None: it may be silent for as long as it likes, once it has begun.
 
         Raises:
             ServerError: it refuses, or the connection is lost, also while it is read.
@@ -96,7 +105,9 @@ class Asker:
                 connection.request(method, f"/api/v1{path}", data, said)
                 answer = connection.getresponse()
                 if not 200 <= answer.status < 300:
-                    raise _refusal(self.url, answer.status, _read(answer))
+                    raise refusal(self.url, answer.status, _read(answer))
+            if connection.sock is not None:
+                connection.sock.settimeout(silence_host_s)
             yield answer
 
     @contextlib.contextmanager
@@ -131,7 +142,8 @@ def _read(answer: http.client.HTTPResponse) -> bytes:
     return said
 
 
-def _refusal(url: str, status: int, said: bytes) -> ServerError:
+def refusal(url: str, status: int, said: bytes) -> ServerError:
+    """What a server says that refuses, as an error."""
     try:
         problem = json.loads(said)
         return ServerError(str(problem["detail"]), status, str(problem["type"]), problem.get("problems"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
-from urllib.parse import quote
+from typing import Any, BinaryIO
+from urllib.parse import quote, urlencode
 
 from dilaton.remote.asking import Asker, ServerError
 from dilaton.run.control.actions import CLOCK_ACTIONS
@@ -127,15 +128,17 @@ class RemoteRun:
     def __init__(self, asker: Asker, identity: str) -> None:
         """Use `Server.launch` or `Server.run`."""
         self.identity = identity
-        self._asker, self._path = asker, f"/runs/{quote(identity, safe='')}"
+        self.asker = asker
+        """Asks its server."""
+        self.path = f"/runs/{quote(identity, safe='')}"
 
     def __repr__(self) -> str:
         """As `<run 0123456789abcdef of https://lab.example.org>`."""
-        return f"<run {self.identity} of {self._asker.url}>"
+        return f"<run {self.identity} of {self.asker.url}>"
 
     def show(self) -> dict[str, Any]:
         """What is known of it: `state`, `reason`, `verdict`, `virtual_s`, and more."""
-        shown: dict[str, Any] = self._asker.ask("GET", self._path)
+        shown: dict[str, Any] = self.asker.ask("GET", self.path)
         return shown
 
     def states(self) -> Iterator[str]:
@@ -146,7 +149,7 @@ class RemoteRun:
         last, told, left = "", "", AGAIN_MAX
         while told not in FINAL:
             try:
-                with self._asker.events("/events", last) as events:
+                with self.asker.events("/events", last) as events:
                     for number, kind, data in events:
                         last, left = number, AGAIN_MAX
                         state = _state_in(data, self.identity) if kind == "run" else str(self.show()["state"])
@@ -167,23 +170,40 @@ class RemoteRun:
 
     def stop(self) -> None:
         """Ends it in good order; one that waits is cancelled."""
-        self._asker.ask("POST", f"{self._path}/stop")
+        self.asker.ask("POST", f"{self.path}/stop")
 
     def clock(self, action: str = "show", value: str | None = None) -> dict[str, Any]:
         """Its clock, after something was done with it: one of `CLOCK_ACTIONS`, `until` and `tdf` with a value."""
         if action == "show":
-            shown = self._asker.ask("GET", f"{self._path}/status")["clock"]
+            shown = self.asker.ask("GET", f"{self.path}/status")["clock"]
             if shown is None:
                 raise ServerError(f"{self.identity}: its clock has not been released yet")
         else:
             name = CLOCK_ACTIONS[action]
-            shown = self._asker.ask("POST", f"{self._path}/{action}", {name: value} if name else None)
+            shown = self.asker.ask("POST", f"{self.path}/{action}", {name: value} if name else None)
         found: dict[str, Any] = shown
         return found
 
+    @contextlib.contextmanager
+    def capture(
+        self, place: str, pcap_filter: str | None = None, snaplen: int | None = None, count: int | None = None
+    ) -> Iterator[BinaryIO]:
+        """What passes an interface while it goes on, in virtual time: pcapng, to be read.
+
+        Args:
+            place: `NODE:INTERFACE`; the interface may be left out where there is one.
+            pcap_filter: As for tcpdump; None: every packet.
+            snaplen: Bytes of a packet that are kept at most; None: all.
+            count: After how many packets it ends; None: with the run.
+        """
+        asked = {"place": place, "filter": pcap_filter, "snaplen": snaplen, "count": count}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        with self.asker.answered("GET", f"{self.path}/capture?{query}", silence_host_s=None) as answer:
+            yield answer
+
     def remove(self) -> None:
         """Removes it with all that it has left; it has to be over."""
-        self._asker.ask("DELETE", self._path)
+        self.asker.ask("DELETE", self.path)
 
     def fetch(self, directory: Path) -> None:
         """Copies what it has left into a directory, as if it had run there; the record comes last.
@@ -192,17 +212,31 @@ class RemoteRun:
             ServerError: also where the server names a file that would not be in the directory.
             OSError: a file cannot be written.
         """
-        paths = [str(file["path"]) for file in self._asker.ask("GET", f"{self._path}/files")]
-        for path in sorted(paths, key=lambda path: (path == RECORD_FILE, path)):
+        for path in sorted(self.files(), key=lambda path: (path == RECORD_FILE, path)):
+            target = directory / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with self.opened(path) as answer, os.fdopen(create_file(target), "wb") as file:
+                while piece := answer.read(PIECE_BYTES):
+                    file.write(piece)
+
+    def files(self) -> list[str]:
+        """The paths of what it has left, all of them names below a directory.
+
+        Raises:
+            ServerError: also where the server names another.
+        """
+        paths = [str(file["path"]) for file in self.asker.ask("GET", f"{self.path}/files")]
+        for path in paths:
             pure = PurePosixPath(path)
             if not path or "\0" in path or pure.is_absolute() or ".." in pure.parts or str(pure) != path:
                 raise ServerError(f"{path!r}: not a name of a file in a run")
-            target = directory / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            where = f"{self._path}/files/{quote(path)}"
-            with self._asker.answered("GET", where) as answer, os.fdopen(create_file(target), "wb") as file:
-                while piece := answer.read(PIECE_BYTES):
-                    file.write(piece)
+        return paths
+
+    @contextlib.contextmanager
+    def opened(self, path: str) -> Iterator[BinaryIO]:
+        """One of its files, to be read."""
+        with self.asker.answered("GET", f"{self.path}/files/{quote(path)}") as answer:
+            yield answer
 
 
 def _state_in(data: dict[str, Any], identity: str) -> str:

@@ -19,6 +19,7 @@ from dilaton.server.api import (
     drawn,
     labs,
     people,
+    reaching,
     requests,
     runs,
     schemas,
@@ -45,7 +46,7 @@ ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
         *(service, session, people, schemas, labs, drawings),
-        *(runs, requests, drawn, steering, streams, terminals, page),
+        *(runs, requests, drawn, steering, streams, terminals, reaching, page),
     )
     for endpoint in part.ENDPOINTS
 )

@@ -13,6 +13,7 @@ from dilaton.server.bell import Bell
 from dilaton.server.database.store import Store
 from dilaton.server.labs.checking import Checker
 from dilaton.server.metrics import Metrics
+from dilaton.server.runs.bounds import Bounds
 from dilaton.server.runs.keeper import Keeper
 from dilaton.server.runs.terminals import Terminals
 from dilaton.server.settings import Settings
@@ -30,6 +31,8 @@ class State:
     bell: Bell
     policy: Policy
     terminals: Terminals = field(default_factory=Terminals)
+    sessions: Bounds = field(default_factory=lambda: Bounds("programs in nodes"))
+    captures: Bounds = field(default_factory=lambda: Bounds("captures"))
     passwords: Passwords = field(default_factory=Passwords)
     refusals: Refusals = field(default_factory=Refusals)
 

@@ -19,7 +19,7 @@ from typing import Any
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.happenings import Happening, happening_of
 from dilaton.run.control.requests import Result
-from dilaton.run.control.session_client import captured
+from dilaton.run.control.session_client import captured, reached
 from dilaton.run.loading import Run, load
 from dilaton.service.catalogue import find
 from dilaton.service.client import connected
@@ -167,7 +167,7 @@ class AsyncRun:
 
         Cancelled, it is hung up on.
         """
-        return await captured(self.path, node, ["sh", "-c", command] if isinstance(command, str) else command)
+        return await captured(reached(self.path), node, ["sh", "-c", command] if isinstance(command, str) else command)
 
     def result(self) -> Run:
         """What there is of the run so far, or in the end, as of `dilaton.load`."""

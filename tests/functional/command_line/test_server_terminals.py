@@ -1,14 +1,20 @@
-"""A run with a kernel, steered over a server: a terminal's job control and size, links and faults by the API."""
+"""A run with a kernel, steered over a server: a terminal's job control and size, links and faults by the API; programs,
+files and packets of its nodes by the command line."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
+from subprocess import Popen
+from typing import Any
 
 from websockets.sync.client import connect
 
-from tests.conftest import PATIENCE_HOST_S
-from tests.unit.server.serving import LAB, Client, served
+from dilaton.measure.packets.lines import lines
+from tests.conftest import PATIENCE_HOST_S, command_line, environment
+from tests.unit.server.serving import LAB, Client, Served, served
 
 
 def test_a_terminal_over_a_websocket_is_one_to_the_programs_of_its_node(tmp_path: Path) -> None:
@@ -33,6 +39,7 @@ def test_a_terminal_over_a_websocket_is_one_to_the_programs_of_its_node(tmp_path
             assert json.loads(message) == {"status": 7, "reason": ""} and b"b:" in shown
         change_link(me, run)
         begin_and_undo_faults(me, run)
+        reach_nodes(server, run, tmp_path)
         me.api("POST", f"/runs/{run}/stop")
         me.wait(run, "finished", "aborted")
 
@@ -54,3 +61,30 @@ def begin_and_undo_faults(me: Client, run: str) -> None:
     again = me.api("POST", f"/runs/{run}/faults/undo", {"names": [fault["name"]]}, status=409)
     assert "is over" in again["detail"]
     assert "unknown node c" in me.api("POST", f"/runs/{run}/faults", {"fault": {"pause": "c"}}, status=409)["detail"]
+
+
+def reach_nodes(server: Served, run: str, place: Path) -> None:
+    token = server.client().api("POST", "/tokens", {"label": "x", "scopes": ["*"], "days": 1})["secret"]
+
+    def there(*words: str, **streams: Any) -> subprocess.CompletedProcess[bytes]:
+        argv = command_line("--server", server.settings.origin, *words)
+        return subprocess.run(
+            argv, env=environment() | {"DILATON_TOKEN": token}, capture_output=True, check=False, **streams
+        )
+
+    done = there("shell", run, "a", "sh", "-c", "tr a-z A-Z; echo wrong >&2; exit 5", input=b"hello" * 10_000)
+    assert (done.returncode, done.stdout, done.stderr) == (5, b"HELLO" * 10_000, b"wrong\n")
+    (sent := place / "sent").write_bytes(os.urandom(300_000))
+    assert there("cp", run, str(sent), "a:/tmp/there").returncode == 0
+    assert there("cp", run, "a:/tmp/there", str(place / "back")).returncode == 0
+    assert (place / "back").read_bytes() == sent.read_bytes()
+    captured = place / "captured.pcapng"
+    capturing = Popen(
+        command_line("--server", server.settings.origin, "capture", run, "b", "icmp", "-c", "2", "-w", captured),
+        env=environment() | {"DILATON_TOKEN": token},
+    )
+    while capturing.poll() is None:
+        there("shell", run, "a", "ping", "-c", "1", "-W", "1", "b")
+    assert capturing.returncode == 0
+    with captured.open("rb") as file:
+        assert len(list(lines(file))) == 2

@@ -115,7 +115,7 @@ def test_a_lab_that_stays_is_seen_steered_and_ended(
 
 def test_what_a_server_does_not_do_is_refused(server: Served, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for words, why in (
-        (("check", "lab.yaml"), "only run, up, ps"),
+        (("check", "lab.yaml"), r"only run, up, ps, down, stop, clock"),
         (("up", "lab.yaml"), "--detach"),
         (("run", "lab.yaml", "--no-jail"), "not at a server"),
     ):

@@ -44,7 +44,7 @@ def run_there(url: str, request: RunRequest, *, strict: bool, junit: Path | None
     out = request.out
     if out is not None and out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise BadInputError(f"--out: {out}: is there already; name a new directory")
-    with _asking(request):
+    with asking(request):
         run = _launched(url, request)
         try:
             for state in run.states():
@@ -78,7 +78,7 @@ def bring_up_there(url: str, request: RunRequest, *, detached: bool) -> int:
     """
     if not detached or request.out is not None:
         raise BadInputError("up: at a server a lab stays in the background (--detach), and has no --out")
-    with _asking(request):
+    with asking(request):
         run = _launched(url, request)
         for state in run.states():
             _tell(run, state)
@@ -94,7 +94,7 @@ def list_there(url: str, *, also_over: bool) -> int:
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("run", "lab", "state", "folder", "person", "virtual", "verdict"):
         table.add_column(column, overflow="fold")
-    with _asking():
+    with asking():
         for run in Server(url).runs():
             if also_over or run["state"] not in FINAL:
                 virtual = "" if run["virtual_s"] is None else f"{run['virtual_s']:.6f} s"
@@ -109,8 +109,8 @@ def list_there(url: str, *, also_over: bool) -> int:
 
 def stop_there(url: str, name: str) -> int:
     """Ends a run of a server, and waits for that; returns the exit status."""
-    with _asking():
-        run = _find(Server(url), name)
+    with asking():
+        run = found_at(Server(url), name)
         run.stop()
         run.wait()
     return 0
@@ -120,8 +120,8 @@ def stop_there(url: str, name: str) -> int:
 def steer_there(url: str, name: str, action: str, value: str | None) -> int:
     """Does something with the clock of a server's run, and shows the clock; returns the exit status."""
     argument_of(action, value)
-    with _asking():
-        print_clock(_find(Server(url), name).clock(action, value))
+    with asking():
+        print_clock(found_at(Server(url), name).clock(action, value))
     return 0
 
 
@@ -138,7 +138,7 @@ def _tell(run: RemoteRun, state: str) -> None:
     print(visible(f"{run.identity} {state}{why}"), file=sys.stderr, flush=True)
 
 
-def _find(server: Server, name: str) -> RemoteRun:
+def found_at(server: Server, name: str) -> RemoteRun:
     """The run of an identity, or the one that goes on, or waits, whose lab has this name.
 
     Raises:
@@ -152,7 +152,7 @@ def _find(server: Server, name: str) -> RemoteRun:
 
 
 @contextlib.contextmanager
-def _asking(request: RunRequest | None = None) -> Iterator[None]:
+def asking(request: RunRequest | None = None) -> Iterator[None]:
     """Tells what a server refuses in the words and with the exit status of the command line."""
     try:
         yield

@@ -22,7 +22,7 @@ from dilaton.plan.model import Plan
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.following import NotCapturedError, capture_command
 from dilaton.run.control.requests import Client
-from dilaton.run.control.session_client import session
+from dilaton.run.control.session_client import reached, session
 from dilaton.run.files.outputs import read_output
 from dilaton.service.catalogue import find
 
@@ -59,23 +59,32 @@ def follow(
         FailedError: the run has ended before, or something cannot be written.
     """
     run_dir = find(run)
-    if wireshark and to is not None:
-        raise BadInputError("--wireshark: it shows the packets; leave out -w, and let it save them")
-    if to == "-" and os.isatty(STDOUT):
-        raise BadInputError("-w -: packets are no text for a terminal; write to a file, or into a program: -w - | …")
+    check_target(to, wireshark=wireshark)
     with Client(run_dir) as client:
         date_ns = client.request("show")["date_ns"]
     if date_ns is None:
         raise BadInputError(f"{run_dir}: it has not begun yet")
     plan = Plan.model_validate_json(read_output(run_dir / "plan.json"))
     node, argv = capture_command(plan, place, date_ns, " ".join(pcap_filter) or None, snaplen, count)
-    with _written(to, wireshark) as stdout:
+    with written(to, wireshark) as stdout:
         return _captured(run_dir, node, argv, stdout)
 
 
+def check_target(to: str | None, *, wireshark: bool) -> None:
+    """Looks whether a capture can go there, as `follow` has it.
+
+    Raises:
+        BadInputError: it cannot.
+    """
+    if wireshark and to is not None:
+        raise BadInputError("--wireshark: it shows the packets; leave out -w, and let it save them")
+    if to == "-" and os.isatty(STDOUT):
+        raise BadInputError("-w -: packets are no text for a terminal; write to a file, or into a program: -w - | …")
+
+
 @contextlib.contextmanager
-def _written(to: str | None, wireshark: bool) -> Iterator[int]:
-    """A descriptor that takes the capture."""
+def written(to: str | None, wireshark: bool) -> Iterator[int]:
+    """A descriptor that takes a capture, which goes where `follow` is told."""
     if to == "-":
         yield STDOUT
     elif to is not None:
@@ -123,7 +132,7 @@ def _printing(packets: BinaryIO, write: int) -> Iterator[None]:
 
 def _captured(run_dir: Path, node: str, argv: Sequence[str], stdout: int) -> int:
     async def attended() -> int:
-        async with session(run_dir, node, argv) as begun:
+        async with session(reached(run_dir), node, argv) as begun:
             ending = await attend(begun, None, streams=(None, stdout, STDERR))
         if ending.reason:
             complain(ending.reason)

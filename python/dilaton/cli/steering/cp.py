@@ -14,19 +14,17 @@ import re
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import BinaryIO
 
 from dilaton.cli.errors import BadInputError, FailedError, failing, refusing
 from dilaton.cli.steering.unpack import Unpacked, unpack
 from dilaton.run.control.errors import ControlError
-from dilaton.run.control.session_client import attend, capture
+from dilaton.run.control.session_client import Reached, attend, capture, reached
 from dilaton.service.catalogue import find
 
 
-@refusing(ControlError)
-@failing(OSError)
 def copy(run: str, source: str, target: str, *, preserve: bool = False) -> None:
     """Copies a file or directory; one of the two is NODE:PATH.
 
@@ -40,14 +38,20 @@ def copy(run: str, source: str, target: str, *, preserve: bool = False) -> None:
         BadInputError: they are not, or there is no such run or node.
         FailedError: it cannot be copied.
     """
+    copy_of(lambda: reached(find(run)), source, target, preserve=preserve)
+
+
+@refusing(ControlError)
+@failing(OSError)
+def copy_of(run: Callable[[], Reached], source: str, target: str, *, preserve: bool) -> None:
+    """As `copy`, of whatever run, which is looked for once it is known what is wanted."""
     if "-" in (source, target):
         raise BadInputError("-: not a file; write ./- for one, or dilaton shell RUN NODE cat PATH to read it here")
-    run_dir = find(run)
     match _place(source), _place(target):
         case (None, from_here), (str(node), path):
-            _send(run_dir, from_here, node, path)
+            _send(run(), from_here, node, path)
         case (str(node), path), (None, to_here):
-            _fetch(run_dir, node, path, to_here, preserve)
+            _fetch(run(), node, path, to_here, preserve)
         case _:
             raise BadInputError(f"{source} {target}: one of them is NODE:PATH, the other a path of this machine")
 
@@ -58,12 +62,12 @@ def _place(text: str) -> tuple[str | None, str]:
     return (before, after or ".") if colon and "/" not in before else (None, text)
 
 
-def _send(run_dir: Path, source: str, node: str, target: str) -> None:
+def _send(run: Reached, source: str, node: str, target: str) -> None:
     if not os.path.lexists(source):
         raise FailedError(f"{source}: No such file or directory")
-    is_directory = capture(run_dir, node, ["test", "-d", target]).returncode == 0
+    is_directory = capture(run, node, ["test", "-d", target]).returncode == 0
     into, name = destination(source, target, is_directory)
-    if name == "." and (made := capture(run_dir, node, ["mkdir", "-p", "--", into])).returncode:
+    if name == "." and (made := capture(run, node, ["mkdir", "-p", "--", into])).returncode:
         raise FailedError(f"{node}: {made.stderr.strip()}")
     with (
         tempfile.TemporaryFile() as errors,
@@ -72,16 +76,16 @@ def _send(run_dir: Path, source: str, node: str, target: str) -> None:
     ):
         assert packer.stdout is not None
         files = (packer.stdout.fileno(), nothing.fileno(), errors.fileno())
-        unpacked = attend(run_dir, node, _unpacking(into, name), *files)
+        unpacked = attend(run, node, _unpacking(into, name), *files)
         packer.stdout.close()
         _check(node, unpacked.status, errors)
     _check("here", packer.returncode, None)
 
 
-def _fetch(run_dir: Path, node: str, source: str, target: str, preserve: bool) -> None:
+def _fetch(run: Reached, node: str, source: str, target: str, preserve: bool) -> None:
     into, name = destination(source, target, os.path.isdir(target))
     # Before anything is made here.
-    if capture(run_dir, node, ["test", "-e", source]).returncode:
+    if capture(run, node, ["test", "-e", source]).returncode:
         raise FailedError(f"{node}:{source}: No such file or directory")
     if name == ".":
         os.makedirs(into, exist_ok=True)
@@ -89,7 +93,7 @@ def _fetch(run_dir: Path, node: str, source: str, target: str, preserve: bool) -
     with tempfile.TemporaryFile() as errors, ThreadPoolExecutor(1) as beside:
         with open(writing, "wb") as pipe:
             unpacking = beside.submit(_unpack, reading, into, name, preserve)
-            packed = attend(run_dir, node, _packing(source, name), None, pipe.fileno(), errors.fileno())
+            packed = attend(run, node, _packing(source, name), None, pipe.fileno(), errors.fileno())
         try:
             unpacked = unpacking.result()
         except tarfile.TarError as error:

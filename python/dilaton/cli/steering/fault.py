@@ -7,33 +7,33 @@ from collections.abc import Sequence
 from typing import Any
 
 from dilaton.cli.errors import refusing
+from dilaton.cli.steering.asking import Reach, here
 from dilaton.cli.terminal import Output
 from dilaton.lab.errors import LabError
 from dilaton.lab.settings import apply_settings, parse_setting
 from dilaton.lab.text import units
 from dilaton.lab.text.document import read_document
 from dilaton.run.control.errors import ControlError
-from dilaton.run.control.requests import Client
-from dilaton.service.catalogue import find
 
 ACTIONS = ("list", "undo")
 """What can be done with faults by a word; what else is written is a fault."""
 
 
 @refusing(ControlError)
-def steer_faults(run: str, words: Sequence[str]) -> int:
+def steer_faults(run: str, words: Sequence[str], reach: Reach = here) -> int:
     """Begins a fault of `run`, lists its faults or undoes some, and shows them; returns the exit status.
 
     Args:
         run: The run.
         words: `list`; `undo` and names; or a fault, each field as FIELD=VALUE, or all as in a lab, in braces.
+        reach: Finds the run.
     """
     action, *names = words or ["list"]
     console = Output()
     if action == "list" and names:
         raise ControlError(f"{names[0]}: list takes nothing more")
     fault = None if action in ACTIONS else written(words)
-    with Client(find(run)) as client:
+    with reach(run) as client:
         if action == "list":
             shown = client.request("fault.list")["faults"]
             for one in shown:

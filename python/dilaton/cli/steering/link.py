@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from dilaton.cli.errors import refusing
+from dilaton.cli.steering.asking import Reach, here
 from dilaton.cli.steering.tc import tc_lines
 from dilaton.cli.terminal import Output
 from dilaton.lab.settings import parse_setting
 from dilaton.plan.links.queues import Egress
 from dilaton.run.control.errors import ControlError
-from dilaton.run.control.requests import Client
 from dilaton.run.record.link_words import describe
-from dilaton.service.catalogue import find
 
 ACTIONS = ("show", "set", "down", "up")
 
 
 @refusing(ControlError)
-def steer_link(run: str, link: str | None, action: str, fields: Sequence[str], at: str | None) -> int:
+def steer_link(
+    run: str, link: str | None, action: str, fields: Sequence[str], at: str | None, reach: Reach = here
+) -> int:
     """Does `action` with a link of `run`, and shows what it is then; returns the exit status.
 
     Args:
@@ -29,10 +30,11 @@ def steer_link(run: str, link: str | None, action: str, fields: Sequence[str], a
         action: One of `ACTIONS`.
         fields: For `set`: FIELD=VALUE.
         at: The virtual instant of the change; None: now.
+        reach: Finds the run.
     """
     console = Output()
     settings = _settings(action, fields, at)
-    with Client(find(run)) as client:
+    with reach(run) as client:
         if settings is None:
             for shown in client.request("link.show", **({"link": link} if link else {}))["links"]:
                 _print_link(console, shown)

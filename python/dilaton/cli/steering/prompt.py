@@ -31,6 +31,7 @@ from dilaton.plan.model import Plan
 from dilaton.run.control.actions import CLOCK_ACTIONS
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
+from dilaton.run.control.session_client import reached
 from dilaton.run.control.terminal_client import SHELL
 from dilaton.run.files.outputs import read_output
 from dilaton.service.plain import LiveRun, attach
@@ -170,7 +171,7 @@ class Prompt(cmd.Cmd):
             has_terminal = False
         heard: list[int] = []
         try:
-            return run_here(self._run.path, node, argv, has_terminal, heard)
+            return run_here(reached(self._run.path), node, argv, has_terminal, heard)
         finally:
             # Also where the run has ended at the same moment.
             if heard:

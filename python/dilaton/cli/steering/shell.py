@@ -16,7 +16,7 @@ from dilaton.host.errors import GuestError
 from dilaton.host.sessions.frames import Ending
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
-from dilaton.run.control.session_client import session
+from dilaton.run.control.session_client import Reached, reached, session
 from dilaton.run.control.terminal_client import SHELL
 from dilaton.service.catalogue import find
 
@@ -38,14 +38,14 @@ def open_shell(run: str, node: str, argv: Sequence[str], terminal: bool | None) 
     run_dir = find(run)
     if has_terminal:
         _say_whether_held(run_dir)
-    return run_here(run_dir, node, argv or SHELL, has_terminal)
+    return run_here(reached(run_dir), node, argv or SHELL, has_terminal)
 
 
-def run_here(run_dir: Path, node: str, argv: Sequence[str], has_terminal: bool, heard: list[int] | None = None) -> int:
+def run_here(run: Reached, node: str, argv: Sequence[str], has_terminal: bool, heard: list[int] | None = None) -> int:
     """Runs a program in a node, with our streams or our terminal; returns its exit status.
 
     Args:
-        run_dir: The run.
+        run: The run.
         node: Where.
         argv: Program and arguments.
         has_terminal: Whether it gets our terminal.
@@ -57,20 +57,20 @@ def run_here(run_dir: Path, node: str, argv: Sequence[str], has_terminal: bool, 
     """
     with Terminal() if has_terminal else contextlib.nullcontext() as terminal:
         try:
-            ending = asyncio.run(_attended(run_dir, node, argv, terminal, heard))
+            ending = asyncio.run(_attended(run, node, argv, terminal, heard))
         except GuestError as error:
-            raise FailedError(f"{run_dir}: the run has ended") from error
+            raise FailedError(f"{run.name}: the run has ended") from error
     if ending.reason:
         complain(ending.reason)
     return ending.status
 
 
 async def _attended(
-    run_dir: Path, node: str, argv: Sequence[str], terminal: Terminal | None, heard: list[int] | None
+    run: Reached, node: str, argv: Sequence[str], terminal: Terminal | None, heard: list[int] | None
 ) -> Ending:
     size = terminal.size if terminal else None
     env = {name: os.environ[name] for name in TERMINAL_VARIABLES if terminal and name in os.environ}
-    async with session(run_dir, node, argv, size, env) as begun:
+    async with session(run, node, argv, size, env) as begun:
         return await attend(begun, terminal, heard)
 
 

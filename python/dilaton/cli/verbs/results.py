@@ -14,6 +14,7 @@ app = typer.Typer()
 
 @app.command()
 def report(
+    context: typer.Context,
     run_dir: Annotated[
         Path,
         typer.Argument(metavar="RUN|SWEEP|addressing", help="A directory of a run or a sweep; or the word addressing."),
@@ -30,6 +31,13 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: RUN/report).")] = None,
 ) -> None:
     """Write a page of a run's or a sweep's figures and tables; or these as files. Or print a lab's addresses."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import report_there
+
+        if lab is not None or str(run_dir) == "addressing":
+            raise BadInputError("addressing: of a lab of this machine; leave --server out")
+        report_there(context.obj, str(run_dir), formats or [], out)
+        return
     if lab is not None:
         if str(run_dir) != "addressing":
             raise BadInputError(f"{run_dir}: not a report of a lab; write dilaton report addressing {lab}")
@@ -46,6 +54,7 @@ def report(
 
 @app.command()
 def compare(
+    context: typer.Context,
     run_dirs: Annotated[
         list[Path],
         typer.Argument(metavar="RUN", help="Run directories, the first is the reference; or that of a sweep."),
@@ -59,6 +68,12 @@ def compare(
     ] = None,
 ) -> None:
     """Say whether runs measured the same: status 0 indistinguishable, 1 different."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import compare_there
+
+        if by is not None:
+            raise BadInputError("--by: of a sweep of this machine; leave --server out")
+        raise typer.Exit(compare_there(context.obj, [str(path) for path in run_dirs], tolerance, figure))
     from dilaton.cli.results.compare import compare_runs
 
     raise typer.Exit(compare_runs(run_dirs, tolerance, figure, by))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dilaton.cli.errors import BadInputError
 from dilaton.cli.verbs.options import (
     DriveOption,
     HoldAtOption,
@@ -141,6 +142,7 @@ def clock(
 
 @app.command(name="link")
 def steer_link(
+    context: typer.Context,
     run: RunName,
     which: Annotated[
         str | None, typer.Argument(metavar="LINK", help="By its ends: a--b or a:eth0--b:eth1 (default: show all).")
@@ -155,6 +157,10 @@ def steer_link(
     ] = None,
 ) -> None:
     """Show or change the links of a run in progress."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import link_there
+
+        raise typer.Exit(link_there(context.obj, run, which, action, fields or [], at))
     from dilaton.cli.steering.link import steer_link as steer
 
     raise typer.Exit(steer(run, which, action, fields or [], at))
@@ -162,6 +168,7 @@ def steer_link(
 
 @app.command(name="fault")
 def steer_faults(
+    context: typer.Context,
     run: RunName,
     words: Annotated[
         list[str] | None,
@@ -172,6 +179,10 @@ def steer_faults(
     ] = None,
 ) -> None:
     """Begin a fault in a run in progress, now; list its faults, or undo them."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import faults_there
+
+        raise typer.Exit(faults_there(context.obj, run, words or []))
     from dilaton.cli.steering.fault import steer_faults as steer
 
     raise typer.Exit(steer(run, words or []))
@@ -179,6 +190,7 @@ def steer_faults(
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def shell(
+    context: typer.Context,
     run: RunName,
     node: Annotated[str, typer.Argument(metavar="NODE", help="The name of the node.")],
     command: Annotated[
@@ -187,15 +199,20 @@ def shell(
     terminal: TerminalOption = None,
 ) -> None:
     """Run a program in a node of a run in progress, in this terminal or with these streams."""
+    # Which ends the options of most programs that execute others, and is theirs, not the command's.
+    words = command[1:] if command and command[0] == "--" else command or []
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import shell_there
+
+        raise typer.Exit(shell_there(context.obj, run, node, words, terminal))
     from dilaton.cli.steering.shell import open_shell
 
-    words = command or []
-    # Which ends the options of most programs that execute others, and is theirs, not the command's.
-    raise typer.Exit(open_shell(run, node, words[1:] if words[:1] == ["--"] else words, terminal))
+    raise typer.Exit(open_shell(run, node, words, terminal))
 
 
 @app.command()
 def capture(
+    context: typer.Context,
     run: RunName,
     place: Annotated[
         str,
@@ -212,6 +229,12 @@ def capture(
     snaplen: Annotated[int, typer.Option("--snaplen", "-s", metavar="BYTES", help="Of each packet, at most.")] = 262144,
 ) -> None:
     """Show or write what passes an interface of a run in progress, in virtual time, until Ctrl-C."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import capture_there
+
+        raise typer.Exit(
+            capture_there(context.obj, run, place, pcap_filter or [], to, snaplen, count, wireshark=wireshark)
+        )
     from dilaton.cli.steering.capture import follow
 
     raise typer.Exit(follow(run, place, pcap_filter or [], to, snaplen, count, wireshark=wireshark))
@@ -219,6 +242,7 @@ def capture(
 
 @app.command("cp")
 def copy(
+    context: typer.Context,
     run: RunName,
     source: Annotated[str, typer.Argument(metavar="[NODE:]PATH", help="From where.")],
     target: Annotated[
@@ -230,6 +254,11 @@ def copy(
     ] = False,
 ) -> None:
     """Copy files and directories to a node of a run in progress, or from there."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import copy_there
+
+        copy_there(context.obj, run, source, target, preserve=preserve)
+        return
     from dilaton.cli.steering.cp import copy as copy_files
 
     copy_files(run, source, target, preserve=preserve)
@@ -254,6 +283,7 @@ def save(
 
 @app.command()
 def logs(
+    context: typer.Context,
     run: Annotated[
         str,
         typer.Argument(metavar="RUN", help="A run directory, or a lab that is running: its file, directory or name."),
@@ -264,14 +294,24 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they grow, until the run ends.")] = False,
 ) -> None:
     """Print what the programs of a run have written."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import logs_there
+
+        if follow:
+            raise BadInputError("--follow: not at a server; dilaton --server URL shell RUN NODE tail -f … reads on")
+        raise typer.Exit(logs_there(context.obj, run, who))
     from dilaton.cli.results.logs import print_logs
 
     raise typer.Exit(print_logs(run, who, follow=follow))
 
 
 @app.command()
-def stop(run: RunName) -> None:
+def stop(context: typer.Context, run: RunName) -> None:
     """End a run in good order, and wait for its end."""
+    if context.obj is not None:
+        from dilaton.cli.runs.remote import stop_there
+
+        raise typer.Exit(stop_there(context.obj, run))
     from dilaton.cli.steering.control import stop_run
 
     raise typer.Exit(stop_run(run))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from dilaton.host.errors import GuestError
 from dilaton.host.sessions.frames import Ending
@@ -18,9 +20,48 @@ from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
 
 
+class Line(Protocol):
+    """Starts a program in a node, and gives the connection that carries its frames until the context ends.
+
+    Raises:
+        ControlError: no run goes on there, or it refuses.
+    """
+
+    def __call__(
+        self, node: str, argv: Sequence[str], terminal: tuple[int, int] | None, env: Mapping[str, str]
+    ) -> contextlib.AbstractAsyncContextManager[socket.socket]:
+        """As the arguments of `session`."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A run in whose nodes programs can be started: one of this machine, or of a server.
+
+    Attributes:
+        name: What it is called in messages.
+        line: Starts one.
+    """
+
+    name: str
+    line: Line
+
+
+def reached(run_dir: Path) -> Reached:
+    """A run of this machine."""
+
+    @contextlib.asynccontextmanager
+    async def line(
+        node: str, argv: Sequence[str], terminal: tuple[int, int] | None, env: Mapping[str, str]
+    ) -> AsyncIterator[socket.socket]:
+        asked = {"node": node, "argv": list(argv), "terminal": terminal, "env": dict(env)}
+        yield take_over(run_dir, "session.open", **asked)[0]
+
+    return Reached(str(run_dir), line)
+
+
 @contextlib.asynccontextmanager
 async def session(
-    run_dir: Path,
+    run: Reached,
     node: str,
     argv: Sequence[str],
     terminal: tuple[int, int] | None = None,
@@ -29,7 +70,7 @@ async def session(
     """A program in a node, which is hung up on at the end of the context if it still runs.
 
     Args:
-        run_dir: The run.
+        run: The run.
         node: Where.
         argv: Program and arguments.
         terminal: Rows and columns of the terminal that it gets; None: pipes.
@@ -38,24 +79,20 @@ async def session(
     Raises:
         ControlError: no run goes on there, or it refuses.
     """
-    line, _ = take_over(
-        run_dir, "session.open", node=node, argv=list(argv), terminal=terminal, env=dict(env) if env else {}
-    )
-    streams = Streams(line)
-    await streams.open()
-    try:
-        yield streams.expect(Session)
-    finally:
-        await streams.close()
+    async with run.line(node, argv, terminal, env or {}) as line:
+        streams = Streams(line)
+        await streams.open()
+        try:
+            yield streams.expect(Session)
+        finally:
+            await streams.close()
 
 
-async def attended(
-    run_dir: Path, node: str, argv: Sequence[str], stdin: int | None, stdout: int, stderr: int
-) -> Ending:
+async def attended(run: Reached, node: str, argv: Sequence[str], stdin: int | None, stdout: int, stderr: int) -> Ending:
     """Executes a program in a node with open files of this process, and waits for its end.
 
     Args:
-        run_dir: The run.
+        run: The run.
         node: Where.
         argv: Program and arguments.
         stdin: What it reads; None: nothing.
@@ -66,29 +103,29 @@ async def attended(
         ControlError: no run goes on there, it refuses, or it ended meanwhile.
     """
     try:
-        async with session(run_dir, node, argv) as begun:
+        async with session(run, node, argv) as begun:
             begun.attach(stdin, stdout, stderr)
             return await begun.wait()
     except GuestError as error:
-        raise ControlError(f"{run_dir}: the run has ended") from error
+        raise ControlError(f"{run.name}: the run has ended") from error
 
 
-def attend(run_dir: Path, node: str, argv: Sequence[str], stdin: int | None, stdout: int, stderr: int) -> Ending:
+def attend(run: Reached, node: str, argv: Sequence[str], stdin: int | None, stdout: int, stderr: int) -> Ending:
     """As `attended`, waited for here."""
-    return finish(attended(run_dir, node, argv, stdin, stdout, stderr))
+    return finish(attended(run, node, argv, stdin, stdout, stderr))
 
 
-async def captured(run_dir: Path, node: str, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+async def captured(run: Reached, node: str, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Executes a program in a node without input, and returns what it printed; as `attended`."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        ending = await attended(run_dir, node, argv, None, stdout.fileno(), stderr.fileno())
+        ending = await attended(run, node, argv, None, stdout.fileno(), stderr.fileno())
         printed, errors = _text(stdout), _text(stderr)
     return subprocess.CompletedProcess(list(argv), ending.status, printed, ending.reason or errors)
 
 
-def capture(run_dir: Path, node: str, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def capture(run: Reached, node: str, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """As `captured`, waited for here."""
-    return finish(captured(run_dir, node, argv))
+    return finish(captured(run, node, argv))
 
 
 def _text(file: BinaryIO) -> str:

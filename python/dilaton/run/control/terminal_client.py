@@ -40,8 +40,12 @@ TYPED_BYTES_MAX = 1 << 20
 """Of what was typed and no program has taken yet."""
 
 
+ERRORS_BYTES = 1 << 12
+"""Of the end of what a program without a terminal has said is wrong."""
+
+
 class Terminal:
-    """A program with a terminal; see `terminal`. One reader, one writer."""
+    """A program with a terminal, or with pipes; see `terminal`. One reader, one writer."""
 
     def __init__(self, send: Send) -> None:
         """Use `terminal`."""
@@ -49,6 +53,7 @@ class Terminal:
         self._output: list[bytes] = []
         self._typed = bytearray()
         self._room = 0
+        self._errors = b""
         self._moved = asyncio.Event()
         self.ending: Ending | None = None
         """How the program ended; None: it has not."""
@@ -71,6 +76,11 @@ class Terminal:
         self._type()
         return True
 
+    @property
+    def errors(self) -> str:
+        """The end of what it has written as errors, which a program with a terminal writes there."""
+        return self._errors.decode(errors="replace").strip()
+
     def resize(self, rows: int, columns: int) -> None:
         """Tells the terminal its new size."""
         self._send(Kind.SIZE, 0, struct.pack("<II", rows, columns))
@@ -81,6 +91,7 @@ class Terminal:
             case Kind.DATA if stream == STDOUT:
                 self._output.append(payload)
             case Kind.DATA:
+                self._errors = (self._errors + payload)[-ERRORS_BYTES:]
                 self._grant(stream, len(payload))
             case Kind.GRANT:
                 self._room += struct.unpack("<I", payload)[0]
@@ -115,15 +126,15 @@ class Terminal:
 
 @contextlib.asynccontextmanager
 async def terminal(
-    run_dir: Path, node: str, argv: Sequence[str], size: tuple[int, int], env: Mapping[str, str]
+    run_dir: Path, node: str, argv: Sequence[str], size: tuple[int, int] | None, env: Mapping[str, str]
 ) -> AsyncIterator[Terminal]:
-    """A program in a node with a terminal, which is hung up on at the end of the context.
+    """A program in a node, which is hung up on at the end of the context.
 
     Args:
         run_dir: The run.
         node: Where.
         argv: Program and arguments; none: a shell.
-        size: Rows and columns.
+        size: Rows and columns of its terminal; None: its streams are pipes.
         env: Variables beside those that all programs of the node have.
 
     Raises:

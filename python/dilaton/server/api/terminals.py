@@ -91,7 +91,7 @@ class TerminalShown(BaseModel):
 @ENDPOINTS.add("POST", TERMINALS, CONSOLE, status_code=201)
 async def open_terminal(asked: NewTerminal, run: TheRun, who: Who, server: Server) -> TerminalShown:
     """Starts a program with a terminal in a node; nobody else sees it. Unseen it is hung up on after a minute."""
-    await asyncio.to_thread(_note, server, who, run.path, asked)
+    await asyncio.to_thread(noted, server, who, run.path, asked.node, asked.argv)
     size = asked.rows, asked.columns
     kept = await server.terminals.open(
         server.keeper.run_dir(run.identity), run.identity, who.name, asked.node, asked.argv, size
@@ -129,7 +129,7 @@ async def look_at_terminal(
         for one in (
             _show(socket, kept, viewer, after),
             _hear(socket, kept),
-            _stay_allowed(server, who, run.path),
+            stay_allowed(server, who, run.path, "Run.Console"),
         )
     ]
     try:
@@ -181,18 +181,19 @@ async def _hear(socket: WebSocket, kept: Kept) -> int:
         kept.terminal.resize(size.rows, size.columns)
 
 
-async def _stay_allowed(server: State, who: Caller, path: str) -> int:
-    """Waits until somebody may not have a terminal any more."""
+async def stay_allowed(server: State, who: Caller, path: str, permission: str) -> int:
+    """Waits until somebody has a permission no longer; returns why the connection is to be closed."""
     while True:
         await asyncio.sleep(ALLOWED_HOST_S)
         try:
             now = await surely(partial(renewed, server.store, server.policy, who))
         except Problem:
             return NOT_ALLOWED
-        if not now.access.may("Run.Console", path):
+        if not now.access.may(permission, path):
             return NOT_ALLOWED
 
 
-def _note(server: State, who: Caller, path: str, asked: NewTerminal) -> None:
+def noted(server: State, who: Caller, path: str, node: str, argv: list[str]) -> None:
+    """Writes down what somebody executes in a node."""
     with server.store.writing() as session:
-        note(session, who.name, "run.console", path, node=asked.node, argv=asked.argv)
+        note(session, who.name, "run.console", path, node=node, argv=argv)

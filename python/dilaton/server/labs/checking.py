@@ -21,11 +21,13 @@ from dilaton.host.files import EXAMPLES, program
 from dilaton.host.processes import PYTHON
 from dilaton.lab.errors import LabError, Problem
 from dilaton.server.labs.drawing import Drawing
+from dilaton.server.problems import Problem as Refusal
 from dilaton.service.errors import RequestError
 from dilaton.service.launch import places
 from dilaton.service.request import Overrides
 
 WORKER = (*PYTHON, "-m", "dilaton.server.labs.worker")
+CAPTURING = (*PYTHON, "-m", "dilaton.server.labs.capturing")
 
 CPU_S_MAX = 60
 MEMORY_BYTES_MAX = 4 << 30
@@ -95,6 +97,24 @@ class Checker:
             raise HostLacksError(said["lacks"], said["fix"])
         doubts = [Problem(**doubt) for doubt in said["doubts"]]
         return Checked(said["name"], doubts, Drawing.model_validate(said["drawing"]), said["plan"])
+
+    async def capture_command(self, asked: dict[str, Any]) -> tuple[str, list[str]]:
+        """What is to be executed where to capture in a run, whose plan and filter a worker reads.
+
+        Args:
+            asked: As `run.control.following.capture_command` takes it; `plan` as text.
+
+        Raises:
+            Refusal: nothing can be captured so.
+        """
+        async with self._free:
+            try:
+                said = await _ask([*self._jail(sees_host=False), *CAPTURING], json.dumps(asked).encode())
+            except LabError:
+                raise Refusal(409, "run-refused", "the plan of the run cannot be read") from None
+        if "wrong" in said:
+            raise Refusal(422, "argument", said["wrong"])
+        return said["node"], said["argv"]
 
     def _jail(self, sees_host: bool) -> list[str]:
         argv = [str(program("bwrap", "bubblewrap")), "--unshare-all", "--die-with-parent", "--new-session"]

@@ -15,7 +15,7 @@ from dilaton.images.layers import Tree
 from dilaton.images.reference import Reference
 from dilaton.images.store import Image, ImageError, Store
 from dilaton.plan.model import Plan, StoredImage
-from dilaton.run.control.session_client import attended
+from dilaton.run.control.session_client import attended, reached
 from dilaton.run.files.outputs import read_output
 from dilaton.service.images.bring import explained
 from dilaton.service.images.plain import LAYER
@@ -63,7 +63,7 @@ async def save(store: Store, run_dir: Path, node: str, name: Reference, progress
 async def _pack(run_dir: Path, node: str, into: BinaryIO, progress: Progress, bytes_max: int) -> None:
     """Has a node write what it has changed."""
     with tempfile.TemporaryFile() as errors:
-        packing = asyncio.create_task(attended(run_dir, node, PROGRAM, None, into.fileno(), errors.fileno()))
+        packing = asyncio.create_task(attended(reached(run_dir), node, PROGRAM, None, into.fileno(), errors.fileno()))
         try:
             while not packing.done():
                 await asyncio.wait({packing}, timeout=WATCH_S)

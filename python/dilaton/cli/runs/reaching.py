@@ -1,0 +1,137 @@
+"""`dilaton --server URL …`: verbs that steer and watch a server's run, and reach its nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from dilaton.cli.errors import BadInputError, failing, refusing
+from dilaton.cli.output import visible
+from dilaton.cli.results.compare import compare_runs
+from dilaton.cli.results.report import report
+from dilaton.cli.runs.remote import PLAIN_NAME, asking, found_at
+from dilaton.cli.steering.attach import wants_terminal
+from dilaton.cli.steering.capture import check_target, written
+from dilaton.cli.steering.cp import copy_of
+from dilaton.cli.steering.fault import steer_faults
+from dilaton.cli.steering.link import steer_link
+from dilaton.cli.steering.shell import run_here
+from dilaton.remote.control import Control
+from dilaton.remote.server import RemoteRun, Server
+from dilaton.remote.sessions import reached
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.terminal_client import SHELL
+from dilaton.run.files.directory import RunDirError, take_default
+from dilaton.service.request import UNNAMED
+
+PIECE_BYTES = 1 << 16
+
+
+def link_there(url: str, run: str, link: str | None, action: str, fields: Sequence[str], at: str | None) -> int:
+    """As `steer_link`, of a server's run."""
+    with asking():
+        return steer_link(run, link, action, fields, at, lambda name: Control(found_at(Server(url), name)))
+
+
+def faults_there(url: str, run: str, words: Sequence[str]) -> int:
+    """As `steer_faults`, of a server's run."""
+    with asking():
+        return steer_faults(run, words, lambda name: Control(found_at(Server(url), name)))
+
+
+@refusing(ControlError)
+def shell_there(url: str, run: str, node: str, argv: Sequence[str], terminal: bool | None) -> int:
+    """As `open_shell`, of a server's run."""
+    has_terminal = wants_terminal(terminal)
+    with asking():
+        return run_here(reached(found_at(Server(url), run)), node, argv or SHELL, has_terminal)
+
+
+def copy_there(url: str, run: str, source: str, target: str, *, preserve: bool) -> None:
+    """As `copy`, of a server's run."""
+    with asking():
+        copy_of(lambda: reached(found_at(Server(url), run)), source, target, preserve=preserve)
+
+
+@failing(OSError)
+def capture_there(
+    url: str,
+    run: str,
+    place: str,
+    pcap_filter: Sequence[str],
+    to: str | None,
+    snaplen: int,
+    count: int | None,
+    *,
+    wireshark: bool,
+) -> int:
+    """As `follow`, of a server's run."""
+    check_target(to, wireshark=wireshark)
+    with asking():
+        there = found_at(Server(url), run).capture(place, " ".join(pcap_filter) or None, snaplen, count)
+        with there as packets, written(to, wireshark) as stdout, contextlib.suppress(KeyboardInterrupt):
+            # What has come is passed on at once, however little it is.
+            while piece := packets.read1(PIECE_BYTES):  # type: ignore[attr-defined]
+                os.write(stdout, piece)
+    return 0
+
+
+def report_there(url: str, run: str, formats: list[str], out: Path | None) -> None:
+    """Copies what a server's run has left into a run directory here, and writes its report."""
+    with asking():
+        left = _any(Server(url), run)
+        name = str(left.show()["name"])
+        with refusing(RunDirError):
+            path = take_default(name if PLAIN_NAME.fullmatch(name) else UNNAMED)
+        left.fetch(path)
+    report(path, formats, out)
+
+
+def compare_there(url: str, runs: list[str], tolerance: str, figure: Path | None) -> int:
+    """As `compare_runs`, of what runs of a server have left, which is copied for that long."""
+    with tempfile.TemporaryDirectory(prefix="dilaton-") as place, asking():
+        paths = []
+        for run in runs:
+            left = _any(Server(url), run)
+            paths.append(Path(place) / left.identity)
+            if not paths[-1].exists():
+                left.fetch(paths[-1])
+        return compare_runs(paths, tolerance, figure)
+
+
+def logs_there(url: str, run: str, who: str | None) -> int:
+    """Prints what programs of a server's run have written so far; returns the exit status."""
+    node, _, process = (who or "*").partition("/")
+    pattern = f"nodes/{node}/{process or '*'}.std*"
+    with asking():
+        found = _any(Server(url), run)
+        paths = sorted(path for path in found.files() if path.count("/") == 2 and fnmatchcase(path, pattern))
+        if who is not None and not paths:
+            raise BadInputError(f"{who}: no such node or program has written anything in {found.identity}")
+        for path in paths:
+            print(visible(f"==> {path.removeprefix('nodes/')} <=="))
+            for text in _lines(found, path):
+                print(visible(text))
+    return 0
+
+
+def _lines(run: RemoteRun, path: str) -> Iterator[str]:
+    with run.opened(path) as file:
+        for line in file:
+            yield line.decode(errors="replace").rstrip("\n")
+
+
+def _any(server: Server, name: str) -> RemoteRun:
+    """A run by its identity, also one that is over; or the newest of a lab's name.
+
+    Raises:
+        BadInputError: there is none.
+    """
+    for run in server.runs():
+        if name in (run["run"], run["name"]):
+            return server.run(str(run["run"]))
+    raise BadInputError(f"{name}: no run, and no lab that has one; see dilaton --server URL ps --all")

@@ -1,0 +1,212 @@
+"""Nodes of runs reached by programs elsewhere: the streams of a program in a node, and a capture while it is made.
+
+A WebSocket carries a *session* (docs/control-protocol.md): its first message says what is to be executed, the server
+answers `{}`, and from then on binary messages are the bytes of the session's frames, both ways, cut anywhere. What is
+in them is between the two ends, and the run looks at what it gets; here they are only passed on, as slowly as the
+slower side takes them. When the connection ends, the program is hung up on, as with ssh.
+
+A capture is a program of that kind, which the server starts: whoever may have the files that a run leaves, and not
+execute there what they like, may see packets, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Query, WebSocket
+from fastapi.responses import StreamingResponse
+from pydantic import Field, ValidationError
+from starlette.websockets import WebSocketDisconnect
+
+from dilaton.lab.parts.measure import SNAPLEN_MAX, SNAPLEN_MIN
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import take_over
+from dilaton.run.control.terminal_client import Terminal, terminal
+from dilaton.run.files.directory import PLAN_FILE
+from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who
+from dilaton.server.api.runs import FILES
+from dilaton.server.api.session import Asked
+from dilaton.server.api.terminals import CONSOLE, WRONG, Rows, noted, stay_allowed
+from dilaton.server.problems import Problem, of_error
+from dilaton.server.runs.files import opened
+from dilaton.service.client import connected
+
+ENDPOINTS = Endpoints()
+
+REFUSED = 4004
+"""Code by which a connection is closed: what it asked for cannot be; the message before says why."""
+
+PIECE_BYTES = 1 << 15
+
+PLAN_BYTES_MAX = 64 << 20
+
+PCAPNG = "application/x-pcapng"
+
+Word = Annotated[str, Field(max_length=131_072, pattern=r"^[^\x00]*$")]
+
+
+class NewSession(Asked):
+    """A program that is to be executed in a node."""
+
+    node: str = Field(max_length=255)
+    argv: list[Word] = Field(min_length=1, max_length=1000)
+    """Program and arguments."""
+    env: dict[Annotated[str, Field(max_length=255)], Word] = Field(default={}, max_length=100)
+    """Variables beside those that all programs of the node have."""
+    terminal: tuple[Rows, Rows] | None = None
+    """Rows and columns; null: its streams are pipes."""
+
+
+@ENDPOINTS.add("WEBSOCKET", f"{PREFIX}/runs/{{run}}/sessions", CONSOLE)
+async def carry_session(socket: WebSocket, run: TheRun, who: Who, server: Server) -> None:
+    """Executes a program in a node, and carries its streams; see the messages in docs/server.md."""
+    await socket.accept()
+    with contextlib.suppress(WebSocketDisconnect):
+        try:
+            asked = NewSession.model_validate_json(await _first(socket))
+        except ValidationError:
+            await socket.close(WRONG)
+            return
+        try:
+            with server.sessions.one_of(who.name):
+                await asyncio.to_thread(noted, server, who, run.path, asked.node, asked.argv)
+                line, _ = await asyncio.to_thread(
+                    take_over, server.keeper.run_dir(run.identity), "session.open", **asked.model_dump(mode="json")
+                )
+                line.setblocking(False)
+                reader, writer = await asyncio.open_unix_connection(sock=line)
+                try:
+                    await socket.send_text("{}")
+                    code = await _carried(socket, reader, writer, stay_allowed(server, who, run.path, "Run.Console"))
+                finally:
+                    writer.close()
+                with contextlib.suppress(RuntimeError):  # it is closed already
+                    await socket.close(code)
+        except (Problem, ControlError) as error:
+            problem = error if isinstance(error, Problem) else of_error(error)
+            await socket.send_text(bytes(problem.response().body).decode())
+            await socket.close(REFUSED)
+
+
+async def _first(socket: WebSocket) -> str:
+    """The first message, if it is text."""
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect
+    return str(message.get("text") or "")
+
+
+async def _carried(
+    socket: WebSocket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, allowed: Coroutine[Any, Any, int]
+) -> int:
+    """Passes bytes on until one side ends or may not go on; returns why the connection is to be closed."""
+
+    async def to_client() -> int:
+        while data := await reader.read(PIECE_BYTES):
+            await socket.send_bytes(data)
+        return 1000
+
+    async def to_node() -> int:
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return 1000
+            if (data := message.get("bytes")) is None:
+                return WRONG
+            writer.write(data)
+            await writer.drain()
+
+    work = [asyncio.ensure_future(one) for one in (to_client(), to_node(), allowed)]
+    try:
+        done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        return next(iter(done)).result()
+    except (ConnectionError, WebSocketDisconnect):
+        return 1000
+    finally:
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/capture", FILES, response_class=StreamingResponse)
+async def capture_packets(
+    run: TheRun,
+    who: Who,
+    server: Server,
+    place: Annotated[str, Query(max_length=300)],
+    pcap_filter: Annotated[str | None, Query(alias="filter", max_length=10_000)] = None,
+    snaplen: Annotated[int, Query(ge=SNAPLEN_MIN, le=SNAPLEN_MAX)] = SNAPLEN_MAX,
+    count: Annotated[int | None, Query(ge=1, le=1 << 60)] = None,
+) -> StreamingResponse:
+    """What passes an interface, `NODE:INTERFACE`, in virtual time, while it passes: pcapng, until the client leaves,
+    `count` packets have come, or the run ends. What a client is too slow for is lost, and counted at the end."""
+    run_dir = server.keeper.run_dir(run.identity)
+    async with connected(run_dir) as connection:
+        date_ns = (await connection.request("show"))["date_ns"]
+    if date_ns is None:
+        raise Problem(409, "state", "the run has not begun yet")
+    plan = await asyncio.to_thread(_plan, run_dir)
+    node, argv = await server.checker.capture_command(
+        {
+            "plan": plan,
+            "place": place,
+            "date_ns": date_ns,
+            "pcap_filter": pcap_filter or None,
+            "snaplen": snaplen,
+            "count": count,
+        }
+    )
+    await asyncio.to_thread(noted, server, who, run.path, node, ["capture", place, pcap_filter or ""])
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(server.captures.one_of(who.name))
+        begun = await stack.enter_async_context(terminal(run_dir, node, argv, None, {}))
+        if not (first := await begun.read()):
+            why = begun.ending.reason if begun.ending is not None and begun.ending.reason else begun.errors
+            raise Problem(409, "run-refused", why or "nothing can be captured there")
+        # What was entered lasts as long as the answer does.
+        allowed = partial(stay_allowed, server, who, run.path, "Run.Files")
+        return StreamingResponse(_packets(begun, first, allowed, stack.pop_all()), media_type=PCAPNG)
+    raise AssertionError("unreachable")
+
+
+async def _packets(
+    begun: Terminal,
+    data: bytes,
+    allowed: Callable[[], Coroutine[Any, Any, int]],
+    stack: contextlib.AsyncExitStack,
+) -> AsyncIterator[bytes]:
+    """What is captured, until it ends, or its reader may not have it any more."""
+    async with stack:
+        watching = asyncio.create_task(allowed())
+        try:
+            while data:
+                yield data
+                reading = asyncio.create_task(begun.read())
+                await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
+                if watching.done():
+                    reading.cancel()
+                    return
+                data = reading.result()
+        finally:
+            watching.cancel()
+
+
+def _plan(run_dir: Path) -> str:
+    """`plan.json` as it is: guests write into run directories, so a worker reads it.
+
+    Raises:
+        Problem: there is none, or it is too large to be one.
+    """
+    try:
+        with opened(run_dir, PLAN_FILE) as file:
+            if os.fstat(file.fileno()).st_size <= PLAN_BYTES_MAX:
+                return file.read(PLAN_BYTES_MAX).decode(errors="replace")
+    except OSError:
+        pass
+    raise Problem(409, "state", "the run has no plan yet, or one that is too large")
