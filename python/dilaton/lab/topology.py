@@ -32,6 +32,7 @@ ENDINGS = {
     ".clab.yaml": "containerlab",
     "lab.conf": "kathara",
     ".py": "mininet",
+    ".xml": "xml",
 }
 """What `file:` takes a file for, by the end of its name."""
 

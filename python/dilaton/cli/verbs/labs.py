@@ -189,11 +189,13 @@ def graph(
 def export(
     lab: LabFile,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help=".clab.yml, .graphml, .dot or .py (Mininet).")
+        Path, typer.Option("--out", "-o", metavar="FILE", help=".clab.yml, .graphml, .xml, .dot or .py (Mininet).")
     ],
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="FORMAT", help="containerlab, graphml, dot or mininet (default: as FILE ends)."),
+        typer.Option(
+            "--to", metavar="FORMAT", help="containerlab, graphml, xml, dot or mininet (default: as FILE ends)."
+        ),
     ] = None,
 ) -> None:
     """Write the network of a lab for containerlab, Mininet, Graphviz or a graph library, and say what is left out."""

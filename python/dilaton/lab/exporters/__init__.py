@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dilaton.lab.exporters import containerlab, dot, graphml, mininet
+from dilaton.lab.exporters import containerlab, dot, graphml, mininet, xml
 from dilaton.lab.exporters.configured import Configured
 from dilaton.lab.model import Lab
 
@@ -26,4 +26,5 @@ FORMATS = {
     "dot": Format(".dot", dot.write),
     "graphml": Format(".graphml", graphml.write),
     "mininet": Format(".py", mininet.write),
+    "xml": Format(".xml", xml.write),
 }

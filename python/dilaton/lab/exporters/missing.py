@@ -13,7 +13,12 @@ NETWORK = frozenset({"name", "topology", "defaults", "kinds", "groups", "nodes",
 
 
 def missing(
-    lab: Lab, node_fields: Collection[str], link_fields: Collection[str], *, addresses: bool = False
+    lab: Lab,
+    node_fields: Collection[str],
+    link_fields: Collection[str],
+    *,
+    addresses: bool = False,
+    segments: bool = False,
 ) -> list[str]:
     """What is written in a lab and not in a format.
 
@@ -22,6 +27,7 @@ def missing(
         node_fields: The fields of nodes that the format keeps.
         link_fields: Those of links; with a dot, parts of a field.
         addresses: Whether it keeps addresses.
+        segments: Whether it keeps links of more than two ends.
     """
     of_nodes = {name for node in lab.nodes.values() for name in _written_of(node)} - set(node_fields)
     of_links = {name for link in lab.links for name in _lacking(link, {*link_fields, "endpoints"})}
@@ -31,7 +37,7 @@ def missing(
     return [
         *(f"{_word(Node, name)} of nodes" for name in sorted(of_nodes)),
         *(["addresses of endpoints"] if has_addresses and not addresses else []),
-        *(["that a segment is one link (a switch stands for it)"] if has_segments else []),
+        *(["that a segment is one link (a switch stands for it)"] if has_segments and not segments else []),
         *(f"{name.removesuffix('_bit_per_s').removesuffix('_ns')} of links" for name in sorted(of_links)),
         *(_word(Lab, name) for name in of_lab),
     ]
