@@ -19,7 +19,7 @@ from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.confirm import refusal
 from dilaton.plan.errors import lab_error
 from dilaton.plan.forecast import foresight
-from dilaton.plan.forecast.cost import estimate
+from dilaton.plan.forecast.cost import Cost, estimate
 from dilaton.plan.model import Plan, Speed
 from dilaton.run import here
 from dilaton.run.source import Source
@@ -170,9 +170,14 @@ def measures_nothing(lab: Lab) -> bool:
     return bool(is_asked) and lab.stop_after_ns is None and all(process.background for process in lab.run)
 
 
+def cost(prepared: Prepared) -> Cost | None:
+    """What a run costs on this machine; None where nothing of it is known."""
+    return estimate(prepared.lab, prepared.plan, here.for_plans().cores)
+
+
 def says_cost(prepared: Prepared, least_host_s: float = 0.0) -> str:
     """What a run costs of the host's time, and why if that is long; empty if it is not known, or less than so much."""
-    found = estimate(prepared.lab, prepared.plan, here.for_plans().cores)
+    found = cost(prepared)
     if found is None or found.host_s < least_host_s:
         return ""
     said = f"about {numbers.duration(found.host_s, digits=2)} of host time"

@@ -135,6 +135,60 @@ def test_a_drawing_says_what_nodes_are_and_leaves_out_what_nobody_draws(server: 
     assert drawing["guests"] == ["guest0"] and "routes" not in drawing["nodes"][0]
 
 
+COURSE = """\
+name: course
+nodes: {a: {}, b: {}}
+links: [{endpoints: [a, b], rate: 10Mbit, delay: 5ms}]
+run:
+  - {on: b, name: server, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: a, name: bulk, exec: iperf3 -c b -t 8, after: server, start: 2s}
+  - {on: a, name: work, exec: sh -c work}
+  - {on: b, name: endless, exec: sleep infinity, background: true}
+  - {on: a, name: never, exec: "true", after: endless.end}
+changes:
+  - {at: 3s, link: a--b, rate: 5Mbit}
+faults:
+  - {name: cut, at: 4s, for: 500ms, link: a--b, down: true}
+  - {name: later, after: bulk.end, wait: 1s, pause: b}
+  - {after: endless.end, pause: a}
+"""
+
+
+def test_a_drawing_says_when_all_is_to_happen_as_far_as_that_can_be_told(server: Served) -> None:
+    found = server.client().api("POST", "/check", {"text": COURSE, "is_drawn": True})["drawing"]
+    programs = {one["name"]: (one["begin_ns"], one["end_ns"], one["is_earliest"]) for one in found["programs"]}
+    second = 10**9
+    assert programs == {
+        "server": (0, None, False),
+        "bulk": (2 * second, 10 * second, True),
+        "work": (0, None, False),
+        "endless": (0, None, False),
+        "never": (None, None, True),
+    }
+    course = [(one["name"], one["at_ns"], one["is_earliest"], one["for_ns"], one["what"]) for one in found["course"]]
+    assert course == [
+        ("", 3 * second, False, None, "rate 5Mbit"),
+        ("cut", 4 * second, False, second // 2, "link a--b down"),
+        ("later", 11 * second, True, None, "pause b"),
+        ("fault3", None, True, None, "pause a"),
+    ]
+    assert [one["link"] for one in found["course"]] == ["a:eth0--b:eth0", "", "", ""]
+
+
+def test_a_drawing_says_what_a_run_is_likely_to_take(server: Served) -> None:
+    ask = server.client().api
+    asked = "name: cost\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: [a, b], rate: 100Mbit}]\nrun:\n"
+    asked += "  - {on: b, name: sink, exec: iperf3 -s, background: true}\n  - {on: a, exec: iperf3 -c b -t 20}\n"
+    found = ask("POST", "/check", {"text": asked, "is_drawn": True})["drawing"]["forecast"]
+    assert (found["virtual_s"], found["is_earliest"]) == (20, False) and found["host_s"] > 0
+    assert "100Mbit" in found["hint"].replace(" ", "")
+    for written, tdf in (("tdf: 3", 3.0), ("tdf: auto", None), ("drive: work", 1.0)):
+        text = f"{asked}time: {{{written}}}\n"
+        assert ask("POST", "/check", {"text": text, "is_drawn": True})["drawing"]["forecast"]["tdf"] == tdf, written
+    short = ask("POST", "/check", {"text": "name: x\nnodes: {a: {}}\n", "is_drawn": True})["drawing"]["forecast"]
+    assert short["virtual_s"] is None and short["host_s"] is None
+
+
 def test_a_drawing_of_a_large_network_is_small(server: Served) -> None:
     text = "name: grid\ntopology: {generate: grid, rows: 12, columns: 12}\n"
     found = server.client().api("POST", "/check", {"text": text})

@@ -94,13 +94,19 @@ export class Plot {
   private drawBands(plot: uPlot): void {
     const { ctx, bbox } = plot;
     ctx.save();
-    ctx.fillStyle = colour("warn");
-    ctx.globalAlpha = 0.16;
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     for (const band of this.plotted?.bands ?? []) {
       const left = Math.max(bbox.left, plot.valToPos(band.beginNs / 1e9, "x", true));
       const endS = band.endNs === null ? plot.scales["x"]!.max! : band.endNs / 1e9;
       const right = Math.min(bbox.left + bbox.width, plot.valToPos(endS, "x", true));
-      if (right > left) ctx.fillRect(left, bbox.top, right - left, bbox.height);
+      if (right < left) continue;
+      ctx.fillStyle = colour("warn");
+      ctx.globalAlpha = right > left ? 0.16 : 0.7;
+      ctx.fillRect(left, bbox.top, Math.max(right - left, devicePixelRatio), bbox.height);
+      // What it was is written where there is room for it.
+      if (ctx.measureText(band.what).width + 8 > right - left) continue;
+      ctx.globalAlpha = 1;
+      ctx.fillText(band.what, left + 4, bbox.top + 12 * devicePixelRatio);
     }
     ctx.restore();
   }

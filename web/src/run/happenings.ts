@@ -179,6 +179,15 @@ export function bands(events: readonly RunEvent[]): Band[] {
   return found;
 }
 
+/** Instants at which links became something else and stayed up, as spans that take no time. */
+export function changes(events: readonly RunEvent[]): Band[] {
+  return events.flatMap((event) =>
+    event.kind === "link-changed" && event.link !== undefined && event.up !== false
+      ? [{ name: event.link, what: event.what ?? "", beginNs: event.t_ns, endNs: event.t_ns }]
+      : [],
+  );
+}
+
 /** Lines of `events.jsonl`; a guest may have written anything, and what is no event is left out. */
 export function readEvents(text: string): RunEvent[] {
   const found: RunEvent[] = [];

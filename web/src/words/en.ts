@@ -157,6 +157,7 @@ export const en = {
     filterEvents: "Filter events",
     tabs: {
       overview: "Overview",
+      schedule: "Schedule",
       events: "Events",
       plots: "Plots",
       packets: "Packets",
@@ -186,6 +187,19 @@ export const en = {
       skipped: "skipped",
     } as Record<string, string>,
     late: (us: string) => `${us} us`,
+  },
+  course: {
+    planned: (what: string) => `planned: ${what}`,
+    more: (n: number) => `and ${n} more, under Schedule`,
+    earliest: (at: string) => `${at} or later`,
+    nothing: "This lab has no programs, no faults and no changes.",
+    unplanned: "by hand",
+    notYet: "not yet",
+    never: "did not come",
+    lasts: "lasts",
+    untilEnd: "until the end",
+    kinds: { program: "program", fault: "fault", change: "link" } as Record<string, string>,
+    columns: { name: "What", planned: "Planned", happened: "Happened", outcome: "Came of it" },
   },
   changed: {
     title: "Run with changes",
@@ -434,6 +448,6 @@ export const en = {
     queue: "In the queue",
     loss: "Packets lost per second",
     interfaces: (n: number, of: number) => `Interfaces: ${n} of ${of}`,
-    help: "Drag to zoom, press twice to see all again and look at that instant. Shaded: a fault or a link that is down.",
+    help: "Drag to zoom, press twice to see all again and look at that instant. Shaded: a fault or a link that is down; a line: a link was changed.",
   },
 } as const;

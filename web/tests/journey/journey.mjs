@@ -174,6 +174,14 @@ await run({
     await demandAccessible(page, "run");
     await page.getByRole("tab", { name: "Overview" }).focus();
     await page.keyboard.press("ArrowRight");
+    // Planned, and beside it what has happened, at which one can look.
+    const row = page.getByRole("row", { name: "client/ping" });
+    await row.getByText("0.000 s – 0.500 s").waitFor();
+    await row.getByRole("button").last().click();
+    await page.getByText("Looking at").waitFor();
+    await page.getByRole("button", { name: "back to now" }).click();
+    await demandAccessible(page, "schedule");
+    await page.getByRole("tab", { name: "Schedule" }).press("ArrowRight");
     await page.getByRole("cell", { name: "client/ping" }).first().waitFor();
     await demandAccessible(page, "events");
     await page.getByRole("slider").press("Home");

@@ -38,6 +38,8 @@ await run({
     await page.getByRole("button", { name: "Hold" }).click();
     await page.getByRole("button", { name: "Release" }).waitFor();
     await picture("run", isThere(page.getByRole("application")));
+    await page.getByRole("tab", { name: "Schedule" }).click();
+    await picture("schedule", isThere(page.getByRole("row", { name: "alice/bulk" })));
     await page.getByRole("tab", { name: "Plots" }).click();
     await picture("plots", isThere(page.locator(".u-over")));
     await page.getByRole("tab", { name: "Packets" }).click();

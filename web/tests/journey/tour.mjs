@@ -38,6 +38,13 @@ await run({
     await page.getByRole("button", { name: "Undo pause bob" }).click();
     await page.getByText(/^over,/).waitFor();
   },
+  "what was done by hand is in the schedule, beside what was planned": async () => {
+    await page.getByRole("tab", { name: "Schedule" }).click();
+    await page.getByRole("row", { name: "hand1" }).getByText("by hand").waitFor();
+    await page.getByRole("row", { name: "alice/bulk" }).getByText("or later").waitFor();
+    await page.getByRole("row", { name: "left:eth1--right:eth0" }).getByText("rate 10Mbit").waitFor();
+    await demandAccessible(page, "schedule");
+  },
   "a terminal in a node is typed into": async () => {
     await page.getByRole("tab", { name: "Terminals" }).click();
     await page.getByLabel("Node").selectOption("alice");
@@ -56,7 +63,7 @@ await run({
     await page.getByText("aborted", { exact: true }).first().waitFor();
     demand((await page.locator(".u-over").count()) === 3, "three plots");
     await page.getByRole("tab", { name: "Events" }).click();
-    await page.getByText("rate 10Mbit").first().waitFor();
+    await page.getByRole("tabpanel").getByText("rate 10Mbit").first().waitFor();
     await page.getByRole("tab", { name: "Packets" }).click();
     await page.getByLabel("Filter").fill("icmp");
     await page.getByText(/^[1-9]\d* of \d+ packets$/).waitFor();

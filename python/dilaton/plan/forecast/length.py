@@ -8,7 +8,6 @@ ending.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dilaton.plan.course.entries import After, Awaited, Timed
@@ -34,9 +33,7 @@ def end(plan: Plan) -> End | None:
     if plan.stop_after_ns is not None:
         # It is asked for where programs would go on for ever; who has others may end before.
         return End(plan.stop_after_ns / 1e9, is_earliest=False)
-    entries: dict[str, Process | Timed] = {entry.name: entry for entry in plan.course}
-    entries |= {process.name: process for process in plan.processes}
-    moments = _Moments(entries)
+    moments = Moments(plan)
     ends = [moments.end(process) for process in plan.processes if not process.background]
     latest = max((instant.virtual_s for instant in ends), default=0.0)
     if latest == 0 or math.isinf(latest):
@@ -44,16 +41,18 @@ def end(plan: Plan) -> End | None:
     return End(latest, is_earliest=any(instant.is_earliest for instant in ends))
 
 
-class _Moments:
+class Moments:
     """The moments in the lives of a plan's entries, each told once."""
 
-    def __init__(self, entries: Mapping[str, Process | Timed]) -> None:
-        self._entries = entries
+    def __init__(self, plan: Plan) -> None:
+        """Takes the entries of a plan."""
+        self._entries: dict[str, Process | Timed] = {entry.name: entry for entry in plan.course}
+        self._entries |= {process.name: process for process in plan.processes}
         self._begins: dict[str, End] = {}
 
     def end(self, process: Process) -> End:
-        """When a process ends."""
-        begin, said = self._begin(process), asked(process.argv)
+        """When a process ends; at infinity: it goes on until it is stopped."""
+        begin, said = self.begin(process), asked(process.argv)
         ends = [math.inf] if said is None else [begin.virtual_s + said.seconds]
         if process.stop_ns is not None:
             ends.append(process.stop_ns / 1e9)
@@ -63,7 +62,8 @@ class _Moments:
             return End(begin.virtual_s, is_earliest=True)
         return End(max(begin.virtual_s, min(ends)), begin.is_earliest)
 
-    def _begin(self, entry: Process | Timed) -> End:
+    def begin(self, entry: Process | Timed) -> End:
+        """When an entry begins; at infinity: it waits for the end of what has none."""
         if entry.name and entry.name in self._begins:
             return self._begins[entry.name]
         if isinstance(entry, Process):
@@ -79,7 +79,7 @@ class _Moments:
 
     def _moment(self, awaited: Awaited) -> End:
         entry = self._entries[awaited.name]
-        begin = self._begin(entry)
+        begin = self.begin(entry)
         if isinstance(entry, Timed):
             if awaited.moment != "end":
                 return begin

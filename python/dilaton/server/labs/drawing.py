@@ -6,12 +6,20 @@ so that nobody who draws guesses that. Of a run it is made when the run is asked
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 from pydantic import BaseModel
 
 from dilaton.lab.kinds import SWITCH, kind_of
 from dilaton.lab.model import Lab
-from dilaton.plan.course.entries import At
-from dilaton.plan.model import Interface, Plan
+from dilaton.lab.segments import without_lans
+from dilaton.plan.course.entries import After, ChangeLink
+from dilaton.plan.forecast.asked import asked
+from dilaton.plan.forecast.cost import Cost
+from dilaton.plan.forecast.length import End, Moments, end
+from dilaton.plan.links.changes import changes_of_links
+from dilaton.plan.model import Interface, Plan, Process
 
 
 class DrawnNode(BaseModel):
@@ -48,16 +56,44 @@ class DrawnProgram(BaseModel):
     node: str
     argv: list[str]
     start_ns: int | None
-    """When it starts; null: when others have, or at no instant that is known beforehand."""
+    """Before which it does not start, whatever it waits for."""
+    begin_ns: int | None = None
+    """When it starts, as far as can be told; null: that cannot be told."""
+    end_ns: int | None = None
+    """When it ends; null: when it is stopped, or that cannot be told."""
+    is_earliest: bool = False
+    """Whether it may start later."""
 
 
 class DrawnEvent(BaseModel):
-    """What happens at an instant that is known beforehand: a change of a link, or a fault."""
+    """What is to happen to the network: a change of a link, or a fault."""
 
-    at_ns: int
+    name: str = ""
+    """Of the fault; empty: it is a change."""
+    link: str = ""
+    """That changes; empty: it is a fault."""
+    at_ns: int | None
+    """When it begins, as far as can be told; null: that cannot be told."""
+    is_earliest: bool = False
+    """Whether it may begin later."""
     for_ns: int | None
     """How long; null: until something else ends it."""
     what: str
+
+
+class Forecast(BaseModel):
+    """What can be told of a run beforehand."""
+
+    virtual_s: float | None = None
+    """How much of virtual time it takes; null: nobody can tell."""
+    is_earliest: bool = False
+    """Whether it may take more."""
+    host_s: float | None = None
+    """How long it takes here, within a factor of two; null: nobody can tell."""
+    hint: str = ""
+    """What makes it take so long, and what would make it shorter."""
+    tdf: float | None = None
+    """The TDF that the run has; null: it is chosen while the run goes on."""
 
 
 class DrawnCapture(BaseModel):
@@ -83,10 +119,12 @@ class Drawing(BaseModel):
     checks: list[str]
     """What the lab expects."""
     stop_after_ns: int | None
+    forecast: Forecast = Forecast()
 
 
-def drawing(lab: Lab, plan: Plan) -> Drawing:
-    """What is drawn of a lab that has this plan."""
+def drawing(lab: Lab, plan: Plan, cost: Cost | None) -> Drawing:
+    """What is drawn of a lab that has this plan and, where that is known, costs so much."""
+    moments = Moments(plan)
     interfaces = {(node.name, one.name): one for node in plan.nodes for one in node.interfaces}
     return Drawing(
         nodes=[
@@ -106,19 +144,64 @@ def drawing(lab: Lab, plan: Plan) -> Drawing:
             for link in plan.links
         ],
         guests=[guest.name for guest in plan.guests],
-        programs=[
-            DrawnProgram(name=one.name, node=one.node, argv=one.argv, start_ns=one.start_ns) for one in plan.processes
-        ],
-        course=[
-            DrawnEvent(at_ns=one.when.at_ns, for_ns=one.for_ns, what=one.what or one.effect.kind)
-            for one in plan.course
-            if isinstance(one.when, At)
-        ],
+        programs=[_program(one, moments) for one in plan.processes],
+        course=list(_course(lab, plan, moments)),
         interfaces_period_ns=plan.measure.interfaces_period_ns,
         captures=[DrawnCapture(node=one.node, interface=one.interface, file=one.file) for one in plan.measure.captures],
         checks=[check.text for check in plan.checks],
         stop_after_ns=plan.stop_after_ns,
+        forecast=_forecast(plan, cost),
     )
+
+
+def _program(process: Process, moments: Moments) -> DrawnProgram:
+    begin = moments.begin(process)
+    is_told = process.stop_ns is not None or (asked(process.argv) is not None and not process.background)
+    return DrawnProgram(
+        name=process.name,
+        node=process.node,
+        argv=process.argv,
+        start_ns=process.start_ns,
+        begin_ns=_told_ns(begin),
+        end_ns=_told_ns(moments.end(process)) if is_told else None,
+        is_earliest=begin.is_earliest or bool(process.after),
+    )
+
+
+def _course(lab: Lab, plan: Plan, moments: Moments) -> Iterator[DrawnEvent]:
+    links = without_lans(lab)
+    words = {
+        (links.links[number].name, at_ns): ", ".join(change.words for change in changes if change.at_ns == at_ns)
+        for number, changes in changes_of_links(links).items()
+        for at_ns in {change.at_ns for change in changes}
+    }
+    for entry in plan.course:
+        begin = moments.begin(entry)
+        at_ns = _told_ns(begin)
+        link = entry.effect.link if isinstance(entry.effect, ChangeLink) else ""
+        yield DrawnEvent(
+            name=entry.name,
+            link=link,
+            at_ns=at_ns,
+            is_earliest=begin.is_earliest or isinstance(entry.when, After),
+            for_ns=entry.for_ns,
+            what=entry.what or words.get((link, at_ns or 0), entry.effect.kind),
+        )
+
+
+def _forecast(plan: Plan, cost: Cost | None) -> Forecast:
+    length, watch = end(plan), plan.time.watch
+    return Forecast(
+        virtual_s=length.virtual_s if length else None,
+        is_earliest=length.is_earliest if length else False,
+        host_s=cost.host_s if cost else None,
+        hint=cost.hint if cost else "",
+        tdf=float(plan.time.tdf.ratio) if watch is None or watch.least == watch.most else None,
+    )
+
+
+def _told_ns(instant: End) -> int | None:
+    return None if math.isinf(instant.virtual_s) else round(instant.virtual_s * 1e9)
 
 
 def _end(node: str, interface: Interface) -> DrawnEnd:

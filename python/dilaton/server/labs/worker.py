@@ -33,7 +33,7 @@ def read(asked: dict[str, Any]) -> dict[str, Any]:
         return {"wrong": error.message, "field": error.field}
     except HostLacksError as error:
         return {"lacks": error.what, "fix": error.fix}
-    drawn = drawing(prepared.lab, prepared.plan).model_dump(mode="json")
+    drawn = drawing(prepared.lab, prepared.plan, prepare.cost(prepared)).model_dump(mode="json")
     # Of a thousand routers the routes alone are tens of megabytes, which nobody needs who draws.
     plan = None if asked["is_drawn"] else prepared.plan.model_dump(mode="json")
     return {"name": prepared.lab.name, "doubts": doubts, "drawing": drawn, "plan": plan}
