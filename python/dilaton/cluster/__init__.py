@@ -6,7 +6,8 @@ who conducts the run                     each machine
         engine.py ── starts and ends ──────────────┘
 ```
 
-An **engine** finds machines, starts a host agent on each and ends them all; `local.py` makes machines of this one. The
+An **engine** finds machines, starts a host agent on each and ends them all; `local.py` makes machines of this one,
+`hosts.py` reaches others by ssh, once it is known that they have what a run needs (`having.py`). The
 **host agent** (`agent.py`) boots the guests of its machine as `host/here` does for a run on one, and does what it is
 asked. Everything between machines, frames, instants and what is asked alike, goes over one encrypted connection of each
 machine's relay to the hub (crates/relay), which nobody joins who does not have the run's key.

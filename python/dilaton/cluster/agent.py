@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dilaton.cluster import archive
+from dilaton.cluster import archive, having, place
 from dilaton.cluster.engine import Order
+from dilaton.cluster.having import Needs
+from dilaton.cluster.processes import LINE_BYTES_MAX
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.cluster.values import from_json, to_json
 from dilaton.host.errors import GuestError, HostLacksError
@@ -226,12 +230,31 @@ def explained(error: BaseException) -> str:
     return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
 
 
-async def main() -> None:
-    """Reads its order, and serves until the engine, the relay or the run has ended."""
+async def main(*, says_what_it_has: bool) -> None:
+    """Reads its order, and serves until the engine, the relay or the run has ended.
+
+    Args:
+        says_what_it_has: Whether it is asked that before.
+    """
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
+    reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    order = from_json(Order, json.loads(await reader.readline()))
+    if says_what_it_has:
+        found = having.has(from_json(Needs, json.loads(await reader.readline())))
+        print(having.MARK.decode() + json.dumps(to_json(found)), flush=True)
+    line = await reader.readline()
+    if not line and says_what_it_has:
+        # That was all that anybody wanted to know.
+        return
+    order = from_json(Order, json.loads(line))
+    with contextlib.ExitStack() as stack:
+        if not order.directory:
+            order = replace(order, directory=str(stack.enter_context(place.own(place.parent())) / "run"))
+        await _serve(order, reader)
+
+
+async def _serve(order: Order, reader: asyncio.StreamReader) -> None:
+    loop = asyncio.get_running_loop()
     memory_fd = os.memfd_create("dilaton-wire")
     relay = await Relay.start(bytes.fromhex(order.key), "machine", str(memory_fd), fds=[memory_fd])
     await relay.send(order.number, What.CONTROL, order.hub.encode())
@@ -245,9 +268,15 @@ async def main() -> None:
         raise GuestError(why)
 
 
-if __name__ == "__main__":
+def serve(*, says_what_it_has: bool = False) -> int:
+    """Is the host agent of this machine; returns the exit status."""
     try:
-        asyncio.run(main())
+        asyncio.run(main(says_what_it_has=says_what_it_has))
     except Exception as failure:
         print(explained(failure), flush=True)
-        sys.exit(1)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(serve(says_what_it_has="--say" in sys.argv[1:]))

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from dilaton.plan.model import Plan
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Order:
         key: The run's, in hexadecimal: who has it belongs to the run.
         hub: Where the hub listens.
         number: Of the machine.
-        directory: Where the machine keeps its part of the run; its parent is there.
+        directory: Where the machine keeps its part of the run; its parent is there. Empty: in a place of its own.
     """
 
     key: str
@@ -43,13 +46,18 @@ class Order:
 
 
 class Engine(Protocol):
-    """An engine. `stop` may be called at any time, and again."""
+    """An engine, whose methods are called in their order here. `stop` may be called at any time, and again."""
+
+    async def hosts(self, planned: Plan, *, jailed: bool) -> Sequence[Host]:
+        """The machines that there are, each of which has what a plan needs.
+
+        Raises:
+            HostLacksError: One has not.
+            GuestError: One cannot be asked.
+        """
 
     def address(self) -> str:
         """Where the hub is to listen so that all machines reach it; a port of 0 is any."""
-
-    def hosts(self) -> Sequence[Host]:
-        """The machines that there are."""
 
     async def start(self, host: Host, order: Order) -> None:
         """Starts the host agent of a machine.
@@ -58,8 +66,8 @@ class Engine(Protocol):
             GuestError: It does not start.
         """
 
-    def directory(self, number: int, run_dir: Path) -> Path:
-        """Where machine `number` keeps its part of a run."""
+    def directory(self, number: int, run_dir: Path) -> Path | None:
+        """Where machine `number` keeps its part of a run; None: it finds a place itself."""
 
     async def ended(self, host: Host) -> str:
         """Waits until the agent of a machine has ended, and says how, and what its last word was."""

@@ -126,9 +126,11 @@ class Guests:
     async def boot(self, **arguments: Any) -> None:
         """Boots them; see `port.Machine`."""
         identities = await self._lines.ask_all("boot", homes=list(self._homes), **arguments)
-        self._identity = from_json(Identity, identities[0])
-        if others := {str(each) for each in identities} - {str(identities[0])}:
-            raise GuestError(f"machines have different kernels: {identities[0]} and {', '.join(others)}")
+        found = [from_json(Identity, each) for each in identities]
+        self._identity = found[0]
+        # It may be in another place there.
+        if others := {each.sha256 for each in found} - {found[0].sha256}:
+            raise GuestError(f"machines have different kernels: sha256 {found[0].sha256} and {', '.join(others)}")
 
     def identity(self) -> Identity:
         """See `port.Guests`."""

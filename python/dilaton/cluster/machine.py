@@ -48,24 +48,21 @@ class Cluster:
     ) -> Guests:
         """Boots the guests of a plan, each on its machine; see `port.Machine`."""
         engine = self._engine()
-        hosts = engine.hosts()
-        homes = place(planned, hosts)
         key = secrets.token_bytes(KEY_BYTES)
-        hub = await Relay.start(key, "hub", engine.address())
         try:
-            _, what, address = await hub.hear()
-            if what is not What.LISTENS:
-                raise GuestError(f"the hub of the run cannot listen at {engine.address()}: {address.decode()}")
+            hosts = await engine.hosts(planned, jailed=jailed)
+            homes = place(planned, hosts)
+            hub, address = await listening(key, engine.address())
             await hub.send(NOBODY, What.LAYOUT, layout(planned, homes))
         except BaseException:
-            await hub.close()
+            await engine.stop()
             raise
         lines = Lines(hub, engine, hosts)
         guests = Guests(planned, homes, lines, run_dir)
         lines.progressed = lambda made: progress(from_json(Progress, made))
         try:
             orders = [
-                Order(key.hex(), address.decode(), number, str(engine.directory(number, run_dir)))
+                Order(key.hex(), address, number, str(engine.directory(number, run_dir) or ""))
                 for number in lines.machines
             ]
             await all_of(engine.start(host, order) for host, order in zip(hosts, orders, strict=True))
@@ -90,6 +87,23 @@ class Cluster:
         """A program on its own runs on this machine; see `port.Machine`."""
         raise GuestError("a program on its own needs no second machine: run it without --machines")
         yield
+
+
+async def listening(key: bytes, address: str) -> tuple[Relay, str]:
+    """A hub, and where it listens.
+
+    Raises:
+        GuestError: It cannot.
+    """
+    hub = await Relay.start(key, "hub", address)
+    try:
+        _, what, said = await hub.hear()
+        if what is not What.LISTENS:
+            raise GuestError(f"the hub of the run cannot listen at {address}: {said.decode(errors='replace')}")
+        return hub, said.decode()
+    except BaseException:
+        await hub.close()
+        raise
 
 
 def given(run_dir: Path) -> list[Path]:

@@ -66,10 +66,11 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
         HostLacksError: this machine lacks something that the run needs.
         KeyboardInterrupt: it was interrupted before it began.
     """
-    machine = machines.chosen(request.hidden, request.machines)
+    with refusing(ValueError, field="onto"):
+        machine = machines.chosen(request.hidden, request.machines, request.onto)
     options = Options(request.jailed, _hold_at_ns(request), prepare.disk_bytes(request.max_disk), machine)
     prepared = _prepared(request, watcher)
-    prepare.refuse_division(prepared.plan, request.machines)
+    prepare.refuse_division(prepared.plan, request.machines, request.onto)
     require(jailed=request.jailed)
     for doubt in prepare.doubts(prepared):
         watcher.doubted(doubt)

@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dilaton.host.errors import HostLacksError
@@ -118,27 +118,31 @@ def _times(overrides: Overrides) -> dict[str, object]:
     return fields
 
 
-def refuse_division(plan: Plan, machines: int) -> None:
-    """Refuses what cannot run on so many machines.
+def refuse_division(plan: Plan, machines: int, onto: Sequence[str] = ()) -> None:
+    """Refuses what cannot run on so many machines, or on these hosts.
 
     Raises:
         RequestError: Why it cannot.
     """
-    if machines == 1:
+    if onto and machines != 1:
+        raise RequestError(f"{machines}: these are made of this machine, and --onto names others", "machines")
+    field = "onto" if onto else "machines"
+    machines = len(onto) or machines
+    if machines == 1 and not onto:
         return
     if machines > len(plan.guests):
         raise RequestError(
             f"{machines}: the lab has {len(plan.guests)} guests, of which each is on one machine; divide it into more, "
             f"as with --set guests={machines}",
-            "machines",
+            field,
         )
     if plan.time.drive == "wall":
         raise RequestError(
             f"{machines}: on the wall drive the clock of one host drives all guests; use drive work or event",
-            "machines",
+            field,
         )
     if plan.stays:
-        raise RequestError(f"{machines}: a run that stays, to be worked in, is on one machine", "machines")
+        raise RequestError(f"{machines}: a run that stays, to be worked in, is on one machine", field)
 
 
 def doubts(prepared: Prepared) -> list[Problem]:

@@ -95,7 +95,8 @@ class RunRequest(Value):
         max_disk: What the run directory may take, as the lab would write it; None: half of what is free.
         metrics: The port at which Prometheus is answered; None: at none.
         hidden: Directories of this machine that its guests are not to see.
-        machines: How many it is spread over.
+        machines: How many it is spread over, all made of this one.
+        onto: The hosts that it is spread over instead.
     """
 
     lab: LabText
@@ -108,6 +109,7 @@ class RunRequest(Value):
     metrics: int | None = None
     hidden: tuple[Path, ...] = ()
     machines: int = 1
+    onto: tuple[str, ...] = ()
 
 
 def lab_file(path: Path) -> Path:

@@ -59,7 +59,7 @@ class Engine(Local):
         self.words = {host.name: asyncio.get_running_loop().create_future() for host in HOSTS}
         self.stopped: list[list[str]] = []
 
-    def hosts(self) -> Sequence[Host]:
+    async def hosts(self, planned: Plan, *, jailed: bool) -> Sequence[Host]:
         return HOSTS
 
     async def ended(self, host: Host) -> str:
@@ -199,7 +199,7 @@ def test_an_agent_answers_whatever_goes_wrong_and_its_last_word_is_why_it_ended(
 def test_what_an_agent_says_last_is_how_it_ended() -> None:
     async def do() -> str:
         engine = Local(1)
-        (host,) = engine.hosts()
+        (host,) = await engine.hosts(cast("Plan", None), jailed=True)
         # Its relay finds no hub there.
         await engine.start(host, Order("00" * 32, "127.0.0.1:1", 0, "/nowhere/machine0"))
         try:

@@ -70,6 +70,9 @@ def run(
         int,
         typer.Option(metavar="N", min=1, max=64, help="Spread its guests over so many machines, all made of this one."),
     ] = 1,
+    onto: Annotated[
+        str | None, typer.Option(metavar="HOST,…", help="Spread its guests over these hosts, reached by ssh.")
+    ] = None,
     no_jail: NoJail = False,
 ) -> None:
     """Run a lab, and show what was asked and what was measured."""
@@ -86,6 +89,7 @@ def run(
         max_disk=max_disk,
         metrics=metrics,
         machines=machines,
+        onto=tuple(onto.split(",")) if onto is not None else (),
     )
     if context.obj is not None:
         from dilaton.cli.runs.remote import run_there

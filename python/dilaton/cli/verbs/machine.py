@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dilaton.cli.machine import image, kernel
+from dilaton.cli.machine import cluster, image, kernel
 from dilaton.cli.verbs.options import Out
 
 app = typer.Typer()
@@ -56,5 +56,6 @@ def link(
     raise typer.Exit(validate_link(rate, delay, tdf, drive, out))
 
 
+app.add_typer(cluster.app)
 app.add_typer(kernel.app)
 app.add_typer(image.app)

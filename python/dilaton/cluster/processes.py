@@ -1,0 +1,127 @@
+"""The processes of host agents: each ends when its standard input does, and what it says last is how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from dilaton.cluster.values import to_json
+from dilaton.host.errors import GuestError
+
+END_HOST_S_MAX = 3.0
+"""In which an agent ends its guests, which takes milliseconds where nobody has stopped any; then it is killed, and they
+with it."""
+
+LAST_WORD_HOST_S, LAST_WORD_BYTES_MAX = 0.2, 4096
+"""How long the last word of an agent that has ended is waited for, and how long it may be."""
+
+LINE_BYTES_MAX = 1 << 20
+"""The longest line that an agent says."""
+
+
+@dataclass
+class _Agent:
+    process: asyncio.subprocess.Process
+    errors: IO[bytes]
+    """What it, and whatever has started it, has complained of."""
+
+
+class Processes:
+    """Agents by the names of their machines."""
+
+    def __init__(self) -> None:
+        """There are none yet."""
+        self._agents: dict[str, _Agent] = {}
+
+    async def start(self, name: str, command: Sequence[str]) -> None:
+        """Starts the agent of a machine.
+
+        Raises:
+            GuestError: There is no such program.
+        """
+        package = Path(__file__).resolve().parents[2]
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the agent is there
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, "PYTHONPATH": str(package)},
+                # Ctrl-C is for who conducts the run alone.
+                start_new_session=True,
+                limit=LINE_BYTES_MAX,
+            )
+        except OSError as error:
+            errors.close()
+            raise GuestError(f"{name}: {command[0]} cannot be started: {error.strerror}") from error
+        self._agents[name] = _Agent(process, errors)
+
+    async def tell(self, name: str, value: Any) -> None:
+        """Tells an agent a value, as a line; that it has ended is seen by who listens."""
+        stdin = self._agents[name].process.stdin
+        assert stdin is not None
+        with contextlib.suppress(ConnectionError):
+            stdin.write(json.dumps(to_json(value)).encode() + b"\n")
+            await stdin.drain()
+
+    async def hear(self, name: str, mark: bytes) -> Any:
+        """What an agent says in a line that begins with `mark`; whatever is said before is of who has started it.
+
+        Raises:
+            GuestError: It ends before.
+        """
+        stdout = self._agents[name].process.stdout
+        assert stdout is not None
+        try:
+            while line := await stdout.readline():
+                if line.startswith(mark):
+                    return json.loads(line.removeprefix(mark))
+        except ValueError as error:
+            raise GuestError(f"{name} said what no host agent says: {error}") from error
+        raise GuestError(await self.ended(name))
+
+    async def ended(self, name: str) -> str:
+        """Waits until an agent has ended, and says how, and what its last word was."""
+        agent = self._agents[name]
+        status = await agent.process.wait()
+        assert agent.process.stdout is not None
+        # What the agent has left behind may have its standard output open for a moment more.
+        with contextlib.suppress(TimeoutError):
+            last_word = await asyncio.wait_for(agent.process.stdout.read(LAST_WORD_BYTES_MAX), LAST_WORD_HOST_S)
+            if last_word:
+                return last_word.decode(errors="replace").strip()
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        complaint = _last_line(agent.errors) if status > 0 else ""
+        return f"the host agent of {name} {how}{complaint and f': {complaint}'}"
+
+    async def stop(self, lost: Collection[str] = ()) -> None:
+        """Ends all of them; those of lost machines without patience."""
+        for name, agent in self._agents.items():
+            assert agent.process.stdin is not None
+            if name in lost and agent.process.returncode is None:
+                agent.process.kill()
+            agent.process.stdin.close()
+        for agent in self._agents.values():
+            try:
+                await asyncio.wait_for(agent.process.wait(), END_HOST_S_MAX)
+            except TimeoutError:
+                agent.process.kill()
+                await agent.process.wait()
+            agent.errors.close()
+        self._agents.clear()
+
+
+def _last_line(errors: IO[bytes]) -> str:
+    """The last line in a file, if there is one."""
+    size = errors.seek(0, os.SEEK_END)
+    errors.seek(max(0, size - LAST_WORD_BYTES_MAX))
+    lines = errors.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

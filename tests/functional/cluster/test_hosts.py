@@ -1,0 +1,125 @@
+"""A lab over hosts with addresses of their own: the same bytes as on one machine; who is lost is named, nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Outcome, RunLab
+from tests.functional.cluster.named_hosts import NamedHosts, named_hosts, processes_of
+from tests.functional.cluster.test_cluster import LAB, PATIENCE_HOST_S, assert_same
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamedHosts]:
+    """Three hosts."""
+    with named_hosts(tmp_path_factory.mktemp("hosts"), 3) as made:
+        yield made
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A lab of three guests."""
+    file = tmp_path / "lab.yaml"
+    file.write_text(LAB)
+    return file
+
+
+def test_a_lab_gives_the_same_bytes_over_hosts(
+    hosts: NamedHosts, lab: Path, tmp_path: Path, run_lab_once: RunLab
+) -> None:
+    alone = run_lab_once(LAB)
+    out = tmp_path / "run"
+    done = hosts.dilaton("run", lab, "--out", out, "--onto", ",".join(hosts.names))
+    print(done.stdout, done.stderr)
+    assert_same(Outcome(done.returncode, done.stdout + done.stderr, out), alone)
+    assert not hosts.kept()
+
+
+def kill_agent(hosts: NamedHosts) -> None:
+    """Kills the host agent of the second host."""
+    (agent,) = (pid for pid, command in processes_of(hosts.holder(2)).items() if "host-agent" in command)
+    os.kill(agent, signal.SIGKILL)
+
+
+def cut_off(hosts: NamedHosts) -> None:
+    """Cuts the second host off."""
+    hosts.cut(2)
+
+
+@pytest.mark.parametrize(
+    ("lose", "reason"),
+    [
+        (kill_agent, r"10\.77\.2\.2 was lost: the host agent of 10\.77\.2\.2 was killed by signal 9"),
+        (cut_off, r"10\.77\.2\.2 was lost: nothing was heard for 4 seconds"),
+    ],
+)
+def test_a_host_that_is_lost_ends_the_run_and_nothing_is_left_on_any(
+    hosts: NamedHosts, lab: Path, tmp_path: Path, lose: Callable[[NamedHosts], None], reason: str
+) -> None:
+    out = tmp_path / "run"
+    try:
+        with hosts.started("run", lab, "--out", out, "--onto", ",".join(hosts.names), "--hold-at", "100ms") as process:
+            assert process.stderr
+            next(line for line in process.stderr if "clock held" in line)
+            assert len(hosts.kept()) == len(hosts.names)
+            lose(hosts)
+            process.stderr.read()
+            assert process.wait(PATIENCE_HOST_S) == 1
+        record = json.loads((out / "run.json").read_text())
+        assert re.fullmatch(rf"{reason}, at 0\.1\d* virtual seconds", record["reason"]), record["reason"]
+        end = time.monotonic() + PATIENCE_HOST_S
+        while left := [
+            processes_of(hosts.holder(number)) for number in (1, 2, 3) if processes_of(hosts.holder(number))
+        ]:
+            assert time.monotonic() < end, left
+            time.sleep(0.1)
+    finally:
+        hosts.join(2)
+    # What the agent kept that was killed goes when the next one comes.
+    assert hosts.dilaton("cluster", "status", *hosts.names).returncode == 0
+    assert not hosts.kept()
+
+
+def test_what_hosts_have_is_shown_and_who_cannot_be_asked_is_named(hosts: NamedHosts) -> None:
+    (hosts.directory / "ws9").mkdir(exist_ok=True)
+    done = hosts.dilaton("cluster", "status", hosts.names[0], "ws9")
+    assert done.returncode == 3
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    first, second = (line for line in lines if line.startswith(("10.77.1.2", "ws9  ")))
+    assert first.endswith(" usable")
+    assert not first.endswith("not usable")
+    assert second.endswith("not usable")
+    assert "ws9: the host agent of ws9 ended with status 1: nsenter: " in done.stdout
+
+
+def test_a_lab_is_refused_before_it_begins_where_a_host_has_not_what_it_needs(
+    hosts: NamedHosts, lab: Path, tmp_path: Path
+) -> None:
+    done = hosts.dilaton("run", lab, "--out", tmp_path / "run", "--onto", f"{hosts.names[0]},ws9")
+    assert done.returncode == 3
+    assert "ws9: the host agent of ws9 ended with status 1: nsenter: " in done.stderr
+    assert not hosts.kept()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--onto", "-oProxyCommand=true"), "'-oProxyCommand=true': not the name of a host"),
+        (("--onto", "a,b,c,d"), "4: the lab has 3 guests"),
+        (("--onto", "a", "--machines", "2"), "these are made of this machine, and --onto names others"),
+        (("--onto", "a,b", "--drive", "wall"), "on the wall drive the clock of one host drives all guests"),
+        (("--onto", "a,b", "--stay"), "a run that stays, to be worked in, is on one machine"),
+    ],
+)
+def test_what_hosts_cannot_be_given_is_refused(run_lab: RunLab, arguments: tuple[str, ...], said: str) -> None:
+    outcome = run_lab(LAB, *arguments)
+    assert outcome.status == 2
+    assert said in outcome.terminal

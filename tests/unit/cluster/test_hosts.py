@@ -1,0 +1,124 @@
+"""Hosts are asked over whatever executes a command there, and whatever goes wrong with one is told with its name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dilaton.cluster import having
+from dilaton.cluster.having import MARK, Has, Needs
+from dilaton.cluster.hosts import Hosts, Way
+from dilaton.cluster.values import to_json
+from dilaton.host.errors import GuestError, HostLacksError
+from dilaton.lab import loads
+from dilaton.plan.compile import compile as compile_plan
+from tests.conftest import environment
+
+PROGRAM = shlex.join(["env", f"PYTHONPATH={environment()['PYTHONPATH']}", sys.executable, "-m", "dilaton"])
+
+PLAN = compile_plan(loads("name: lab\nnodes: {a: {}}\nrun: [{on: a, exec: sh}]", "lab.yaml"))
+
+
+def shell(directory: Path, script: str = 'exec sh -c "$*"') -> list[str]:
+    """What executes on a host, all of them being this machine."""
+    file = directory / "shell"
+    file.write_text(f"#!/bin/sh\nhost=$1; shift\n{script}\n")
+    file.chmod(0o755)
+    return [str(file)]
+
+
+def look(names: list[str], way: Way) -> list[Has | str]:
+    async def do() -> list[Has | str]:
+        hosts = Hosts(names, way)
+        try:
+            return await hosts.look(Needs())
+        finally:
+            await hosts.stop()
+
+    return asyncio.run(do())
+
+
+def test_a_host_says_what_it_has_whatever_its_shell_says_before(tmp_path: Path) -> None:
+    way = Way(shell(tmp_path, 'echo "Welcome to $host"; exec sh -c "$*"'), PROGRAM, "")
+    there, here = look(["alice@ws1", "localhost"], way)
+    assert there == here == having.has(Needs())
+
+
+def test_the_host_that_cannot_be_asked_is_named_with_what_its_shell_complains_of(tmp_path: Path) -> None:
+    script = '[ $host = ws1 ] && { echo "ssh: connect to host ws1: No route to host" >&2; exit 255; }\nexec sh -c "$*"'
+    first, second = look(["ws1", "ws2"], Way(shell(tmp_path, script), "/nowhere/dilaton", ""))
+    assert first == "the host agent of ws1 ended with status 255: ssh: connect to host ws1: No route to host"
+    assert isinstance(second, str)
+    assert second.startswith("the host agent of ws2 ended with status 127: ")
+    assert "/nowhere/dilaton" in second
+    (why,) = look(["ws1"], Way(["/nowhere/ssh"], "dilaton", ""))
+    assert why == "ws1: /nowhere/ssh cannot be started: No such file or directory"
+
+
+@pytest.mark.parametrize("said", ["{}", '{"version": 7}', "[", "null"])
+def test_what_no_host_agent_says_is_refused(tmp_path: Path, said: str) -> None:
+    (why,) = look(["ws1"], Way(shell(tmp_path, f"echo '{MARK.decode()}{said}'; cat"), PROGRAM, ""))
+    assert "said what no host agent says" in str(why)
+
+
+def test_a_run_is_refused_with_every_difference_of_every_host(tmp_path: Path) -> None:
+    other = replace(having.has(having.needs(PLAN, jailed=True)), version="0.0", kernel="0" * 64)
+    file = tmp_path / "other"
+    file.write_text(MARK.decode() + json.dumps(to_json(other)) + "\n")
+
+    async def do() -> None:
+        hosts = Hosts(["ws1", "ws2"], Way(shell(tmp_path, f"cat {file}; cat"), PROGRAM, ""))
+        try:
+            await hosts.hosts(PLAN, jailed=True)
+        finally:
+            await hosts.stop()
+
+    with pytest.raises(HostLacksError) as refused:
+        asyncio.run(do())
+    lines = refused.value.what.splitlines()
+    assert [line.split(" has ")[0].split(" guests ")[0] for line in lines] == [
+        "ws1: it",
+        "ws1: its",
+        "ws2: it",
+        "ws2: its",
+    ]
+    assert refused.value.fix == "dilaton cluster status ws1 ws2"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-oProxyCommand=true", "a b", "ws1;true", "$(true)", "alice@", "alice@-x", "ws1@"]
+)
+def test_what_cannot_be_the_name_of_a_host_never_gets_to_a_shell(name: str) -> None:
+    with pytest.raises(ValueError, match="not the name of a host"):
+        Hosts([name], Way(["false"], "dilaton", ""))
+
+
+def test_hosts_are_named_once() -> None:
+    with pytest.raises(ValueError, match="ws1: named twice"):
+        Hosts(["ws1", "ws1"], Way(["false"], "dilaton", ""))
+
+
+@pytest.mark.parametrize(
+    ("names", "hub", "address"),
+    [
+        (["localhost"], "", "127.0.0.1:0"),
+        (["127.0.0.2", "alice@127.0.0.3"], "", "127.0.0.1:0"),
+        (["ws1"], "192.0.2.1", "192.0.2.1:0"),
+        (["ws1"], "192.0.2.1:7000", "192.0.2.1:7000"),
+        (["ws1"], "2001:db8::1", "[2001:db8::1]:0"),
+        (["ws1"], "[2001:db8::1]:7000", "[2001:db8::1]:7000"),
+    ],
+)
+def test_the_hub_listens_where_all_hosts_reach_it(names: list[str], hub: str, address: str) -> None:
+    assert Hosts(names, Way(["false"], "dilaton", hub)).address() == address
+
+
+def test_a_host_that_has_no_address_is_told_with_what_to_do() -> None:
+    with pytest.raises(GuestError, match=r"no\.such\.host\.invalid: by which address .* DILATON_HUB"):
+        Hosts(["no.such.host.invalid"], Way(["false"], "dilaton", "")).address()
