@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from dilaton.lab.checks import course
 from dilaton.lab.checks.links import check_change, check_course, check_faults, check_segment
-from dilaton.lab.errors import Finding, LabError, Problem, field_name
+from dilaton.lab.errors import Finding, LabError, Path, Problem, field_name
 from dilaton.lab.faults.drawing import drawn
 from dilaton.lab.faults.fault import Fault
 from dilaton.lab.model import Lab, scene_of
 from dilaton.lab.parts.links import Change, Link
 from dilaton.lab.settings import Setting, apply_settings
 from dilaton.lab.text import units
+from dilaton.lab.text.document import MAIN_FIELDS
 from dilaton.lab.text.wording import message
 
 _ITEM = re.compile(r", faults\[\d+\]")
@@ -48,7 +49,8 @@ def read_change(link: Link, settings: Sequence[Setting], at_ns: int, directory: 
         change = Change.model_validate(given, by_name=False, context={"directory": directory})
     except ValidationError as error:
         details = [detail | {"loc": ("changes", 0, *detail["loc"])} for detail in error.errors()]
-        raise LabError([_problem(field_name(one["loc"][2:]), message(one)) for one in details]) from error
+        names = {name for name, _ in settings}
+        raise LabError([_problem(_as_set(one["loc"][2:], names), message(one)) for one in details]) from error
     _raise(check_change(change, ()), check_segment(change, ()) if len(link.endpoints) > 2 else ())
     return change.model_copy(update={"at_ns": at_ns})
 
@@ -97,6 +99,12 @@ def check_changed(link: Link, changes: Sequence[Change], faults: Iterable[Change
     """
     in_order = sorted(changes, key=lambda one: one.at_ns)
     _raise(check_course(link, (), [((), one) for one in in_order], [((), one) for one in faults]))
+
+
+def _as_set(path: Path, names: Container[str]) -> str:
+    """The field at a path, by the name by which it was set: `delay=5` sets `delay.mean`, and is told of `delay`."""
+    whole = field_name(path[:-1])
+    return whole if path[-1] in MAIN_FIELDS and whole in names else field_name(path)
 
 
 def _raise(*findings: Iterable[Finding]) -> None:

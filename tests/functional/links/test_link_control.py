@@ -37,7 +37,7 @@ def steer(out: Path) -> None:
     refused = dilaton("link", out, "a--r", "set", "delay=5")
     assert (refused.returncode, refused.stderr) == (
         2,
-        "dilaton: delay.mean: 5: a delay needs a unit: write 5ms (or ns, us, s, min, h)\n",
+        "dilaton: delay: 5: a delay needs a unit: write 5ms (or ns, us, s, min, h)\n",
     )
     done = dilaton("link", out, "a--r", "set", "queue.limit=50", "delay.jitter=1us")
     assert "tc qdisc add dev eth0 parent 1:1 handle 2: netem limit 51 rate 100000000bit" in done.stdout

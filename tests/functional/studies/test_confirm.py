@@ -101,7 +101,7 @@ def test_a_sweep_and_a_program_confirm_their_runs(tmp_path: Path) -> None:
     assert swept.returncode == 0
     assert pd.read_csv(tmp_path / "out/sweep.csv").verdict.tolist() == ["confirmed"] * 2
     again = dilaton("sweep", tmp_path, "--set", "links.0.delay=10ms,20ms", "--confirm", "--out", tmp_path / "out")
-    assert "2 of them done already" in again.stdout
+    assert "2 done already" in again.stdout
     with api.start(tmp_path, out=tmp_path / "run", confirm=True) as run:
         record = run.wait().record
     assert record.confirmation is not None and record.confirmation.outcome == "confirmed"

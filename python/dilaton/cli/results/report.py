@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dilaton.cli.errors import BadInputError, refusing, writing
+from dilaton.measure.numbers import counted
 from dilaton.run.record.record import RecordError
 
 
@@ -28,7 +29,7 @@ def report(path: Path, formats: list[str], out: Path | None) -> None:
         directory = out or path / "report"
         with writing(directory):
             files = export(run, wanted, directory)
-        print(f"{len(files)} files in {directory}")
+        print(f"{counted(len(files), 'file')} in {directory}")
     else:
         with writing(path):
             print(write_report(run))
@@ -57,4 +58,4 @@ def _report_sweep(path: Path, formats: list[str], out: Path | None) -> None:
         files = [
             save(drawing, directory / f"{drawing.name}.{each}") for drawing in swept.drawings() for each in formats
         ]
-    print(f"{len(files)} files in {directory}")
+    print(f"{counted(len(files), 'file')} in {directory}")

@@ -6,6 +6,7 @@ import asyncio
 import sys
 
 from dilaton.cli.errors import complain
+from dilaton.measure.numbers import counted
 from dilaton.service.conduct import ENDING
 from dilaton.service.studies.sweep import PointEnded, Sweep, SweepRequest
 
@@ -17,16 +18,20 @@ def sweep_lab(request: SweepRequest) -> int:
         LabError, RequestError, HostLacksError: as of `Sweep`.
     """
     sweep = Sweep(request)
-    print(f"{len(sweep.work)} runs in {sweep.directory}, {len(sweep.work) - len(sweep.waiting)} of them done already")
+    done_before = len(sweep.work) - len(sweep.waiting)
+    print(f"{counted(len(sweep.work), 'run')} in {sweep.directory}, {done_before} done already")
+    if len(sweep.work) == 1:
+        print("nothing varies: --set FIELD=VALUE,VALUE gives a field several values, --repeat N runs each N times")
     if asyncio.run(_run(sweep)):
         print(f"interrupted; the same command goes on with what is left in {sweep.directory}", file=sys.stderr)
         return 130
     done = sweep.conclude()
     for why in done.lost:
         complain(why)
-    print(f"table: {done.table}; {done.figures} figures beside it")
+    print(f"table: {done.table}; {counted(done.figures, 'figure')} beside it")
     if doubted := " and ".join(f"{count} {level}" for level, count in done.doubted.items() if count):
-        print(f"not valid: {doubted} of {done.runs} runs; {done.table.name} says which, the log of each says why")
+        of_how_many = counted(done.runs, "run")
+        print(f"not valid: {doubted} of {of_how_many}; {done.table.name} says which, the log of each says why")
     return 0 if done.is_well else 1
 
 

@@ -23,6 +23,8 @@ def bring_up(request: RunRequest, *, detached: bool) -> int:
             return 0
         with run:
             status = converse(run)
+    if not os.isatty(0):
+        print("the lab ended with its input, which is no terminal; --detach has it stay")
     print(f"outputs and record: {run.path}")
     return status
 

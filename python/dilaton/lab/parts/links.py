@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, ModelWrapValidatorHandl
 from dilaton.lab.parts.addressing import parse_address, parse_addresses
 from dilaton.lab.parts.impairments import LOSS_MODELS, Chance, Delay, Loss, Queue, Reorder, Trace, count, duration
 from dilaton.lab.text import syntax, units
+from dilaton.lab.text.document import MAIN_FIELDS
 from dilaton.lab.text.netem_text import parse_netem
 from dilaton.lab.text.part import Part, Text
 
@@ -192,7 +193,7 @@ class Change(BothWays):
 
     @property
     def words(self) -> str:
-        """What it sets, as it was written: `down`, `rate 5Mbit, delay.mean 60ms`."""
+        """What it sets, as it was written: `down`, `rate 5Mbit, delay 60ms`."""
         return self._words
 
     def worded(self, words: str) -> Change:
@@ -214,7 +215,7 @@ SETTINGS = frozenset(
 
 
 def words_of(data: Mapping[str, Any], down: bool | None) -> str:
-    """What is set of a link, as it was written: `down`, `rate 5Mbit, delay.mean 60ms`."""
+    """What is set of a link, as it was written: `down`, `rate 5Mbit, delay 60ms, delay.jitter 1ms`."""
     return ", ".join(_words({name: value for name, value in data.items() if name in SETTINGS}, down))
 
 
@@ -225,6 +226,8 @@ def _words(data: Mapping[str, Any], down: bool | None, within: str = "") -> Iter
             yield "down" if down else "up"
         elif isinstance(value, Mapping):
             yield from _words(value, down, f"{within}{name}.")
+        elif within and name in MAIN_FIELDS:
+            yield f"{within[:-1]} {value}"
         else:
             yield f"{within}{name} {value}"
 

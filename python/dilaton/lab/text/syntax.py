@@ -185,7 +185,12 @@ def parse_clocks(value: object) -> object:
 
 def parse_tdf(value: object) -> object:
     """Reads a time dilation factor, or `auto`."""
-    return "auto" if value == "auto" else units.parse_tdf(value)
+    if value == "auto":
+        return value
+    try:
+        return units.parse_tdf(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or auto") from error
 
 
 def parse_auto_tdf(value: object) -> Fraction | None:

@@ -21,6 +21,9 @@ from pathlib import Path
 RUNS = Path("runs")
 """Below the present directory: where runs are that were not put elsewhere."""
 
+SWEEPS = Path("sweeps")
+"""The same of sweeps, each in the directory of its lab's name."""
+
 LAB_FILE = "lab.yaml"
 PLAN_FILE = "plan.json"
 RECORD_FILE = "run.json"
@@ -57,10 +60,14 @@ def take_default(lab_name: str, now: datetime | None = None) -> Path:
 
 
 def last_run_hint(named: Path) -> str:
-    """The end of a message about what is no run, if it is a lab that was run here: `; the last run of it is in X`."""
+    """The end of a message about what is no run, if it is a lab that was run here: `; the last run of it is in X`.
+
+    The same of a lab that was swept here.
+    """
     lab = named.parent.name if named.name == LAB_FILE else named.name
     runs = [(match[1], int(match[2]), path) for path in RUNS.glob("*") if (match := _default_of(lab, path))]
-    return f"; the last run of it is in {max(runs)[2]}" if runs else ""
+    last = f"; the last run of it is in {max(runs)[2]}" if runs else ""
+    return last + (f"; the sweep of it is in {SWEEPS / lab}" if lab and (SWEEPS / lab).is_dir() else "")
 
 
 def _default_of(lab: str, path: Path) -> re.Match[str] | None:

@@ -21,6 +21,7 @@ from dilaton.lab.errors import LabError
 from dilaton.lab.settings import parse_setting
 from dilaton.report.sweeps import FILE, Point, points
 from dilaton.run.control.errors import ControlError
+from dilaton.run.files.directory import SWEEPS
 from dilaton.run.record import record as records
 from dilaton.run.record.record import RecordError
 from dilaton.service.errors import RequestError, refusing
@@ -118,7 +119,7 @@ class Sweep:
             self._values = _values(request.fields)
             self.work = points(self._values, request.repeat)
         labs = [prepare(request.lab, self._overrides(point)).lab for point in self.work]
-        self.directory = request.out or Path("sweeps") / labs[0].name
+        self.directory = request.out or SWEEPS / labs[0].name
         with _writing(self.directory):
             _take(self.directory, request.lab.text, self._values)
         require(jailed=True)

@@ -18,27 +18,27 @@ TIME = [
     (
         "a time dilation factor of zero",
         HEAD + "time: {tdf: 0}\n",
-        "lab.yaml:3:13: time.tdf: 0: the time dilation factor must be more than 0",
+        "lab.yaml:3:13: time.tdf: 0: the time dilation factor must be more than 0, or auto",
     ),
     (
         "a negative time dilation factor",
         HEAD + "time: {tdf: -1/2}\n",
-        "lab.yaml:3:13: time.tdf: -1/2: the time dilation factor must be a number, such as 10, 0.5 or 1/3",
+        "lab.yaml:3:13: time.tdf: -1/2: the time dilation factor must be a number, such as 10, 0.5 or 1/3, or auto",
     ),
     (
         "an absurd time dilation factor",
         HEAD + "time: {tdf: 1000001}\n",
-        "lab.yaml:3:13: time.tdf: 1000001: the time dilation factor can be at most 1000000",
+        "lab.yaml:3:13: time.tdf: 1000001: the time dilation factor can be at most 1000000, or auto",
     ),
     (
         "a time dilation factor that is no number",
         HEAD + "time: {tdf: fast}\n",
-        "lab.yaml:3:13: time.tdf: fast: the time dilation factor must be a number, such as 10, 0.5 or 1/3",
+        "lab.yaml:3:13: time.tdf: fast: the time dilation factor must be a number, such as 10, 0.5 or 1/3, or auto",
     ),
     (
         "a time dilation factor over zero",
         HEAD + "time: {tdf: 1/0}\n",
-        "lab.yaml:3:13: time.tdf: 1/0: the time dilation factor cannot be divided by 0; write a number such as 10, 0.5 or 1/3",
+        "lab.yaml:3:13: time.tdf: 1/0: the time dilation factor cannot be divided by 0; write a number such as 10, 0.5 or 1/3, or auto",
     ),
 ]
 

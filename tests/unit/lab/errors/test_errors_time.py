@@ -7,7 +7,10 @@ import pytest
 from dilaton.lab import LabError, loads
 
 MISTAKES = [
-    ("{tdf: automatic}", "time.tdf: automatic: the time dilation factor must be a number, such as 10, 0.5 or 1/3"),
+    (
+        "{tdf: automatic}",
+        "time.tdf: automatic: the time dilation factor must be a number, such as 10, 0.5 or 1/3, or auto",
+    ),
     ("{tdf: auto, auto: {min: 5, max: 2}}", "time.auto.min: 5: is more than max, 2"),
     ("{tdf: auto, auto: {min: 0}}", "time.auto.min: 0: the time dilation factor must be more than 0"),
     ("{tdf: auto, auto: {max: 10, start: 20}}", "time.auto.start: 20: must be up to max, 10"),

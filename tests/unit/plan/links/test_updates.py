@@ -148,7 +148,7 @@ def test_modules_and_tables_that_the_plan_lacks_come_with_the_change() -> None:
     [
         (("rate", "0"), "rate: 0: a rate needs a unit: write 0Mbit (or kbit, Gbit, Tbit)"),
         (("dely", "3ms"), "dely: unknown field; did you mean delay?"),
-        (("loss", "101%"), "loss.random: 101%: a loss can be at most 100%"),
+        (("loss", "101%"), "loss: 101%: a loss can be at most 100%"),
         (("queue.limit", "1bdp"), "queue.limit: a limit in bdp needs a rate; write rate: too, or a limit in packets"),
         (("trace", "{schedule: [[0s, 1Mbit]]}"), "trace: a trace is of the whole run; change the rate: instead"),
         (("delay.distribution", "normal"), "delay.distribution: normal: a distribution needs a jitter"),
@@ -178,7 +178,7 @@ def test_what_has_changed_is_told_in_the_words_of_the_lab_or_of_who_asked() -> N
     assert [after.became(at + 500) for at in (NOW, 6 * SECOND, 8 * SECOND)] == [
         (NOW, "loss 5%", True),
         (6 * SECOND, "down", False),
-        (8 * SECOND, "up, b_to_a.delay.mean 30ms, b_to_a.delay.jitter 1ms", True),
+        (8 * SECOND, "up, b_to_a.delay 30ms, b_to_a.delay.jitter 1ms", True),
     ]
 
 

@@ -160,6 +160,9 @@ def test_the_name_of_a_lab_leads_to_its_last_run(tmp_path: Path, monkeypatch: py
     (tmp_path / "runs" / "wan-20260101T000000Z-1").mkdir(parents=True)
     with pytest.raises(records.RecordError, match=r"run\.json; the last run of it is in runs/wan-20260101T000000Z-1$"):
         records.load(Path("wan"))
+    (tmp_path / "sweeps" / "wan").mkdir(parents=True)
+    with pytest.raises(records.RecordError, match=r"00Z-1; the sweep of it is in sweeps/wan$"):
+        records.load(Path("wan"))
 
 
 def test_a_directory_without_a_record_and_a_file_are_refused_by_name(tmp_path: Path) -> None:
