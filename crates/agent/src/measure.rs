@@ -22,6 +22,7 @@ pub mod following;
 mod instrument;
 mod interfaces;
 mod nodes;
+mod outputs;
 mod pcapng;
 mod process;
 mod ring;

@@ -18,7 +18,7 @@ use crate::plan::queues::Egress;
 pub use course::{key_of, Awaited, Cut, Effect, EndChange, FaultUpdate, Flap, LinkUpdate, Moment, Off, Timed, When};
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 12;
+pub const FORMAT: u32 = 13;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -333,6 +333,8 @@ pub struct Measure {
     pub tcp_period_ns: Option<i64>,
     /// How often CPU, memory and disk of nodes are.
     pub nodes_period_ns: Option<i64>,
+    /// Whether it is noted when processes wrote what.
+    pub outputs: bool,
     /// Packets that are kept.
     pub captures: Vec<Capture>,
 }
@@ -341,7 +343,7 @@ impl Measure {
     /// Whether nothing is measured.
     pub fn is_empty(&self) -> bool {
         let periods = [self.interfaces_period_ns, self.tcp_period_ns, self.nodes_period_ns];
-        periods.iter().all(Option::is_none) && self.captures.is_empty()
+        periods.iter().all(Option::is_none) && !self.outputs && self.captures.is_empty()
     }
 }
 

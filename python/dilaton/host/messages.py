@@ -24,7 +24,7 @@ ExitStatus = int
 SignalNumber = int
 Outcome = Literal["done", "stopped", "failed"]
 Memory = Literal["tcp", "udp", "node", "guest"]
-Table = Literal["interfaces", "tcp", "nodes", "sampler"]
+Table = Literal["interfaces", "tcp", "nodes", "outputs", "sampler"]
 
 
 class Check(NamedTuple):
@@ -66,7 +66,7 @@ CHECKS: Mapping[str, Check] = {
     "SignalNumber": _count(64),
     "Outcome": _one_of("done", "stopped", "failed"),
     "Memory": _one_of("tcp", "udp", "node", "guest"),
-    "Table": _one_of("interfaces", "tcp", "nodes", "sampler"),
+    "Table": _one_of("interfaces", "tcp", "nodes", "outputs", "sampler"),
     "Mapping[str, object]": Check(lambda value: isinstance(value, Mapping), {"type": "object"}),
 }
 """What a field of each type may be, by the type's name."""

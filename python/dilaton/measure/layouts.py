@@ -68,5 +68,7 @@ NODES = Layout(
     ),
 )
 
-LAYOUTS = {"interfaces": INTERFACES, "tcp": TCP, "nodes": NODES}
+OUTPUTS = Layout(key=("node", "process", "stream"), numbers=("bytes",))
+
+LAYOUTS = {"interfaces": INTERFACES, "tcp": TCP, "nodes": NODES, "outputs": OUTPUTS}
 """The tables, by the base name of the sampler's file."""

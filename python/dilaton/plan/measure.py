@@ -13,6 +13,7 @@ def measurement(wanted: measure.Measure) -> Measure:
         interfaces_period_ns=wanted.interfaces_ns,
         tcp_period_ns=wanted.tcp_ns,
         nodes_period_ns=wanted.nodes_ns,
+        outputs=wanted.outputs,
         captures=[_capture(capture) for capture in wanted.capture],
     )
 

@@ -392,6 +392,8 @@ class Measure(Part):
     interfaces_period_ns: int | None = Field(gt=0)
     tcp_period_ns: int | None = Field(gt=0)
     nodes_period_ns: int | None = Field(gt=0)
+    outputs: bool
+    """Whether it is noted when processes wrote what."""
     captures: list[Capture]
 
 
@@ -413,7 +415,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[12] = FORMAT
+    format: Literal[13] = FORMAT
     lab: str
     seed: int
     time: Time

@@ -13,7 +13,7 @@ from dilaton.run.loading import Run
 
 FIGURE_FORMATS = ("svg", "pdf", "png")
 TABLE_FORMATS = ("csv", "parquet")
-TABLES = ("interfaces", "tcp", "nodes", "processes", "events", "checks", "flows", "clock", "epochs")
+TABLES = ("interfaces", "tcp", "nodes", "outputs", "processes", "events", "checks", "flows", "clock", "epochs")
 NESTED = ("argv", "result")
 """Columns of `processes`."""
 PNG_DOTS_PER_INCH = 200

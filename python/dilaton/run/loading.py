@@ -131,6 +131,11 @@ class Run:
         return self._samples("nodes")
 
     @cached_property
+    def outputs(self) -> pd.DataFrame:
+        """How long the outputs of processes were from when on, a row each time that one had grown."""
+        return self._samples("outputs")
+
+    @cached_property
     def processes(self) -> pd.DataFrame:
         """What became of each process, a row each, in the order of the lab."""
         import pandas as pd

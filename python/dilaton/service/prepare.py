@@ -170,7 +170,7 @@ def refuse_hopeless(prepared: Prepared) -> None:
 def measures_nothing(lab: Lab) -> bool:
     """Whether a run of the lab would be over before it has measured anything that it is asked to."""
     measure = lab.measure
-    is_asked = measure.interfaces_ns or measure.tcp_ns or measure.nodes_ns or measure.capture
+    is_asked = measure.interfaces_ns or measure.tcp_ns or measure.nodes_ns or measure.outputs or measure.capture
     return bool(is_asked) and lab.stop_after_ns is None and all(process.background for process in lab.run)
 
 

@@ -10,6 +10,7 @@ import pytest
 from dilaton.cli.errors import BadInputError
 from dilaton.cli.results import logs
 from dilaton.cli.results.logs import print_logs
+from tests.unit.measure import made
 
 PLAN = Path(__file__).parents[1] / "plan" / "golden" / "plan.json"
 
@@ -80,3 +81,15 @@ def test_outputs_that_grow_in_turn_begin_lines_of_their_own(
     growing([("a/x.stdout", b"one"), ("b/y.stdout", b"two"), ("a/x.stdout", b"more\xe2")])
     said = "==> a/x.stdout <==\none\n==> b/y.stdout <==\ntwo\n==> a/x.stdout <==\nmore\N{REPLACEMENT CHARACTER}\n"
     assert capsys.readouterr().out == said
+
+
+def test_what_was_not_noted_is_not_put_in_order_and_the_way_is_said(tmp_path: Path) -> None:
+    run = made.run_dir(tmp_path)
+    (run / "nodes").mkdir(exist_ok=True)
+    with pytest.raises(BadInputError, match=r"it was not noted when .* --set measure.outputs=true"):
+        print_logs(str(run), None, follow=False, timeline=True)
+
+
+def test_what_is_still_to_come_is_not_put_in_order(booting: str) -> None:
+    with pytest.raises(BadInputError, match=r"--timeline: .* --follow"):
+        print_logs(booting, None, follow=True, timeline=True)

@@ -14,7 +14,7 @@ DOCUMENT = (Path(__file__).resolve().parents[3] / "docs/python.md").read_text()
 OF_RX = {"timeFirstRxPacket", "timeLastRxPacket", "rxBytes", "rxPackets"}
 
 
-@pytest.mark.parametrize("table", ["interfaces", "tcp", "nodes", "flows", "packets"])
+@pytest.mark.parametrize("table", ["interfaces", "tcp", "nodes", "outputs", "flows", "packets"])
 def test_every_column_is_documented(tmp_path: Path, table: str) -> None:
     run = dilaton.load(made.run_dir(tmp_path))
     frame = run.packets("a:eth0") if table == "packets" else getattr(run, table)

@@ -45,14 +45,25 @@ impl RunDir {
     /// # Errors
     /// The kernel refuses it.
     pub fn create(&self, path: &str) -> Result<OwnedFd> {
-        let parents: Vec<&Path> = Path::new(path).ancestors().skip(1).filter(|path| *path != Path::new("")).collect();
-        for parent in parents.into_iter().rev() {
-            match mkdirat(Some(self.0.as_raw_fd()), parent, Mode::from_bits_truncate(0o755)) {
-                Ok(()) | Err(Errno::EEXIST) => {}
-                Err(cause) => return Err(cause).doing(|| format!("make {} in the run directory", parent.display())),
-            }
+        if let Some(parent) = Path::new(path).parent() {
+            self.make_directory(parent)?;
         }
         self.open_file(path, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_APPEND)
+    }
+
+    /// Makes a directory, unless it is there, and those that it is in.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn make_directory(&self, path: &Path) -> Result<()> {
+        let whole: Vec<&Path> = path.ancestors().filter(|path| *path != Path::new("")).collect();
+        for each in whole.into_iter().rev() {
+            match mkdirat(Some(self.0.as_raw_fd()), each, Mode::from_bits_truncate(0o755)) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(cause) => return Err(cause).doing(|| format!("make {} in the run directory", each.display())),
+            }
+        }
+        Ok(())
     }
 
     /// Opens an output that was made before, to go on at its end.

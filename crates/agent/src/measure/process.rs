@@ -13,6 +13,7 @@ use super::capture::Capture;
 use super::instrument::Instrument;
 use super::interfaces::Interfaces;
 use super::nodes::Nodes;
+use super::outputs::{self, Outputs};
 use super::table::Table;
 use super::tcp::Tcp;
 use super::{Order, Reply};
@@ -28,6 +29,7 @@ use crate::priority::{self, Priority};
 
 const AGENT_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
+const OUTPUTS_TOKEN: u64 = u64::MAX - 2;
 /// What was measured is on the disk after so long at the latest, if anything is measured later.
 const WRITE_INTERVAL_NS: i64 = SECOND_NS;
 const COSTS_HEADER: &str = "t_ns,kind,cpu_ns,count,late_ns,missed";
@@ -40,6 +42,20 @@ struct Sampling {
     table: Option<Table>,
 }
 
+/// The outputs that are watched.
+struct Watching {
+    outputs: Outputs,
+    table: Table,
+    cost: Cost,
+}
+
+/// What has been done as things came, since it was last written down.
+#[derive(Default)]
+struct Cost {
+    cpu_ns: i64,
+    count: u64,
+}
+
 struct Process<'a> {
     guest: &'a str,
     run_dir: &'a RunDir,
@@ -47,9 +63,10 @@ struct Process<'a> {
     samplings: Vec<Sampling>,
     /// None in the place of one that has ended.
     captures: Vec<Option<Capture>>,
+    capture_cost: Cost,
+    /// None where outputs are not watched, and after the disk has refused their table.
+    watching: Option<Watching>,
     costs: Option<Table>,
-    /// The CPU time and the packets of the captures, since they were last written down.
-    capture_cost: (i64, u64),
     timer: TimerFd,
     zero_ns: i64,
     write_at_ns: i64,
@@ -94,9 +111,27 @@ impl<'a> Process<'a> {
                 captures.push(Some(Capture::open(capture, namespace)?));
             }
         }
+        let mut watching = None;
+        if plan.measure.outputs {
+            let watched = Outputs::watch(namespaces, run_dir)?;
+            let path = format!("measure/{guest}/{}.csv", outputs::NAME);
+            let table = Table::create(run_dir, path, outputs::HEADER)?;
+            watching = Some(Watching { outputs: watched, table, cost: Cost::default() });
+        }
         priority::set(Pid::from_raw(0), Priority::Sampler).doing(|| "set the sampler's priority".to_owned())?;
-        let (costs, capture_cost) = (None, (0, 0));
-        Ok(Self { guest, run_dir, agent, samplings, captures, costs, capture_cost, timer, zero_ns: 0, write_at_ns: 0 })
+        Ok(Self {
+            guest,
+            run_dir,
+            agent,
+            samplings,
+            captures,
+            capture_cost: Cost::default(),
+            watching,
+            costs: None,
+            timer,
+            zero_ns: 0,
+            write_at_ns: 0,
+        })
     }
 
     fn serve(mut self) -> Result<()> {
@@ -114,6 +149,7 @@ impl<'a> Process<'a> {
             for token in tokens {
                 match token {
                     TIMER_TOKEN => self.on_timer()?,
+                    OUTPUTS_TOKEN => self.on_outputs()?,
                     AGENT_TOKEN => match receive(self.agent)? {
                         Some((order, _)) => self.obey(&order)?,
                         None => return Ok(()),
@@ -130,6 +166,9 @@ impl<'a> Process<'a> {
         let readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
         epoll.add(self.agent.as_fd(), readable(AGENT_TOKEN)).doing(doing)?;
         epoll.add(self.timer.as_fd(), readable(TIMER_TOKEN)).doing(doing)?;
+        if let Some(watching) = &self.watching {
+            epoll.add(watching.outputs.as_fd(), readable(OUTPUTS_TOKEN)).doing(doing)?;
+        }
         for (token, capture) in (0..).zip(&self.captures) {
             let Some(capture) = capture else { continue };
             epoll.add(capture.as_fd(), readable(token)).doing(doing)?;
@@ -164,9 +203,10 @@ impl<'a> Process<'a> {
         for place in 0..self.captures.len() {
             let begun_ns = clock::now_ns();
             let result = self.captures[place].as_mut().map_or(Ok(()), |capture| capture.finish(t_ns));
-            self.capture_cost.0 += clock::now_ns() - begun_ns;
+            self.capture_cost.cpu_ns += clock::now_ns() - begun_ns;
             self.settle_capture(place, t_ns, result)?;
         }
+        self.note_outputs(t_ns)?;
         self.write(t_ns, true)
     }
 
@@ -215,11 +255,26 @@ impl<'a> Process<'a> {
         let begun_ns = clock::now_ns();
         let Some(capture) = &mut self.captures[place] else { return Ok(()) };
         let (packets, error) = capture.drain();
-        self.capture_cost.0 += clock::now_ns() - begun_ns;
-        self.capture_cost.1 += packets;
+        self.capture_cost.cpu_ns += clock::now_ns() - begun_ns;
+        self.capture_cost.count += packets;
         let now_ns = self.now_ns();
         self.settle_capture(place, now_ns, error.map_or(Ok(()), Err))?;
         self.write(now_ns, false)
+    }
+
+    fn on_outputs(&mut self) -> Result<()> {
+        self.note_outputs(self.now_ns())?;
+        self.write(self.now_ns(), false)
+    }
+
+    /// Notes which outputs have grown, as of `t_ns`.
+    fn note_outputs(&mut self, t_ns: i64) -> Result<()> {
+        let Some(Watching { outputs, table, cost }) = &mut self.watching else { return Ok(()) };
+        let begun_ns = clock::now_ns();
+        cost.count += outputs.read(t_ns, table)?;
+        let written = table.write(false);
+        cost.cpu_ns += clock::now_ns() - begun_ns;
+        self.settle_outputs(t_ns, written)
     }
 
     /// Writes what was measured, if it is `all` that there will be or the last time is long ago.
@@ -236,11 +291,16 @@ impl<'a> Process<'a> {
             let result = self.samplings[place].table.as_mut().map_or(Ok(()), |table| table.write(true));
             self.settle_table(place, now_ns, result)?;
         }
-        let (cpu_ns, packets) = std::mem::take(&mut self.capture_cost);
+        let result = self.watching.as_mut().map_or(Ok(()), |watching| watching.table.write(true));
+        self.settle_outputs(now_ns, result)?;
+        let of_outputs = self.watching.as_mut().map(|watching| std::mem::take(&mut watching.cost)).unwrap_or_default();
+        let of_captures = std::mem::take(&mut self.capture_cost);
         let Some(costs) = &mut self.costs else { return Ok(()) };
-        if packets > 0 {
-            // Writing into memory cannot fail.
-            let _ = writeln!(costs.rows, "{now_ns},capture,{cpu_ns},{packets},0,0");
+        for (kind, Cost { cpu_ns, count }) in [("capture", of_captures), (outputs::NAME, of_outputs)] {
+            if count > 0 {
+                // Writing into memory cannot fail.
+                let _ = writeln!(costs.rows, "{now_ns},{kind},{cpu_ns},{count},0,0");
+            }
         }
         if let Err(error) = costs.write(true) {
             self.costs = None;
@@ -255,6 +315,14 @@ impl<'a> Process<'a> {
         let sampling = &mut self.samplings[place];
         sampling.table = None;
         let table = sampling.instrument.name().to_owned();
+        self.tell(t_ns, Observation::SamplingEnded { table, reason: error.to_string() })
+    }
+
+    /// Stops noting outputs once the disk has refused their table.
+    fn settle_outputs(&mut self, t_ns: i64, result: Result<()>) -> Result<()> {
+        let Err(error) = result else { return Ok(()) };
+        self.watching = None;
+        let table = outputs::NAME.to_owned();
         self.tell(t_ns, Observation::SamplingEnded { table, reason: error.to_string() })
     }
 

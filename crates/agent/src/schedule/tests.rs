@@ -34,7 +34,7 @@ pub fn schedule_with(stop_after_ns: Option<i64>, processes: &[Value], course: &[
         "format": 8, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": stop_after_ns, "grace_ns": 5 * S,
         "guests": [], "nodes": [], "links": [], "wires": [], "tables": {}, "traces": {}, "course": course,
         "hosts": [], "processes": processes, "results": {}, "checks": [],
-        "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
+        "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "outputs": false, "captures": []}
     });
     Schedule::new(&serde_json::from_value(plan).unwrap(), "guest0").unwrap()
 }
@@ -294,7 +294,7 @@ fn an_after_that_names_nothing_is_refused() {
         "format": 8, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 0, "guests": [],
         "nodes": [], "links": [], "wires": [], "tables": {}, "traces": {}, "course": [],
         "hosts": [], "processes": [process("p", &json!({"after": ["ghost"]}))], "results": {}, "checks": [],
-        "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
+        "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "outputs": false, "captures": []}
     });
     assert_eq!(Schedule::new(&serde_json::from_value(plan).unwrap(), "guest0").unwrap_err(), "ghost");
 }
@@ -317,7 +317,7 @@ fn schedule_of_two(processes: &[Value]) -> Schedule {
         "format": 8, "lab": "x", "seed": 1, "time": {}, "stop_after_ns": null, "grace_ns": 5 * S,
         "guests": [guest("g"), guest("h")], "nodes": [node("a", "g"), node("b", "h")], "links": [], "wires": [wire],
         "tables": {}, "traces": {}, "course": [], "hosts": [], "processes": processes, "results": {}, "checks": [],
-        "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "captures": []}
+        "measure": {"interfaces_period_ns": null, "tcp_period_ns": null, "nodes_period_ns": null, "outputs": false, "captures": []}
     });
     Schedule::new(&serde_json::from_value(plan).unwrap(), "g").unwrap()
 }

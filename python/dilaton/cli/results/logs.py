@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dilaton.cli.errors import refusing
+from dilaton.cli.errors import BadInputError, refusing
+from dilaton.cli.results.timeline import print_timeline
 from dilaton.plan.model import Plan
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
@@ -24,17 +25,24 @@ PIECE_BYTES = 1 << 20
 
 
 @refusing(ControlError)
-def print_logs(run: str, who: str | None, *, follow: bool) -> int:
+def print_logs(run: str, who: str | None, *, follow: bool, timeline: bool = False) -> int:
     """Prints outputs of a run, each after a line that names it; returns the exit status.
 
     Args:
         run: The run, which may be over.
         who: A node, or NODE/PROCESS; None for all.
         follow: Whether to go on until the run ends.
+        timeline: Whether to print them line by line in the order in which they came, with what happened.
     """
+    if follow and timeline:
+        raise BadInputError("--timeline: puts in order what has come so far, so it cannot go on with --follow")
     try:
         directory = find(run)
-        printer = _Printer(directory, who)
+        node, process = _chosen(directory, who)
+        if timeline:
+            print_timeline(directory, node, process)
+            return 0
+        printer = _Printer(directory, node, process)
         printer.print_new()
         while follow and _goes_on(directory):
             time.sleep(LOOK_HOST_S)
@@ -69,6 +77,19 @@ def _processes(directory: Path) -> dict[str, set[str]]:
     return found
 
 
+def _chosen(directory: Path, who: str | None) -> tuple[str, str]:
+    """The node and the process whose outputs are meant; `*` for all."""
+    if not (directory / "nodes").is_dir():
+        raise ControlError(f"{directory}: not a run directory, since it has no nodes")
+    node, _, process = (who or "*").partition("/")
+    if node != "*":
+        processes = _processes(directory)
+        _check(node, "node", processes)
+        if process:
+            _check(process, f"process of {node}", processes[node])
+    return node, process or "*"
+
+
 def _check(name: str, what: str, known: Iterable[str]) -> None:
     if name not in known:
         raise ControlError(f"{name}: no such {what}; there are {', '.join(sorted(known)) or 'none'}")
@@ -77,17 +98,9 @@ def _check(name: str, what: str, known: Iterable[str]) -> None:
 class _Printer:
     """Prints what has been added to the outputs of a run."""
 
-    def __init__(self, directory: Path, who: str | None) -> None:
-        if not (directory / "nodes").is_dir():
-            raise ControlError(f"{directory}: not a run directory, since it has no nodes")
-        node, _, process = (who or "*").partition("/")
-        if node != "*":
-            processes = _processes(directory)
-            _check(node, "node", processes)
-            if process:
-                _check(process, f"process of {node}", processes[node])
+    def __init__(self, directory: Path, node: str, process: str) -> None:
         self._directory = directory
-        self._pattern = f"{node}/{process or '*'}.std*"
+        self._pattern = f"{node}/{process}.std*"
         self._outputs: dict[Path, _Output] = {}
         self._last: Path | None = None
         self._is_within_line = False

@@ -292,6 +292,10 @@ def logs(
         str | None, typer.Argument(metavar="NODE[/PROCESS]", help="Whose outputs (default: everyone's).")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they grow, until the run ends.")] = False,
+    timeline: Annotated[
+        bool,
+        typer.Option("--timeline", help="Line by line as they came, among what happened (takes measure.outputs)."),
+    ] = False,
 ) -> None:
     """Print what the programs of a run have written."""
     if context.obj is not None:
@@ -302,7 +306,7 @@ def logs(
         raise typer.Exit(logs_there(context.obj, run, who))
     from dilaton.cli.results.logs import print_logs
 
-    raise typer.Exit(print_logs(run, who, follow=follow))
+    raise typer.Exit(print_logs(run, who, follow=follow, timeline=timeline))
 
 
 @app.command()

@@ -60,7 +60,7 @@ class Capture(Part):
 
 
 class Measure(Part):
-    """What is sampled, how often in virtual time (None: not), and what is captured."""
+    """What is sampled, how often in virtual time (None: not), what is noted as it comes, and what is captured."""
 
     interfaces_ns: Period | None = Field(default=None, validation_alias="interfaces")
     """Counters and queues of all interfaces."""
@@ -68,4 +68,6 @@ class Measure(Part):
     """The inside of all TCP connections."""
     nodes_ns: Period | None = Field(default=None, validation_alias="nodes")
     """CPU, memory and disk of all nodes."""
+    outputs: Annotated[bool, BeforeValidator(syntax.parse_flag)] = False
+    """Whether it is noted when processes wrote what."""
     capture: list[Capture] = Field(default_factory=list)

@@ -16,7 +16,12 @@ OUTPUT_BYTES_MAX = 256 << 20
 
 def read_output(path: Path) -> str:
     """The text of an output, with what is not UTF-8 replaced; empty when there is no plain file."""
-    return _read(path).decode(errors="replace")
+    return read_output_bytes(path).decode(errors="replace")
+
+
+def read_output_bytes(path: Path) -> bytes:
+    """The bytes of an output; none when there is no plain file."""
+    return _read(path)
 
 
 def read_tail(path: Path, count: int) -> bytes:
