@@ -6,10 +6,12 @@ use core::ptr::null_mut;
 
 use crate::deadlines::{commands, timer};
 use crate::host::{page, real, sys};
+use crate::kernel::leavings::unseen;
 use crate::kernel::masks;
 use crate::nodes::shares;
 use crate::occasions::handlers::Adopted;
 use crate::occasions::{idle, reading, user_code};
+use crate::time::present;
 
 /// clock_gettime(2): CLOCK_MONOTONIC is virtual time on the guest's face, CLOCK_REALTIME the same since the run's date.
 ///
@@ -181,7 +183,7 @@ pub unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old
 pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
     match page::page() {
         Some(page) if masks::is_masked_at(mask as usize) => {
-            idle::run(page);
+            unseen(present::is_event, || idle::run(page));
             -1
         }
         // SAFETY: passed through.
@@ -215,7 +217,7 @@ pub unsafe extern "C" fn poll(asked: *mut libc::pollfd, count: libc::nfds_t, tim
     unsafe {
         match page::page() {
             Some(page) if count == 1 && idle::sleeps_on((*asked).fd) && masks::is_masked() => {
-                idle::run(page);
+                unseen(present::is_event, || idle::run(page));
                 sys::fail(libc::EINTR)
             }
             _ => real::poll(asked, count, timeout_ms),

@@ -49,6 +49,7 @@
 //! kernel/            the guest's kernel as a program
 //!   serial.rs          serial lines, read a block at a time
 //!   rest.rs            whether it rests
+//!   leavings.rs        what of ours is left on its stacks
 //!   direct.rs          calls of its handlers without a signal
 //!   masks.rs           when signals have to wait
 //! host/              what all this stands on

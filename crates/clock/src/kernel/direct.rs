@@ -10,9 +10,6 @@ use interrupts::Count;
 
 use crate::host::sys;
 
-/// What the first frames of the kernel's alarm handler take of its stack, at most; the stock kernel's take fewer than 32.
-const FIRST_FRAMES_WORDS: usize = 64;
-
 /// The kernel's signal stack; both ends are zero until it is known.
 struct SignalStack {
     low: Count,
@@ -20,20 +17,6 @@ struct SignalStack {
 }
 
 static STACK: SignalStack = SignalStack { low: Count::new(0), high: Count::new(0) };
-
-/// Overwrites what earlier calls have left on the stack. The kernel's handlers pass on registers of which they have not set
-/// all (arch/um/os-Linux/signal.c): one goes into its random numbers, where what is left there would be instants of the
-/// host; another tells whether user code was interrupted, to which the tick then charges its time.
-#[inline(never)]
-pub fn fill_stack_below(word: u64) {
-    /// The registers are below 2,696 bytes of extended state, on a stack of 16 KiB.
-    const WORDS: usize = 768;
-    let mut words = MaybeUninit::<[u64; WORDS]>::uninit();
-    for place in 0..WORDS {
-        // SAFETY: within the array; volatile, since nothing that the compiler sees reads it.
-        unsafe { words.as_mut_ptr().cast::<u64>().add(place).write_volatile(word) };
-    }
-}
 
 /// Looks up the kernel's signal stack; false if it is not there yet.
 fn find_signal_stack() -> bool {
@@ -72,18 +55,18 @@ pub fn free_signal_stack() -> Option<usize> {
     (here < low || here >= high).then_some(high & !0xF)
 }
 
-/// Calls `handler`, the kernel's of `signal`, on the stack that ends at `top`, which is a multiple of 16.
+/// Calls `handler`, the kernel's of `signal`, on the stack that ends at `top`, which is a multiple of 16, after
+/// `clear_words` words there have been overwritten (`leavings.rs`).
 ///
 /// # Safety
-/// Nothing may be using that stack.
-pub unsafe fn call_handler(top: usize, signal: c_int, handler: usize) {
+/// Nothing may be using that stack, and it has to have so many words.
+pub unsafe fn call_handler(top: usize, clear_words: usize, signal: c_int, handler: usize) {
     // SAFETY: for these C structures zeros are a value; the kernel reads the registers of the interrupted code from the
     // context, only to tell user code from its own.
     let (mut info, mut context): (libc::siginfo_t, libc::ucontext_t) = unsafe { (zeroed(), zeroed()) };
     info.si_signo = signal;
-    // What tells whether user code was interrupted is below the handler's first frames (`fill_stack_below`).
-    // SAFETY: the stack is free.
-    unsafe { ptr::write_bytes((top as *mut u64).sub(FIRST_FRAMES_WORDS), 0, FIRST_FRAMES_WORDS) };
+    // SAFETY: the stack is free, and large enough.
+    unsafe { ptr::write_bytes((top as *mut u64).sub(clear_words), 0, clear_words) };
     // SAFETY: r12 is preserved by the handler, a C function, and so brings our stack back.
     unsafe {
         asm!(

@@ -15,7 +15,7 @@ use interrupts::Count;
 use crate::deadlines::{bound, commands, spinning, timer};
 use crate::host::page::{self, count, ClockPage};
 use crate::host::{own_counter, sys};
-use crate::kernel::direct::fill_stack_below;
+use crate::kernel::leavings::fill_stack_below;
 use crate::kernel::masks::{self, exclusively};
 use crate::kernel::{rest, serial};
 use crate::nodes::shares;

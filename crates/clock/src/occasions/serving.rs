@@ -16,7 +16,8 @@ use virtual_time::{Alarm, VirtualInstant};
 
 use crate::deadlines::timer;
 use crate::host::page::ClockPage;
-use crate::kernel::direct::{call_handler, fill_stack_below, free_signal_stack};
+use crate::kernel::direct::{call_handler, free_signal_stack};
+use crate::kernel::leavings::{fill_stack_below, words_to_clear};
 use crate::kernel::masks::{self, exclusively};
 use crate::kernel::rest;
 use crate::nodes::shares;
@@ -95,6 +96,7 @@ pub fn serve_if_due(page: &ClockPage) -> bool {
         return false;
     }
     let Some(top) = free_signal_stack() else { return false };
+    let clear_words = words_to_clear(present::is_event());
     exclusively(|| {
         let mut served = 0;
         // The caller has just read the clock.
@@ -102,9 +104,10 @@ pub fn serve_if_due(page: &ClockPage) -> bool {
         while served < SERVED_AT_ONCE_MAX {
             let at = standing::serve_at(now, timer::next());
             // SAFETY: the stack is free, and stays ours in the critical section; handlers take what a signal's would.
-            let serve =
-                |signal, kernel: &Count| standing::during(at, || unsafe { call_handler(top, signal, kernel.get()) });
-            let call = |signal, kernel| shares::interrupt(page, false, || serve(signal, kernel));
+            let serve = |signal, kernel: &Count| unsafe { call_handler(top, clear_words, signal, kernel.get()) };
+            let call = |signal, kernel| {
+                shares::interrupt(page, false, || standing::during(at, || serve(signal, kernel)));
+            };
             if is_due(page, at) {
                 call(libc::SIGALRM, &KERNEL.alarm);
             } else if !has_arrived(page, at, || call(libc::SIGIO, &KERNEL.input)) {

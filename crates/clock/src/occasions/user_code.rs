@@ -8,6 +8,7 @@ use interrupts::{Id, Stops};
 use crate::deadlines::timer;
 use crate::host::page::{count, ClockPage};
 use crate::host::sys;
+use crate::kernel::leavings::unseen;
 use crate::nodes::shares;
 use crate::occasions::serving::serve_if_due;
 use crate::occasions::waiting;
@@ -51,9 +52,11 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
         shares::turned_back(page);
         return false;
     }
-    drive::stub_runs(pid);
-    shares::resume(page, pid);
-    timer::arm_for_user(page);
+    unseen(present::is_event, || {
+        drive::stub_runs(pid);
+        shares::resume(page, pid);
+        timer::arm_for_user(page);
+    });
     true
 }
 
@@ -61,10 +64,12 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
 pub fn after_user(page: &ClockPage) {
     if USER.stub.get() != 0 {
         USER.stub.set(0);
-        aside::end();
-        drive::step_entry();
-        drive::stub_stopped();
-        shares::stopped(page);
+        unseen(present::is_event, || {
+            aside::end();
+            drive::step_entry();
+            drive::stub_stopped();
+            shares::stopped(page);
+        });
         if present::is_event() {
             // No step may go unnoticed beyond the bound: what the kernel did there would depend on where the bound is.
             waiting::tell_and_wait(page);

@@ -28,6 +28,7 @@ use crate::deadlines::{commands, timer};
 use crate::host::own_counter::host_now;
 use crate::host::page::ClockPage;
 use crate::host::sys;
+use crate::kernel::leavings::unseen;
 use crate::kernel::masks;
 use crate::sources::guest;
 use crate::time::{aside, present, standing};
@@ -67,6 +68,12 @@ pub fn tell(page: &ClockPage) -> bool {
 /// Tells the others where this guest is, if that is due, and waits at its bound until they allow what it has reached, or it
 /// has a turn.
 pub fn tell_and_wait(page: &ClockPage) {
+    if bound::is_bound() {
+        unseen(present::is_event, || keep_to_bound(page));
+    }
+}
+
+fn keep_to_bound(page: &ClockPage) {
     if turn_ns() > 0 {
         return;
     }
