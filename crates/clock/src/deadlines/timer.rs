@@ -21,7 +21,7 @@ use crate::kernel::masks::{exclusively, Exclusive};
 use crate::kernel::rest;
 use crate::nodes::shares;
 use crate::sources::{disks, input};
-use crate::time::present::{self, face, is_event};
+use crate::time::present::{self, face, is_event, Moment};
 use crate::time::{drive, standing};
 
 /// How late, in host time, the host timer may interrupt kernel code: it is only the backstop behind the clock readings, of
@@ -65,7 +65,7 @@ pub fn skip_idle_time(page: &ClockPage) -> Sleep {
         }
     }
     let deadline = Some(next()).filter(|&next| next != VirtualInstant::NEVER);
-    let (clock, now) = present::clock();
+    let Moment { clock, now } = present::moment();
     let (idled, sleep) = clock.idle(now, deadline);
     if idled != clock {
         present::change(page, |_| idled);
@@ -114,20 +114,31 @@ pub fn remind_of_alarm() {
     exclusively(|| with_timer(GuestTimer::remind));
 }
 
-/// Makes sure that the host timer preempts user code soon after the deadline.
-pub fn arm_for_user(page: &ClockPage) {
-    let slack_ns = page.user_slack_ns.load(Relaxed).max(bound::turn_ns());
-    exclusively(|| arm(page, slack_ns));
+/// Makes sure that the host timer preempts user code soon after the deadline. The clock was looked at last at `moment`, which
+/// holds unless a handler has changed it since; a host timer that has fired since has been armed anew by its handler.
+pub fn arm_for_user(page: &ClockPage, moment: Option<Moment>) {
+    if is_host_timer_used() {
+        let moment = moment.filter(|moment| moment.clock == present::clock()).unwrap_or_else(present::moment);
+        let slack_ns = page.user_slack_ns.load(Relaxed).max(bound::turn_ns());
+        exclusively(|| arm_at(page, &moment, slack_ns));
+    }
 }
 
-/// Arms the host timer where that is necessary, to fire at most `slack_ns` of host time late. It is not needed on the event
-/// drive, where the guest is not interrupted, nor by a kernel that rests, which sleeps until what is next. In a critical
-/// section.
+/// Arms the host timer where that is necessary, to fire at most `slack_ns` of host time late. In a critical section.
 pub fn arm(page: &ClockPage, slack_ns: u64) {
-    if is_event() || rest::is_resting() {
-        return;
+    if is_host_timer_used() {
+        arm_at(page, &present::moment(), slack_ns);
     }
-    let (clock, now) = present::clock();
+}
+
+/// It is not needed on the event drive, where the guest is not interrupted, nor by a kernel that rests, which sleeps until what
+/// is next.
+fn is_host_timer_used() -> bool {
+    !is_event() && !rest::is_resting()
+}
+
+/// [`arm`], where the clock was looked at last at `moment`.
+fn arm_at(page: &ClockPage, &Moment { clock, now }: &Moment, slack_ns: u64) {
     let also = VirtualInstant::from_ns(input::next_ns().min(shares::slice_end_ns()));
     let others = Others {
         tell: VirtualInstant::from_ns(bound::tell_at_ns()),

@@ -41,8 +41,10 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
     if !is_for_kernel {
         timer::remind_of_alarm();
     }
-    present::look(page);
-    serve_if_due(page);
+    let mut moment = present::look_to_arm(page);
+    if serve_if_due(page) {
+        moment = present::look_to_arm(page);
+    }
     // From here on an interrupt stops the stub by a signal.
     USER.stub.set(pid);
     if !is_for_kernel && USER.stops.make(pid) {
@@ -55,7 +57,7 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
     unseen(present::is_event, || {
         drive::stub_runs(pid);
         shares::resume(page, pid);
-        timer::arm_for_user(page);
+        timer::arm_for_user(page, moment);
     });
     true
 }
@@ -64,6 +66,7 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
 pub fn after_user(page: &ClockPage) {
     if USER.stub.get() != 0 {
         USER.stub.set(0);
+        count(&page.stub_stops);
         unseen(present::is_event, || {
             aside::end();
             drive::step_entry();

@@ -1,20 +1,64 @@
 //! What is asked of a stopped stub, and told it, without the kernel's knowing.
 
-use core::ffi::{c_int, c_long, c_void};
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
+use interrupts::Id;
+
+use crate::host::page::{self, count};
 use crate::host::real;
+
+/// What has stopped a stub, as it was told last.
+struct Told {
+    /// The stub, which has not run since; 0: none.
+    pid: Id,
+    info: UnsafeCell<MaybeUninit<libc::siginfo_t>>,
+}
+
+// SAFETY: the kernel is one thread, and its signal handlers do not trace processes.
+unsafe impl Sync for Told {}
+
+static TOLD: Told = Told { pid: Id::new(0), info: UnsafeCell::new(MaybeUninit::zeroed()) };
+
+/// Asks the host something of a process that the kernel traces, by ptrace(2).
+///
+/// # Safety
+/// As of the libc function.
+pub unsafe fn request(request: c_uint, pid: c_int, address: *mut c_void, data: *mut c_void) -> c_long {
+    if let Some(page) = page::page() {
+        count(&page.stub_requests);
+    }
+    // SAFETY: passed through.
+    unsafe { real::ptrace(request, pid, address, data) }
+}
 
 /// The signal that has stopped it: its code, which says why it was sent, and the address of the fault, if it is one; `None` if
 /// it cannot be asked.
 pub fn fault(pid: c_int) -> Option<(c_int, u64)> {
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the structure is that of the request, and zeros are a value of it; the address is a number in any case.
+    forget();
+    // SAFETY: see `Told`; the structure is that of the request, zeros are a value of it, and the address is a number in any case.
     unsafe {
-        let failed = real::ptrace(libc::PTRACE_GETSIGINFO, pid, null_mut(), info.as_mut_ptr().cast()) != 0;
-        (!failed).then(|| (info.assume_init().si_code, info.assume_init().si_addr() as u64))
+        let info = TOLD.info.get();
+        if request(libc::PTRACE_GETSIGINFO, pid, null_mut(), info.cast()) != 0 {
+            return None;
+        }
+        TOLD.pid.set(pid);
+        let info = (*info).assume_init_ref();
+        Some((info.si_code, info.si_addr() as u64))
     }
+}
+
+/// What has stopped `pid`, where it is known and the host need not be asked again.
+pub fn told(pid: c_int) -> Option<&'static libc::siginfo_t> {
+    // SAFETY: see `Told`; it is known, and the caller keeps no reference.
+    (pid != 0 && TOLD.pid.get() == pid).then(|| unsafe { (*TOLD.info.get()).assume_init_ref() })
+}
+
+/// A stub may run, or what has stopped it is changed.
+pub fn forget() {
+    TOLD.pid.set(0);
 }
 
 /// Its registers; `None` if it cannot be asked.
@@ -22,7 +66,7 @@ pub fn registers(pid: c_int) -> Option<libc::user_regs_struct> {
     let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
     // SAFETY: the structure is that of the request, and zeros are a value of it.
     unsafe {
-        let failed = real::ptrace(libc::PTRACE_GETREGS, pid, null_mut(), registers.as_mut_ptr().cast()) != 0;
+        let failed = request(libc::PTRACE_GETREGS, pid, null_mut(), registers.as_mut_ptr().cast()) != 0;
         (!failed).then(|| registers.assume_init())
     }
 }
@@ -30,24 +74,25 @@ pub fn registers(pid: c_int) -> Option<libc::user_regs_struct> {
 /// Sets its registers; whether it could be told.
 pub fn set_registers(pid: c_int, registers: &mut libc::user_regs_struct) -> bool {
     // SAFETY: the structure is that of the request.
-    unsafe { real::ptrace(libc::PTRACE_SETREGS, pid, null_mut(), core::ptr::from_mut(registers).cast()) == 0 }
+    unsafe { request(libc::PTRACE_SETREGS, pid, null_mut(), core::ptr::from_mut(registers).cast()) == 0 }
 }
 
 /// Makes it look as if a single step had stopped it.
 pub fn set_stepped(pid: c_int) {
+    forget();
     // SAFETY: zeros are a valid structure, which is that of the request.
     unsafe {
         let mut info: libc::siginfo_t = core::mem::zeroed();
         info.si_signo = libc::SIGTRAP;
         info.si_code = libc::TRAP_TRACE;
-        real::ptrace(libc::PTRACE_SETSIGINFO, pid, null_mut(), (&raw mut info).cast());
+        request(libc::PTRACE_SETSIGINFO, pid, null_mut(), (&raw mut info).cast());
     }
 }
 
 /// A word of its memory, whatever its own rights there; all ones where it has none.
 pub fn word_at(pid: c_int, address: u64) -> u64 {
     // SAFETY: the other process is only read.
-    unsafe { real::ptrace(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64 }
+    unsafe { request(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64 }
 }
 
 /// Writes words into its memory, where it may do so itself; whether that was done.
@@ -79,7 +124,7 @@ pub fn call(pid: c_int, number: i64, arguments: [u64; 2]) -> Option<i64> {
     // SAFETY: plain requests, of a process that has stopped; `status` is ours.
     let has_stepped = unsafe {
         set_registers(pid, &mut calling)
-            && real::ptrace(libc::PTRACE_SINGLESTEP, pid, null_mut(), null_mut()) == 0
+            && request(libc::PTRACE_SINGLESTEP, pid, null_mut(), null_mut()) == 0
             && real::waitpid(pid, &raw mut status, libc::__WALL) == pid
     };
     let after = registers(pid).filter(|_| has_stepped && libc::WIFSTOPPED(status))?;

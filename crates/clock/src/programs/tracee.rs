@@ -4,8 +4,8 @@
 //!   demands more (PTRACE_SETREGSET wants the full size), and the first user process would panic the kernel. The buffer is
 //!   padded with zeros: the components beyond are in their initial state, and user code has never touched them.
 //! - **Restores that change nothing.** The kernel restores before every return to user code what it saved at the last
-//!   entry. Three of four are the same bytes to the same stopped process: these are left out. What it reads twice of a stopped
-//!   process is read once.
+//!   entry. Most are the same bytes to the same process: these are left out, after a look where it has run for the kernel
+//!   since. What it reads twice of a stopped process, also of what has stopped it, is read once.
 //! - **Page faults** are told the kernel without asking the stub, where they speak for themselves (`programs/faults.rs`).
 //! - **The time-stamp counter.** Reading it is carried out here, in virtual time (`programs/counter.rs`).
 //! - **What guests lack** is noted when a program asks for it (`programs/lacks.rs`).
@@ -49,16 +49,20 @@ const SAVED_SLOTS: usize = 64;
 #[repr(C, align(64))]
 struct State([u8; STATE_BYTES_MAX]);
 
-/// Registers as last read from a process that has not run since.
+/// Registers as last read from a process.
 struct Saved {
     pid: c_int,
     length: usize,
+    /// Whether it has run since, for the kernel alone, so that they may have changed.
+    has_run: bool,
     bytes: [u8; SAVED_BYTES_MAX],
 }
 
 struct Registers {
     padded: UnsafeCell<State>,
     saved: UnsafeCell<[Saved; SAVED_SLOTS]>,
+    /// What a process is asked for to be compared: the kernel's stacks have no room for it.
+    asked: UnsafeCell<[u8; SAVED_BYTES_MAX]>,
 }
 
 // SAFETY: the kernel is one thread, and its signal handlers do not trace processes.
@@ -66,7 +70,10 @@ unsafe impl Sync for Registers {}
 
 static REGISTERS: Registers = Registers {
     padded: UnsafeCell::new(State([0; STATE_BYTES_MAX])),
-    saved: UnsafeCell::new([const { Saved { pid: 0, length: 0, bytes: [0; SAVED_BYTES_MAX] } }; SAVED_SLOTS]),
+    saved: UnsafeCell::new(
+        [const { Saved { pid: 0, length: 0, has_run: false, bytes: [0; SAVED_BYTES_MAX] } }; SAVED_SLOTS],
+    ),
+    asked: UnsafeCell::new([0; SAVED_BYTES_MAX]),
 };
 
 struct Tracing {
@@ -108,6 +115,13 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
                 shares::registers_read(page, pid);
             }
             return result;
+        }
+        libc::PTRACE_GETSIGINFO => {
+            if let Some(info) = stub::told(pid) {
+                // SAFETY: the kernel's structure.
+                unsafe { *data.cast::<libc::siginfo_t>() = *info };
+                return 0;
+            }
         }
         libc::PTRACE_SETREGS => {
             if let Some(page) = page::page() {
@@ -156,10 +170,16 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         request,
         libc::PTRACE_GETREGS | libc::PTRACE_GETREGSET | libc::PTRACE_SETREGS | libc::PTRACE_GETSIGINFO
     ) {
-        saved(pid).length = 0;
+        let entry = saved(pid);
+        if request == libc::PTRACE_CONT && entry.pid == pid {
+            entry.has_run = true;
+        } else {
+            entry.length = 0;
+        }
+        stub::forget();
     }
     // SAFETY: passed through.
-    let result = unsafe { real::ptrace(request, pid, address, data) };
+    let result = unsafe { stub::request(request, pid, address, data) };
     if request == libc::PTRACE_GETREGS && result == 0 {
         if let Some(page) = page::page() {
             // SAFETY: the kernel's buffer, which was just filled.
@@ -177,16 +197,17 @@ unsafe fn read_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
     // SAFETY: passed through; the buffer then holds `iov_len` bytes, or what is known of the process, if that fits.
     unsafe {
         let entry = saved(pid);
-        if entry.pid == pid && entry.length > 0 && entry.length <= (*buffer).iov_len {
+        if entry.pid == pid && entry.length > 0 && !entry.has_run && entry.length <= (*buffer).iov_len {
             core::ptr::copy_nonoverlapping(entry.bytes.as_ptr(), (*buffer).iov_base.cast::<u8>(), entry.length);
             (*buffer).iov_len = entry.length;
             return 0;
         }
-        let result = real::ptrace(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
+        let result = stub::request(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
         let length = (*buffer).iov_len;
         if result == 0 && length <= SAVED_BYTES_MAX {
             entry.pid = pid;
             entry.length = length;
+            entry.has_run = false;
             core::ptr::copy_nonoverlapping((*buffer).iov_base.cast::<u8>(), entry.bytes.as_mut_ptr(), length);
         } else {
             entry.length = 0;
@@ -198,7 +219,7 @@ unsafe fn read_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
 unsafe fn write_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
     let Some(page) = page::page() else {
         // SAFETY: passed through.
-        return unsafe { real::ptrace(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast()) };
+        return unsafe { stub::request(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast()) };
     };
     count(&page.register_restores);
     // SAFETY: the kernel's buffer.
@@ -207,7 +228,11 @@ unsafe fn write_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
     let entry = saved(pid);
     // Of a buffer that is larger than this host's state its end means nothing.
     let state = &wanted[..wanted.len().min(full)];
-    if entry.pid == pid && entry.length == state.len() && entry.bytes[..entry.length] == *state {
+    if entry.pid == pid
+        && entry.length == state.len()
+        && entry.bytes[..entry.length] == *state
+        && (!entry.has_run || is_as_it_was(pid, entry))
+    {
         count(&page.register_restores_skipped);
         return 0;
     }
@@ -216,13 +241,27 @@ unsafe fn write_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
     unsafe {
         if full <= wanted.len() {
             (*buffer).iov_len = full;
-            return real::ptrace(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
+            return stub::request(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
         }
         let padded = (*REGISTERS.padded.get()).0.as_mut_ptr();
         core::ptr::copy_nonoverlapping(wanted.as_ptr(), padded, wanted.len());
         let mut whole = libc::iovec { iov_base: padded.cast(), iov_len: full };
-        real::ptrace(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast())
+        stub::request(libc::PTRACE_SETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast())
     }
+}
+
+/// Whether the extended state of `pid`, which has run for the kernel, is what it was before: to ask takes half as long as to set
+/// it.
+fn is_as_it_was(pid: c_int, entry: &mut Saved) -> bool {
+    let state = REGISTERS.asked.get();
+    let mut whole = libc::iovec { iov_base: state.cast(), iov_len: SAVED_BYTES_MAX };
+    // SAFETY: see `Registers`; the buffer is writable for its length.
+    let is_same = unsafe {
+        stub::request(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast()) == 0
+            && (&(*state))[..whole.iov_len] == entry.bytes[..entry.length]
+    };
+    entry.has_run = !is_same;
+    is_same
 }
 
 /// The size of the extended state of process `pid`, which is that of every process on this host.
@@ -236,7 +275,7 @@ fn full_bytes(pid: c_int) -> usize {
         let state = REGISTERS.padded.get();
         let mut whole = libc::iovec { iov_base: state.cast(), iov_len: STATE_BYTES_MAX };
         let failed =
-            real::ptrace(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast()) != 0;
+            stub::request(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast()) != 0;
         (*state).0.fill(0);
         if failed || whole.iov_len == STATE_BYTES_MAX {
             crate::die(b"dilaton clock: the size of this host's extended CPU state cannot be told\n");

@@ -2,26 +2,20 @@
 
 use interrupts::Aside;
 
-use crate::host::sys;
 use crate::time::drive;
 
 static ASIDE: Aside = Aside::none();
 
-/// CPU time of the kernel's process.
-fn cpu_ns() -> u64 {
-    sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
-}
-
 /// Takes what the kernel's process uses from here on as aside.
 pub fn begin() {
-    if let Some(ns) = ASIDE.begin(cpu_ns()) {
+    if let Some(ns) = ASIDE.begin(drive::kernel_cpu_ns()) {
         drive::leave_out(ns);
     }
 }
 
 /// The kernel turns to the stub: what was aside is left out of work.
 pub fn end() {
-    if let Some(ns) = ASIDE.end(cpu_ns) {
+    if let Some(ns) = ASIDE.end(drive::kernel_cpu_ns) {
         drive::leave_out(ns);
     }
 }

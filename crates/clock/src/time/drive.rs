@@ -353,7 +353,7 @@ fn resync() -> Work {
     if running != 0 {
         charge(running);
     }
-    let cpu_ns = sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
+    let cpu_ns = kernel_cpu_ns();
     let counter = Counter::now();
     let host_ns = if counter.by_ticks { host_now().as_ns() } else { counter.ns };
     let worked_ns = (cpu_ns + METER.stubs_ns.get()).saturating_sub(METER.left_out_ns.get());
@@ -444,7 +444,19 @@ fn charge(pid: c_int) {
 
 /// The CPU time of a stub; `None` when there is no such process.
 pub fn stub_cpu_ns(pid: c_int) -> Option<u64> {
-    sys::clock_ns(process_clock(pid))
+    cpu_clock_ns(process_clock(pid))
+}
+
+/// The CPU time of the kernel's own process.
+pub fn kernel_cpu_ns() -> u64 {
+    cpu_clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
+}
+
+fn cpu_clock_ns(clock: libc::clockid_t) -> Option<u64> {
+    if let Some(page) = page::page() {
+        count(&page.cpu_clock_calls);
+    }
+    sys::clock_ns(clock)
 }
 
 /// The clock id of a process's CPU time (clock_getcpuclockid(3)).

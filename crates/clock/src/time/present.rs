@@ -86,9 +86,22 @@ pub fn is_changing() -> bool {
     PRESENT.changing.get()
 }
 
-/// The present clock and the present moment.
-pub fn clock() -> (Clock, Now) {
-    read(|clock| (*clock, drive::both(clock.drive())))
+/// The clock, and when it was looked at.
+pub struct Moment {
+    /// As it was then.
+    pub clock: Clock,
+    /// By the host's clock and by the clock's drive.
+    pub now: Now,
+}
+
+/// The present clock.
+pub fn clock() -> Clock {
+    read(|clock| *clock)
+}
+
+/// The present clock at the present moment.
+pub fn moment() -> Moment {
+    read(|clock| Moment { clock: *clock, now: drive::both(clock.drive()) })
 }
 
 /// Reads virtual now, and shows it to the host, too.
@@ -96,6 +109,18 @@ pub fn look(page: &ClockPage) -> VirtualInstant {
     let now = read(virtual_now);
     page.virtual_now_ns.store(now.as_ns(), Relaxed);
     now
+}
+
+/// Does so, and returns the moment of it, from which the host timer is armed without another look. On the event drive, which
+/// arms none, there is none.
+pub fn look_to_arm(page: &ClockPage) -> Option<Moment> {
+    if is_event() {
+        look(page);
+        return None;
+    }
+    let moment = moment();
+    page.virtual_now_ns.store(moment.clock.virtual_at(moment.now.drive).as_ns(), Relaxed);
+    Some(moment)
 }
 
 /// Virtual now as read last.

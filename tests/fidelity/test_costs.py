@@ -1,0 +1,115 @@
+"""What programs cost their host, in counts that do not depend on how fast it is: stops, calls of ptrace(2), readings of clocks.
+docs/performance.md says them, and they may not creep up.
+
+A figure is that of one turn, of many turns beyond as many others, so that the start of a program and its end cancel out. On
+the work drive programs are also interrupted, the more often the more else the host does, so the least of a few is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dilaton.host.orders import Drive, Orders
+from tests.fidelity.test_control import SECOND_NS, held_guest
+
+GETPPID = "import os\nfor _ in range({}): os.getppid()"
+FAULT = """
+import mmap
+room = mmap.mmap(-1, {0} * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for at in range(0, {0} * 4096, 4096): room[at] = 1
+"""
+SPAWN = "import os\nfor _ in range({}): os.waitpid(os.posix_spawn('/bin/true', ['true'], {{}}), 0)"
+
+SERVE = """
+import socket
+taker = socket.create_server(("", 9000)).accept()[0]
+while taker.recv(1 << 16): pass
+"""
+SEND = """
+import socket, time
+time.sleep(1)
+giver = socket.create_connection(("b", 9000))
+giver.sendall(bytes(1448 * {}))
+giver.shutdown(socket.SHUT_WR)
+giver.recv(1)
+"""
+
+STOPS, REQUESTS, READS, TIMERS = "stub_stops", "stub_requests", "reads", "timers_served"
+CLOCKS = ("cpu_clock_calls", "counter_calls")
+RESTORES, SKIPPED = "register_restores", "register_restores_skipped"
+COUNTERS = (STOPS, REQUESTS, READS, TIMERS, *CLOCKS, RESTORES, SKIPPED)
+
+OVER = 1.05
+"""What may be counted beyond a whole number: interruptions of programs, and where they come."""
+
+TRIES = 3
+
+
+def counted(lab: dict[str, Any], drive: Drive, run_dir: Path) -> list[int]:
+    """What a guest counts that runs this lab from its virtual 0 to its end."""
+
+    async def go() -> list[int]:
+        async with held_guest(json.dumps({"name": "costs", **lab}), run_dir) as guest:
+            await guest.order(Orders(None, drive))
+            before = [guest.page.read(name) for name in COUNTERS]
+            await guest.run_until(guest.virtual_ns() + 30 * SECOND_NS, Fraction(1))
+            return [guest.page.read(name) - then for name, then in zip(COUNTERS, before, strict=True)]
+
+    run_dir.mkdir(parents=True)
+    return asyncio.run(go())
+
+
+def python(node: str, program: str) -> dict[str, Any]:
+    """An entry of `run`: a program of Python's that imports nothing by itself."""
+    return {"on": node, "name": node, "exec": ["python3", "-I", "-S", "-c", program]}
+
+
+def each(turns: int, counts: list[list[int]]) -> dict[str, float]:
+    """What one turn takes, of what was counted for so many and for twice as many."""
+    return {name: (more - few) / turns for name, few, more in zip(COUNTERS, *counts, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("program", "turns", "stops", "requests", "clocks"),
+    [
+        pytest.param(GETPPID, 5000, 1, 4, 3.1, id="getppid"),
+        pytest.param(FAULT, 1000, 2, 9, 6.8, id="page fault"),
+        # Of the machine's own libc and program.
+        pytest.param(SPAWN, 20, 485, 2020, 1570, id="fork and exec"),
+    ],
+)
+def test_what_a_program_asks_for_takes_no_more_of_the_host(
+    program: str, turns: int, stops: float, requests: float, clocks: float, tmp_path: Path
+) -> None:
+    seen = []
+    for number in range(TRIES):
+        labs = [{"nodes": {"a": {}}, "run": [python("a", program.format(n))]} for n in (turns, 2 * turns)]
+        figures = each(turns, [counted(lab, "work", tmp_path / f"{number}-{n}") for n, lab in enumerate(labs)])
+        seen.append((figures[STOPS], figures[REQUESTS], sum(figures[name] for name in CLOCKS)))
+        if all(found <= most * OVER for found, most in zip(seen[-1], (stops, requests, clocks), strict=True)):
+            break
+    else:
+        pytest.fail(f"stops, requests and readings: {seen}; at most {stops, requests, clocks} and {OVER:.0%} of it")
+    assert seen[-1][0] >= 0.95, "each turn is seen at all"
+    if program == FAULT:
+        assert figures[SKIPPED] >= 0.95 * figures[RESTORES] > 0, "mapping a page leaves the extended state as it was"
+
+
+def test_a_data_packet_of_tcp_takes_no_more_timers_and_readings(tmp_path: Path) -> None:
+    """Both of its ends, its link's two directions and the acknowledgements, on the event drive."""
+    packets = 2000
+    link = {"endpoints": "a -- b", "rate": "100Mbit", "delay": "1ms"}
+    labs = [
+        {"nodes": {"a": {}, "b": {}}, "links": [link], "run": [python("b", SERVE), python("a", SEND.format(n))]}
+        for n in (packets, 2 * packets)
+    ]
+    figures = each(packets, [counted(lab, "event", tmp_path / str(n)) for n, lab in enumerate(labs)])
+    assert 1 <= figures[TIMERS] <= 2.6 * OVER
+    assert 1 <= figures[READS] <= 34.6 * OVER
+    assert figures[STOPS] <= 1.4 * OVER
