@@ -31,6 +31,7 @@ use crate::time::drive;
 const NT_X86_XSTATE: usize = 0x202;
 const PTRACE_OLDSETOPTIONS: c_uint = 21;
 /// From linux/ptrace.h (x86); not in every version of the libc crate.
+const PTRACE_ARCH_PRCTL: c_uint = 30;
 const PTRACE_SYSEMU: c_uint = 31;
 const PTRACE_SYSEMU_SINGLESTEP: c_uint = 32;
 
@@ -165,10 +166,15 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
         }
         _ => {}
     }
-    // Reading registers leaves a process as it is; after anything else it may have run, or be another one.
+    // These leave a process where it is, and its extended state; after anything else it may have run, or be another one. By the
+    // last the kernel tells it where its thread-local storage is, whenever it has turned to another one in between.
     if !matches!(
         request,
-        libc::PTRACE_GETREGS | libc::PTRACE_GETREGSET | libc::PTRACE_SETREGS | libc::PTRACE_GETSIGINFO
+        libc::PTRACE_GETREGS
+            | libc::PTRACE_GETREGSET
+            | libc::PTRACE_SETREGS
+            | libc::PTRACE_GETSIGINFO
+            | PTRACE_ARCH_PRCTL
     ) {
         let entry = saved(pid);
         if request == libc::PTRACE_CONT && entry.pid == pid {
