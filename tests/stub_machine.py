@@ -106,6 +106,9 @@ class StubGuests:
     def pace(self) -> Fraction | None:
         return self._orders.tdf
 
+    def disks(self) -> dict[str, int]:
+        return {}
+
     def wires(self) -> Wires | None:
         return None
 

@@ -3,7 +3,7 @@
 //!
 //! One thread, no runtime: whatever the agent waits for is a file descriptor. The same program is the init of every
 //! node (`node/init.rs`), the guest kernel's `modprobe` (`guest/modules.rs`), a capture that somebody follows
-//! (`measure/following.rs`), and what packs a node's changes (`node/changes.rs`).
+//! (`measure/following.rs`), and what packs what a node has written (`node/changes.rs`).
 //!
 //! It is built static, since the guest's root is whatever machine the run happens on, and the flag is given for this
 //! crate alone, since another member of the workspace is a shared library:
@@ -59,6 +59,11 @@ fn main() {
         _ if std::process::id() == 1 => None,
         [_, following::WORD, wanted] => Some(following::follow(wanted)),
         [_, changes::WORD] => Some(changes::write()),
+        [_, changes::WORD_ALL] => Some(changes::write_all()),
+        [_, changes::WORD_FLUSH] => {
+            nix::unistd::sync();
+            Some(Ok(()))
+        }
         _ => None,
     };
     if let Some(done) = done {

@@ -12,6 +12,7 @@ mod inside;
 pub mod orders;
 pub mod passwd;
 pub mod ready;
+mod restore;
 pub mod spawn;
 pub mod tree;
 

@@ -132,6 +132,8 @@ pub struct Node {
     _memory_bytes: IgnoredAny,
     #[serde(rename = "disk")]
     _disk: IgnoredAny,
+    #[serde(rename = "written")]
+    _written: IgnoredAny,
 }
 
 /// A network interface.

@@ -8,7 +8,7 @@ import json
 import socket
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -131,6 +131,14 @@ class Guests:
         # It may be in another place there.
         if others := {each.sha256 for each in found} - {found[0].sha256}:
             raise GuestError(f"machines have different kernels: sha256 {found[0].sha256} and {', '.join(others)}")
+
+    def disks(self) -> Mapping[str, int]:
+        """They are on other machines.
+
+        Raises:
+            GuestError: In any case.
+        """
+        raise GuestError("the run is spread over several machines: its disks are not here")
 
     def identity(self) -> Identity:
         """See `port.Guests`."""

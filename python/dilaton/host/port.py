@@ -11,7 +11,7 @@ values too (`orders.py`), and its agent speaks in messages (`messages.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -132,6 +132,13 @@ class Guests(Clocks, Protocol):
 
     def pace(self) -> Fraction | None:
         """The TDF that the first one's clock follows now; None while it is held."""
+
+    def disks(self) -> Mapping[str, int]:
+        """Open files of this process with the contents of disks, by node: what the guests have written to them so far.
+
+        Raises:
+            GuestError: They are not on this machine.
+        """
 
     def wires(self) -> Wires | None:
         """What went over the wires between them so far; None where there are none."""

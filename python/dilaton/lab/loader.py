@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from dilaton.lab.checks.whole import check_lab
 from dilaton.lab.errors import Finding, LabError, Path, Problem, path_of
 from dilaton.lab.model import Lab
-from dilaton.lab.settings import Setting, apply_settings, steps_of
+from dilaton.lab.settings import Setting, apply_settings
 from dilaton.lab.text.document import Document, read_document
 from dilaton.lab.text.syntax import did_you_mean
 from dilaton.lab.text.wording import KEY, message
@@ -93,8 +93,7 @@ def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: floa
         LabError: the text has mistakes; it names them all.
     """
     document = read_document(text, name)
-    apply_settings(document.data, settings)
-    document.settings = tuple(steps_of(where) for where, _ in settings)
+    document.settings = apply_settings(document.data, settings)
     problems = list(document.problems)
     context = {"directory": os.path.dirname(name) or ".", "core_ghz": core_ghz}
     lab: Lab | None = None
@@ -131,7 +130,7 @@ def locate(error: LabError, text: str, name: str, settings: Sequence[Setting] = 
     `name` stands for the lab's file in messages.
     """
     document = read_document(text, name)
-    document.settings = tuple(steps_of(where) for where, _ in settings)
+    document.settings = apply_settings(document.data, settings)
     return LabError([document.problem(path_of(problem.field), problem.message) for problem in error.problems])
 
 

@@ -12,6 +12,9 @@ Setting = tuple[str, str]
 """Where, as names and numbers of list items with dots between them, and what, as it would be written in the file."""
 
 
+APPENDED = "+"
+"""In place of the number of a list's item: one more."""
+
 _SYSCTLS = "sysctls"
 
 
@@ -33,19 +36,27 @@ def steps_of(path: str) -> tuple[str, ...]:
     return (*way.split("."), _SYSCTLS, parameter) if sysctls else tuple(way.split("."))
 
 
-def apply_settings(data: Any, settings: Iterable[Setting]) -> None:
+def apply_settings(data: Any, settings: Iterable[Setting]) -> tuple[tuple[str, ...], ...]:
     """Changes a lab's data.
 
     Args:
-        data: As `Document.data`; a field that is not there yet is made, an item of a list must be there.
+        data: As `Document.data`; a field that is not there yet is made, an item of a list must be there, or be `+`.
         settings: What to change, in order.
+
+    Returns:
+        The steps to each of them.
 
     Raises:
         LabError: a path leads nowhere, or a value is not YAML.
     """
+    done = []
     for path, value in settings:
         *way, last = steps_of(path)
         place = data
+        if last == APPENDED and way:
+            done.append(_append(data, way, value, path))
+            continue
+        done.append((*way, last))
         for number, step in enumerate(way):
             place = _step(place, step, path, ".".join(way[:number]))
         new = read_document(value, f"--set {path}").data
@@ -55,6 +66,24 @@ def apply_settings(data: Any, settings: Iterable[Setting]) -> None:
             place[last] = new
         else:
             raise _without_parts(path, ".".join(way), place)
+    return tuple(done)
+
+
+def _append(data: Any, way: list[str], value: str, path: str) -> tuple[str, ...]:
+    """Puts one more item at the end of a list: the steps to it."""
+    *before, name = way
+    place = data
+    for number, step in enumerate(before):
+        place = _step(place, step, path, ".".join(before[:number]))
+    if not isinstance(place, dict):
+        raise _without_parts(path, ".".join(before), place)
+    items = place.get(name)
+    if items is None:
+        items = place[name] = []
+    if not isinstance(items, list):
+        raise _problem(path, f"{'.'.join(way)} is no list, to which {APPENDED} could put one more item")
+    items.append(read_document(value, f"--set {path}").data)
+    return (*way, str(len(items) - 1))
 
 
 def _step(place: Any, step: str, path: str, so_far: str) -> Any:

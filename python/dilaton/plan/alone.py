@@ -75,6 +75,7 @@ class Alone:
             "sysctls": {},
             "memory_bytes": None,
             "disk": None,
+            "written": None,
         }
         return {
             "format": FORMAT,

@@ -185,6 +185,8 @@ class Disk(Part):
     size_bytes: int = Field(gt=0)
     image: str | None
     """The file of this machine that keeps its contents; None: they go with the run."""
+    contents: str | None = None
+    """The file of this machine with what it begins with, which stays as it is; None: nothing, or what `image` has."""
     mount: str | None
     """Where its file system is in the node, `/` being all that the node writes; None: it has none."""
     volatile_cache: VolatileCache | None
@@ -227,6 +229,9 @@ class Node(Part):
     """What its programs may take, the files that it has in memory included; None: no limit of its own."""
     disk: Disk | None
     """None: what it writes is in memory."""
+    written: str | None = None
+    """The file of this machine with what it had written in memory in an earlier run, as the agent packs it. None: it
+    begins anew."""
 
 
 class End(Part):

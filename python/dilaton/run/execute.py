@@ -53,6 +53,7 @@ from dilaton.run.steering.clock import ClockControl
 from dilaton.run.steering.faults import FaultControl
 from dilaton.run.steering.feed import Feed
 from dilaton.run.steering.links import LinkControl
+from dilaton.run.steering.saving import SaveControl
 from dilaton.run.steering.sessions import SessionControl
 from dilaton.run.steering.steered import Steered
 from dilaton.run.steering.updates import Updates
@@ -167,8 +168,11 @@ class _Run:
     def enter(self, state: State) -> None:
         self.so_far.state = state
         self.so_far.reason = f"not over yet; if process {os.getpid()} is gone, it was killed in this state"
-        records.write(self.run_dir.path, self.record())
+        self.write_record()
         self.observer.state(state)
+
+    def write_record(self) -> None:
+        records.write(self.run_dir.path, self.record())
 
     def fail(self, reason: str) -> None:
         self.so_far.state, self.so_far.reason = "failed", reason
@@ -247,7 +251,8 @@ class _Run:
             finally:
                 await sessions.close()
 
-        of_parts = steering.handlers | links.handlers | faults.handlers | sessions.handlers
+        saving = SaveControl(self.source, steering, lambda: links.asked, guests.disks, self.write_record)
+        of_parts = steering.handlers | links.handlers | faults.handlers | sessions.handlers | saving.handlers
         while_running = of_parts | verbs.STATUS.by(on_status)
         self.handlers |= while_running
         await steering.start(self.options.hold_at_ns)

@@ -69,7 +69,12 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
     with refusing(ValueError, field="onto"):
         machine = machines.chosen(request.hidden, request.machines, request.onto)
     options = Options(request.jailed, _hold_at_ns(request), prepare.disk_bytes(request.max_disk), machine)
-    prepared = _prepared(request, watcher)
+    with contextlib.ExitStack() as stack:
+        return _conducted(request, options, stack, watcher)
+
+
+def _conducted(request: RunRequest, options: Options, stack: contextlib.ExitStack, watcher: Watcher) -> Record:
+    prepared = _prepared(request, stack, watcher)
     prepare.refuse_division(prepared.plan, request.machines, request.onto)
     require(jailed=request.jailed)
     for doubt in prepare.doubts(prepared):
@@ -77,24 +82,23 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
     prepare.refuse_hopeless(prepared)
     if cost := "" if request.stays else prepare.says_cost(prepared, prepare.TOLD_HOST_S):
         watcher.noted(cost)
-    with contextlib.ExitStack() as stack:
-        run_dir = stack.enter_context(_directory(request, prepared, watcher))
-        record = None
-        try:
-            with asyncio.Runner() as runner:
-                record = runner.run(executed(prepared.plan, prepared.source, run_dir, options, watcher))
-                # While signals still mean the end of the run: what became of it is said in any case.
-                watcher.concluded(prepared.plan, record, run_dir.path)
-            if prepared.lab.fidelity.confirm:
-                record = _confirmed(record, prepared, run_dir.path, options, watcher)
-            _report(run_dir.path, watcher)
-        except KeyboardInterrupt:
-            if record is None:
-                raise
-            watcher.noted("there is no report: interrupted")
-        finally:
-            # The run is over, and its status stands.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    run_dir = stack.enter_context(_directory(request, prepared, watcher))
+    record = None
+    try:
+        with asyncio.Runner() as runner:
+            record = runner.run(executed(prepared.plan, prepared.source, run_dir, options, watcher))
+            # While signals still mean the end of the run: what became of it is said in any case.
+            watcher.concluded(prepared.plan, record, run_dir.path)
+        if prepared.lab.fidelity.confirm:
+            record = _confirmed(record, prepared, run_dir.path, options, watcher)
+        _report(run_dir.path, watcher)
+    except KeyboardInterrupt:
+        if record is None:
+            raise
+        watcher.noted("there is no report: interrupted")
+    finally:
+        # The run is over, and its status stands.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     return record
 
 
@@ -117,9 +121,14 @@ async def executed(
         return await execute(plan, source, run_dir, observer, options, stop=stop)
 
 
-def _prepared(request: RunRequest, watcher: Watcher) -> Prepared:
-    """What is run: the lab, with an end if it does not stay."""
-    prepared = prepare.prepare(request.lab, request.overrides)
+def _prepared(request: RunRequest, stack: contextlib.ExitStack, watcher: Watcher) -> Prepared:
+    """What is run: the lab, with an end if it does not stay; a saved one is kept for as long as `stack` lasts."""
+    if request.saved is None:
+        prepared = prepare.prepare(request.lab, request.overrides)
+    else:
+        from dilaton.service.saved.restore import reading, restored
+
+        prepared = restored(request, stack.enter_context(reading(request.saved)))
     if request.stays:
         if request.overrides.confirm:
             raise RequestError("a run that stays has no end of its own; leave out --stay", "confirm")

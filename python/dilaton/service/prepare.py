@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dilaton.host.errors import HostLacksError
 from dilaton.host.here.doctor import programs
@@ -44,17 +44,21 @@ class Prepared:
         plan: What it compiles to.
         text: As it was written.
         settings: The fields that were replaced.
+        overrides: All that counts instead of what it says.
     """
 
     lab: Lab
     plan: Plan
     text: LabText
     settings: tuple[Setting, ...] = ()
+    overrides: Overrides = field(default_factory=Overrides)
 
     @property
     def source(self) -> Source:
         """What a run of it keeps of the lab."""
-        return Source(self.lab, self.text.text, self.text.file)
+        of_time = {name: getattr(self.overrides, name) for name in ("tdf", "drive", "max_speed")}
+        said = [f"time.{name}={value}" for name, value in of_time.items() if value is not None]
+        return Source(self.lab, self.text.text, self.text.file, (*self.overrides.settings, *said))
 
     def placed(self, problems: Iterable[Problem]) -> LabError:
         """Problems, each at its place in the lab's text, or in the settings that replaced that."""
@@ -100,7 +104,7 @@ def prepare(text: LabText, overrides: Overrides) -> Prepared:
             raise lab_error("fidelity", why)
     except LabError as error:
         raise locate(error, text.text, text.name, settings) from error
-    return Prepared(lab, plan, text, settings)
+    return Prepared(lab, plan, text, settings, overrides)
 
 
 def _times(overrides: Overrides) -> dict[str, object]:

@@ -97,6 +97,7 @@ class RunRequest(Value):
         hidden: Directories of this machine that its guests are not to see.
         machines: How many it is spread over, all made of this one.
         onto: The hosts that it is spread over instead.
+        saved: The name of the saved lab that it goes on from; None: it begins anew.
     """
 
     lab: LabText
@@ -110,6 +111,7 @@ class RunRequest(Value):
     hidden: tuple[Path, ...] = ()
     machines: int = 1
     onto: tuple[str, ...] = ()
+    saved: str | None = None
 
 
 def lab_file(path: Path) -> Path:

@@ -5,12 +5,13 @@
 ├── names/NAME      a link to a tree
 ├── trees/DIGEST/   a lab and its files, which do not change any more
 ├── staging/        what is being copied
-└── lock            exclusive for who changes something, shared by those who read
+└── lock            exclusive for who changes something, shared by those who look for a tree
 ```
 
 A tree is copied into `staging`, made durable and renamed; then a link to it takes the place of the name's by rename(2).
 So a name leads to the old template or the new one, whole, whenever a process is killed. What is left in `staging`, or
-has no name any more, goes when something is changed next.
+has no name any more and is not being read, goes when something is changed next. Saved labs are kept in the same way
+(`service/saved/`).
 """
 
 from __future__ import annotations
@@ -42,8 +43,15 @@ class TemplateError(Exception):
 class Templates:
     """Those in a directory, which need not be there before one is saved."""
 
+    what, place, listing = "template", "templates", "dilaton template list"
+    """What messages call one; where they are in the user's data directory; what shows all."""
+
     def __init__(self, directory: Path | None = None) -> None:
-        self.directory = directory or default_directory().parent / "templates"
+        self.directory = directory or default_directory().parent / self.place
+
+    def digest_of(self, tree: Path) -> str:
+        """The digest of a tree, by which it is known."""
+        return digest_of(tree)
 
     def names(self) -> dict[str, str]:
         """The digests of all templates by their names."""
@@ -60,15 +68,15 @@ class Templates:
         if name not in self.names():
             yield None
             return
-        with self._locked(fcntl.LOCK_SH):
-            # Before the lock it may have got another template, and the old one have gone.
-            digest = self.names().get(name)
-            if digest is None:
-                yield None
-                return
-            tree = self.directory / "trees" / digest
-            if not tree.is_dir() or digest_of(tree) != digest:
-                raise TemplateError(f"{name}: damaged: {tree} is not what was saved; save it again")
+        with contextlib.ExitStack() as stack:
+            with self._locked(fcntl.LOCK_SH):
+                # Before the lock it may have got another tree, and the old one have gone.
+                digest = self.names().get(name)
+                tree = None if digest is None else self.directory / "trees" / digest
+                if tree is not None:
+                    if not tree.is_dir() or self.digest_of(tree) != digest:
+                        raise TemplateError(f"{name}: damaged: {tree} is not what was saved; save it again")
+                    stack.enter_context(_kept(tree))
             yield tree
 
     def save(self, name: str, fill: Callable[[Path], None]) -> str:
@@ -92,7 +100,7 @@ class Templates:
                 made = staging / "tree"
                 made.mkdir()
                 fill(made)
-                digest = digest_of(made)
+                digest = self.digest_of(made)
                 tree = self.directory / "trees" / digest
                 if not tree.exists():
                     _make_durable(made)
@@ -114,7 +122,7 @@ class Templates:
             TemplateError: There is none of that name.
         """
         if name not in self.names():
-            raise TemplateError(f"{name}: no template that was saved; dilaton template list shows all")
+            raise TemplateError(f"{name}: no {self.what} that was saved; {self.listing} shows all")
         with self._locked(fcntl.LOCK_EX):
             (self.directory / "names" / name).unlink(missing_ok=True)
             self._tidy()
@@ -123,7 +131,7 @@ class Templates:
         """Removes what no name leads to. Only under the lock."""
         used = set(self.names().values())
         unused = [tree for tree in (self.directory / "trees").glob("*") if tree.name not in used]
-        for path in [*unused, *(self.directory / "staging").glob("*")]:
+        for path in [*(tree for tree in unused if not _is_read(tree)), *(self.directory / "staging").glob("*")]:
             shutil.rmtree(path)
 
     @contextlib.contextmanager
@@ -133,18 +141,45 @@ class Templates:
             yield
 
 
-def copy_tree(source: Path, target: Path) -> None:
-    """Copies what a lab has beside it, but for hidden files and what runs have left.
+@contextlib.contextmanager
+def _kept(tree: Path) -> Iterator[None]:
+    """Keeps a tree from being removed, until the end of the context or of the process."""
+    descriptor = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_read(tree: Path) -> bool:
+    """Whether somebody reads a tree that has no name any more."""
+    descriptor = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def copy_tree(source: Path, target: Path, without: Path | None = None) -> None:
+    """Copies what a lab has beside it, but for hidden files, what runs have left, and `without`.
 
     Raises:
         TemplateError: It is too large, or has something that is no file, or a link that leads out.
         OSError: Something cannot be read or written.
     """
-    room, top = [FILES_MAX, BYTES_MAX], source.resolve()
+    room, top, left_out = [FILES_MAX, BYTES_MAX], source.resolve(), without and without.resolve()
 
     def copy(directory: Path, into: Path) -> None:
         for path in sorted(directory.iterdir()):
-            if path.name.startswith(".") or (directory == source and path.name in LEFT_OUT):
+            if (
+                path.name.startswith(".")
+                or (directory == source and path.name in LEFT_OUT)
+                or path.resolve() == left_out
+            ):
                 continue
             room[0] -= 1
             copied = into / path.name
@@ -181,7 +216,13 @@ def _is_inside(link: Path, top: Path) -> bool:
     return True
 
 
-def digest_of(tree: Path) -> str:
+def sum_of(path: Path) -> str:
+    """SHA-256 of a file's contents, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of(tree: Path, sum_of: Callable[[Path], str] = sum_of) -> str:
     """SHA-256 of the names, kinds and contents of all files of a tree, in hexadecimal digits."""
     entries = []
     for path in sorted(tree.rglob("*")):
@@ -191,8 +232,7 @@ def digest_of(tree: Path) -> str:
             kind, said = "directory", ""
         else:
             kind = "program" if path.stat().st_mode & 0o100 else "file"
-            with path.open("rb") as file:
-                said = hashlib.file_digest(file, "sha256").hexdigest()
+            said = sum_of(path)
         entries.append([str(path.relative_to(tree)), kind, said])
     return hashlib.sha256(json.dumps(entries).encode(errors="surrogateescape")).hexdigest()
 

@@ -26,6 +26,15 @@ def test_fields_are_replaced_and_made() -> None:
     assert "7" in str(lab.links[0].queue)
 
 
+def test_items_are_appended() -> None:
+    texts = ("changes.+={at: 1s, link: a--b, delay: 1ms}", "changes.+={at: 2s, link: a--b, delay: 2ms}")
+    single = LAB.replace(", a -- b]", "]")
+    assert [change.at_ns for change in loads(single, "lab.yaml", [*map(parse_setting, texts)]).changes] == [
+        10**9,
+        2 * 10**9,
+    ]
+
+
 @pytest.mark.parametrize("name", ["net.ipv4.tcp_sack", "net/ipv4/tcp_sack"])
 def test_kernel_parameters_are_set_by_their_names(name: str) -> None:
     text = LAB.replace("b: }", "b: {sysctls: {net.ipv4.tcp_sack: 1}}}")
@@ -44,6 +53,9 @@ def test_kernel_parameters_are_set_by_their_names(name: str) -> None:
         ("links.0.rat=10Mbit", "--set links.0.rat: unknown field"),
         ("links.0={endpoints: a -- b, rate: 10}", "--set links.0: links[0].rate: 10: "),
         ("links.0.delay=10", "--set links.0.delay: 10: "),
+        ("name.+=x", "--set name.+: name is no list"),
+        ("name.first.+=x", "--set name.first.+: name is lab, which has no parts"),
+        ("links.+={endpoints: a -- b, rate: 10}", "--set links.2: links[2].rate: 10: "),
         ("links.1.delay.jitter=1ms", "links.1 is a -- b, which has no parts"),
         ("time.tdf=x", "--set time.tdf: x: "),
         ("nodes.a.sysctl.net.ipv4.tcp_sack=0", "--set nodes.a.sysctl.net.ipv4.tcp_sack: nodes.a.sysctl: unknown field"),

@@ -1,5 +1,6 @@
-//! What a node has changed of its image, as one more layer of it: this program, executed in the node, writes that as a tar
-//! archive to its standard output.
+//! What a node has written, packed: this program, executed in the node, writes it as a tar archive to its standard output;
+//! either what it has changed of its image, as one more layer of that, or all that it has written in memory, as it is, for a
+//! node of a later run (`restore.rs`).
 //!
 //! The upper layer of the node's overlay (`tree.rs`) has just what was changed, but it is mounted nowhere that a program of
 //! the node could look at. So the node's init keeps it open, and it is read through the init's descriptor. No program of
@@ -12,7 +13,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{read_dir, read_link, symlink_metadata, File, Metadata};
-use std::io::{stdout, BufWriter, Read, Result as IoResult, Write};
+use std::io::{stdout, BufWriter, Read, Result as IoResult, StdoutLock, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -27,8 +28,21 @@ use crate::error::{Doing, Error, Result};
 /// The first argument of this program when it does that.
 pub const WORD: &str = "changes";
 
+/// As `WORD`, for all that the node has written in memory.
+pub const WORD_ALL: &str = "written";
+
+/// The first argument of this program when it has the guest's kernel write what it has in memory to its disks, and outputs
+/// of programs to the machine.
+pub const WORD_FLUSH: &str = "flush";
+
 /// The init's descriptor of the upper layer.
 const KEPT: RawFd = 900;
+/// That of the directory with all that the node has in memory.
+const KEPT_ALL: RawFd = 901;
+/// What of that directory is written by the node's programs and worth keeping: not what begins anew with every boot.
+const WRITTEN: [&str; 4] = ["upper", "own/tmp", "own/var/tmp", "own/root"];
+/// Where it has the upper layers of directories of the machine.
+const BINDS: &str = "binds";
 
 /// What every node has of its own, whatever its image.
 const OWN: &str = "etc/hostname";
@@ -36,17 +50,23 @@ const OWN: &str = "etc/hostname";
 const BLOCK: usize = 512;
 const NAME_BYTES: usize = 100;
 const OPAQUE: &str = "trusted.overlay.opaque";
+/// What an overlay says of its own files, most of which is of no other overlay.
+const OF_OVERLAY: &str = "trusted.overlay.";
 /// What a file system that this kernel mounts does not have: files whose contents or names are in other places.
 const ELSEWHERE: [&str; 2] = ["trusted.overlay.redirect", "trusted.overlay.metacopy"];
 
-/// Keeps the upper layer of a node open, as long as the result is kept.
+/// Keeps the upper layer of a node open, and the directory of all that it has in memory, as long as the result is kept.
 ///
 /// # Errors
-/// It cannot be opened.
-pub fn keep(upper: &str) -> Result<OwnedFd> {
-    let doing = || format!("keep {upper} open");
-    let file = File::open(upper).doing(doing)?;
-    let kept = dup3(file.as_raw_fd(), KEPT, OFlag::O_CLOEXEC).doing(doing)?;
+/// They cannot be opened.
+pub fn keep(upper: &str, all: &str) -> Result<[OwnedFd; 2]> {
+    Ok([keep_as(upper, KEPT)?, keep_as(all, KEPT_ALL)?])
+}
+
+fn keep_as(directory: &str, number: RawFd) -> Result<OwnedFd> {
+    let doing = || format!("keep {directory} open");
+    let file = File::open(directory).doing(doing)?;
+    let kept = dup3(file.as_raw_fd(), number, OFlag::O_CLOEXEC).doing(doing)?;
     // SAFETY: it was just made, and nothing else has that number.
     Ok(unsafe { OwnedFd::from_raw_fd(kept) })
 }
@@ -56,17 +76,46 @@ pub fn keep(upper: &str) -> Result<OwnedFd> {
 /// # Errors
 /// Something cannot be read, or nobody takes what is written.
 pub fn write() -> Result<()> {
-    let top = PathBuf::from(format!("/proc/1/fd/{KEPT}"));
-    let mut layer = Layer { out: BufWriter::new(stdout().lock()), top, linked: HashMap::new() };
+    let mut layer = Layer::of(KEPT, false);
     layer.directory(Path::new(""))?;
-    layer.out.write_all(&[0; 2 * BLOCK]).and_then(|()| layer.out.flush()).doing(|| "write".to_owned())
+    layer.finish()
+}
+
+/// Writes all that the node has written in memory.
+///
+/// # Errors
+/// As of `write`.
+pub fn write_all() -> Result<()> {
+    let mut layer = Layer::of(KEPT_ALL, true);
+    let numbers = read_dir(layer.top.join(BINDS)).into_iter().flatten().flatten();
+    let mut binds: Vec<PathBuf> = numbers.map(|entry| Path::new(BINDS).join(entry.file_name()).join("upper")).collect();
+    binds.sort();
+    for path in WRITTEN.iter().map(PathBuf::from).chain(binds) {
+        if layer.top.join(&path).exists() {
+            layer.entry(&path)?;
+        }
+    }
+    layer.finish()
 }
 
 struct Layer<W: Write> {
     out: W,
     top: PathBuf,
+    /// Whether it takes all as it is, instead of as a layer of an image has it.
+    as_is: bool,
     /// Names of files that have several, by their numbers.
     linked: HashMap<u64, PathBuf>,
+}
+
+impl Layer<BufWriter<StdoutLock<'static>>> {
+    fn of(kept: RawFd, as_is: bool) -> Self {
+        let top = PathBuf::from(format!("/proc/1/fd/{kept}"));
+        Self { out: BufWriter::new(stdout().lock()), top, as_is, linked: HashMap::new() }
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.out.write_all(&[0; 2 * BLOCK]).and_then(|()| self.out.flush()).doing(|| "write".to_owned())
+    }
 }
 
 impl<W: Write> Layer<W> {
@@ -88,16 +137,19 @@ impl<W: Write> Layer<W> {
         if kind.is_socket() || path == Path::new(OWN) {
             return Ok(());
         }
-        if kind.is_char_device() && about.rdev() == 0 {
+        if kind.is_char_device() && about.rdev() == 0 && !self.as_is {
             return self.whiteout(&path.with_file_name(prefixed(path.file_name().unwrap_or_default())), &about);
         }
-        let attributes = attributes(&place).doing(doing)?;
+        let mut attributes = attributes(&place).doing(doing)?;
         if let Some(name) = ELSEWHERE.iter().find(|name| attributes.iter().any(|(known, _)| known == *name)) {
             return Err(Error::new(format!("/{}: has {name}, whose meaning a layer cannot have", path.display())));
         }
+        if self.as_is {
+            attributes.retain(|(name, _)| name == OPAQUE || !name.starts_with(OF_OVERLAY));
+        }
         if kind.is_dir() {
             self.header(path, b'5', 0, Path::new(""), &about, &attributes).doing(doing)?;
-            if attributes.iter().any(|(name, value)| name == OPAQUE && value == b"y") {
+            if !self.as_is && attributes.iter().any(|(name, value)| name == OPAQUE && value == b"y") {
                 self.whiteout(&path.join(".wh..wh..opq"), &about)?;
             }
             return self.directory(path);

@@ -47,7 +47,7 @@ struct Init<'a> {
     /// The file that takes the members of the node's control group.
     members: File,
     /// What the node has changed of its tree; none while it is off, since who has it open keeps the file systems.
-    changes: Option<OwnedFd>,
+    changes: Option<[OwnedFd; 2]>,
     agent: &'a OwnedFd,
     children: SignalFd,
     /// Running jobs by the number of their process.

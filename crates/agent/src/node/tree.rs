@@ -34,9 +34,9 @@ use nix::unistd::{chdir, pivot_root, sethostname};
 use crate::error::{Doing, Result};
 use crate::guest::modules;
 use crate::guest::{cgroup_of_nodes, images, mount_at, CGROUPS, WORKSHOP};
-use crate::node::changes;
 use crate::node::inside::inside;
 use crate::node::passwd::{self, User};
+use crate::node::{changes, restore};
 use crate::plan::interior::{Bind, Disk, Interior, OwnFile};
 
 /// Character devices of a node: name, major, minor.
@@ -75,8 +75,8 @@ const DISK_MINORS: u64 = 16;
 pub struct Inside {
     /// The file into which the numbers of the processes that belong to the node's control group are written.
     pub members: File,
-    /// The upper layer of its root (`changes.rs`).
-    pub changes: OwnedFd,
+    /// What it writes (`changes.rs`).
+    pub changes: [OwnedFd; 2],
 }
 
 /// Turns the calling process, fresh in its namespaces, into the inside of the node.
@@ -89,9 +89,12 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, private, None::<&str>).doing(|| "make mounts private".to_owned())?;
     mount_at("tmpfs", WORKSHOP, MsFlags::empty(), "mode=755")?;
+    if let Some(archive) = &node.written {
+        restore::restore(archive, WORKSHOP)?;
+    }
     mount_disk(node)?;
     let root = mount_root(node)?;
-    let changes = changes::keep(&upper_layer(node))?;
+    let changes = changes::keep(&upper_layer(node), WORKSHOP)?;
     bind_own_directories(node, &root)?;
     fill_dev(node, &root)?;
     for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys")] {
@@ -106,7 +109,9 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
     bind_disk(node, &root)?;
     change_root(&root)?;
     // Here, where links lead as they do for the node's programs, and over all that was put there before.
-    node.files.iter().try_for_each(write_own_file)?;
+    // What a node of an earlier run had of them is its own by now.
+    let is_due = |file: &&OwnFile| node.written.is_none() || !Path::new(&file.path).exists();
+    node.files.iter().filter(is_due).try_for_each(write_own_file)?;
     Ok(Inside { members, changes })
 }
 

@@ -47,6 +47,8 @@ pub struct Interior {
     pub memory_bytes: Option<u64>,
     /// Its block device.
     pub disk: Option<Disk>,
+    /// The archive of what it had written in memory in an earlier run, a file of the machine.
+    pub written: Option<String>,
 }
 
 impl Interior {
@@ -111,6 +113,8 @@ pub struct Disk {
     _volatile_cache: serde_json::Value,
     #[serde(rename = "image")]
     _image: Option<String>,
+    #[serde(rename = "contents")]
+    _contents: Option<String>,
     /// Where its file system is, `/` being all that the node writes.
     pub mount: Option<String>,
 }
@@ -186,7 +190,7 @@ mod tests {
         let node: Interior = serde_json::from_value(serde_json::json!({
             "name": "a", "guest": "guest0", "image": {"kind": "host"},
             "interfaces": [{"name": "eth0", "mtu": 1500}], "routes": [],
-            "files": [], "binds": [], "cpu": null, "sysctls": {}, "memory_bytes": null, "disk": null
+            "files": [], "binds": [], "cpu": null, "sysctls": {}, "memory_bytes": null, "disk": null, "written": null
         }))
         .unwrap();
         assert!(node.is_of_interface("net/ipv6/conf/eth0/disable_ipv6"));

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from dilaton.cli.labs import saved as saved_labs
 from dilaton.cli.labs import template
 from dilaton.cli.verbs.options import (
     ConfirmOption,
     DriveOption,
     HoldAtOption,
     LabFile,
+    LabOrSaved,
     MaxDisk,
     MaxSpeedOption,
     NoJail,
@@ -22,6 +24,7 @@ from dilaton.cli.verbs.options import (
     TerminalOption,
     completing,
     overridden,
+    read_lab,
 )
 
 app = typer.Typer()
@@ -42,7 +45,7 @@ def new(
 @app.command()
 def run(
     context: typer.Context,
-    lab: LabFile,
+    lab: LabOrSaved,
     out: Out = None,
     tdf: TdfOption = None,
     drive: DriveOption = None,
@@ -77,10 +80,12 @@ def run(
 ) -> None:
     """Run a lab, and show what was asked and what was measured."""
     from dilaton.cli.runs.run import run_lab
-    from dilaton.service.request import LabText, RunRequest
+    from dilaton.service.request import RunRequest
 
+    text, saved = read_lab(lab, is_here=context.obj is None)
     request = RunRequest(
-        lab=LabText.read(lab),
+        lab=text,
+        saved=saved,
         overrides=overridden(tdf, drive, max_speed, settings, confirm),
         out=out,
         hold_at=hold_at,
@@ -288,3 +293,4 @@ def sweep(
 
 
 app.add_typer(template.app)
+app.add_typer(saved_labs.app)

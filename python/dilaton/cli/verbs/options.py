@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dilaton.service.request import Overrides
+    from dilaton.service.request import LabText, Overrides
 
 
 def completing(*values: str) -> Callable[[str], list[str]]:
@@ -18,6 +18,9 @@ def completing(*values: str) -> Callable[[str], list[str]]:
 
 
 LabFile = Annotated[Path, typer.Argument(metavar="LAB", help="The lab: a YAML file, or a directory with a lab.yaml.")]
+LabOrSaved = Annotated[
+    Path, typer.Argument(metavar="LAB", help="A YAML file, a directory with a lab.yaml, or the name of a saved lab.")
+]
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="A run in progress: its directory, or its lab's file, directory or name.")
 ]
@@ -80,6 +83,18 @@ NoJail = Annotated[
     bool,
     typer.Option("--no-jail", help="Run guests without a jail: what runs in them can write your files."),
 ]
+
+
+def read_lab(lab: Path, *, is_here: bool) -> tuple[LabText, str | None]:
+    """The text of a lab, and its name if it is a saved one, which only runs on this machine can be of."""
+    from dilaton.service.request import LabText
+
+    if is_here and not lab.exists() and lab.suffix not in (".yaml", ".yml"):
+        from dilaton.service.saved.restore import is_meant, named
+
+        if is_meant(lab):
+            return named(str(lab)), str(lab)
+    return LabText.read(lab), None
 
 
 def overridden(

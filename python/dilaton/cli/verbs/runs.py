@@ -10,7 +10,7 @@ from dilaton.cli.errors import BadInputError
 from dilaton.cli.verbs.options import (
     DriveOption,
     HoldAtOption,
-    LabFile,
+    LabOrSaved,
     MaxDisk,
     MaxSpeedOption,
     Out,
@@ -20,6 +20,7 @@ from dilaton.cli.verbs.options import (
     TerminalOption,
     completing,
     overridden,
+    read_lab,
 )
 
 app = typer.Typer()
@@ -28,7 +29,7 @@ app = typer.Typer()
 @app.command()
 def up(
     context: typer.Context,
-    lab: LabFile,
+    lab: LabOrSaved,
     detached: Annotated[
         bool, typer.Option("--detach", "-d", help="Leave it in the background, until dilaton down.")
     ] = False,
@@ -46,12 +47,19 @@ def up(
 ) -> None:
     """Start a lab that stays, and work in it by hand, at a prompt; at host speed unless told otherwise."""
     from dilaton.cli.runs.up import bring_up
-    from dilaton.service.request import LabText, RunRequest
+    from dilaton.service.request import RunRequest
 
     overrides = overridden(tdf, drive, max_speed, settings)
-    text = LabText.read(lab)
+    text, saved = read_lab(lab, is_here=context.obj is None)
     request = RunRequest(
-        lab=text, overrides=overrides, out=out, hold_at=hold_at, metrics=metrics, stays=True, max_disk=max_disk
+        lab=text,
+        overrides=overrides,
+        out=out,
+        hold_at=hold_at,
+        metrics=metrics,
+        stays=True,
+        max_disk=max_disk,
+        saved=saved,
     )
     if context.obj is not None:
         from dilaton.cli.runs.remote import bring_up_there
@@ -266,8 +274,12 @@ def copy(
 
 @app.command()
 def save(
-    place: Annotated[str, typer.Argument(metavar="RUN:NODE", help="A node, with an image, of a run in progress.")],
-    name: Annotated[str, typer.Argument(metavar="IMAGE", help="What the new image will be called, such as db:full.")],
+    place: Annotated[
+        str, typer.Argument(metavar="RUN[:NODE]", help="A run in progress, or a node of one that has an image.")
+    ],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="What the saved lab will be called, or the image, such as db:full.")
+    ],
     max_size: Annotated[
         str | None,
         typer.Option(
@@ -275,10 +287,10 @@ def save(
         ),
     ] = None,
 ) -> None:
-    """Make an image of a node: its image with what the node has changed."""
-    from dilaton.cli.steering.save import save as save_node
+    """Save a run, from which dilaton up NAME goes on; or make an image of a node."""
+    from dilaton.cli.steering.save import save as save_place
 
-    save_node(place, name, max_size)
+    save_place(place, name, max_size)
 
 
 @app.command()

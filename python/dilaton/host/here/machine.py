@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from dilaton.host.here.jail import jail
 from dilaton.host.orders import REPEATABLE_DATE_NS
 from dilaton.host.port import Progress
 from dilaton.plan.alone import GUEST, Alone
+from dilaton.plan.bind import Bind
 
 if TYPE_CHECKING:
     from dilaton.host.here.memory.wire import Share
@@ -40,7 +42,9 @@ class Here:
         self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
     ) -> Guests:
         """Boots the guests of a plan, one for each core at a time; see `port.Machine`."""
-        binds = tuple(dict.fromkeys(bind for node in planned.nodes for bind in node.binds))
+        archives = (Bind(os.path.dirname(node.written), writable=False) for node in planned.nodes if node.written)
+        own = (bind for node in planned.nodes for bind in node.binds)
+        binds = tuple(dict.fromkeys([*own, *archives]))
         seed = planned.seed if planned.time.drive == "event" else None
         placement = Placement(run_dir, jailed, binds, disk_bytes=disk_bytes, hidden=self._hidden)
         return await Guests.boot(planned, placement, seed, progress, self._share)

@@ -260,6 +260,17 @@ class SessionOpen(Value):
     """Rows and columns; null: its streams are pipes."""
 
 
+class Saving(Value):
+    """A run as it is kept for another one; virtual time stands still."""
+
+    virtual_s: float
+    """Where, since the run's virtual 0."""
+    settings: list[str]
+    """What counts instead of what the lab says, as PATH=VALUE: as the run was begun, and as it was steered since."""
+    disks: dict[str, str]
+    """Files with the contents of disks, by node."""
+
+
 Asked = TypeVar("Asked", bound=Value)
 Answered = TypeVar("Answered", bound=Value)
 
@@ -347,6 +358,14 @@ SESSION_OPEN = Verb(
     "the frames of that session, both ways (crates/agent/PROTOCOL.md)",
 )
 
+SAVE_OPEN = Verb(
+    "save.open",
+    "Stops virtual time as long as the connection lasts, and says what a saved lab keeps of the run.",
+    Nothing,
+    Nothing,
+    "one reply more, once virtual time stands still: `Saving`",
+)
+
 VERBS: tuple[Verb[Any, Any], ...] = (
     SHOW,
     STATUS,
@@ -365,5 +384,6 @@ VERBS: tuple[Verb[Any, Any], ...] = (
     FAULT_LIST,
     FAULT_UNDO,
     SESSION_OPEN,
+    SAVE_OPEN,
 )
 """All of them."""

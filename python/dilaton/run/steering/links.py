@@ -52,6 +52,8 @@ class LinkControl:
         self._lasting: dict[str, int] = {}
         """Faults that have begun and did not end yet, and when they began."""
         self._steered: dict[int, SteeredLink] = {}
+        self.asked: list[tuple[int, LinkChange]] = []
+        """The changes that were asked for and taken over, with the instants at which they come."""
         self._pending: list[SteeredLink] = []
         """What links become by what agents have been told of and have not answered yet."""
 
@@ -106,6 +108,7 @@ class LinkControl:
                 words = " ".join(f"{path}={value}" for path, value in asked.settings)
                 told = [await self._tell(number, after, now_ns, at_ns, words) for number, after in changed.items()]
                 t_ns = max(told)
+                self.asked.append((at_ns, asked))
         return ChangeTaken(t_ns=t_ns, at_ns=max(at_ns, t_ns), links=[self._shown(number) for number in found])
 
     def _changed(self, link: Link, number: int, change: Change, now_ns: int) -> SteeredLink:

@@ -47,7 +47,7 @@ class Guest(kind.Guest):
 
 @pytest.mark.parametrize("begin_ns", range(END_NS))
 def test_a_clock_is_seen_to_stand_where_it_stands_and_nowhere_else(begin_ns: int) -> None:
-    guests = Guests(ALONE, {0: Guest(begin_ns)}, None, contextlib.ExitStack())
+    guests = Guests(ALONE, {0: Guest(begin_ns)}, None, contextlib.ExitStack(), {})
     now_ns, is_held = guests.look()
     assert is_held == (now_ns == END_NS)
 
@@ -137,7 +137,7 @@ def test_an_order_waits_until_all_have_taken_over_the_one_before() -> None:
             await self.order(Orders(None))
 
     async def order() -> None:
-        both = Guests(TWO, {0: Member("fast", 1), 1: Member("slow", 20)}, None, contextlib.ExitStack())
+        both = Guests(TWO, {0: Member("fast", 1), 1: Member("slow", 20)}, None, contextlib.ExitStack(), {})
         await asyncio.gather(both.set_tdf(Fraction(2)), both.set_max_speed(None), both.order(Orders(Fraction(3))))
 
     asyncio.run(order())

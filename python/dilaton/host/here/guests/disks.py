@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from dilaton.host import files
 from dilaton.host.errors import GuestError
+from dilaton.host.sparse import copy_sparse
 
 if TYPE_CHECKING:
     from dilaton.plan import model as plan
@@ -56,11 +57,13 @@ class Disks:
         arguments: of its command line.
         environment: describes them to the clock.
         fds: their files, to be inherited.
+        files: the files of disks of nodes, by node.
     """
 
     arguments: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     fds: tuple[int, ...] = ()
+    files: dict[str, int] = field(default_factory=dict)
 
 
 @contextlib.contextmanager
@@ -77,7 +80,7 @@ def opened(planned: plan.Plan, number: int, run_dir: Path | None) -> Iterator[Di
         node.image.device: node.image for node in planned.nodes if node.guest == name and node.image.kind == "stored"
     }
     with contextlib.ExitStack() as stack:
-        arguments, words, fds = [], [], []
+        arguments, words, fds, files_of = [], [], [], dict[str, int]()
         for node in nodes:
             disk = node.disk
             assert disk is not None, "only nodes with one are here"
@@ -85,6 +88,7 @@ def opened(planned: plan.Plan, number: int, run_dir: Path | None) -> Iterator[Di
             stack.callback(os.close, fd)
             copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FD_MIN + number * DISKS_MAX + disk.number)
             stack.callback(os.close, copy)
+            files_of[node.name] = copy
             _prepare(disk, node.name, copy, planned.seed)
             arguments.append(f"ubd{disk.number}=/proc/self/fd/{copy}")
             parameters = dict(disk.parameters)
@@ -103,7 +107,7 @@ def opened(planned: plan.Plan, number: int, run_dir: Path | None) -> Iterator[Di
             arguments.append(f"ubd{device}r=/proc/self/fd/{copy}")
             words.append(f"image={copy} {AT_ONCE};")
             fds.append(copy)
-        yield Disks(arguments, {VARIABLE: "".join(words)} if words else {}, tuple(fds))
+        yield Disks(arguments, {VARIABLE: "".join(words)} if words else {}, tuple(fds), files_of)
 
 
 def _open(disk: plan.Disk, node: str, run_dir: Path | None) -> int:
@@ -111,6 +115,8 @@ def _open(disk: plan.Disk, node: str, run_dir: Path | None) -> int:
     if disk.image is None:
         with tempfile.TemporaryFile(dir=run_dir) as file:
             os.truncate(file.fileno(), disk.size_bytes)
+            if disk.contents is not None:
+                _fill(file.fileno(), disk.contents, node)
             return os.dup(file.fileno())
     try:
         fd = os.open(disk.image, os.O_RDWR | os.O_CLOEXEC)
@@ -128,6 +134,15 @@ def _open(disk: plan.Disk, node: str, run_dir: Path | None) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def _fill(fd: int, contents: str, node: str) -> None:
+    """Copies what a disk has in it at first."""
+    try:
+        with open(contents, "rb") as source:
+            copy_sparse(source.fileno(), fd)
+    except OSError as error:
+        raise GuestError(f"the disk of {node}: {contents} cannot be copied: {error.strerror}") from error
 
 
 def _open_tree(image: plan.StoredImage) -> int:

@@ -63,6 +63,7 @@ class Guests:
         guests: Mapping[int, kind.Guest],
         wire: Wire | None,
         images: contextlib.ExitStack,
+        disks: Mapping[str, int],
     ) -> None:
         """Use `boot`."""
         self.all = tuple(guests.values())
@@ -72,6 +73,7 @@ class Guests:
         """What carries frames between them; None when there is one."""
         self._planned = planned
         self._images = images
+        self._disks = dict(disks)
         """The files of disks: what has no name goes with the last that has it open, which takes time."""
         tdfs = [planned.guests[number].tdf for number in guests]
         self._own_tdfs = [None if tdf is None else tdf.ratio for tdf in tdfs]
@@ -107,7 +109,7 @@ class Guests:
         check_memory([planned.guests[number] for number in numbers])
         open_files.allow(open_files.needed(planned))
         async with contextlib.AsyncExitStack() as undo:
-            images = contextlib.ExitStack()
+            images, files = contextlib.ExitStack(), dict[str, int]()
             undo.callback(images.close)
             taken = cores.take(len(numbers))
             for core in taken:
@@ -121,13 +123,15 @@ class Guests:
             async def boot(number: int, core: cores.Core) -> kind.Guest:
                 guest = planned.guests[number]
                 async with slots:
+                    disks = images.enter_context(opened(planned, number, placement.run_dir))
+                    files.update(disks.files)
                     wanted = Wanted(
                         guest.name,
                         guest.memory_bytes,
                         number,
                         seed=None if seed is None else seed + number * SEED_STEP,
                         attachment=attach(planned, wire, number),
-                        disks=images.enter_context(opened(planned, number, placement.run_dir)),
+                        disks=disks,
                         has_shares=any(node.cpu and node.guest == guest.name for node in planned.nodes),
                         clock_rate=guest.clock_rate.ratio,
                     )
@@ -138,7 +142,7 @@ class Guests:
 
             guests = await all_of(boot(number, core) for number, core in zip(numbers, taken, strict=True))
             undo.pop_all()
-        return cls(planned, dict(zip(numbers, guests, strict=True)), wire, images)
+        return cls(planned, dict(zip(numbers, guests, strict=True)), wire, images, files)
 
     async def arm(self, date_ns: int) -> None:
         """Holds all clocks and arms all schedules; virtual 0 of the run is at the same instant of all.
@@ -156,6 +160,10 @@ class Guests:
     def identity(self) -> Identity:
         """Which kernel they run; of Debian's 10 MB are read for that."""
         return kernels.chosen().identity()
+
+    def disks(self) -> Mapping[str, int]:
+        """Open files with the contents of disks, by node."""
+        return self._disks
 
     def pace(self) -> Fraction | None:
         """The TDF that the first one's clock follows now; None while it is held."""

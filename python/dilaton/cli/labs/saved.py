@@ -1,0 +1,65 @@
+"""`dilaton saved`: labs that were saved with what their nodes have. Its own imports are made when it is used."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="saved",
+    help="Labs that dilaton save has kept, with what their nodes have; dilaton up NAME goes on from there.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As in the list.")]
+
+
+@app.command("list")
+def list_saved() -> None:
+    """Show the saved labs."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dilaton.cli.terminal import Output
+    from dilaton.measure import numbers
+    from dilaton.service.saved.store import SavedLabs, about
+
+    store = SavedLabs()
+    rows = Table(box=None, pad_edge=False)
+    for heading in ("name", "lab", "saved at", "size"):
+        rows.add_column(heading, overflow="fold")
+    for name, digest in store.names().items():
+        tree = store.directory / "trees" / digest
+        found = about(tree)
+        size = sum(path.lstat().st_blocks * 512 for path in tree.rglob("*"))
+        rows.add_row(escape(name), escape(found.lab), numbers.duration(found.virtual_s), f"{size / 1e6:,.1f} MB")
+    Output().print(rows)
+
+
+@app.command()
+def show(name: Name) -> None:
+    """Show a saved lab as JSON: what was steered, and where its lab and results are."""
+    import json
+
+    from dilaton.cli.errors import refusing
+    from dilaton.service.errors import RequestError
+    from dilaton.service.saved.restore import reading
+    from dilaton.service.saved.store import LAB, RESULTS, about
+
+    with refusing(RequestError), reading(name) as tree:
+        places = {"lab_directory": str(tree / LAB), "results": str(tree / RESULTS)}
+        print(json.dumps(about(tree).model_dump() | places, indent=2))
+
+
+@app.command()
+def remove(names: Annotated[list[str], typer.Argument(metavar="NAME", help="As in the list.")]) -> None:
+    """Remove saved labs; runs that have gone on from them are not affected."""
+    from dilaton.cli.errors import refusing
+    from dilaton.service.saved.store import SavedLabs
+    from dilaton.templates.store import TemplateError
+
+    for name in names:
+        with refusing(TemplateError):
+            SavedLabs().remove(name)

@@ -1,0 +1,181 @@
+"""Saving a run that goes on, for a later one: `dilaton save RUN NAME`.
+
+Everything is read at one instant, while the run stands still (`run/steering/saving.py`), into a directory that becomes
+the saved lab in one step at the end. What nodes have in memory is packed in them (`crates/agent/src/node/changes.rs`).
+Files of disks are copied as they are: as after a power cut, that is. So what file systems have not written yet they
+write before, where the clock still goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dilaton.host.sparse import copy_sparse
+from dilaton.images.reference import parse
+from dilaton.images.store import Store
+from dilaton.lab.beside.lock import read_lock, write_lock
+from dilaton.lab.errors import LabError
+from dilaton.plan.model import Plan
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.requests import Client, result_of, take_over
+from dilaton.run.control.session_client import attended, reached
+from dilaton.run.control.verbs import Saving
+from dilaton.run.files.directory import LAB_FILE, PLAN_FILE
+from dilaton.run.files.outputs import read_output
+from dilaton.service.images.programs import WATCH_S
+from dilaton.service.images.roots import Progress
+from dilaton.service.prepare import prepare
+from dilaton.service.request import LabText, Overrides
+from dilaton.service.saved.store import ABOUT, DISKS, LAB, RESULTS, WRITTEN, About, SavedLabs, name_of
+from dilaton.templates.store import TemplateError, copy_tree
+
+PROGRAM = "/proc/1/exe"
+"""The agent's program, in every node."""
+
+
+def save(store: SavedLabs, run_dir: Path, name: str, progress: Progress) -> tuple[About, list[str]]:
+    """Saves a run: what was saved, and what of the run is not in it, a sentence each.
+
+    Args:
+        store: Where.
+        run_dir: The run.
+        name: What the saved lab will be called; another one of that name is replaced.
+        progress: Is told of it.
+
+    Raises:
+        TemplateError: It cannot be saved.
+        ControlError: No run goes on there, or it ended meanwhile.
+        OSError: Something cannot be read or written.
+    """
+    plan = Plan.model_validate_json(read_output(run_dir / PLAN_FILE))
+    images, kept = Store(), list[About]()
+    left_out = _left_out(run_dir)
+
+    def fill(tree: Path) -> None:
+        left_out.extend(_write_disks(run_dir, plan))
+        kept.append(_fill(tree, run_dir, plan, progress))
+        for image in kept[0].images:
+            images.name(parse(name_of(image)), image)
+
+    try:
+        store.save(name, fill)
+    finally:
+        store.forget_images(images)
+    return kept[0], left_out
+
+
+def _write_disks(run_dir: Path, plan: Plan) -> Iterator[str]:
+    """Has file systems write to their disks what they have in memory, which takes virtual time; why not, if so."""
+    nodes = {node.guest: node.name for node in plan.nodes if node.disk is not None}
+    with Client(run_dir) as client:
+        is_held = nodes and client.request("clock.show")["held"]
+    if is_held:
+        yield (
+            "its clock was held before, so disks are as after a power cut: what programs wrote and did not sync may be "
+            "missing; release the clock, and save again, to have all of it"
+        )
+        return
+    for node in nodes.values():
+        asyncio.run(_attended(run_dir, node, "flush", None))
+
+
+def _left_out(run_dir: Path) -> list[str]:
+    with Client(run_dir) as client:
+        faults = client.request("fault.list")["faults"]
+    names = [fault["name"] for fault in faults if fault["by_hand"] and fault["state"] in ("waiting", "lasting")]
+    return [f"not saved: faults that were begun by hand ({', '.join(names)})"] if names else []
+
+
+def _fill(tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
+    line, _ = take_over(run_dir, "save.open")
+    with line, line.makefile("rb") as replies:
+        # Until it is closed, virtual time stands still.
+        saving = Saving.model_validate(result_of(_next(replies, run_dir)))
+        (tree / WRITTEN).mkdir()
+        for node in plan.nodes:
+            asyncio.run(_pack(run_dir, node.name, tree / WRITTEN / f"{node.name}.tar", progress))
+        (tree / DISKS).mkdir()
+        for name, file in saving.disks.items():
+            _copy_disk(Path(file), tree / DISKS / name, progress)
+        shutil.copytree(run_dir, tree / RESULTS, symlinks=True)
+        progress("results", 0)
+    images = {node.image.name: node.image.digest for node in plan.nodes if node.image.kind == "stored"}
+    found = About(
+        lab=plan.lab,
+        run=str(run_dir),
+        virtual_s=saving.virtual_s,
+        settings=saving.settings,
+        images=sorted(set(images.values())),
+    )
+    (tree / ABOUT).write_text(found.model_dump_json(indent=1))
+    _copy_lab(tree, run_dir, found, {str(parse(name)): digest for name, digest in images.items()})
+    return found
+
+
+def _next(replies: Any, run_dir: Path) -> bytes:
+    line: bytes = replies.readline()
+    if not line:
+        raise ControlError(f"{run_dir}: the run has ended")
+    return line
+
+
+def _copy_lab(tree: Path, run_dir: Path, found: About, images: dict[str, str]) -> None:
+    """Copies the lab, as it was when the run was begun, and what is beside it; it has to be one."""
+    with Client(run_dir) as client:
+        file = client.request("show")["lab_file"]
+    lab = tree / LAB
+    lab.mkdir()
+    if file is not None and Path(file).name == LAB_FILE:
+        copy_tree(Path(file).parent, lab, without=run_dir)
+    (lab / LAB_FILE).write_text(read_output(run_dir / LAB_FILE))
+    locked = {name: digest for name, digest in images.items() if not parse(name).digest}
+    if locked:
+        write_lock(lab, read_lock(lab) | locked)
+    try:
+        prepare(LabText.read(lab), Overrides(settings=tuple(found.settings)))
+    except LabError as error:
+        alone = file is not None and Path(file).name != LAB_FILE
+        hint = f"; of {file} only the lab is saved: what it needs is saved if it is called {LAB_FILE}" if alone else ""
+        raise TemplateError(f"what would be saved is no lab: {error}{hint}") from error
+
+
+async def _pack(run_dir: Path, node: str, path: Path, progress: Progress) -> None:
+    """Has a node pack what it has written."""
+    with path.open("wb") as file:
+        packing = asyncio.create_task(_attended(run_dir, node, "written", file.fileno()))
+        try:
+            while not packing.done():
+                await asyncio.wait({packing}, timeout=WATCH_S)
+                progress(f"what {node} has written", path.stat().st_size)
+        finally:
+            packing.cancel()
+            await asyncio.wait({packing})
+        packing.result()
+
+
+async def _attended(run_dir: Path, node: str, word: str, output: int | None) -> None:
+    """Has the agent's program do something in a node."""
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as nothing:
+        stdout = nothing.fileno() if output is None else output
+        ending = await attended(reached(run_dir), node, (PROGRAM, word), None, stdout, errors.fileno())
+        if ending.status != 0:
+            errors.seek(0)
+            said = ending.reason or errors.read(4096).decode(errors="replace").strip()
+            raise TemplateError(f"{node}: {said or f'ended with status {ending.status}'}")
+
+
+def _copy_disk(source: Path, target: Path, progress: Progress) -> None:
+    copied = 0
+
+    def told(count: int) -> None:
+        nonlocal copied
+        copied += count
+        progress(f"the disk of {target.name}", copied)
+
+    with source.open("rb") as read, target.open("wb") as written:
+        copy_sparse(read.fileno(), written.fileno(), told)

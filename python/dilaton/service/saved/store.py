@@ -1,0 +1,82 @@
+"""Where saved labs are: as templates (`templates/store.py`), each a tree of this form.
+
+```text
+~/.local/share/dilaton/saved/trees/DIGEST/     ($XDG_DATA_HOME)
+├── lab/             the lab, and what is beside it
+├── written/NODE.tar what a node had written in memory, as the agent packs it
+├── disks/NODE       the contents of a node's disk
+├── results/         the run directory of the run, as it was then
+└── saved.json       where the run was, and what counts instead of what the lab says
+```
+"""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+from pydantic import ConfigDict
+
+from dilaton.host import sparse
+from dilaton.images.store import SHORT_DIGEST, Store
+from dilaton.plan.links.queues import Part
+from dilaton.templates.store import Templates, digest_of
+
+LAB, WRITTEN, DISKS, RESULTS, ABOUT = "lab", "written", "disks", "results", "saved.json"
+
+IMAGES = "localhost/saved"
+"""Images that saved labs need have this name, with their digest as the tag, so that they stay in the store."""
+
+
+class About(Part):
+    """What a saved lab says of itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lab: str
+    """Its name."""
+    run: str
+    """The directory of the run."""
+    virtual_s: float
+    """Where that was, since its virtual 0."""
+    settings: list[str]
+    """What counts instead of what the lab says, as PATH=VALUE."""
+    images: list[str]
+    """The digests of images that its nodes have."""
+
+
+class SavedLabs(Templates):
+    """The saved labs of a user."""
+
+    what, place, listing = "lab", "saved", "dilaton saved list"
+
+    def digest_of(self, tree: Path) -> str:
+        """See `Templates`; disks are large, and mostly empty."""
+        return digest_of(tree, sparse.sum_of)
+
+    def remove(self, name: str) -> None:
+        """See `Templates`."""
+        super().remove(name)
+        self.forget_images(Store())
+
+    def forget_images(self, images: Store) -> None:
+        """Takes out of the store of images the names of those that no saved lab needs any more."""
+        if not any(name.startswith(f"{IMAGES}:") for name in images.names()):
+            return
+        # Not while a lab is saved, whose images have their names first.
+        with self._locked(fcntl.LOCK_EX):
+            trees = [about(self.directory / "trees" / digest) for digest in self.names().values()]
+            needed = {name_of(image) for tree in trees for image in tree.images}
+            for name in set(images.names()) - needed:
+                if name.startswith(f"{IMAGES}:"):
+                    images.remove(name)
+
+
+def name_of(image: str) -> str:
+    """What an image of that digest is called as long as a saved lab needs it."""
+    return f"{IMAGES}:{image.partition(':')[2][:SHORT_DIGEST]}"
+
+
+def about(tree: Path) -> About:
+    """What a saved lab says of itself."""
+    return About.model_validate_json((tree / ABOUT).read_text())
