@@ -25,17 +25,26 @@ def list_saved() -> None:
     from dilaton.cli.terminal import Output
     from dilaton.measure import numbers
     from dilaton.service.saved.store import SavedLabs, about
+    from dilaton.templates.store import TemplateError
 
-    store = SavedLabs()
+    store, broken = SavedLabs(), []
     rows = Table(box=None, pad_edge=False)
     for heading in ("name", "lab", "saved at", "size"):
         rows.add_column(heading, overflow="fold")
     for name, digest in store.names().items():
         tree = store.directory / "trees" / digest
-        found = about(tree)
+        try:
+            found = about(tree)
+        except TemplateError as error:
+            broken.append(f"{name}: {error}")
+            continue
         size = sum(path.lstat().st_blocks * 512 for path in tree.rglob("*"))
         rows.add_row(escape(name), escape(found.lab), numbers.duration(found.virtual_s), f"{size / 1e6:,.1f} MB")
     Output().print(rows)
+    if broken:
+        from dilaton.cli.errors import FailedError
+
+        raise FailedError("\n".join(broken))
 
 
 @app.command()

@@ -107,7 +107,7 @@ def _fill(tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
     images = {node.image.name: node.image.digest for node in plan.nodes if node.image.kind == "stored"}
     found = About(
         lab=plan.lab,
-        run=str(run_dir),
+        run=str(run_dir.resolve()),
         virtual_s=saving.virtual_s,
         settings=saving.settings,
         images=sorted(set(images.values())),

@@ -20,7 +20,7 @@ from pydantic import ConfigDict
 from dilaton.host import sparse
 from dilaton.images.store import SHORT_DIGEST, Store
 from dilaton.plan.links.queues import Part
-from dilaton.templates.store import Templates, digest_of
+from dilaton.templates.store import TemplateError, Templates, digest_of
 
 LAB, WRITTEN, DISKS, RESULTS, ABOUT = "lab", "written", "disks", "results", "saved.json"
 
@@ -65,7 +65,11 @@ class SavedLabs(Templates):
             return
         # Not while a lab is saved, whose images have their names first.
         with self._locked(fcntl.LOCK_EX):
-            trees = [about(self.directory / "trees" / digest) for digest in self.names().values()]
+            try:
+                trees = [about(self.directory / "trees" / digest) for digest in self.names().values()]
+            except TemplateError:
+                # It cannot be told what it needs.
+                return
             needed = {name_of(image) for tree in trees for image in tree.images}
             for name in set(images.names()) - needed:
                 if name.startswith(f"{IMAGES}:"):
@@ -78,5 +82,12 @@ def name_of(image: str) -> str:
 
 
 def about(tree: Path) -> About:
-    """What a saved lab says of itself."""
-    return About.model_validate_json((tree / ABOUT).read_text())
+    """What a saved lab says of itself.
+
+    Raises:
+        TemplateError: It is damaged.
+    """
+    try:
+        return About.model_validate_json((tree / ABOUT).read_text())
+    except (OSError, ValueError) as error:
+        raise TemplateError(f"damaged: {tree / ABOUT} cannot be read; save it again, or remove it") from error
