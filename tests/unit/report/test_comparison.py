@@ -79,6 +79,18 @@ def test_runs_that_differ_are_told_with_what(tmp_path: Path, capsys: pytest.Capt
     assert compare_runs(runs, "60%", None) == 0
 
 
+def test_what_differs_is_at_the_head_of_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [made.run_dir(tmp_path / name) for name in ("one", "two")]
+    (table,) = (runs[1] / "measure").glob("*/interfaces.csv")
+    samples = pd.read_csv(table)
+    samples["queue_packets"] += 50
+    samples.to_csv(table, index=False)
+    assert compare_runs(runs, "5%", None) == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if " two " in line]
+    assert [line.split()[1] for line in lines[:2]] == ["queue", "queue"]
+    assert all(line.rstrip().endswith("same") for line in lines[2:])
+
+
 def test_what_only_one_run_has_is_not_compared(tmp_path: Path) -> None:
     whole = metrics_of(dilaton.load(made.run_dir(tmp_path)))
     part = {name: metric for name, metric in whole.items() if not name.startswith("ping")}

@@ -63,7 +63,9 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None, by: str
     if not console.is_terminal:
         console.width = PLAIN_COLUMNS
     if outcome.rows:
-        console.print(_table(next(iter(drawn)), outcome.rows))
+        # What differs comes first: there may be dozens of metrics.
+        different = set(outcome.different)
+        console.print(_table(next(iter(drawn)), sorted(outcome.rows, key=lambda row: row.metric not in different)))
     if outcome.missing:
         console.print(Text(f"not in every run, not compared: {', '.join(outcome.missing)}", style="dim"))
     for each in outcome.together:
