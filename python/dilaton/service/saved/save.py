@@ -96,6 +96,17 @@ def _fill(tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
     with line, line.makefile("rb") as replies:
         # Until it is closed, virtual time stands still.
         saving = Saving.model_validate(result_of(_next(replies, run_dir)))
+        images = {node.image.name: node.image.digest for node in plan.nodes if node.image.kind == "stored"}
+        found = About(
+            lab=plan.lab,
+            run=str(run_dir.resolve()),
+            virtual_s=saving.virtual_s,
+            settings=saving.settings,
+            images=sorted(set(images.values())),
+        )
+        (tree / ABOUT).write_text(found.model_dump_json(indent=1))
+        _copy_lab(tree, run_dir, found, {str(parse(name)): digest for name, digest in images.items()})
+        # Then what takes long: a lab that cannot be saved is told before.
         (tree / WRITTEN).mkdir()
         for node in plan.nodes:
             asyncio.run(_pack(run_dir, node.name, tree / WRITTEN / f"{node.name}.tar", progress))
@@ -104,16 +115,6 @@ def _fill(tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
             _copy_disk(Path(file), tree / DISKS / name, progress)
         shutil.copytree(run_dir, tree / RESULTS, symlinks=True)
         progress("results", 0)
-    images = {node.image.name: node.image.digest for node in plan.nodes if node.image.kind == "stored"}
-    found = About(
-        lab=plan.lab,
-        run=str(run_dir.resolve()),
-        virtual_s=saving.virtual_s,
-        settings=saving.settings,
-        images=sorted(set(images.values())),
-    )
-    (tree / ABOUT).write_text(found.model_dump_json(indent=1))
-    _copy_lab(tree, run_dir, found, {str(parse(name)): digest for name, digest in images.items()})
     return found
 
 
