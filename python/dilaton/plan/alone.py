@@ -94,7 +94,13 @@ class Alone:
             "course": [],
             "hosts": [{"address": "127.0.1.1", "names": [NODE]}],
             "processes": [],
-            "measure": {"interfaces_period_ns": None, "tcp_period_ns": None, "nodes_period_ns": None, "captures": []},
+            "measure": {
+                "interfaces_period_ns": None,
+                "tcp_period_ns": None,
+                "nodes_period_ns": None,
+                "outputs": False,
+                "captures": [],
+            },
             "results": {},
             "checks": [],
         }
