@@ -1,0 +1,19 @@
+"""The reproduction with BitTorrent (DieCast, figures 5 to 7), in a small version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.functional.papers.test_papers_pads15 import rows
+
+
+def test_clients_that_share_a_machine_in_virtual_time_take_as_long_as_on_their_own(tmp_path: Path) -> None:
+    """Ten of them, whose machine is one at a tenth of the speed."""
+    arguments = ["--clients", "10", "--smaller", "10", "--cases", "1,10"]
+    alone, scaled = rows("diecast-bittorrent", "--out", str(tmp_path), "--figures", "7", *arguments)
+    assert float(scaled[1]) == pytest.approx(float(alone[1]), rel=0.15)
+    # A client's own link takes that long for the file alone.
+    assert float(alone[2]) > 1e6 * 8 / 10e6
+    assert (tmp_path / "figure-7.svg").is_file()
