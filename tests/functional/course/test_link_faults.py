@@ -227,3 +227,21 @@ def test_a_link_under_faults_is_shown_as_it_is(tmp_path: Path) -> None:
         "5100ms": (False, ["flaps"], 1),
         "7s": (True, [], 1),
     }
+
+
+FLAPPING = """
+name: flapping
+time: {drive: event}
+guests: 2
+nodes: {a: {}, b: {}}
+links: [{endpoints: [a, b], rate: 100Mbit, delay: 20ms}]
+run: [{on: a, exec: ping -c 400 -i 0.002 -W 1 b}]
+faults: [{at: 200ms, for: 500ms, flap: {link: a--b, down: 7ms, up: 5ms}}]
+measure: {capture: ["b:eth0"]}
+"""
+"""The link is down, and up again, more than once while a packet is on the wire."""
+
+
+def test_what_is_lost_at_a_link_between_guests_that_is_down_does_not_hang_on_the_hosts_pace(run_lab: RunLab) -> None:
+    first, *others = [left(run_lab(FLAPPING)) for _ in range(4)]
+    assert all(other == first for other in others)

@@ -74,9 +74,11 @@ fn device(fd: c_int) -> Option<&'static Device> {
     (number > 0).then(|| &TABLE.devices[usize::from(number) - 1])
 }
 
-/// Looks into the rings. What has arrived where no device is there to receive it is lost, as on an unplugged cable.
+/// Looks into the rings. What arrives where no device is there to receive it is lost, as on an unplugged cable; not before,
+/// since a device may be there by then.
 pub fn look_for_arrivals(guest: &Guest) {
     let wire = guest.wire();
+    let now_ns = page::page().map_or(0, |page| guest::run_ns(present::latest(page)));
     let mut first_ns = NEVER;
     for number in guest.ways_in() {
         let way = wire.way(number);
@@ -86,17 +88,17 @@ pub fn look_for_arrivals(guest: &Guest) {
                 first_ns = wire.first_arrival_ns(way).unwrap_or(NEVER).min(first_ns);
             }
             Some(_) => {}
-            None => discard(guest, way),
+            None => first_ns = discard(guest, way, now_ns).min(first_ns),
         }
     }
     TABLE.arrival_ns.set(if first_ns == NEVER { NEVER } else { guest::own_ns(first_ns) });
 }
 
-/// Takes out of a ring what has arrived, or will before anything else happens.
-fn discard(guest: &Guest, way: &Way) {
-    let last_ns = guest.horizon_ns().saturating_sub(1);
+/// Takes out of a ring what has arrived by `now_ns`; when the next frame does.
+fn discard(guest: &Guest, way: &Way, now_ns: u64) -> u64 {
     // SAFETY: nothing is written; this guest is the receiver.
-    while unsafe { guest.wire().receive(way, last_ns, &[]) } != Received::Nothing {}
+    while unsafe { guest.wire().receive(way, now_ns, &[]) } != Received::Nothing {}
+    guest.wire().first_arrival_ns(way).unwrap_or(NEVER)
 }
 
 /// The devices as a source of deadlines: frames arrive.
