@@ -6,6 +6,7 @@ A program called `endless` goes on until it is stopped.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from dilaton.host.port import Machine
@@ -14,7 +15,7 @@ from dilaton.service import conduct, runner
 from tests.stub_machine import StubMachine
 
 
-def stub(hidden: tuple[Path, ...] = (), machines: int = 1) -> Machine:
+def stub(hidden: tuple[Path, ...] = (), machines: int = 1, onto: Sequence[str] = ()) -> Machine:
     return StubMachine(endless="endless")
 
 
