@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { csvOf, linesOf } from "../src/run/plotting";
+import { busiest, csvOf, labelled, linesOf } from "../src/run/plotting";
 import { carriedAt, placeAt, rates, Reader, Samples } from "../src/run/samples";
 
 const HEADER = "t_ns,node,interface,tx_bytes,queue_bytes,queue_drops,lost_packets";
@@ -39,16 +39,29 @@ test("rows that are none are left out", () => {
   expect(samples.series.get("a:eth0")?.tNs).toEqual([0, 100e6, 200e6]);
 });
 
-test("lines have common instants, with gaps where an interface has no sample, and are CSV", () => {
+test("lines have common instants, go on where an interface has no sample, and are CSV", () => {
   const samples = new Samples();
   samples.take("g", `${TEXT}50000000,b,eth0,0,7,0,0\n`);
-  const lines = linesOf(samples, ["a:eth0", "b:eth0", "none"], "queue", 100e6);
+  const lines = linesOf(labelled(samples, ["a:eth0", "b:eth0", "none"]), "queue", 100e6);
   expect(lines.tS).toEqual([0, 0.05, 0.1]);
   expect(lines.lines.map((line) => line.values)).toEqual([
-    [0, null, 3000],
-    [null, 7, null],
+    [0, undefined, 3000],
+    [undefined, 7, undefined],
   ]);
   expect(csvOf(lines)).toBe("t_s,a:eth0,b:eth0\n0,0,\n0.05,,7\n0.1,3000,\n");
+});
+
+test("the same interface of several runs is a line for each, and the busiest is the one that has sent most", () => {
+  const [one, two] = [new Samples(), new Samples()];
+  one.take("g", `${TEXT}50000000,b,eth0,200000,7,0,0\n`);
+  two.take("g", TEXT);
+  const both = [one, two].flatMap((samples, n) =>
+    labelled(samples, ["a:eth0"]).map(({ series }) => ({ label: `#${n}`, series })),
+  );
+  const { lines } = linesOf(both, "rate", Infinity);
+  expect(lines.map((line) => line.label)).toEqual(["#0", "#1"]);
+  expect(lines[0]!.values).toEqual(lines[1]!.values);
+  expect(busiest(one, ["a:eth0", "b:eth0"])).toEqual(["b:eth0", "a:eth0"]);
 });
 
 test("tables of several guests, whose pieces come by turns and end within lines, stay apart", () => {

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dilaton.server.api import schemas
 from tests.unit.server.serving import Served, served, use_stub
 
 COLUMNS = "t_ns,node,interface,tx_bytes\n"
@@ -201,3 +205,33 @@ def test_a_run_is_drawn_from_the_moment_it_is_asked_for_and_no_guest_writes_that
     assert [(node["name"], node["kind"]) for node in drawing["nodes"]] == [("a", "host"), ("b", "host")]
     (directory(server, run) / "drawing.json").write_text("{}")
     assert owner.api("GET", f"/runs/{run}/drawing") == drawing
+
+
+def test_the_schema_of_labs_is_made_once_however_many_ask_for_it_at_the_same_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_once, most = 0, 0
+    all_ask = threading.Barrier(4)
+
+    def made() -> dict[str, Any]:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        # Whoever else could come in by then has.
+        time.sleep(0.05)
+        at_once -= 1
+        return {}
+
+    def ask() -> None:
+        all_ask.wait()
+        schemas.show_lab_schema()
+
+    monkeypatch.setattr(schemas, "lab_schema", made)
+    schemas._schema.cache_clear()
+    asking = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    schemas._schema.cache_clear()
+    assert most == 1

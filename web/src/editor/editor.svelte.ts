@@ -1,7 +1,7 @@
 // The one store of a lab that is written: its text and positions with their history, what the server says of the text, and
 // what is selected. The text is the truth; the canvas is drawn from it, and what is drawn changes it.
 import { ask, Problem, words } from "../api/client";
-import type { LabChecked, Positions, Run, Told, WholeLab } from "../api/types";
+import type { Drawing, LabChecked, Positions, Run, Told, WholeLab } from "../api/types";
 import { completed, layOut, type LayoutName, type Point } from "../canvas/layouts";
 import * as lab from "../lab/document";
 import { History, type Spots } from "../lab/history";
@@ -39,6 +39,8 @@ export class EditorStore {
   doubts = $state.raw<Told[]>([]);
   checkedText = $state("");
   network = $state.raw<Network | null>(null);
+  /** What the lab as it was last read without a mistake is drawn from. */
+  drawing = $state.raw<Drawing | null>(null);
 
   private history = new History({ text: "", positions: {} });
   private savedText = $state("");
@@ -338,7 +340,10 @@ export class EditorStore {
     try {
       const checked = await ask<LabChecked>("POST", "/check", { text, is_drawn: true });
       doubts = checked.doubts;
-      if (text === this.text) this.network = networkOf(checked.drawing);
+      if (text === this.text) {
+        this.drawing = checked.drawing;
+        this.network = networkOf(checked.drawing);
+      }
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       told = error.problems.length ? error.problems : [{ line: 0, column: 0, field: "", message: error.message }];

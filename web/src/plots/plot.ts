@@ -2,21 +2,14 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Band } from "../run/happenings";
+import type { Lines } from "../run/plotting";
 import { colour } from "../state/theme.svelte";
+import { COLOURS, svgOf } from "./svg";
 
-export interface Line {
-  label: string;
-  values: (number | null)[];
-}
-
-export interface Plotted {
-  tS: number[];
-  lines: Line[];
+export interface Plotted extends Lines {
   unit: (value: number) => string;
   bands: Band[];
 }
-
-const COLOURS = ["#3f7fc4", "#cf5a17", "#2f8f5b", "#9a4fb5", "#b98a1b", "#138a92", "#b3261e", "#6b7280"];
 
 export class Plot {
   private plot: uPlot | null = null;
@@ -47,6 +40,12 @@ export class Plot {
 
   png(): Promise<Blob | null> {
     return new Promise((done) => (this.plot ? this.plot.ctx.canvas.toBlob(done) : done(null)));
+  }
+
+  /** What is seen, as a drawing of its own; empty: there is none yet. */
+  svg(title: string): string {
+    const { min, max } = this.plot?.scales["x"] ?? {};
+    return this.plotted && min != null && max != null ? svgOf(title, this.plotted, [min, max]) : "";
   }
 
   close(): void {

@@ -1,29 +1,53 @@
 // Samples → lines of plots, and plots → CSV. Pure.
+import { rate, size } from "./units";
 import { rates, type Samples, type Series } from "./samples";
 
 export type Quantity = "rate" | "queue" | "loss";
 
+/** What is plotted, and how its values are written. */
+export const QUANTITIES: { id: Quantity; unit: (value: number) => string }[] = [
+  { id: "rate", unit: rate },
+  { id: "queue", unit: size },
+  { id: "loss", unit: (value) => `${value.toFixed(0)}/s` },
+];
+
 export interface Lines {
   tS: number[];
-  lines: { label: string; values: (number | null)[] }[];
+  /** Undefined: there is no sample at that instant, and a line goes on to its next one. Null: there is nothing to draw. */
+  lines: { label: string; values: (number | null | undefined)[] }[];
 }
 
-/** One quantity of some interfaces, by their keys, on common instants. Interfaces of a guest are sampled together, those of
- * several guests at instants of their own: where an interface has no sample there is a gap. */
-export function linesOf(samples: Samples, keys: readonly string[], quantity: Quantity, untilNs: number): Lines {
-  const found = keys.map((key) => samples.series.get(key)).filter((series): series is Series => series !== undefined);
-  const instants = [...new Set(found.flatMap((series) => series.tNs))]
+export interface Labelled {
+  label: string;
+  series: Series;
+}
+
+/** Interfaces of a run, by their keys, as what is to be plotted. */
+export function labelled(samples: Samples, keys: readonly string[]): Labelled[] {
+  return keys.flatMap((key) => {
+    const series = samples.series.get(key);
+    return series ? [{ label: `${series.node}:${series.interface}`, series }] : [];
+  });
+}
+
+/** Interfaces by how much they have sent, most first. */
+export function busiest(samples: Samples, keys: readonly string[]): string[] {
+  const sent = (key: string) => samples.series.get(key)?.columns["tx_bytes"]?.at(-1) ?? 0;
+  return [...keys].sort((a, b) => sent(b) - sent(a));
+}
+
+/** One quantity of some interfaces, of one run or of several, on common instants. Interfaces of a guest are sampled
+ * together, those of several guests and runs at instants of their own. */
+export function linesOf(chosen: readonly Labelled[], quantity: Quantity, untilNs: number): Lines {
+  const instants = [...new Set(chosen.flatMap(({ series }) => series.tNs))]
     .filter((t) => t <= untilNs)
     .sort((a, b) => a - b);
   return {
     tS: instants.map((t) => t / 1e9),
-    lines: found.map((series) => {
+    lines: chosen.map(({ label, series }) => {
       const values = valuesOf(series, quantity);
-      const byInstant = new Map(series.tNs.map((t, n) => [t, values[n] ?? null]));
-      return {
-        label: `${series.node}:${series.interface}`,
-        values: instants.map((t) => byInstant.get(t) ?? null),
-      };
+      const byInstant = new Map(series.tNs.map((t, n) => [t, values[n]]));
+      return { label, values: instants.map((t) => byInstant.get(t)) };
     }),
   };
 }

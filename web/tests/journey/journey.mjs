@@ -111,6 +111,8 @@ await run({
     await kind.fill("");
     await kind.press("Tab");
     await page.getByText("No mistakes").waitFor();
+    // Beside Run is what a run is likely to take, and nothing while the lab has mistakes.
+    await page.getByText("0.5 s · TDF as needed").waitFor();
   },
 
   "it is kept, and is as it was when one comes back": async () => {

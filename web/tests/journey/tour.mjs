@@ -1,5 +1,6 @@
 // The tour of the first visit, on real guests: `node tour.mjs ORIGIN COOKIE`. It ends with a graph of a link that was full,
 // and with what somebody has done meanwhile: a terminal, a link that was changed, and a fault.
+import { readFileSync } from "node:fs";
 import { demand, demandAccessible, open, run } from "./browser.mjs";
 
 const [origin, cookie] = process.argv.slice(2);
@@ -74,6 +75,35 @@ await run({
     await page.getByRole("dialog").locator("pre").first().waitFor();
     await demandAccessible(page, "stream");
     await page.keyboard.press("Escape");
+  },
+  "two runs are in one plot, which is taken away as SVG": async () => {
+    const first = page.url().match(/run\/([^/]+)/)[1];
+    const second = await page.evaluate(async (run) => {
+      const ask = async (path, body) =>
+        (
+          await fetch(`/api/v1${path}`, {
+            method: body ? "POST" : "GET",
+            headers: { "Content-Type": "application/json" },
+            body: body && JSON.stringify(body),
+          })
+        ).json();
+      const { lab } = await ask(`/runs/${run}`);
+      const overrides = { settings: ["stop_after=3s", "links.1.rate=5Mbit"] };
+      return (await ask(`/labs/${lab}/runs`, { overrides })).run;
+    }, first);
+    await page.goto(`${origin}/#/compare/${first},${second}`);
+    await page.getByText("2 of 2 runs are over").waitFor();
+    await page.getByText("Runs: 2 of 2").waitFor();
+    // The legend has a line for time, and one for each run.
+    await page.locator(".u-series").nth(2).getByText("links.1.rate=5Mbit").waitFor();
+    await page.getByLabel("Interface").selectOption("left:eth1");
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "SVG" }).click(),
+    ]);
+    const svg = readFileSync(await download.path(), "utf8");
+    demand((svg.match(/<path /g) ?? []).length === 2 && svg.includes("Mbit/s"), "a drawing of two lines");
+    await demandAccessible(page, "runs over time");
   },
   "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),
 });
