@@ -95,6 +95,8 @@ def related(words: tuple[str, ...], command: Any) -> str:
 def text(words: str) -> str:
     """Words that roff takes for nothing but words; paragraphs stay apart."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-")
+    # groff(1) by itself reads no more than Latin letters.
+    escaped = re.sub(r"[^\x00-\x7f]", lambda match: f"\\[u{ord(match[0]):04X}]", escaped)
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", escaped)]
     return "\n.PP\n".join(re.sub(r"^(?=[.'])", "\\\\&", part) for part in paragraphs if part)
 

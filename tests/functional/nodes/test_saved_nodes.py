@@ -54,7 +54,8 @@ def test_an_image_of_a_node_has_what_the_node_changed(tmp_path: Path, monkeypatc
         for place, words in {
             f"{out}:none": "none: no such node",
             f"{out}:plain": "plain: has this machine's file tree",
-            "a": "write RUN:NODE",
+            ":a": "write RUN:NODE",
+            "a": "a: not a run directory",
         }.items():
             told = dilaton("save", place, "x", env=environment())
             assert told.returncode in (1, 2) and words in told.stderr, told.stderr
