@@ -53,8 +53,9 @@ INLINE void look(int *instants)
         uint64_t left = here[-word];
         int is_ns = left >= begin_ns && left <= end_ns;
         int is_ticks = left >= begin_ticks && left <= end_ticks;
-        int is_timespec = left >= begin_ns / SECOND_NS && left <= end_ns / SECOND_NS && word > 1 &&
-                          here[-word + 1] < SECOND_NS;
+        /* Both words: the seconds alone may be the number of a process. */
+        uint64_t both_ns = left * SECOND_NS + (word > 1 ? here[-word + 1] : 0);
+        int is_timespec = left < end_ns && both_ns >= begin_ns && both_ns <= end_ns;
         *instants += is_ns || is_ticks || is_timespec;
     }
 }
