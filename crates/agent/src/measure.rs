@@ -1,4 +1,4 @@
-//! What a run measures: samples at exact virtual instants, and captures.
+//! What a run measures: samples at exact virtual instants, outputs as they grow, and captures.
 //!
 //! A process of its own does it, the **sampler**: a fork of the agent that is made at the end of building. It keeps open
 //! whatever it reads, a few sockets in each node's network namespace and the files of each node's control group, so that
