@@ -332,7 +332,9 @@ impl<'a> Run<'a> {
                     let begin_ns = self.zero_ns.saturating_add(self.schedule.began_ns(entry));
                     effects::begin(self.guest, self.schedule.timed(entry), begin_ns)?;
                 }
-                Action::Undo { entry } => effects::undo(self.guest, self.schedule.timed(entry))?,
+                Action::Undo { entry } => {
+                    effects::undo(self.guest, self.schedule.timed(entry), self.schedule.times(entry))?;
+                }
                 Action::Tell { entry, moments } => self.guest.peers.tell(News { entry, moments })?,
                 Action::Report { entry, kind } => {
                     let event = Event {

@@ -420,7 +420,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[13] = FORMAT
+    format: Literal[14] = FORMAT
     lab: str
     seed: int
     time: Time

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import dilaton
 from dilaton.lab import LabError, loads
 from dilaton.plan.compile import compile as planned
 from tests.conftest import PYTHON, Outcome, RunLab
+from tests.functional.time.test_repeatable import left
 
 DATE_S = 1767225600
 """At virtual 0 on the event drive: 1 January 2026."""
@@ -35,6 +37,9 @@ faults:
 STEP_S = 0.001
 """What a few system calls and a wake-up take on the event drive, at most."""
 
+READ_S = 2e-5
+"""What comes between two readings of clocks, one after the other, on the event drive, at most."""
+
 
 @pytest.fixture(scope="module")
 def outcome(run_lab_once: RunLab) -> Outcome:
@@ -56,7 +61,58 @@ def test_the_date_jumps_at_its_instants_and_is_what_it_would_be_at_the_end(outco
     for monotonic, date in seen:
         instant = monotonic + ahead
         wanted = 1.5 if 1 <= instant < 2 else -1.0 if instant >= 3 else 0.0
-        assert date - instant == pytest.approx(wanted, abs=2e-5), instant
+        assert date - instant == pytest.approx(wanted, abs=READ_S), instant
+
+
+DRIFT = f"""{LAB.partition("faults:")[0]}
+faults:
+  - {{name: slow, at: 1s, for: 1s, clock: {{node: a, drift: -500ppm}}}}
+  - {{name: fast, at: 3s, clock: {{node: a, drift: 2000ppm}}}}
+"""
+
+DRIFT_EVERY_S = 0.01
+
+
+def test_a_date_that_drifts_does_so_by_exactly_that_every_10_ms_and_alone(run_lab: RunLab) -> None:
+    outcome = run_lab(DRIFT)
+    assert outcome.status == 0, outcome.terminal
+    seen = readings(outcome, "a", "jumps")
+    ahead = seen[0][1] - seen[0][0]
+    for monotonic, date in seen:
+        instant = monotonic + ahead
+        begin, each = (1, -5e-6) if 1 <= instant < 2 else (3, 20e-6) if instant >= 3 else (instant, 0.0)
+        steps = int((instant - begin) / DRIFT_EVERY_S)
+        # Of two clocks that are read one after the other one may be read on the other side of a step.
+        assert min(abs(date - instant - each * (steps + more)) for more in (0, 1)) < READ_S, instant
+    drifted = seen[-1][1] - seen[-1][0] - ahead
+    assert drifted == pytest.approx(2000e-6 * (seen[-1][0] + ahead - 3), abs=20e-6 + READ_S)
+    assert all(0.04 <= later[0] - earlier[0] < 0.04 + STEP_S for earlier, later in pairwise(seen))
+    faults = [(event["fault"], event["kind"], event["t_ns"]) for event in outcome.events if "fault" in event]
+    end_ns = faults[-1][2]
+    assert [(name, kind, round(t_ns / 1e6)) for name, kind, t_ns in faults[:-1]] == [
+        ("slow", "began", 1000),
+        ("slow", "undone", 2000),
+        ("fast", "began", 3000),
+    ]
+    # One without an end lasts until the run is being stopped.
+    assert faults[-1][:2] == ("fast", "undone")
+    assert end_ns > 1e9 * (seen[-1][0] + ahead)
+    assert left(run_lab(DRIFT)) == left(outcome)
+
+
+def test_a_drift_by_hand_is_undone_to_the_nanosecond(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text(LAB.partition("faults:")[0])
+    with dilaton.start(lab, out=tmp_path / "run", hold_at=1) as run:
+        run.fault({"clock": {"node": "a", "drift": "1000ppm"}, "for": "995ms"})
+        run.release()
+        outcome = run.wait()
+    assert outcome.record.state == "finished"
+    rows = [[float(word) for word in line.split()] for line in outcome.output("jumps").splitlines()]
+    ahead = rows[0][1] - rows[0][0]
+    off = {round(monotonic + ahead, 3): date - monotonic - ahead for monotonic, date in rows}
+    assert all(abs(each) < READ_S for instant, each in off.items() if not 1.01 < instant < 1.995)
+    assert max(off.values()) == pytest.approx(1000e-6 * 0.99, abs=40e-6 + READ_S)
 
 
 def test_nothing_else_hears_of_it(outcome: Outcome) -> None:

@@ -137,6 +137,8 @@ pub enum Effect {
         node: String,
         /// By so much later; less than 0: earlier.
         by_ns: i64,
+        /// By so much after each of these, again and again; `None`: once, at the begin.
+        every_ns: Option<i64>,
     },
     /// A node goes off, and boots at the end, if there is one.
     PowerOff {

@@ -43,11 +43,11 @@ pub fn begin(guest: &Guest, entry: &Timed, begin_ns: i64) -> Result<()> {
     }
 }
 
-/// Undoes an effect.
+/// Undoes an effect that was done so often, if it is one that is done again and again.
 ///
 /// # Errors
 /// As of [`begin`].
-pub fn undo(guest: &Guest, entry: &Timed) -> Result<()> {
+pub fn undo(guest: &Guest, entry: &Timed, times: i64) -> Result<()> {
     let mut interfaces = guest.interfaces.borrow_mut();
     match &entry.effect {
         Effect::BreakDisk { number, .. } => {
@@ -60,7 +60,9 @@ pub fn undo(guest: &Guest, entry: &Timed) -> Result<()> {
         Effect::Partition { cuts } => interfaces.cut(&guest.plan.nodes, &entry.name, cuts, false),
         Effect::ChangeLink { link, .. } => Err(Error::new(format!("plan.json: a change of {link} has an end"))),
         Effect::Pause { node, process } => pause(guest, node, process.as_deref(), false),
-        Effect::SetClock { by_ns, .. } => clock::move_date(-by_ns),
+        Effect::SetClock { by_ns, every_ns, .. } => {
+            clock::move_date(-by_ns * if every_ns.is_some() { times } else { 1 })
+        }
         Effect::PowerOff { node, .. } => {
             let handle = &guest.nodes[node];
             send(&handle.socket, &Order::PowerOn, &[])?;

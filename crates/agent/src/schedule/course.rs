@@ -28,6 +28,11 @@ impl Schedule {
         self.course[entry].began_ns
     }
 
+    /// How often an entry was done that is done again and again.
+    pub fn times(&self, entry: usize) -> i64 {
+        self.course[entry].times
+    }
+
     /// Takes over what a link becomes from now on, in place of all that was still to come; it is due at the next
     /// [`super::Input::Tick`].
     pub fn replan_link(&mut self, link: &str, changes: Vec<plan::Timed>) {
@@ -127,7 +132,7 @@ impl Schedule {
             Effect::ChangeLink { .. } => EventKind::LinkChanged { at_ns: begin_ns },
             _ => EventKind::Began { what: entry.plan.what.clone() },
         };
-        if !self.course[number].goes_off() {
+        if !self.course[number].goes_off() && !self.course[number].begins_later() {
             self.actions.push(Action::Begin { entry: number });
         }
         self.report_timed(number, kind);
@@ -220,7 +225,7 @@ impl Schedule {
             Effect::Pause { node, .. } | Effect::SetClock { node, .. } if self.is_off(node) => {
                 return Some(format!("node {node} is off"))
             }
-            Effect::SetClock { node, by_ns } => return self.no_such_date(node, *by_ns),
+            Effect::SetClock { node, by_ns, .. } => return self.no_such_date(node, *by_ns),
             Effect::Pause { node, process } => (node, process.as_ref()?),
             Effect::Kill { node, process } => (node, process),
             Effect::PowerOn { node } if !self.is_off(node) => return Some(format!("node {node} is on")),
@@ -235,7 +240,7 @@ impl Schedule {
     fn no_such_date(&self, node: &str, by_ns: i64) -> Option<String> {
         let others =
             self.course.iter().filter(|other| other.has_begun()).filter_map(|other| match &other.plan.effect {
-                Effect::SetClock { node: of, by_ns } if of == node => Some(*by_ns),
+                Effect::SetClock { node: of, by_ns, .. } if of == node => Some(*by_ns),
                 _ => None,
             });
         let is_far = others.fold(by_ns, i64::saturating_add).unsigned_abs() > JUMP_NS_MAX;

@@ -149,6 +149,20 @@ fn what_is_paused_is_not_paused_again_until_that_is_undone() {
 }
 
 #[test]
+fn a_clock_that_drifts_is_moved_after_each_of_its_steps_and_what_was_done_is_counted() {
+    let drift = json!({"name": "x", "what": "pause", "when": at(S), "for_ns": 5 * S, "effect": {
+        "kind": "set-clock", "node": "a", "by_ns": 5, "every_ns": 2 * S}});
+    let mut run = running(&[drift]);
+    assert_eq!(does(&mut run, S, Input::Tick), begins(0)[1..], "nothing has drifted yet");
+    for step in [3 * S, 5 * S] {
+        assert_eq!(run.next_deadline_ns(), Some(step));
+        assert_eq!(does(&mut run, step, Input::Tick), begins(0)[..1]);
+    }
+    assert_eq!(does(&mut run, 6 * S, Input::Tick), is_undone(0));
+    assert_eq!(run.times(0), 2);
+}
+
+#[test]
 fn an_effect_that_flaps_comes_and_goes_from_its_begin_on_and_is_gone_at_its_end() {
     let flap = json!({"name": "x", "what": "pause", "when": at(S), "for_ns": 5 * S, "effect": {
         "kind": "impair-link", "links": ["a--b"], "beside": {}, "flap": {"down_ns": S, "up_ns": 2 * S},

@@ -24,7 +24,7 @@ pub enum State {
     Elsewhere(Moments),
 }
 
-/// When an effect that comes and goes does so next.
+/// When an effect that comes and goes, or is done again and again, is so next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     at_ns: i64,
@@ -44,6 +44,8 @@ pub struct Timed {
     pub tells: bool,
     /// What the other guests know of it.
     pub told: Moments,
+    /// How often it was done to its thing, of those that are done again and again.
+    pub times: i64,
     /// Somebody has asked for it while the run goes on; other guests have it at another place, or not at all.
     pub by_hand: bool,
 }
@@ -72,7 +74,7 @@ impl Timed {
             | Effect::PowerOn { node } => (is_here(node), is_here(node)),
         };
         let state = if carries_out { State::Waiting } else { State::Elsewhere(Moments::AT_FIRST) };
-        Self { plan, after, state, began_ns: 0, tells, told: Moments::AT_FIRST, by_hand: false }
+        Self { plan, after, state, began_ns: 0, tells, told: Moments::AT_FIRST, times: 0, by_hand: false }
     }
 
     /// One that somebody asks for, which begins at this instant unless it is for later.
@@ -136,7 +138,8 @@ impl Timed {
     pub fn begin(&mut self, begin_ns: i64) {
         self.began_ns = begin_ns;
         let end_ns = self.plan.for_ns.map(|for_ns| begin_ns.saturating_add(for_ns));
-        let turn = self.flap().map(|flap| Turn { at_ns: begin_ns.saturating_add(flap.down_ns), is_there: true });
+        let first_ns = self.flap().map(|flap| flap.down_ns).or_else(|| self.every_ns());
+        let turn = first_ns.map(|ns| Turn { at_ns: begin_ns.saturating_add(ns), is_there: true });
         let takes_time = matches!(&self.plan.effect, Effect::PowerOff { how, .. } if *how != Off::Crash);
         self.state = match self.plan.effect {
             // What is killed for good is dead at once, and nothing is left to be undone.
@@ -156,16 +159,39 @@ impl Timed {
         self.has_begun() && matches!(&self.plan.effect, Effect::PowerOff { node: other, .. } if other == node)
     }
 
-    /// An effect that comes and goes does so, if it is time: whether it is there from then on.
+    /// An effect that comes and goes, or is done again and again, is so, if it is time: whether it is there from then on.
     pub fn turn(&mut self, now_ns: i64) -> Option<bool> {
-        let flap = self.flap()?;
+        let (flap, every_ns) = (self.flap(), self.every_ns());
         let State::Begun { turn: Some(turn), .. } = &mut self.state else { return None };
         if turn.at_ns > now_ns {
             return None;
         }
-        turn.is_there = !turn.is_there;
-        turn.at_ns = turn.at_ns.saturating_add(if turn.is_there { flap.down_ns } else { flap.up_ns });
+        let lasts_ns = match (flap, every_ns) {
+            (Some(flap), _) => {
+                turn.is_there = !turn.is_there;
+                if turn.is_there {
+                    flap.down_ns
+                } else {
+                    flap.up_ns
+                }
+            }
+            (None, every_ns) => every_ns?,
+        };
+        turn.at_ns = turn.at_ns.saturating_add(lasts_ns);
+        self.times += 1;
         Some(turn.is_there)
+    }
+
+    /// Whether it has no effect at its begin yet: it is done after each of so many nanoseconds.
+    pub fn begins_later(&self) -> bool {
+        self.every_ns().is_some()
+    }
+
+    fn every_ns(&self) -> Option<i64> {
+        match self.plan.effect {
+            Effect::SetClock { every_ns, .. } => every_ns,
+            _ => None,
+        }
     }
 
     fn flap(&self) -> Option<Flap> {

@@ -143,6 +143,8 @@ class SetClock(Part):
     node: str
     by_ns: int
     """Later by so much; less than 0: earlier."""
+    every_ns: int | None = Field(default=None, gt=0)
+    """By so much after each of these, again and again; None: once, at the begin."""
 
 
 class PowerOff(Part):

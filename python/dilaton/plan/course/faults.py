@@ -90,7 +90,8 @@ def effect_of(lab: Lab, disks: Mapping[str, Disk], fault: Fault) -> tuple[Effect
     if fault.disk is not None:
         return _break_disk(fault.disk, disks[fault.disk.node].number, f"{lab.seed} {fault.name}"), fault.words
     if fault.clock is not None:
-        return SetClock(node=fault.clock.node, by_ns=fault.clock.by_ns), fault.words
+        clock = fault.clock
+        return SetClock(node=clock.node, by_ns=clock.by_ns, every_ns=clock.every_ns), fault.words
     assert fault.partition is not None, "a fault that is of no link and does nothing"
     every = [name for name, node in lab.nodes.items() if not is_switch(node)]
     seed = f"{lab.seed} {fault.name}"
