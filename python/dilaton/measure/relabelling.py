@@ -52,12 +52,14 @@ class Apart:
     """How far two sets of runs are apart in a metric.
 
     Attributes:
-        distance: Of all values together; p as above, NaN where so few runs cannot tell a difference from chance.
+        distance: Of all values together; p as above.
         by_chance: The relative Wasserstein distance that 95 of 100 dealings do not exceed.
+        is_farthest: Of runs too few to tell a difference from chance: whether no other dealing is as far apart.
     """
 
     distance: Distance
     by_chance: float
+    is_farthest: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,15 @@ class SetsApart:
     p: float
 
 
+def least_p(ones: int, others: int) -> float:
+    """The smallest p that so many runs, at least one of each set, can give: 1/10 of three and three, 1/35 of four."""
+    alike = 2 if ones == others else 1  # dealing the sets the other way round changes nothing
+    return alike / math.comb(ones + others, ones)
+
+
 def can_tell(ones: int, others: int) -> bool:
     """Whether so many runs suffice for a p of `SIGNIFICANCE`: four and four do, three and three do not."""
-    alike = 2 if ones == others else 1  # dealing the sets the other way round changes nothing
-    return min(ones, others) > 0 and alike / math.comb(ones + others, ones) <= SIGNIFICANCE
+    return least_p(ones, others) <= SIGNIFICANCE
 
 
 def sets_apart(blocks: Sequence[Block]) -> SetsApart:
@@ -97,31 +104,31 @@ def sets_apart(blocks: Sequence[Block]) -> SetsApart:
     distances = np.array(columns).reshape(len(columns), len(dealt))
     means = distances.mean(axis=1, keepdims=True)
     multiples = np.divide(distances, means, out=np.zeros_like(distances), where=means > 0)
+    # The least p of each metric's runs, if that is too large to tell.
+    too_few = [
+        0.0 if can_tell(block.ones, block.others) else least_p(block.ones, block.others)
+        for block in blocks
+        for _ in block.metrics
+    ]
     largest, together = multiples.max(axis=0, initial=0.0), multiples.sum(axis=0)
-    apart = iter(
+    apart = (
         Apart(
             replace(of, p=_share(largest, own[0])),
             float(np.quantile(dealt_apart, 0.95)) / of.wasserstein * of.relative if of.wasserstein else 0.0,
+            # Of many dealings only some are tried, so that the smallest share is met about; the next is twice as large.
+            few > 0 and _share(own, own[0]) < 1.5 * few,
         )
-        for of, own, dealt_apart in zip(found, multiples, distances, strict=True)
+        for of, own, dealt_apart, few in zip(found, multiples, distances, too_few, strict=True)
     )
-    told = [can_tell(block.ones, block.others) for block in blocks]
     return SetsApart(
-        [
-            [next(apart) if enough else _without_p(next(apart)) for _ in block.metrics]
-            for block, enough in zip(blocks, told, strict=True)
-        ],
-        _share(together, together[0]) if any(told) else math.nan,
+        [[next(apart) for _ in block.metrics] for block in blocks],
+        math.nan if all(too_few) else _share(together, together[0]),
     )
 
 
 def _share(dealt: Any, found: float) -> float:
     """The share of dealings that come as far as the sets do, which are one of them."""
     return float(np.mean(dealt >= found * (1 - 1e-9)))
-
-
-def _without_p(apart: Apart) -> Apart:
-    return replace(apart, distance=replace(apart.distance, p=math.nan))
 
 
 def _dealings(blocks: Sequence[Block]) -> Iterator[list[Any]]:

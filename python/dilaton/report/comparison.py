@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from dilaton.measure.relabelling import Block, sets_apart
+from dilaton.measure.relabelling import Block, least_p, sets_apart
 from dilaton.measure.statistics import (
     SIGNIFICANCE,
     Distance,
@@ -44,6 +44,7 @@ class Row:
         distance: Between them.
         is_different: Whether they differ (see `dilaton.measure.statistics`).
         by_chance: Of sets of runs, the relative Wasserstein distance that chance exceeds in 5 of 100 cases; else NaN.
+        is_untold: Whether they are as far apart as sets of so few runs can be, and by more than the tolerance.
     """
 
     metric: str
@@ -54,6 +55,7 @@ class Row:
     distance: Distance
     is_different: bool
     by_chance: float = math.nan
+    is_untold: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,16 +81,23 @@ class Comparison:
         rows: Metric by metric.
         missing: Metrics that some run does not have, which are not compared.
         together: Of sets of runs, each set beside the reference.
+        least_p: Of sets of runs, the smallest p that one of them and the reference can give.
     """
 
     rows: list[Row]
     missing: list[str]
     together: Sequence[Together] = ()
+    least_p: float = 0.0
 
     @property
     def different(self) -> list[str]:
         """The metrics that differ in some run."""
         return list(dict.fromkeys(row.metric for row in self.rows if row.is_different))
+
+    @property
+    def untold(self) -> list[str]:
+        """The metrics of which so few runs cannot tell whether they differ."""
+        return list(dict.fromkeys(row.metric for row in self.rows if row.is_untold))
 
     @property
     def is_different(self) -> bool:
@@ -104,6 +113,10 @@ class Comparison:
             return f"different in {', '.join(self.different)}"
         if self.is_different:
             return "different in all metrics together, though in none alone"
+        if self.untold:
+            often = f"as by chance in {round(self.least_p * 100)} of 100 cases"
+            where = ", ".join(self.untold)
+            return f"cannot tell: as far apart as so few runs can be, {often}, in {where}; --repeat 4 tells"
         compared = len({row.metric for row in self.rows})
         share = f" in {compared} of {compared + len(self.missing)} metrics, the others not compared"
         return "indistinguishable" + (share if self.missing else "")
@@ -182,6 +195,7 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE) -> Comparison:
                     apart.distance,
                     apart.distance.p <= SIGNIFICANCE and apart.distance.relative > tolerance,
                     apart.by_chance,
+                    apart.is_farthest and apart.distance.relative > tolerance,
                 )
                 for metric, apart in zip(everywhere[where], found, strict=True)
             ]
@@ -193,7 +207,9 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE) -> Comparison:
         for run in runs
         for metric in run
     }
-    return Comparison(rows, [name for name, is_everywhere in known.items() if not is_everywhere], together)
+    missing = [name for name, is_everywhere in known.items() if not is_everywhere]
+    runs = [(len(ones), len(sets[name][where])) for name in others for where, ones in sets[reference].items()]
+    return Comparison(rows, missing, together, max(least_p(*each) for each in runs))
 
 
 def pooled(sets: Sets) -> dict[str, dict[str, Metric]]:

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from dilaton.lab.settings import Setting
-from dilaton.measure.relabelling import can_tell
 from dilaton.measure.statistics import half_interval
 from dilaton.report.figures.names import names_of
 from dilaton.report.figures.repeats import connections_of, draw_repeats
@@ -172,7 +171,7 @@ def sets_of(directory: Path, by: str | None) -> dict[str, dict[str, list[Path]]]
         by: The field; None for the only one.
 
     Raises:
-        ValueError: It is no sweep, has no such field, or so few runs of each kind that chance cannot be told.
+        ValueError: It is no sweep, has no such field, or a value without a run.
     """
     fields, table = read(directory)
     if not fields:
@@ -192,11 +191,9 @@ def sets_of(directory: Path, by: str | None) -> dict[str, dict[str, list[Path]]]
     reference, *rest = sets.values()
     for where in {where: None for by_where in sets.values() for where in by_where}:
         for other in rest:
-            ones, twos = len(reference.get(where, [])), len(other.get(where, []))
-            if not can_tell(ones, twos):
-                few = f"{ones} and {twos} runs{f' with {where}' if where else ''}"
+            if not (reference.get(where) and other.get(where)):
                 raise ValueError(
-                    f"{directory}: {few} are too few to tell a difference from chance; use --repeat 4 or more"
+                    f"{directory}: not every value of {field} has a run{f' with {where}' if where else ''}"
                 )
     return sets
 

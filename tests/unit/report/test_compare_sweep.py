@@ -70,9 +70,32 @@ def test_a_field_that_is_not_there_is_told(tmp_path: Path, by: str | None, said:
         compare_runs([sweep_dir(tmp_path / "sweep", repeats=1)], "5%", None, by)
 
 
-def test_too_few_runs_cannot_be_compared(tmp_path: Path) -> None:
-    sweep = sweep_dir(tmp_path / "sweep", repeats=3)
-    with pytest.raises(BadInputError, match=r"3 and 3 runs with links.0.queue=fifo are too few .* --repeat 4"):
+def test_few_runs_tell_how_far_apart_they_are_and_not_whether_by_chance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = sweep_dir(tmp_path / "sweep", longer_ms=10, repeats=3)
+    assert compare_runs([sweep], "5%", None, "time.tdf") == 2
+    out = capsys.readouterr().out
+    assert out.count("not told") == 2, "the pings of both queues"
+    assert "all metrics together" not in out
+    said = out.rstrip().splitlines()[-1]
+    assert said.startswith("cannot tell: as far apart as so few runs can be, as by chance in 10 of 100 cases")
+    assert said.endswith("in links.0.queue=fifo: ping rtt, links.0.queue=fq: ping rtt; --repeat 4 tells")
+
+
+def test_few_runs_that_are_no_further_apart_than_others_are_indistinguishable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = sweep_dir(tmp_path / "sweep", longer_ms=0, repeats=3)
+    assert compare_runs([sweep], "5%", None, "time.tdf") == 0
+    assert capsys.readouterr().out.rstrip().endswith("indistinguishable")
+
+
+def test_a_value_without_a_run_is_told(tmp_path: Path) -> None:
+    sweep = sweep_dir(tmp_path / "sweep", repeats=1)
+    table = pd.read_csv(sweep / "sweep.csv")
+    table.drop(index=table.index[-1]).to_csv(sweep / "sweep.csv", index=False)
+    with pytest.raises(BadInputError, match=r"not every value of time\.tdf has a run with links\.0\.queue=fq"):
         compare_runs([sweep], "5%", None, "time.tdf")
 
 

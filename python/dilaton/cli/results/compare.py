@@ -26,7 +26,7 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None, by: str
     """Compares runs with the first, or in a sweep the runs with each value of a field with those with the first.
 
     Returns:
-        The exit status: 0 indistinguishable, 1 different, 2 nothing to compare.
+        The exit status: 0 indistinguishable, 1 different, 2 nothing to compare, or runs too few to tell.
 
     Raises:
         BadInputError: What is given is no run or sweep, or has mistakes.
@@ -68,11 +68,12 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None, by: str
         console.print(_table(next(iter(drawn)), sorted(outcome.rows, key=lambda row: row.metric not in different)))
     if outcome.missing:
         console.print(Text(f"not in every run, not compared: {', '.join(outcome.missing)}", style="dim"))
-    for each in outcome.together:
+    for each in (each for each in outcome.together if not math.isnan(each.p)):
         console.print(f"{each.run}, all metrics together: p = {_number(each.p)}")
-    style = "bold red" if outcome.is_different or not outcome.rows else "bold green"
+    is_open = not outcome.rows or (bool(outcome.untold) and not outcome.is_different)
+    style = "bold red" if outcome.is_different else "bold yellow" if is_open else "bold green"
     console.print(Text(outcome.verdict, style=style))
-    if not outcome.rows:
+    if is_open:
         return 2
     return 1 if outcome.is_different else 0
 
@@ -115,9 +116,15 @@ def _table(reference: str, rows: list[Row]) -> Table:
             _number(row.distance.p),
             f"{_quantity(row.distance.wasserstein, row.unit)}\n{_percent(row.distance.relative)}",
             *([f"\n{_percent(row.by_chance)}"] if of_sets else []),
-            Text("different", style="bold red") if row.is_different else Text("same", style="green"),
+            _outcome(row),
         )
     return table
+
+
+def _outcome(row: Row) -> Text:
+    if row.is_untold:
+        return Text("not told", style="yellow")
+    return Text("different", style="bold red") if row.is_different else Text("same", style="green")
 
 
 def _quantity(value: float, unit: str) -> str:
