@@ -21,6 +21,7 @@ SCALARS = {
     "loss": "",
     "outage": "s",
     "jitter_s": "s",
+    "fairness": "",
     "requests": "",
     "errors": "",
     "requests_per_s": "",

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dilaton.lab.settings import Setting
+from dilaton.measure.results.fairness import fairness
 from dilaton.measure.statistics import half_interval
 from dilaton.report.figures.names import names_of
 from dilaton.report.figures.repeats import connections_of, draw_repeats
@@ -67,7 +68,10 @@ def points(values: Values, repeat: int) -> list[Point]:
 
 
 def table_of(done: Sequence[tuple[Point, Path, Record]]) -> pd.DataFrame:
-    """A row for each run: its settings, how it went, and every number that its programs measured."""
+    """A row for each run: its settings, how it went, and every number that its programs measured.
+
+    Where several of them are iperf3's clients, `fairness` is Jain's index of the rates of all their streams.
+    """
     rows = []
     for point, path, record in done:
         row: dict[str, Any] = dict(point.settings)
@@ -82,8 +86,17 @@ def table_of(done: Sequence[tuple[Point, Path, Record]]) -> pd.DataFrame:
         }
         for process in record.processes:
             row |= {f"{process.name}.{name}": value for name, _, value in scalars_of(process.result or {})}
+        row |= _of_all(record)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _of_all(record: Record) -> dict[str, float]:
+    """What no program measured alone."""
+    results = [process.result or {} for process in record.processes]
+    measured = [result["streams"] for result in results if result.get("streams")]
+    index = fairness(list(itertools.chain(*measured))) if len(measured) > 1 else None
+    return {} if index is None else {"fairness": index}
 
 
 @dataclass(frozen=True)
@@ -200,12 +213,13 @@ def sets_of(directory: Path, by: str | None) -> dict[str, dict[str, list[Path]]]
 
 def units_of(done: Sequence[tuple[Point, Path, Record]]) -> dict[str, str]:
     """The unit of each measured column of `table_of`."""
-    return {
+    units = {
         f"{process.name}.{name}": unit
         for _, _, record in done
         for process in record.processes
         for name, unit, _ in scalars_of(process.result or {})
     }
+    return units | {name: "" for _, _, record in done for name in _of_all(record)}
 
 
 def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> Iterator[Drawing]:

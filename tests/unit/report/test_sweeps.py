@@ -8,7 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dilaton.report.sweeps import draw_sweep, latex_of, means_of, points, sets_of
+from dilaton.report.sweeps import Point, draw_sweep, latex_of, means_of, points, sets_of, table_of, units_of
+from dilaton.run.record import record as records
+from tests.unit.measure import made
 
 
 def test_each_run_has_a_directory_told_by_its_values() -> None:
@@ -84,3 +86,19 @@ def test_a_table_for_latex_has_nothing_that_latex_takes_for_commands() -> None:
     assert lines[2] == "time.tdf & cc & runs & bulk.throughput (bit/s) & ping.loss \\\\"
     assert lines[4] == "1 & a\\_b & 3 & $10 \\pm 2.5$ & $0.25 \\pm 3.2$ \\\\"
     assert lines[5] == "1/2 & a\\_b & 1 & $5$ & -- \\\\"
+
+
+@pytest.mark.parametrize(("streams", "index"), [([[9e6], [3e6]], 0.8), ([[9e6, 3e6]], None), ([[0.0], [0.0]], None)])
+def test_the_fairness_of_all_flows_is_a_column_where_several_programs_sent(
+    tmp_path: Path, streams: list[list[float]], index: float | None
+) -> None:
+    run = made.run_dir(tmp_path / "run")
+    record = json.loads((run / "run.json").read_text())
+    sent = [
+        process | {"result": {"streams": rates}} for process, rates in zip(record["processes"], streams, strict=False)
+    ]
+    record["processes"][: len(sent)] = sent
+    (run / "run.json").write_text(json.dumps(record))
+    done = [(Point((), 0), run, records.load(run))]
+    assert table_of(done).to_dict("records")[0].get("fairness") == (None if index is None else pytest.approx(index))
+    assert units_of(done).get("fairness") == (None if index is None else "")

@@ -66,6 +66,7 @@ METRICS = {
         _result("throughput", Dimension.RATE, "iperf3", "curl", "wrk", "fio", "ITGDec"),
         _result("sent_throughput", Dimension.RATE, "iperf3"),
         _result("retransmits", Dimension.COUNT, "iperf3"),
+        _result("fairness", Dimension.RATIO, "iperf3"),
         _result("sent", Dimension.COUNT, "ping"),
         _result("received", Dimension.COUNT, "ping", "ITGDec"),
         _result("loss", Dimension.RATIO, "ping", "ITGDec"),

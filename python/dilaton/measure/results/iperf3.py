@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from dilaton.measure.results.fairness import fairness
+
 # Short options without a value may be written together, as in -uJ.
 _JSON = re.compile(r"--json|-[146DNRVZdsuv]*J.*")
 _SERVER = re.compile(r"--server|-[146DJNRVZduv]*s.*")
@@ -29,7 +31,7 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
         - `retransmits`: TCP segments sent again; None where the sender could not tell.
         - `told_throughput`: what this end was told to send by UDP, all streams together; only where it alone sends.
         - UDP only: `loss`: the ratio of datagrams that did not arrive, 0..1; `jitter_s`: as RFC 3550 defines it.
-        - `streams`: what each stream received (UDP: sent), in bit/s.
+        - `streams`: what each stream received (UDP: sent), in bit/s; `fairness`, of two or more: Jain's index of these.
         - `intervals`: a list of `start_s`, `end_s`, `throughput` (as this end of the test saw it) and `retransmits`;
           without those that `-O` omits.
         - `--bidir` only: `reverse`: the same for the direction from server to client.
@@ -81,6 +83,8 @@ def _direction(report: dict[str, Any], ending: str) -> dict[str, Any]:
         direction["loss"] = received["lost_packets"] / packets if packets else None
         direction["jitter_s"] = received["jitter_ms"] / 1000
     direction["streams"] = _streams(end, ending)
+    if len(direction["streams"]) > 1:
+        direction["fairness"] = fairness(direction["streams"])
     direction["intervals"] = [_interval(part) for part in sums if not part.get("omitted")]
     return direction
 

@@ -147,7 +147,7 @@ EXPECTATIONS = [
     (
         "an expectation on an unknown metric",
         HEAD + "run: [{on: a, exec: ping b}]\nexpect: [ping.rtt.average < 40ms]\n",
-        "lab.yaml:4:10: expect[0]: ping.rtt.average < 40ms: rtt.average is not a metric; known are exit, start, end, throughput, sent_throughput, retransmits, sent, received, loss, rtt.min, rtt.avg, rtt.max, rtt.mdev, rtt.p50, rtt.p95, rtt.p99, outage, requests, errors, requests_per_s, iops, latency.min, latency.avg, latency.max, latency.p50, latency.p99; did you mean rtt.avg?",
+        "lab.yaml:4:10: expect[0]: ping.rtt.average < 40ms: rtt.average is not a metric; known are exit, start, end, throughput, sent_throughput, retransmits, fairness, sent, received, loss, rtt.min, rtt.avg, rtt.max, rtt.mdev, rtt.p50, rtt.p95, rtt.p99, outage, requests, errors, requests_per_s, iops, latency.min, latency.avg, latency.max, latency.p50, latency.p99; did you mean rtt.avg?",
     ),
     (
         "an expectation without a metric",

@@ -38,7 +38,10 @@ def test_tcp_gives_received_and_sent_throughput_and_intervals() -> None:
 
 
 def test_parallel_flows_are_summed() -> None:
-    assert result("tcp-parallel.json")["throughput"] == pytest.approx(2 * 20e6, rel=0.1)
+    found = result("tcp-parallel.json")
+    assert found["throughput"] == pytest.approx(2 * 20e6, rel=0.1)
+    one, other = found["streams"]
+    assert found["fairness"] == pytest.approx((one + other) ** 2 / (2 * (one**2 + other**2)))
 
 
 def test_reverse_is_one_direction_whose_retransmits_the_other_end_tells() -> None:
