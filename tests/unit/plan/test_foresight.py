@@ -37,6 +37,21 @@ def seen(text: str) -> list[str]:
         ("name: x\nnodes: {s: {kind: controller}}\n", ["nodes.s: ovs-testcontroller"]),
         ("run: [{on: a, exec: ping -c 1 bee}]\n", ["run[0].exec: unknown host bee; known: a, b"]),
         ("run: [{on: a, exec: ping bee -c 1}]\n", ["run[0].exec: unknown host bee; known: a, b"]),
+        (
+            "run: [{on: a, exec: iperf3 -c b -t 0.5}]\n",
+            ["run[0].exec: time 0.5: iperf3 reads whole seconds; of less than one it makes 0, which is without end"],
+        ),
+        (
+            "run: [{on: a, exec: iperf3 -c b --time 12.5}]\n",
+            ["run[0].exec: time 12.5: iperf3 reads whole seconds; it takes 12"],
+        ),
+        (
+            "run: [{on: a, exec: iperf -c b}]\n",
+            [
+                "run[0].exec: iperf",
+                "run[0].exec: nothing is read of what iperf prints; iperf3 -J gives rates and losses",
+            ],
+        ),
         ("run: [{on: a, exec: iperf3 -c server}]\n", ["run[0].exec: unknown host server; known: a, b"]),
         (
             "run: [{on: a, exec: iperf3 -c b -C bbr3}]\n",
@@ -83,6 +98,10 @@ def test_what_may_be_right_is_let_pass(text: str) -> None:
         ("exec: ping -c5 b", "", True),
         ("exec: iperf3 -s", "", False),
         ("exec: iperf3 -s -1", "", True),
+        ("exec: iperf3 -c b", "", True),
+        ("exec: iperf3 -c b -t 0", "", False),
+        ("exec: iperf3 -c b -t 0.5", "", False),
+        ("exec: iperf3 -c b -t 0 -n 1M", "", True),
         ("exec: ping b, background: true", "", True),
         ("exec: ping b, stop: 5s", "", True),
         ("exec: ping b, timeout: 5s", "", True),

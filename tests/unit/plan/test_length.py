@@ -28,6 +28,7 @@ def of(*entries: str, more: str = "") -> End | None:
         ("ping -c 20 -i 0.5 b", 10),
         ("ping -w 3 b", 3),
         ("iperf3 -c b -t 4 -O 2", 6),
+        ("iperf3 -c b -t 4.9", 4),
     ],
 )
 def test_known_programs_take_what_they_are_asked_for(words: str, seconds: float) -> None:

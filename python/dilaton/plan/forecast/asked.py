@@ -74,9 +74,11 @@ def _iperf(words: list[str]) -> Asked | None:
     connections = int(options.get("P", 1)) * (2 if "bidir" in options else 1)
     rate = _size(options["b"], 1000) * connections if "b" in options else 0
     size = _size(options["n"], 1024) if "n" in options else None
-    endless = size is not None and "t" not in options
+    # Of a fraction it reads the whole seconds; none are no limit.
+    seconds = math.floor(float(options.get("t", IPERF_S)))
+    endless = seconds == 0 or (size is not None and "t" not in options)
     return Asked(
-        math.inf if endless else float(options.get("t", IPERF_S)) + float(options.get("O", 0)),
+        math.inf if endless else seconds + float(options.get("O", 0)),
         connections,
         rate or (UDP_BIT_PER_S * connections if is_udp else None),
         size,

@@ -124,6 +124,15 @@ def doubts(lab: Lab, plan: Plan) -> Iterator[Problem]:
         host = _host(process)
         if host and host not in known and not _is_address(host):
             yield _problem(f"run[{number}].exec", unknown("host", host, sorted(lab.nodes)))
+        if posixpath.basename(process.argv[0]) == "iperf":
+            yield _problem(
+                f"run[{number}].exec", "nothing is read of what iperf prints; iperf3 -J gives rates and losses"
+            )
+        seconds = _value(process, "iperf3", "-t", "--time") or ""
+        if "." in seconds:
+            taken = seconds.partition(".")[0].lstrip("0")
+            said = f"it takes {taken}" if taken else "of less than one it makes 0, which is without end"
+            yield _problem(f"run[{number}].exec", f"time {seconds}: iperf3 reads whole seconds; {said}")
 
 
 def unending(lab: Lab) -> list[Process]:
@@ -172,6 +181,8 @@ def _is_endless(process: Process) -> bool:
         options = _ping(words)
         return options is not None and not {"-c", "-w", "-V", "-h"} & options[0]
     if program == "iperf3":
+        if {"-c", "--client"} & {*words} and not {"-n", "--bytes", "-k", "--blockcount"} & {*words}:
+            return (_value(process, "iperf3", "-t", "--time") or "1").partition(".")[0].strip("0") == ""
         return bool({"-s", "--server"} & {*words}) and not {"-1", "--one-off", "-D", "--daemon"} & {*words}
     return False
 
