@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": {"lab", "schema", "plan", "host", "cluster", "measure"},
     "report": {"lab", "plan", "measure", "run"},
     "service": {"images", "templates", "lab", "plan", "host", "measure", "run", "report"},
-    "server": {"lab", "schema", "plan", "host", "run", "measure", "report", "service"},
+    "server": {"images", "templates", "lab", "schema", "plan", "host", "run", "measure", "report", "service"},
     "remote": {"run"},
     "cli": {"images", "templates", "lab", "schema", "plan", "host", "run", "measure", "report", "service", "remote"},
 }

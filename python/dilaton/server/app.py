@@ -14,22 +14,10 @@ from starlette.types import ASGIApp
 from dilaton import __version__
 from dilaton.server.access.callers import OneTime
 from dilaton.server.access.policy import Policy
-from dilaton.server.api import (
-    drawings,
-    drawn,
-    labs,
-    people,
-    reaching,
-    requests,
-    runs,
-    schemas,
-    service,
-    session,
-    steering,
-    streams,
-    terminals,
-)
+from dilaton.server.api import people, schemas, service, session, streams
 from dilaton.server.api.endpoints import Endpoint
+from dilaton.server.api.labs import drawings, labs, templates
+from dilaton.server.api.runs import drawn, reaching, requests, runs, steering, terminals
 from dilaton.server.bell import Bell
 from dilaton.server.database.actions import now_ms
 from dilaton.server.database.store import Store, surely
@@ -45,7 +33,7 @@ from dilaton.server.state import State
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
-        *(service, session, people, schemas, labs, drawings),
+        *(service, session, people, schemas, labs, drawings, templates),
         *(runs, requests, drawn, steering, streams, terminals, reaching, page),
     )
     for endpoint in part.ENDPOINTS

@@ -26,6 +26,14 @@ from dilaton.lab.text.replacing import read_field, replace_field
 FILE = "template.yaml"
 
 
+class ChoiceError(ValueError):
+    """There is no such parameter or field; `name` is the one that was chosen, `why` what is wrong with it."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"--set {name}: {why}")
+        self.name, self.why = name, why
+
+
 class Parameter(Part):
     """What may be chosen."""
 
@@ -73,7 +81,7 @@ def filled(description: Description, lab: str, chosen: Mapping[str, str]) -> str
     """The lab's text with what was chosen: parameters by name, and other fields by their paths.
 
     Raises:
-        ValueError: There is no such parameter or field.
+        ChoiceError: There is no such parameter or field.
     """
     for name, value in chosen.items():
         known = description.parameters.get(name)
@@ -82,5 +90,5 @@ def filled(description: Description, lab: str, chosen: Mapping[str, str]) -> str
                 lab = replace_field(lab, steps_of(field), value)
             except ValueError as error:
                 names = ", ".join(description.parameters) or "none"
-                raise ValueError(f"--set {name}: {error}; its parameters: {names}") from error
+                raise ChoiceError(name, f"{error}; its parameters: {names}") from error
     return lab

@@ -136,7 +136,7 @@ def test_what_is_no_frame_ends_the_session_and_nothing_else(run: str, server: Se
 
 
 def test_who_loses_the_permission_loses_the_session(run: str, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dilaton.server.api.terminals.ALLOWED_HOST_S", 0.05)
+    monkeypatch.setattr("dilaton.server.api.runs.terminals.ALLOWED_HOST_S", 0.05)
     boss, folder = server.client(), server.client().api("GET", f"/runs/{run}")["folder"]
     boss.api("PUT", "/people/ann", {"is_active": True, "grants": [{"path": folder, "role": "operator"}]})
     url = f"ws://{server.settings.host}:{server.settings.port}/api/v1/runs/{run}/sessions"

@@ -13,12 +13,13 @@ from dilaton.server.access.callers import make_person
 from dilaton.server.access.rules import PERMISSIONS, ROLES, Access, Grant, matches
 from dilaton.server.app import ENDPOINTS, described
 from dilaton.server.database.actions import now_ms
-from dilaton.server.database.tables import GrantRow, RunRow
+from dilaton.server.database.tables import GrantRow, RunRow, TemplateRow
 from tests.unit.server.serving import HANDSHAKE, LAB, Answer, Client, Served, served
 
 OWNER_OF_THINGS = "olga"
 FOLDER = f"/home/{OWNER_OF_THINGS}"
 IDENTITY = "0123456789abcdef"
+TEMPLATE = "fedcba9876543210"
 
 PUBLIC = {
     ("GET", "/healthz"),
@@ -56,6 +57,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                     created_ms=now_ms(),
                 )
             )
+            session.add(
+                TemplateRow(
+                    identity=TEMPLATE,
+                    folder=FOLDER,
+                    name="tiny",
+                    title="",
+                    text=LAB,
+                    description="",
+                    parameters=[],
+                    person=OWNER_OF_THINGS,
+                    changed_ms=now_ms(),
+                )
+            )
         yield found
 
 
@@ -88,7 +102,7 @@ def test_nothing_can_be_asked_but_endpoints_and_each_has_its_rule(server: Served
 def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
     """An operation's path for the things of `OWNER_OF_THINGS`."""
     names = {"lab": lab, "run": IDENTITY, "person": "no-such-person", "token": "no-such-token", "path": "run.json"}
-    names |= {"terminal": "no-such-terminal"}
+    names |= {"terminal": "no-such-terminal", "template": TEMPLATE}
     found = re.sub(r"\{(\w+)(:path)?\}", lambda name: names[name[1]], path)
     return f"{found}?folder={FOLDER}" if any(need["of"] == "folder" for need in rule["needs"]) else found
 
@@ -96,7 +110,7 @@ def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
 def expected(rule: dict[str, Any], access: Access) -> int:
     """The status by which somebody is refused; 0: they are not."""
     for need in rule["needs"]:
-        seen = {"lab": "Lab.Read", "run": "Run.Read"}.get(need["of"])
+        seen = {"lab": "Lab.Read", "run": "Run.Read", "template": "Template.Read"}.get(need["of"])
         path = "/" if need["of"] == "server" else FOLDER
         if need["of"] == "each":
             continue

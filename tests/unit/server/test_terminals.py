@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from dilaton.server.access.callers import make_person
-from dilaton.server.api import terminals as api
+from dilaton.server.api.runs import terminals as api
 from dilaton.server.runs import terminals
 from dilaton.server.settings import MESSAGE_BYTES_MAX
 from tests.conftest import PATIENCE_HOST_S

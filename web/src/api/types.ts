@@ -19,6 +19,7 @@ export type FaultsShown = Schemas["FaultsShown"];
 export type FaultsTaken = Schemas["FaultsTaken"];
 export type RunFile = Schemas["File"];
 export type Example = Schemas["Example"];
+export type Template = Schemas["Template"];
 export type Positions = Schemas["Positions"];
 export type Somebody = Schemas["Somebody"];
 export type Granted = Schemas["Granted"];

@@ -123,6 +123,36 @@ await run({
     await text().getByText("# the bottleneck").waitFor();
   },
 
+  "it is kept as a template, from which another lab begins with what was chosen": async () => {
+    await page.getByRole("button", { name: "Save as template" }).click();
+    await page.getByLabel("Field of the lab").first().fill("links.1.rate");
+    await page.getByLabel("Name of the parameter").fill("narrow");
+    await page.getByLabel("What it is").fill("rate of the bottleneck");
+    await demandAccessible(page, "save as a template");
+    await page.getByRole("button", { name: "Save", exact: true }).last().click();
+    await page.getByRole("heading", { name: "Templates" }).waitFor();
+    await page.getByText("Two hosts and a router between them.").waitFor();
+    await demandAccessible(page, "templates");
+    await page.getByRole("button", { name: "New lab: drawn" }).click();
+    const narrow = page.getByLabel("narrow");
+    await page.getByLabel("Name", { exact: true }).fill("begun");
+    await narrow.fill("fast");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await until("the field is marked", async () => (await narrow.getAttribute("aria-invalid")) === "true");
+    await demandAccessible(page, "a lab of a template");
+    await narrow.fill("3Mbit");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await text().getByText("rate: 3Mbit").waitFor();
+    await text().getByText("# the bottleneck").waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { name: "Templates" }).waitFor();
+    await page.getByRole("button", { name: "Delete drawn" }).click();
+    await page.getByText("No templates yet").waitFor();
+    await page.goto(`${origin}/#/labs`);
+    await page.getByRole("link", { name: "drawn" }).click();
+    await page.getByText("v2 · Saved").waitFor();
+  },
+
   "two people write one lab, and neither's words are lost": async () => {
     const other = await page.context().newPage();
     await other.goto(page.url());

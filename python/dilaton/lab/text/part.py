@@ -34,5 +34,5 @@ def made(model: type[AnyPart], fields: dict[str, Any], subject: str) -> AnyPart:
     except ValidationError as error:
         detail = error.errors()[0]
         place = ".".join(str(step) for step in detail["loc"])
-        what = detail["ctx"]["error"] if "ctx" in detail else detail["msg"]
+        what = detail.get("ctx", {}).get("error", detail["msg"])
         raise ValueError(f"{subject}: {place}: {what}") from error

@@ -22,6 +22,9 @@ PERMISSIONS: Mapping[str, str] = {
     "Lab.Read": "See a lab and its versions.",
     "Lab.Write": "Make and change labs.",
     "Lab.Delete": "Delete labs.",
+    "Template.Read": "See a template, and begin labs with it.",
+    "Template.Write": "Keep labs as templates, and change these.",
+    "Template.Delete": "Delete templates.",
     "Run.Read": "See a run: its state, clock, links, results and report.",
     "Run.Launch": "Have labs run.",
     "Run.Steer": "Hold, release, stop a run, change its TDF and links.",
@@ -39,11 +42,12 @@ PERMISSIONS: Mapping[str, str] = {
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "administrator": ("*",),
-    "teacher": ("Lab.*", "Run.*", "Request.*", "Person.Read"),
-    "user": ("Lab.*", "Run.*"),
+    "teacher": ("Lab.*", "Template.*", "Run.*", "Request.*", "Person.Read"),
+    "user": ("Lab.*", "Template.*", "Run.*"),
+    "template-manager": ("Template.*",),
     "auditor": ("*.Read",),
-    "reader": ("Lab.Read", "Run.Read"),
-    "operator": ("Lab.Read", "Run.Read", "Run.Steer", "Run.Console", "Run.Files"),
+    "reader": ("Lab.Read", "Template.Read", "Run.Read"),
+    "operator": ("Lab.Read", "Template.Read", "Run.Read", "Run.Steer", "Run.Console", "Run.Files"),
 }
 """The built-in roles, as patterns of permissions."""
 

@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from dilaton.server.access.callers import Caller, caller
 from dilaton.server.access.rules import PERMISSIONS
 from dilaton.server.database.actions import note, now_ms
-from dilaton.server.database.tables import LabRow, RunRow
+from dilaton.server.database.tables import LabRow, RunRow, TemplateRow
 from dilaton.server.problems import MEDIA_TYPE, Problem, missing
 from dilaton.server.state import State
 
@@ -38,7 +38,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 """What endpoints answer when something is wrong."""
 
 Method = Literal["GET", "POST", "PUT", "DELETE", "WEBSOCKET"]
-Object = Literal["lab", "run", "folder", "each", "server"]
+Object = Literal["lab", "run", "template", "folder", "each", "server"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -116,7 +116,7 @@ class Endpoint:
         objects = {need.of for need in self.rule.needs}
         found: list[dict[str, Any]] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in ("lab", "run")
+            for name in ("lab", "run", "template")
             if name in objects
         ]
         if "folder" in objects:
@@ -131,6 +131,7 @@ class Found:
     who: Caller | None = None
     lab: LabRow | None = None
     run: RunRow | None = None
+    template: TemplateRow | None = None
     folder: str = ""
 
 
@@ -170,7 +171,7 @@ def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
     """
     state = state_of(request)
     who = caller(state.store, state.policy, state.settings, request)
-    lab = run = None
+    lab = run = template = None
     folder = ""
     for need in rule:
         match need.of:
@@ -188,10 +189,13 @@ def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
             case "run":
                 run = _run(state, who, request.path_params["run"])
                 path = run.path
+            case "template":
+                template = _template(state, who, request.path_params["template"])
+                path = template.path
         if not who.access.may(need.permission, path):
             _note_refusal(state, who, need.permission, path)
             raise Problem(403, "permission", f"you do not have {need.permission} here", permission=need.permission)
-    return Found(who, lab, run, folder)
+    return Found(who, lab, run, template, folder)
 
 
 def _note_refusal(state: State, who: Caller, permission: str, path: str) -> None:
@@ -216,6 +220,14 @@ def _run(state: State, who: Caller, identity: str) -> RunRow:
     return row
 
 
+def _template(state: State, who: Caller, identity: str) -> TemplateRow:
+    with state.store.reading() as session:
+        row = session.get(TemplateRow, identity)
+    if row is None or not who.access.may("Template.Read", row.path):
+        raise missing("template", identity)
+    return row
+
+
 def _who(request: HTTPConnection) -> Caller:
     found: Found = request.state.found
     assert found.who is not None, "a public endpoint has no caller"
@@ -234,6 +246,12 @@ def _found_run(request: HTTPConnection) -> RunRow:
     return found.run
 
 
+def _found_template(request: HTTPConnection) -> TemplateRow:
+    found: Found = request.state.found
+    assert found.template is not None, "the rule is about no template"
+    return found.template
+
+
 def _found_folder(request: HTTPConnection) -> str:
     found: Found = request.state.found
     assert found.folder, "the rule is about no folder"
@@ -243,5 +261,6 @@ def _found_folder(request: HTTPConnection) -> str:
 Who = Annotated[Caller, Depends(_who)]
 TheLab = Annotated[LabRow, Depends(_found_lab)]
 TheRun = Annotated[RunRow, Depends(_found_run)]
+TheTemplate = Annotated[TemplateRow, Depends(_found_template)]
 Folder = Annotated[str, Depends(_found_folder)]
 Server = Annotated[State, Depends(state_of)]

@@ -14,7 +14,7 @@ Number = BigInteger().with_variant(Integer, "sqlite")
 class Table(DeclarativeBase):
     """Base of all tables."""
 
-    type_annotation_map: ClassVar = {dict[str, Any]: JSON, list[str]: JSON, int: BigInteger}
+    type_annotation_map: ClassVar = {dict[str, Any]: JSON, list[str]: JSON, list[dict[str, Any]]: JSON, int: BigInteger}
 
 
 class Person(Table):
@@ -96,6 +96,31 @@ class VersionRow(Table):
     text: Mapped[str] = mapped_column(Text)
     person: Mapped[str] = mapped_column(String(64))
     created_ms: Mapped[int]
+
+
+class TemplateRow(Table):
+    """A lab that others start from."""
+
+    __tablename__ = "templates"
+    __table_args__ = (UniqueConstraint("folder", "name"),)
+    identity: Mapped[str] = mapped_column(String(16), primary_key=True)
+    folder: Mapped[str] = mapped_column(String(200), index=True)
+    name: Mapped[str] = mapped_column(String(64))
+    title: Mapped[str] = mapped_column(Text)
+    text: Mapped[str] = mapped_column(Text)
+    """Of its lab."""
+    description: Mapped[str] = mapped_column(Text)
+    """What `template.yaml` would say; empty: nothing."""
+    parameters: Mapped[list[dict[str, Any]]]
+    """What that names, as a worker has read it."""
+    person: Mapped[str] = mapped_column(String(64))
+    """Who has written it last."""
+    changed_ms: Mapped[int]
+
+    @property
+    def path(self) -> str:
+        """The path by which grants name it."""
+        return f"{self.folder}/templates/{self.identity}"
 
 
 class RunRow(Table):

@@ -27,6 +27,7 @@ from dilaton.service.launch import places
 from dilaton.service.request import Overrides
 
 WORKER = (*PYTHON, "-m", "dilaton.server.labs.worker")
+TEMPLATING = (*PYTHON, "-m", "dilaton.server.labs.templating")
 CAPTURING = (*PYTHON, "-m", "dilaton.server.labs.capturing")
 
 CPU_S_MAX = 60
@@ -84,19 +85,38 @@ class Checker:
             RequestError: what is to count instead has.
             HostLacksError: this machine lacks something that it needs.
         """
-        asked = json.dumps(
-            {"text": text, "overrides": overrides.model_dump(mode="json"), "is_drawn": is_drawn}
-        ).encode()
+        asked = {"text": text, "overrides": overrides.model_dump(mode="json"), "is_drawn": is_drawn}
+        said = await self._said(WORKER, asked, sees_host)
+        doubts = [Problem(**doubt) for doubt in said["doubts"]]
+        return Checked(said["name"], doubts, Drawing.model_validate(said["drawing"]), said["plan"])
+
+    async def template(self, asked: dict[str, Any], *, sees_host: bool) -> dict[str, Any]:
+        """What a template says of itself, or the lab that begins with it.
+
+        Args:
+            asked: `text` and `description`; to begin a lab, also its `name` and what was `chosen`.
+            sees_host: Whether its lab may name files of this machine.
+
+        Raises:
+            LabError, RequestError, HostLacksError: as by `check`.
+        """
+        return await self._said(TEMPLATING, asked, sees_host)
+
+    async def _said(self, worker: tuple[str, ...], asked: dict[str, Any], sees_host: bool) -> dict[str, Any]:
+        """What a worker says of a lab that can be run.
+
+        Raises:
+            LabError, RequestError, HostLacksError: it cannot.
+        """
         async with self._free:
-            said = await _ask([*self._jail(sees_host), *WORKER], asked)
+            said = await _ask([*self._jail(sees_host), *worker], json.dumps(asked).encode())
         if "problems" in said:
             raise LabError([Problem(**problem) for problem in said["problems"]])
         if "wrong" in said:
             raise RequestError(said["wrong"], said["field"])
         if "lacks" in said:
             raise HostLacksError(said["lacks"], said["fix"])
-        doubts = [Problem(**doubt) for doubt in said["doubts"]]
-        return Checked(said["name"], doubts, Drawing.model_validate(said["drawing"]), said["plan"])
+        return said
 
     async def capture_command(self, asked: dict[str, Any]) -> tuple[str, list[str]]:
         """What is to be executed where to capture in a run, whose plan and filter a worker reads.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -21,18 +22,27 @@ from dilaton.service.request import LabText, Overrides
 
 def read(asked: dict[str, Any]) -> dict[str, Any]:
     """What is to be said about a lab."""
+    return wrong_words(lambda: _read(asked))
+
+
+def wrong_words(said: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What is said, or what is wrong with a lab, in the words that the server takes."""
     try:
-        prepared = prepare.prepare(
-            LabText(text=asked["text"], name="lab.yaml"), Overrides.model_validate(asked["overrides"])
-        )
-        doubts = [asdict(problem) for problem in prepare.doubts(prepared)]
-        prepare.refuse_hopeless(prepared)
+        return said()
     except LabError as error:
         return {"problems": [asdict(problem) for problem in error.problems]}
     except RequestError as error:
         return {"wrong": error.message, "field": error.field}
     except HostLacksError as error:
         return {"lacks": error.what, "fix": error.fix}
+
+
+def _read(asked: dict[str, Any]) -> dict[str, Any]:
+    prepared = prepare.prepare(
+        LabText(text=asked["text"], name="lab.yaml"), Overrides.model_validate(asked["overrides"])
+    )
+    doubts = [asdict(problem) for problem in prepare.doubts(prepared)]
+    prepare.refuse_hopeless(prepared)
     drawn = drawing(prepared.lab, prepared.plan, prepare.cost(prepared)).model_dump(mode="json")
     # Of a thousand routers the routes alone are tens of megabytes, which nobody needs who draws.
     plan = None if asked["is_drawn"] else prepared.plan.model_dump(mode="json")

@@ -19,7 +19,7 @@ from dilaton.run.loading import REPORT
 from dilaton.server.access.callers import Caller
 from dilaton.server.access.secrets import identity
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Folder, Server, TheLab, TheRun, Who, needs
-from dilaton.server.api.labs import sees_host
+from dilaton.server.api.labs.labs import sees_host
 from dilaton.server.api.session import Asked
 from dilaton.server.database.actions import note, now_ms, tell
 from dilaton.server.database.listing import PAGE_MAX, readable

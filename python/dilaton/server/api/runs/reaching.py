@@ -30,9 +30,9 @@ from dilaton.run.control.requests import take_over
 from dilaton.run.control.terminal_client import Terminal, terminal
 from dilaton.run.files.directory import PLAN_FILE
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who
-from dilaton.server.api.runs import FILES
+from dilaton.server.api.runs.runs import FILES
+from dilaton.server.api.runs.terminals import CONSOLE, WRONG, Rows, noted, stay_allowed
 from dilaton.server.api.session import Asked
-from dilaton.server.api.terminals import CONSOLE, WRONG, Rows, noted, stay_allowed
 from dilaton.server.problems import Problem, of_error
 from dilaton.server.runs.files import opened
 from dilaton.service.client import connected

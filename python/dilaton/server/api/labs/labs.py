@@ -141,14 +141,14 @@ def list_labs(
 def make_lab(asked: NewLab, who: Who, folder: Folder, server: Server) -> WholeLab:
     """Keeps a lab in a folder, one's own unless the query names another."""
     with server.store.writing() as session:
-        return _whole(keeping.make(session, who, folder, asked.name, asked.text))
+        return whole(keeping.make(session, who, folder, asked.name, asked.text))
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/labs/{{lab}}", needs(("Lab.Read", "lab")))
 def show_lab(lab: TheLab, server: Server, version: int | None = None) -> WholeLab:
     """A lab with its newest text, or that of a version."""
     with server.store.reading() as session:
-        return _whole(keeping.Written(lab, keeping.version(session, lab, version or lab.head)))
+        return whole(keeping.Written(lab, keeping.version(session, lab, version or lab.head)))
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/labs/{{lab}}/versions", needs(("Lab.Read", "lab")))
@@ -163,7 +163,7 @@ def list_versions(lab: TheLab, server: Server) -> list[Version]:
 def change_lab(asked: ChangedLab, lab: TheLab, who: Who, server: Server) -> WholeLab:
     """A new version of a lab."""
     with server.store.writing() as session:
-        return _whole(keeping.change(session, who, lab.identity, asked.base, asked.text, asked.name))
+        return whole(keeping.change(session, who, lab.identity, asked.base, asked.text, asked.name))
 
 
 @ENDPOINTS.add("DELETE", f"{PREFIX}/labs/{{lab}}", needs(("Lab.Delete", "lab")), status_code=204)
@@ -182,6 +182,7 @@ async def check_text(asked: ToCheck, who: Who, server: Server) -> LabChecked:
     return LabChecked(name=checked.name, doubts=doubts, drawing=checked.drawing, plan=checked.plan)
 
 
-def _whole(written: keeping.Written) -> WholeLab:
+def whole(written: keeping.Written) -> WholeLab:
+    """A lab as it is answered."""
     lab = Lab.of(written.lab)
     return WholeLab(**lab.model_dump(), text=written.version.text, shown=Version.of(written.version))

@@ -13,7 +13,7 @@ from fastapi import Query, Response
 
 from dilaton.run.files.directory import PLAN_FILE
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, needs
-from dilaton.server.api.runs import sent
+from dilaton.server.api.runs.runs import sent
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem
 from dilaton.server.runs.files import opened

@@ -20,7 +20,7 @@ from dilaton.run.control.verbs import (
 )
 from dilaton.server.access.callers import Caller
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who, needs
-from dilaton.server.api.labs import sees_host
+from dilaton.server.api.labs.labs import sees_host
 from dilaton.server.api.session import Asked
 from dilaton.server.database.actions import note
 from dilaton.server.database.tables import RunRow

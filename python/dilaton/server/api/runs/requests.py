@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who, needs
-from dilaton.server.api.runs import Run
+from dilaton.server.api.runs.runs import Run
 from dilaton.server.api.session import Asked
 from dilaton.server.database.actions import note, now_ms, tell
 from dilaton.server.database.tables import RunRow

@@ -1,0 +1,1 @@
+"""Endpoints of labs, and of what is kept beside them."""

@@ -1,0 +1,1 @@
+"""Endpoints of runs: asked for, steered, reached, looked at."""

@@ -1,0 +1,39 @@
+// The fields that a lab says, by the paths by which templates and sweeps name them: `links.0.rate`. Pure.
+import { isMap, isScalar, isSeq, parseDocument } from "yaml";
+
+/** At most this many are offered: a lab of a thousand nodes has more than anybody looks through. */
+const FIELDS_MAX = 300;
+
+/** A path as the server writes it. */
+export function stepsOf(path: string): (string | number)[] {
+  return path.split(".").map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+}
+
+/** All fields of a text that are one word, by their paths, with what it says there; those that can be named so. */
+export function fieldsOf(text: string): Map<string, string> {
+  const found = new Map<string, string>();
+  const add = (node: unknown, path: string) => {
+    if (found.size >= FIELDS_MAX) return;
+    if (isMap(node))
+      for (const { key, value } of node.items) {
+        const name = isScalar(key) ? String(key.value) : "";
+        if (name && !name.includes(".")) add(value, path ? `${path}.${name}` : name);
+      }
+    else if (isSeq(node)) node.items.forEach((one, n) => add(one, `${path}.${n}`));
+    else if (isScalar(node) && path && node.value !== null) found.set(path, node.source ?? String(node.value));
+  };
+  add(parseDocument(text).contents, "");
+  return found;
+}
+
+/** What a `template.yaml` says: JSON, which is YAML that no word can break out of. */
+export function describeTemplate(
+  title: string,
+  parameters: readonly { name: string; field: string; about: string }[],
+): string {
+  const named: Record<string, { fields: string[]; about: string }> = Object.create(null);
+  for (const { name, field, about } of parameters) {
+    if (name.trim() && field.trim()) named[name.trim()] = { fields: field.split(",").map((one) => one.trim()), about };
+  }
+  return JSON.stringify({ title, parameters: named }, null, 1);
+}

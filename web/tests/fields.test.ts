@@ -1,0 +1,35 @@
+import { describe, expect, it } from "vitest";
+import { describeTemplate, fieldsOf, stepsOf } from "../src/lab/fields";
+
+describe("the fields that a lab says", () => {
+  it("are told by their paths, with what is written there", () => {
+    const text =
+      "name: x\nlinks:\n  - {endpoints: [a, b], rate: 10Mbit} # narrow\ntime: {tdf: 5.0}\nnodes: {a: , b.c: {cpu: 1}}\n";
+    expect([...fieldsOf(text)]).toEqual([
+      ["name", "x"],
+      ["links.0.endpoints.0", "a"],
+      ["links.0.endpoints.1", "b"],
+      ["links.0.rate", "10Mbit"],
+      ["time.tdf", "5.0"],
+    ]);
+  });
+
+  it("are a bounded number, and none of a text that is no YAML", () => {
+    expect(fieldsOf(Array.from({ length: 1000 }, (_, n) => `f${n}: 1`).join("\n")).size).toBe(300);
+    expect(fieldsOf("").size).toBe(0);
+  });
+
+  it("have numbers for places in lists", () => expect(stepsOf("links.0.rate")).toEqual(["links", 0, "rate"]));
+});
+
+it("what a template says of itself cannot be broken out of", () => {
+  const said = describeTemplate('a "title"\nparameters: {}', [
+    { name: " rate ", field: "links.0.rate, links.1.rate", about: "}: [" },
+    { name: "__proto__", field: "x", about: "" },
+    { name: "", field: "y", about: "" },
+  ]);
+  const read = JSON.parse(said);
+  expect(read.title).toBe('a "title"\nparameters: {}');
+  expect(read.parameters.rate).toEqual({ fields: ["links.0.rate", "links.1.rate"], about: "}: [" });
+  expect(Object.keys(read.parameters)).toEqual(["rate", "__proto__"]);
+});
