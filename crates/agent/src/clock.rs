@@ -112,6 +112,11 @@ pub fn join_node(number: u64, host: u64, guest: u64) {
     ask(Request::JoinNode { node: number, host, guest });
 }
 
+/// The CPU of a node has another speed from now on, `host` / `guest` cores of the host.
+pub fn set_speed(number: u64, host: u64, guest: u64) {
+    ask(Request::SetSpeed { node: number, host, guest });
+}
+
 fn ask(request: Request) {
     let [what, first, second, third] = request.registers();
     // SAFETY: the clock carries the instruction out (crates/clock/src/programs/counter.rs), and changes no register.

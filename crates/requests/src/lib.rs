@@ -31,6 +31,15 @@ pub enum Request {
         /// See `host`.
         guest: u64,
     },
+    /// The CPU of a node has another speed from now on, also for programs that are yet to join it.
+    SetSpeed {
+        /// The node's number in its guest.
+        node: u64,
+        /// The speed is `host` / `guest` cores of the host.
+        host: u64,
+        /// See `host`.
+        guest: u64,
+    },
     /// The power of a disk is switched.
     PowerDisk {
         /// The disk's number in its guest.
@@ -69,6 +78,7 @@ impl Request {
             Self::JoinNode { node, host, guest } => [3, node, host, guest],
             Self::PowerDisk { disk, power } => [4, disk, power as u64, 0],
             Self::BreakDisk { disk, fault } => [5, disk, fault, 0],
+            Self::SetSpeed { node, host, guest } => [6, node, host, guest],
         }
     }
 
@@ -90,6 +100,7 @@ impl Request {
                 Self::PowerDisk { disk, power }
             }
             [5, disk, fault, _] => Self::BreakDisk { disk, fault },
+            [6, node, host, guest] => Self::SetSpeed { node, host, guest },
             _ => return None,
         })
     }
@@ -109,6 +120,11 @@ mod tests {
             any::<bool>().prop_map(Request::WaitForHost),
             Just(Request::HurryDisks),
             (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(node, host, guest)| Request::JoinNode {
+                node,
+                host,
+                guest
+            }),
+            (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(node, host, guest)| Request::SetSpeed {
                 node,
                 host,
                 guest
@@ -135,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_no_agent_asks_is_no_request() {
-        assert_eq!(Request::of([6, 0, 0, 0]), None);
+        assert_eq!(Request::of([7, 0, 0, 0]), None);
         assert_eq!(Request::of([4, 0, 3, 0]), None, "a disk's power is lost, on or off");
     }
 }

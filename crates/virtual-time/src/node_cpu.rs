@@ -42,10 +42,10 @@ impl NodeCpu {
         Self { speed, busy_until: VirtualInstant::from_ns(0), rest: 0, credit_ns: 0, wants: false }
     }
 
-    /// Its speed in cores of the host: work in host time per virtual time.
-    #[must_use]
-    pub const fn speed(&self) -> Tdf {
-        self.speed
+    /// It has this speed from now on. What it is busy with takes as long as it did.
+    pub fn set_speed(&mut self, speed: Tdf) {
+        self.speed = speed;
+        self.rest = 0;
     }
 
     /// A program of the node goes on at `now`. Returns what the node has lost: virtual time in which it wanted to work,
@@ -165,6 +165,19 @@ mod tests {
         assert_eq!(cpu.go_on(at(500 * MS)).as_ns(), 0);
         cpu.work(MS);
         assert_eq!(cpu.busy_until(), at(510 * MS));
+    }
+
+    #[test]
+    fn another_speed_is_of_what_is_done_from_then_on() {
+        let mut cpu = cpu(1, 10);
+        cpu.go_on(at(0));
+        cpu.work(MS);
+        cpu.set_speed(Tdf::new(1, 100).unwrap());
+        assert_eq!(cpu.busy_until(), at(10 * MS));
+        cpu.work(MS);
+        cpu.set_speed(Tdf::new(1, 10).unwrap());
+        cpu.work(MS);
+        assert_eq!(cpu.busy_until(), at(120 * MS));
     }
 
     #[test]

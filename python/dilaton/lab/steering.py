@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
@@ -55,7 +56,9 @@ def read_change(link: Link, settings: Sequence[Setting], at_ns: int, directory: 
     return change.model_copy(update={"at_ns": at_ns})
 
 
-def read_faults(lab: Lab, written: Mapping[str, Any], name: str, now_ns: int, directory: str) -> list[Fault]:
+def read_faults(
+    lab: Lab, written: Mapping[str, Any], name: str, now_ns: int, directory: str, core_ghz: float | None = None
+) -> list[Fault]:
     """Reads a fault that begins now, or later: one of each thing that it means.
 
     Args:
@@ -64,6 +67,7 @@ def read_faults(lab: Lab, written: Mapping[str, Any], name: str, now_ns: int, di
         name: What it is called unless that is written, and what is drawn for it follows from.
         now_ns: Nanoseconds since the run's virtual 0.
         directory: Where paths of files in it start.
+        core_ghz: What CPU speeds in GHz are measured by.
 
     Raises:
         LabError: It has mistakes; it names them all.
@@ -71,8 +75,9 @@ def read_faults(lab: Lab, written: Mapping[str, Any], name: str, now_ns: int, di
     if "random" in written:
         raise LabError([_problem("random", "not something that is said by hand, but in a lab")])
     when = {} if "at" in written or "after" in written else {"at": now_ns}
+    context = {"directory": directory, "core_ghz": core_ghz}
     try:
-        fault = Fault.model_validate({**written, **when}, by_name=False, context={"directory": directory})
+        fault = Fault.model_validate({**_as_text(written), **when}, by_name=False, context=context)
     except ValidationError as error:
         details = [detail | {"loc": ("faults", 0, *detail["loc"])} for detail in error.errors()]
         raise LabError([_problem(field_name(one["loc"][2:]), message(one)) for one in details]) from error
@@ -89,6 +94,18 @@ def read_faults(lab: Lab, written: Mapping[str, Any], name: str, now_ns: int, di
     mistakes = [one for one in found if one.path[:2] == ("faults", place)]
     _raise([Finding(one.path[2:], _ITEM.sub("", one.message)) for one in mistakes])
     return made
+
+
+def _as_text(value: Any) -> Any:
+    """Values of Python or JSON as a lab's file has them, where numbers are text that still needs its unit."""
+    match value:
+        case Mapping():
+            return {field: _as_text(part) for field, part in value.items()}
+        case list():
+            return [_as_text(part) for part in value]
+        case int() | float():
+            return json.dumps(value)
+    return value
 
 
 def check_changed(link: Link, changes: Sequence[Change], faults: Iterable[Change] = ()) -> None:

@@ -49,7 +49,7 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
         network.lab,
         network.states,
         network.placement.of_node,
-        {node.name: node.disk for node in nodes if node.disk is not None},
+        {node.name: node for node in nodes},
         names(lab),
     )
     links, hosts, processes = network.links(), network.hosts(), _processes(network.processes(), lab)

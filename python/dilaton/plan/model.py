@@ -16,6 +16,7 @@ from pydantic import Field, RootModel
 from dilaton.plan.bind import Bind
 from dilaton.plan.common import FORMAT
 from dilaton.plan.course.entries import Awaited, Timed
+from dilaton.plan.cpu import Cpu
 from dilaton.plan.links.queues import Egress, Nanoseconds, Part
 
 
@@ -191,21 +192,6 @@ class Disk(Part):
     """Where its file system is in the node, `/` being all that the node writes; None: it has none."""
     volatile_cache: VolatileCache | None
     """None: it keeps what it has taken."""
-
-
-class Cpu(Part):
-    """The CPU of a node that is a share of its guest's."""
-
-    number: int = Field(ge=1)
-    """Among those of its guest."""
-    numerator: int = Field(gt=0)
-    denominator: int = Field(gt=0)
-    """Speed in cores of the host, as the exact ratio numerator / denominator."""
-
-    @classmethod
-    def of(cls, number: int, speed: Fraction) -> Cpu:
-        """The CPU of that number and speed."""
-        return cls(number=number, numerator=speed.numerator, denominator=speed.denominator)
 
 
 class Node(Part):
@@ -420,7 +406,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[14] = FORMAT
+    format: Literal[15] = FORMAT
     lab: str
     seed: int
     time: Time

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use disk::Fault;
 use serde::Deserialize;
 
+use crate::plan::interior::Cpu;
 use crate::plan::queues::Egress;
 
 /// The complete new state of one end of a link.
@@ -130,6 +131,15 @@ pub enum Effect {
         node: String,
         /// Its process, with its group; `None`: all that the node runs.
         process: Option<String>,
+    },
+    /// The CPU of a node is slower, where that is a share of its guest's.
+    SlowCpu {
+        /// The node.
+        node: String,
+        /// Its CPU meanwhile.
+        to: Cpu,
+        /// Its CPU at other times.
+        usual: Cpu,
     },
     /// The date of a node that has a kernel of its own is another one; at the end, what it would be without that.
     SetClock {

@@ -30,6 +30,10 @@ pub fn begin(guest: &Guest, entry: &Timed, begin_ns: i64) -> Result<()> {
         Effect::Partition { cuts } => interfaces.cut(&guest.plan.nodes, &entry.name, cuts, true),
         Effect::Pause { node, process } => pause(guest, node, process.as_deref(), true),
         Effect::SetClock { by_ns, .. } => clock::move_date(*by_ns),
+        Effect::SlowCpu { to, .. } => {
+            clock::set_speed(to.number, to.numerator, to.denominator);
+            Ok(())
+        }
         Effect::PowerOff { node, how } => {
             let handle = &guest.nodes[node];
             // Nothing that its programs do as they end reaches another node.
@@ -62,6 +66,10 @@ pub fn undo(guest: &Guest, entry: &Timed, times: i64) -> Result<()> {
         Effect::Pause { node, process } => pause(guest, node, process.as_deref(), false),
         Effect::SetClock { by_ns, every_ns, .. } => {
             clock::move_date(-by_ns * if every_ns.is_some() { times } else { 1 })
+        }
+        Effect::SlowCpu { usual, .. } => {
+            clock::set_speed(usual.number, usual.numerator, usual.denominator);
+            Ok(())
         }
         Effect::PowerOff { node, .. } => {
             let handle = &guest.nodes[node];

@@ -214,6 +214,7 @@ impl Schedule {
             let how = match effect {
                 Effect::Pause { .. } => "paused",
                 Effect::BreakDisk { .. } => "broken",
+                Effect::SlowCpu { .. } => "slowed down",
                 _ => "switched off",
             };
             return Some(format!("{} has {how} that already", other.plan.name));
@@ -222,7 +223,9 @@ impl Schedule {
             return Some(format!("{others} has a hold of that link already"));
         }
         let (node, process) = match effect {
-            Effect::Pause { node, .. } | Effect::SetClock { node, .. } if self.is_off(node) => {
+            Effect::Pause { node, .. } | Effect::SetClock { node, .. } | Effect::SlowCpu { node, .. }
+                if self.is_off(node) =>
+            {
                 return Some(format!("node {node} is off"))
             }
             Effect::SetClock { node, by_ns, .. } => return self.no_such_date(node, *by_ns),

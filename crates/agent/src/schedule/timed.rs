@@ -70,6 +70,7 @@ impl Timed {
             | Effect::Pause { node, .. }
             | Effect::Kill { node, .. }
             | Effect::SetClock { node, .. }
+            | Effect::SlowCpu { node, .. }
             | Effect::PowerOff { node, .. }
             | Effect::PowerOn { node } => (is_here(node), is_here(node)),
         };
@@ -208,7 +209,8 @@ impl Timed {
                 node == other_node && (process.is_none() || other.is_none() || process == other)
             }
             (Effect::PowerOff { node, .. }, Effect::PowerOff { node: other, .. })
-            | (Effect::BreakDisk { node, .. }, Effect::BreakDisk { node: other, .. }) => node == other,
+            | (Effect::BreakDisk { node, .. }, Effect::BreakDisk { node: other, .. })
+            | (Effect::SlowCpu { node, .. }, Effect::SlowCpu { node: other, .. }) => node == other,
             _ => false,
         }
     }

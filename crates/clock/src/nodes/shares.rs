@@ -52,6 +52,8 @@ const UNINTERRUPTIBLE: c_uint = 2;
 type Sleep = unsafe extern "C" fn(c_ulong, c_ulong, c_uint);
 
 static CPUS: Exclusive<[NodeCpu; NODES_MAX]> = Exclusive::new([const { NodeCpu::new(Tdf::ONE) }; NODES_MAX]);
+/// Whether a node's CPU has its speed: by the first program that joins, or by who sets it.
+static HAS_SPEED: [Flag; NODES_MAX] = [const { Flag::new(false) }; NODES_MAX];
 static NODE_OF_STUB: [Small; PIDS_MAX] = [const { Small::new(0) }; PIDS_MAX];
 
 /// Whose work the guest does. Numbers of nodes and stubs are 0 where there is none.
@@ -108,20 +110,36 @@ pub fn is_active() -> bool {
 
 /// The program that stub `pid` is about to execute is of this node, whose CPU has this speed in cores of the host.
 pub fn join(pid: c_int, node: u64, (host, guest): (u64, u64)) {
-    let (true, Ok(speed)) = ((1..NODES_MAX as u64).contains(&node), Tdf::new(host, guest)) else {
-        crate::die(b"dilaton clock: the agent named an impossible node\n");
-    };
-    let node = node as u16;
+    let (node, speed) = possible(node, (host, guest));
     if !is_active() {
         drive::meter_work();
         calls::start();
         SHARES.mark_ns.set(work_ns());
         SHARES.active.set(true);
     }
-    if cpu(node).speed() != speed {
-        *cpu(node) = NodeCpu::new(speed);
+    // Who has set another one meanwhile means the programs that come later, too.
+    if !HAS_SPEED[usize::from(node)].get() {
+        give_speed(node, speed);
     }
     stub(pid).set(node | JOINING);
+}
+
+/// The CPU of this node has another speed from now on. What it has done, and is busy with, stays as it was.
+pub fn set_speed(node: u64, speed: (u64, u64)) {
+    let (node, speed) = possible(node, speed);
+    exclusively(|| give_speed(node, speed));
+}
+
+fn give_speed(node: u16, speed: Tdf) {
+    HAS_SPEED[usize::from(node)].set(true);
+    cpu(node).set_speed(speed);
+}
+
+fn possible(node: u64, (host, guest): (u64, u64)) -> (u16, Tdf) {
+    let (true, Ok(speed)) = ((1..NODES_MAX as u64).contains(&node), Tdf::new(host, guest)) else {
+        crate::die(b"dilaton clock: the agent named an impossible node\n");
+    };
+    (node as u16, speed)
 }
 
 /// The program of stub `pid` has entered the kernel, by that system call if by any.

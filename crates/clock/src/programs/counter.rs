@@ -71,6 +71,7 @@ fn carry_out(pid: c_int, page: &ClockPage, request: Request) {
         Request::WaitForHost(waits) => commands::wait_for_host(page, waits),
         Request::HurryDisks => disks::hurry(page),
         Request::JoinNode { node, host, guest } => shares::join(pid, node, (host, guest)),
+        Request::SetSpeed { node, host, guest } => shares::set_speed(node, (host, guest)),
         Request::PowerDisk { disk, power } => disks::power(page, disk as usize, power),
         Request::BreakDisk { disk, fault } => {
             let words = core::array::from_fn(|place| stub::word_at(pid, fault + 8 * place as u64));

@@ -8,6 +8,7 @@ from itertools import combinations
 from dilaton.lab.checks.power import check_power
 from dilaton.lab.errors import Finding, Path, unknown
 from dilaton.lab.faults.fault import Fault
+from dilaton.lab.faults.machine import SlowCpu
 from dilaton.lab.faults.meeting import meeting
 from dilaton.lab.faults.partition import LEAST, Partition
 from dilaton.lab.model import Lab
@@ -148,6 +149,8 @@ def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
             yield Finding(at, f"{name} has no disk, but memory; give it one, as in {name}: {{disk: ssd-sata}}")
     if fault.clock is not None and fault.clock.node not in lab.nodes:
         yield Finding((*path, "clock", "node"), unknown("node", fault.clock.node, list(lab.nodes)))
+    if fault.cpu is not None:
+        yield from _check_cpu(lab, fault.cpu, (*path, "cpu"))
     subject = fault.pause or fault.kill
     if subject is None:
         return
@@ -160,6 +163,20 @@ def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
         yield Finding(at, f"{subject}: a kill is of a process; write one of its processes, such as {subject}/server")
     elif subject.process is not None and subject.process not in of_node:
         yield Finding(at, unknown(f"process of {subject.node}:", subject.process, of_node))
+
+
+def _check_cpu(lab: Lab, slow: SlowCpu, path: Path) -> Iterator[Finding]:
+    if slow.node not in lab.nodes:
+        yield Finding((*path, "node"), unknown("node", slow.node, list(lab.nodes)))
+        return
+    usual = lab.nodes[slow.node].cpu
+    if lab.time.drive == "event":
+        yield Finding(path, "on the event drive CPUs take no time; use the work drive")
+    elif usual is None:
+        fix = f"give it one, as in {slow.node}: {{cpu: 1}}"
+        yield Finding((*path, "node"), f"{slow.node} has no CPU whose speed is known; {fix}")
+    elif slow.to >= usual:
+        yield Finding((*path, "to"), f"{float(slow.to):g}: {slow.node} has {float(usual):g}; write less")
 
 
 def _check_partition(lab: Lab, partition: Partition, path: Path, name: str) -> Iterator[Finding]:

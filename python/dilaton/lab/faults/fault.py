@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateA
 
 from dilaton.lab.faults.clock import SetClock
 from dilaton.lab.faults.disk import BrokenDisk
+from dilaton.lab.faults.machine import SlowCpu
 from dilaton.lab.faults.partition import Partition
 from dilaton.lab.faults.random import Random
 from dilaton.lab.parts.impairments import duration
@@ -24,7 +25,7 @@ from dilaton.lab.text.part import Part, Text
 POWER = ("crash", "stop", "reboot", "start")
 """What becomes of a node as a whole; of these the last one says when it is on again."""
 
-ACTIONS = ("pause", "kill", "link", "flap", "partition", "disk", "clock", *POWER, "random")
+ACTIONS = ("pause", "kill", "link", "flap", "partition", "disk", "clock", "cpu", *POWER, "random")
 """What a fault can do: fields of `Fault`, of which exactly one is written. The last stands for others."""
 
 WORDS: Mapping[str, Mapping[str, Any]] = {
@@ -112,6 +113,8 @@ class Fault(BothWays):
     """What is wrong with the disk of a node."""
     clock: SetClock | None = None
     """By how much the date of a node is another one."""
+    cpu: SlowCpu | None = None
+    """How fast the CPU of a node is."""
     random: Random | None = None
     """Faults that are drawn from the seed, from `at` on, or from a moment on, for so long."""
     _place: int = PrivateAttr(0)

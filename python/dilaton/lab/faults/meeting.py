@@ -21,6 +21,8 @@ def meeting(links: list[Link], first: Fault, second: Fault) -> str | None:
         return f"{second.kill} is killed already"
     if first.disk is not None and second.disk is not None and first.disk.node == second.disk.node:
         return f"the disk of {second.disk.node} is broken already"
+    if first.cpu is not None and second.cpu is not None and first.cpu.node == second.cpu.node:
+        return f"the CPU of {second.cpu.node} is slow already"
     with contextlib.suppress(ValueError):
         one, other = ({find_link(change.link, links): change for change in each.changes} for each in (first, second))
         for number in sorted(one.keys() & other.keys()):
@@ -34,6 +36,6 @@ def takes_away(first: Fault, second: Fault) -> bool:
     """Whether one of two faults switches off the node whose programs the other one is about."""
     nodes = []
     for fault in (first, second):
-        subject = fault.pause or fault.kill
+        subject = fault.pause or fault.kill or fault.cpu
         nodes.append(fault.node or (subject.node if subject is not None else None))
     return nodes[0] is not None and nodes[0] == nodes[1] and (first.node is not None or second.node is not None)

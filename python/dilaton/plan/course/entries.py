@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dilaton.plan.cpu import Cpu
 from dilaton.plan.links.queues import Egress, Nanoseconds, Part, Ratio, Seed
 
 
@@ -147,6 +148,17 @@ class SetClock(Part):
     """By so much after each of these, again and again; None: once, at the begin."""
 
 
+class SlowCpu(Part):
+    """The CPU of a node is slower, where that is a share of its guest's."""
+
+    kind: Literal["slow-cpu"] = "slow-cpu"
+    node: str
+    to: Cpu
+    """Meanwhile."""
+    usual: Cpu
+    """At other times."""
+
+
 class PowerOff(Part):
     """A node goes off, and boots at the end, if there is one.
 
@@ -177,7 +189,7 @@ class Timed(Part):
     for_ns: Nanoseconds | None
     """It is undone so long after it began; None: never."""
     effect: Annotated[
-        BreakDisk | ChangeLink | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SetClock,
+        BreakDisk | ChangeLink | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SetClock | SlowCpu,
         Field(discriminator="kind"),
     ]
 

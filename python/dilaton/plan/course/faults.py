@@ -26,14 +26,16 @@ from dilaton.plan.course.entries import (
     PowerOff,
     PowerOn,
     SetClock,
+    SlowCpu,
     Timed,
     WrongDisk,
 )
+from dilaton.plan.cpu import Cpu
 from dilaton.plan.errors import lab_error
 from dilaton.plan.links.changes import State, impaired
-from dilaton.plan.model import Disk
+from dilaton.plan.model import Node
 
-Effect = BreakDisk | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SetClock
+Effect = BreakDisk | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SetClock | SlowCpu
 """What faults do."""
 
 
@@ -47,7 +49,7 @@ def faults(
     lab: Lab,
     states: Sequence[Sequence[State]],
     guest_of: Mapping[str, str],
-    disks: Mapping[str, Disk],
+    nodes: Mapping[str, Node],
     known: Collection[str],
 ) -> list[Timed]:
     """The entries that faults mean.
@@ -56,24 +58,25 @@ def faults(
         lab: Whose; its links have two ends.
         states: All states of each link.
         guest_of: The guest of each node.
-        disks: The disk of each node that has one.
+        nodes: The plan's nodes, by their names.
         known: The names of all that can be waited for.
 
     Raises:
-        LabError: A fault that waits for something would be of nodes in several guests.
+        LabError: A fault is of something that its node does not have for itself, or waits for something and is of
+            nodes in several guests.
     """
     found = []
     for fault in lab.faults:
-        effect, words = (impaired(lab, states, fault), fault.words) if fault.changes else effect_of(lab, disks, fault)
-        if shares := shared_clock(fault, guest_of):
-            raise lab_error(f"faults[{fault.place}].clock.node", shares)
+        if lack := not_its_own(fault, guest_of, nodes):
+            raise lab_error(f"faults[{fault.place}].{fault.action}.node", lack)
+        effect, words = (impaired(lab, states, fault), fault.words) if fault.changes else effect_of(lab, nodes, fault)
         if apart := begins_apart(fault, effect, guest_of):
             raise lab_error(f"faults[{fault.place}].after", apart)
         found.append(timed(fault, effect, words, known))
     return found
 
 
-def effect_of(lab: Lab, disks: Mapping[str, Disk], fault: Fault) -> tuple[Effect, str]:
+def effect_of(lab: Lab, nodes: Mapping[str, Node], fault: Fault) -> tuple[Effect, str]:
     """What a fault does that is of no link, and the words for that, with what was drawn."""
     if fault.pause is not None:
         return Pause(node=fault.pause.node, process=fault.pause.process), fault.words
@@ -88,10 +91,16 @@ def effect_of(lab: Lab, disks: Mapping[str, Disk], fault: Fault) -> tuple[Effect
     if fault.start is not None:
         return PowerOn(node=fault.start), fault.words
     if fault.disk is not None:
-        return _break_disk(fault.disk, disks[fault.disk.node].number, f"{lab.seed} {fault.name}"), fault.words
+        disk = nodes[fault.disk.node].disk
+        assert disk is not None, "a node without a disk, which the lab's check refuses"
+        return _break_disk(fault.disk, disk.number, f"{lab.seed} {fault.name}"), fault.words
     if fault.clock is not None:
         clock = fault.clock
         return SetClock(node=clock.node, by_ns=clock.by_ns, every_ns=clock.every_ns), fault.words
+    if fault.cpu is not None:
+        usual = nodes[fault.cpu.node].cpu
+        assert usual is not None, "a node without a share, which is refused before"
+        return SlowCpu(node=fault.cpu.node, to=Cpu.of(usual.number, fault.cpu.to), usual=usual), fault.words
     assert fault.partition is not None, "a fault that is of no link and does nothing"
     every = [name for name, node in lab.nodes.items() if not is_switch(node)]
     seed = f"{lab.seed} {fault.name}"
@@ -112,8 +121,13 @@ def begins_apart(fault: Fault, effect: Effect | ChangeLink, guest_of: Mapping[st
     )
 
 
-def shared_clock(fault: Fault, guest_of: Mapping[str, Hashable]) -> str | None:
-    """Why a node has no date of its own to be set, if it has none, and what would give it one."""
+def not_its_own(fault: Fault, guest_of: Mapping[str, Hashable], nodes: Mapping[str, Node]) -> str | None:
+    """Why a node has no date of its own, or no share of a CPU, if a fault wants one, and what would give it one."""
+    if fault.cpu is not None and nodes[fault.cpu.node].cpu is None:
+        name = fault.cpu.node
+        return (
+            f"{name} is alone in its guest and has all of its CPU, no share that could be less; have another node in it"
+        )
     if fault.clock is None:
         return None
     node = fault.clock.node
@@ -145,7 +159,7 @@ def nodes_of(effect: Effect | ChangeLink) -> set[str]:
             return {end.node for end in effect.ends}
         case Partition():
             return {node for cut in effect.cuts for node in (*cut.sources, *cut.targets)}
-        case BreakDisk() | Kill() | Pause() | PowerOff() | PowerOn() | SetClock():
+        case BreakDisk() | Kill() | Pause() | PowerOff() | PowerOn() | SetClock() | SlowCpu():
             return {effect.node}
 
 

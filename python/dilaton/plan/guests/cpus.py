@@ -15,9 +15,10 @@ from fractions import Fraction
 
 from dilaton.lab import model as lab_model
 from dilaton.lab.model import Lab
+from dilaton.plan.cpu import Cpu
 from dilaton.plan.errors import lab_error
 from dilaton.plan.guests.pace import highest_tdf
-from dilaton.plan.model import Cpu, Tdf
+from dilaton.plan.model import Tdf
 
 SHARES_MAX = 8191
 """Nodes of a guest with a CPU of their own: as many as the clock has room for."""

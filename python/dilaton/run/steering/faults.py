@@ -25,9 +25,10 @@ from dilaton.lab.segments import without_lans
 from dilaton.lab.steering import read_faults
 from dilaton.lab.text import units
 from dilaton.plan.course.entries import FaultUpdate, Timed
-from dilaton.plan.course.faults import begins_apart, effect_of, nodes_of, shared_clock, timed
+from dilaton.plan.course.faults import begins_apart, effect_of, nodes_of, not_its_own, timed
 from dilaton.plan.guests.kernels import BPF_MODULES
 from dilaton.plan.links.updates import SteeredLink
+from dilaton.run import here
 from dilaton.run.control import verbs
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
@@ -104,7 +105,7 @@ class FaultControl:
         lab, plan = run.lab, run.plan
         numbers = {guest.name: number for number, guest in enumerate(plan.guests)}
         self._guest_of = {node.name: numbers[node.guest] for node in plan.nodes}
-        self._disks = {node.name: node.disk for node in plan.nodes if node.disk is not None}
+        self._nodes = {node.name: node for node in plan.nodes}
         planned = {entry.name: entry for entry in plan.course if entry.name}
         self._known = {
             fault.name: _Known(fault, planned[fault.name].what, self._guests(planned[fault.name]), by_hand=False)
@@ -163,9 +164,9 @@ class FaultControl:
         now_ns = self._run.now().virtual_ns
         before = self._run.lab.model_copy(update={"faults": [known.as_it_was for known in self._known.values()]})
         try:
-            made = read_faults(before, asked.fault, self._next_name(), now_ns, asked.directory)
-            if shares := next(filter(None, (shared_clock(fault, self._guest_of) for fault in made)), None):
-                raise ControlError(shares)
+            made = read_faults(before, asked.fault, self._next_name(), now_ns, asked.directory, here.core_ghz())
+            if lack := next(filter(None, (not_its_own(one, self._guest_of, self._nodes) for one in made)), None):
+                raise ControlError(lack)
             going = [known.fault for known in self._known.values() if known.state in ("waiting", "lasting")]
             # Of links with two ends. Nobody knows to the nanosecond when it begins, so it may meet any of the others.
             open_ended = [fault.model_copy(update={"at_ns": None}) for fault in made]
@@ -204,7 +205,7 @@ class FaultControl:
         effect, words = (
             (self._links.impairment(fault, links), fault.words)
             if fault.changes
-            else effect_of(self._run.lab, self._disks, fault)
+            else effect_of(self._run.lab, self._nodes, fault)
         )
         return timed(fault, effect, words, names(self._run.lab) | self._known.keys())
 

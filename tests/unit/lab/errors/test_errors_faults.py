@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dilaton.lab import LabError, loads
+from dilaton.plan.compile import compile as planned
 
 HEAD = "name: x\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: [a, b], rate: 10Mbit}]\nrun: [{on: a, name: p, exec: sleep 9}, {on: b, exec: ping a}]\n"
 """The first four lines of most labs here."""
 
 MISTAKES = [
-    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, crash, stop, reboot, start, random, as in pause: db1"),
+    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, cpu, crash, stop, reboot, start, random, as in pause: db1"),
     ("{at: 1s, disk: {node: a, errors: 5%}}", "5:32: faults[0].disk.node: a has no disk, but memory; give it one, as in a: {disk: ssd-sata}"),
     ("{at: 1s, disk: {node: c, errors: 5%}}", "5:32: faults[0].disk.node: unknown node c; known: a, b"),
     ("{at: 1s, disk: {node: 'c*', errors: 5%}}", "5:32: faults[0].disk.node: c*: meets no node"),
@@ -32,6 +33,12 @@ MISTAKES = [
     ("{at: 1s, clock: {node: a, drift: 0ppm}}", "5:43: faults[0].clock.drift: 0ppm: a drift is a multiple of 0.1ppm, and not 0"),
     ("{at: 1s, clock: {node: a, drift: 0.05ppm}}", "5:43: faults[0].clock.drift: 0.05ppm: a drift is a multiple of 0.1ppm, and not 0"),
     ("{at: 1s, clock: {node: a, drift: -100001ppm}}", "5:43: faults[0].clock.drift: -100001ppm: a drift can be at most 100000ppm"),
+    ("{at: 1s, cpu: {node: c, to: 0.1}}", "5:31: faults[0].cpu.node: unknown node c; known: a, b"),
+    ("{at: 1s, cpu: {node: a, to: 0.1}}", "5:31: faults[0].cpu.node: a has no CPU whose speed is known; give it one, as in a: {cpu: 1}"),
+    ("{at: 1s, cpu: {node: a}}", "5:24: faults[0].cpu.to: missing; write for example cpu: {node: web, to: 0.1}"),
+    ("{at: 1s, cpu: {node: a, to: 0}}", "5:38: faults[0].cpu.to: 0: the speed of a CPU must be more than 0"),
+    ("{at: 1s, cpu: {node: a, to: 10%}}", "5:38: faults[0].cpu.to: 10%: the speed of a CPU must be a number, such as 10, 0.5 or 1/3"),
+    ("{at: 1s, cpu: a}", "5:24: faults[0].cpu: must be a mapping of fields, not 'a'; write for example cpu: {node: web, to: 0.1}"),
     ("{at: 1s, clock: a}", "5:26: faults[0].clock: must be a mapping of fields, not 'a'; write for example clock: {node: db1, jump: +2s}"),
     ("{for: 9s, random: {every: 2s, for: 1s, of: disk}}", "5:10: faults[0]: random.of[0]: disk alone does not say what is done; write {disk: …}"),
     ("{pause: a}", "5:10: faults[0]: needs either at, an instant, or after, a process or fault that it waits for"),
@@ -49,7 +56,7 @@ MISTAKES = [
     ("{name: x, at: 1s, pause: a}, {after: x.end, pause: b}", "5:47: faults[1].after: x.end: x has no end; write for: in it"),
     ("{name: x, after: y, pause: a}, {name: y, after: x, pause: b}", "5:27: faults[0].after: a cycle: x after y after x; none could start"),
     ("{at: 1s, for: 2s, pause: a}, {at: 2s, for: 2s, pause: a/p}", "5:64: faults[1].pause: a/p is paused already by fault1, faults[0], at that time"),
-    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, crash, stop, reboot, start, random, as in pause: db1"),
+    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, cpu, crash, stop, reboot, start, random, as in pause: db1"),
     ("{at: 1s, pause: a, loss: 1%}", "5:10: faults[0]: says what becomes of a link, and not of which; write link: a--b"),
     ("{at: 1s, link: a--b}", "5:10: faults[0]: says not what becomes of link a--b; write for example loss: 30% or down: true"),
     ("{at: 1s, link: a--b, down: false}", "5:37: faults[0].down: false: a fault has a link down, or does not speak of it"),
@@ -144,6 +151,31 @@ def test_two_faults_of_one_disk_at_one_time_are_told() -> None:
         loads(lab, "lab.yaml")
     assert "the disk of a is broken already by fault1, faults[0], at that time" in str(caught.value)
     assert loads(lab.replace("1500ms", "2s"), "lab.yaml").faults[1].words == "disk a errors 5%"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{at: 1s, cpu: {node: a, to: 0.5}}", "faults[0].cpu.to: 0.5: a has 0.5; write less"),
+        ("{at: 1s, for: 2s, cpu: {node: a, to: 0.1}}, {at: 2s, cpu: {node: 'a*', to: 0.2}}", "faults[1].cpu: the CPU of a is slow already by fault1, faults[0], at that time"),
+        ("{at: 1s, for: 2s, crash: a}, {at: 2s, cpu: {node: a, to: 0.1}}", "faults[1].cpu: a is off at 2s, by fault1, faults[0]; let this begin before that, or when a is on again"),
+        ("{at: 3s, for: 8s, cpu: {node: a, to: 0.1}}", "faults[0].for: ends at 11s, after stop_after has ended the run at 10s"),
+    ],
+)  # fmt: skip
+def test_slow_cpus_that_cannot_be_are_told(written: str, said: str) -> None:
+    with pytest.raises(LabError) as caught:
+        loads(f"name: x\nnodes: {{a: {{cpu: 0.5}}, b: {{}}}}\nstop_after: 10s\nfaults: [{written}]\n", "lab.yaml")
+    assert str(caught.value).endswith(said)
+
+
+def test_a_cpu_that_cannot_be_slower_is_told() -> None:
+    nodes, fault = "a: {cpu: 0.5}, b: {guest: other}", "faults: [{at: 1s, cpu: {node: a, to: 0.1}}]"
+    with pytest.raises(
+        LabError, match=r"faults\[0\].cpu.node: a is alone in its guest and has all of its CPU, no share"
+    ):
+        planned(loads(f"name: x\nnodes: {{{nodes}}}\n{fault}\n", "lab.yaml"))
+    with pytest.raises(LabError, match=r"faults\[0\].cpu: on the event drive CPUs take no time; use the work drive"):
+        loads(f"name: x\ntime: {{drive: event}}\nnodes: {{a: {{}}}}\n{fault}\n", "lab.yaml")
 
 
 def test_a_name_with_dots_is_a_name_before_it_is_a_moment() -> None:
