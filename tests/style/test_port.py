@@ -13,7 +13,7 @@ HERE = "dilaton.host.here"
 MAY_ASK_THIS_MACHINE = {
     "run/machines.py": {"machine"},
     "cluster/agent.py": {"machine", "memory"},
-    "cluster/having.py": {"doctor", "uml"},
+    "cluster/engines/having.py": {"doctor", "uml"},
     "cluster/machine.py": {"jail"},
     "run/here.py": {"doctor"},
     "cli/machine/": {"doctor", "uml"},

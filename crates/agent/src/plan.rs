@@ -75,6 +75,8 @@ pub struct Guest {
     _memory_bytes: u64,
     #[serde(rename = "tdf")]
     _tdf: serde_json::Value,
+    #[serde(rename = "machine")]
+    _machine: IgnoredAny,
     /// How fast its clock runs.
     pub clock_rate: ClockRate,
     /// Kernel modules to load, in this order.

@@ -3,14 +3,15 @@
 ```text
 who conducts the run                     each machine
   machine.py, guests.py  ── relay hub ═══ relay ── agent.py ── host/here: guests
-        engine.py ── starts and ends ──────────────┘
+        engines/ ─── starts and ends ──────────────┘
 ```
 
-An **engine** finds machines, starts a host agent on each and ends them all; `local.py` makes machines of this one,
-`hosts.py` reaches others by ssh, once it is known that they have what a run needs (`having.py`). The
-**host agent** (`agent.py`) boots the guests of its machine as `host/here` does for a run on one, and does what it is
-asked. Everything between machines, frames, instants and what is asked alike, goes over one encrypted connection of each
-machine's relay to the hub (crates/relay), which nobody joins who does not have the run's key.
+An **engine** finds machines, starts a host agent on each and ends them all; `engines/local.py` makes machines of this
+one, `engines/hosts.py` reaches others by ssh, once it is known that they have what a run needs (`engines/having.py`).
+Which machine holds which guest is in `division/`. The **host agent** (`agent.py`) boots the guests of its machine as
+`host/here` does for a run on one, and does what it is asked. Everything between machines, frames, instants and what is
+asked alike, goes over one encrypted connection of each machine's relay to the hub (crates/relay), which nobody joins
+who does not have the run's key.
 
 **What ends ends all.** A machine that is not heard of for four seconds of the host is gone, and a run without one of
 its machines is worth nothing: it fails, and names the machine and the virtual instant. An agent that hears no more of

@@ -23,10 +23,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dilaton.cluster import archive, having, place
-from dilaton.cluster.engine import Order
-from dilaton.cluster.having import Needs
-from dilaton.cluster.processes import LINE_BYTES_MAX
+from dilaton.cluster import archive, place
+from dilaton.cluster.engines import having
+from dilaton.cluster.engines.engine import Order
+from dilaton.cluster.engines.having import Needs
+from dilaton.cluster.engines.processes import LINE_BYTES_MAX
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.cluster.values import from_json, to_json
 from dilaton.host.errors import GuestError, HostLacksError

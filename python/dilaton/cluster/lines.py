@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
-from dilaton.cluster.engine import Engine, Host
+from dilaton.cluster.engines.engine import Engine, Host
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.tasks import all_of

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dilaton.cluster.engine import Engine, Order
+from dilaton.cluster.division.placement import place
+from dilaton.cluster.engines.engine import Engine, Order
 from dilaton.cluster.guests import Guests
 from dilaton.cluster.lines import Lines
-from dilaton.cluster.placement import place
 from dilaton.cluster.relay import KEY_BYTES, NOBODY, Relay, What
 from dilaton.cluster.values import from_json
 from dilaton.host.errors import GuestError

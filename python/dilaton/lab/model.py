@@ -269,6 +269,8 @@ class Lab(Part):
     """Over how many guests the nodes that name none are divided."""
     guests: Annotated[dict[GuestName, Guest], BeforeValidator(syntax.parse_named)] = Field(default_factory=dict)
     """Guests that nodes name, where something is particular about them."""
+    placement: dict[Text, Annotated[int, BeforeValidator(syntax.parse_machine)]] = Field(default_factory=dict)
+    """The machine, by its number, of nodes, groups and patterns (`lab/pins.py`); it says nothing where there is one."""
     routing: Routing = Routing()
     addressing: Addressing = Addressing()
     files: Annotated[tuple[str, ...], BeforeValidator(_find_files)] = ()

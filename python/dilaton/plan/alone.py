@@ -57,6 +57,7 @@ class Alone:
             "name": GUEST,
             "memory_bytes": self.memory_bytes,
             "tdf": tdf,
+            "machine": None,
             "clock_rate": _ratio(Fraction(1)),
             "modules": list(MODULES),
             "sysctls": {},

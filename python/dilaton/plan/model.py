@@ -348,6 +348,8 @@ class Guest(Part):
     tdf: Tdf | None
     """The TDF of its clock, where that is its own and stays: how much faster than a core of the host its CPU is. None:
     that of the run, whatever it becomes."""
+    machine: int | None = Field(ge=0)
+    """Where it is if the run is on several machines, by number; None: wherever the cut is cheap."""
     clock_rate: ClockRate
     modules: list[str]
     """Kernel modules to load, in this order; their dependencies come by themselves."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib
 from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -17,15 +18,19 @@ from dilaton.lab.parts.links import Link
 from dilaton.lab.segments import without_lans
 from dilaton.measure import numbers
 from dilaton.report.figures.layout import positions
-from dilaton.report.style import NODE_MARKS, OTHER_NODE_MARK
+from dilaton.report.style import COLOURS, NODE_MARKS, OTHER_NODE_MARK
 
 LABELS = ("rate", "delay", "address")
 """What can be written beside links."""
+LEGEND_COLUMNS_MAX = 4
 AT_END = 0.28
 """Where on its link an address is written: so much of the way from its node."""
 
 Addresses = Mapping[tuple[str, str], Sequence[str]]
 """The addresses of each interface, by its node and name."""
+
+Machines = Mapping[str, str]
+"""The machine of each node, by their names."""
 
 LABELLED_NODES_MAX = 150
 """Names of more nodes cannot be read in one picture."""
@@ -38,7 +43,13 @@ INCHES_PER_STEP, INCHES_PER_LABELLED_STEP = 0.75, 1.6
 """Between neighbours, if the picture does not become too large by that."""
 
 
-def draw(lab: Lab, path: Path, labels: Collection[str] = (), addresses: Addresses | None = None) -> None:
+def draw(
+    lab: Lab,
+    path: Path,
+    labels: Collection[str] = (),
+    addresses: Addresses | None = None,
+    machines: Machines | None = None,
+) -> None:
     """Writes a picture of a lab, of the kind that the file's suffix says (.svg, .png, .pdf).
 
     Args:
@@ -46,14 +57,17 @@ def draw(lab: Lab, path: Path, labels: Collection[str] = (), addresses: Addresse
         path: The file.
         labels: Those of `LABELS` that are written beside links.
         addresses: For `address`: those that the plan gives.
+        machines: Where nodes are, in the order of machines, if colours are to say that instead of their kind.
     """
     # Text stays text, and nothing in the file depends on when it was made.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dilaton"}):
         dated = {"Date": None} if path.suffix == ".svg" else {"CreationDate": None} if path.suffix == ".pdf" else None
-        figure(lab, labels, addresses or {}).savefig(path, bbox_inches="tight", dpi=150, metadata=dated)
+        figure(lab, labels, addresses, machines).savefig(path, bbox_inches="tight", dpi=150, metadata=dated)
 
 
-def figure(lab: Lab, labels: Collection[str] = (), addresses: Addresses | None = None) -> Figure:
+def figure(
+    lab: Lab, labels: Collection[str] = (), addresses: Addresses | None = None, machines: Machines | None = None
+) -> Figure:
     """The picture; arguments as of `draw`."""
     flat = without_lans(lab)
     places = positions(lab)
@@ -72,8 +86,11 @@ def figure(lab: Lab, labels: Collection[str] = (), addresses: Addresses | None =
         LineCollection(lines, colors="#b9c0c8", linewidths=[_thickness(link, size) for link in flat.links], zorder=1)
     )
     kinds = _kinds(flat)
-    for kind in dict.fromkeys(kinds.values()):
-        names = [name for name in flat.nodes if kinds[name] == kind]
+    colours = _colours(machines or {})
+    marks = {name: (kinds[name], machines[name] if machines else "") for name in flat.nodes}
+    in_order = sorted(dict.fromkeys(marks.values()), key=lambda mark: list(colours).index(mark[1]) if colours else 0)
+    for kind, machine in in_order:
+        names = [name for name, mark in marks.items() if mark == (kind, machine)]
         shape, colour = NODE_MARKS.get(kind, OTHER_NODE_MARK)
         scale = 0.7 if kind == HOST else 1.0
         axes.plot(
@@ -81,10 +98,10 @@ def figure(lab: Lab, labels: Collection[str] = (), addresses: Addresses | None =
             [places[name][1] for name in names],
             linestyle="none",
             marker=shape,
-            color=colour,
+            color=colours.get(machine, colour),
             markersize=size * scale,
             markeredgewidth=0,
-            label=kind,
+            label=f"{kind} on {machine}" if machine else kind,
             zorder=2,
         )
     if len(places) <= LABELLED_NODES_MAX:
@@ -99,13 +116,27 @@ def figure(lab: Lab, labels: Collection[str] = (), addresses: Addresses | None =
     axes.margins(0.06)
     if max(ys) - min(ys) < 1:
         axes.set_ylim(min(ys) - 0.5, max(ys) + 0.5)
-    if len(set(kinds.values())) > 1:
+    if len(set(marks.values())) > 1:
         handles, _ = axes.get_legend_handles_labels()
         shown = [handle for handle in handles if isinstance(handle, Line2D)]
         axes.legend(
-            handles=shown, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(shown), frameon=False, fontsize=8
+            handles=shown,
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+            ncols=min(len(shown), LEGEND_COLUMNS_MAX),
+            frameon=False,
+            fontsize=8,
         )
     return picture
+
+
+def _colours(machines: Machines) -> dict[str, str]:
+    """A colour for each machine; of many, neighbours in their order look alike."""
+    names = list(dict.fromkeys(machines.values()))
+    if len(names) <= len(COLOURS):
+        return dict(zip(names, COLOURS, strict=False))
+    spectrum = matplotlib.colormaps["turbo"]
+    return {name: to_hex(spectrum(number / (len(names) - 1))) for number, name in enumerate(names)}
 
 
 def _beside(

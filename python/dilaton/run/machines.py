@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,14 @@ from dilaton.host.here.machine import Here
 from dilaton.host.port import Machine
 
 if TYPE_CHECKING:
-    from dilaton.cluster.having import Has
-    from dilaton.cluster.hosts import Hosts
+    from dilaton.cluster.division.placement import Cut
+    from dilaton.cluster.engines.engine import Host
+    from dilaton.cluster.engines.having import Has
+    from dilaton.cluster.engines.hosts import Hosts
+    from dilaton.plan.model import Plan
 
 SHELL, PROGRAM, HUB = "DILATON_RSH", "DILATON_REMOTE", "DILATON_HUB"
-"""Environment variables that say how other hosts are reached, as `cluster/hosts.py` explains."""
+"""Environment variables that say how other hosts are reached, as `cluster/engines/hosts.py` explains."""
 
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10"
 
@@ -35,7 +39,7 @@ def chosen(hidden: tuple[Path, ...] = (), machines: int = 1, onto: Sequence[str]
         _named(onto)
         return Cluster(lambda: _named(onto), hidden)
     if machines > 1:
-        from dilaton.cluster.local import Local
+        from dilaton.cluster.engines.local import Local
         from dilaton.cluster.machine import Cluster
 
         return Cluster(lambda: Local(machines), hidden)
@@ -43,10 +47,48 @@ def chosen(hidden: tuple[Path, ...] = (), machines: int = 1, onto: Sequence[str]
 
 
 def _named(names: Sequence[str]) -> Hosts:
-    from dilaton.cluster.hosts import Hosts, Way
+    from dilaton.cluster.engines.hosts import Hosts, Way
 
     shell = shlex.split(os.environ.get(SHELL) or SSH)
     return Hosts(names, Way(shell, os.environ.get(PROGRAM) or "dilaton", os.environ.get(HUB, "")))
+
+
+@dataclass(frozen=True)
+class Division:
+    """How a plan is divided among machines.
+
+    Attributes:
+        names: Of the machines.
+        homes: The machine of each guest, by number.
+        cuts: The links between machines, the dearest first.
+    """
+
+    names: Sequence[str]
+    homes: Sequence[int]
+    cuts: Sequence[Cut]
+
+
+def divided(planned: Plan, machines: int, onto: Sequence[str]) -> Division:
+    """How a run would divide a plan; hosts that are named are asked what they have.
+
+    Raises:
+        ValueError: No host can have such a name.
+        HostLacksError: A host lacks what the run needs.
+        GuestError: A host cannot be asked, or has too little memory for what would be there.
+    """
+    from dilaton.cluster.division.placement import cuts, place
+    from dilaton.cluster.engines.local import Local
+
+    async def asked() -> Sequence[Host]:
+        engine = _named(onto) if onto else Local(machines)
+        try:
+            return await engine.hosts(planned, jailed=True)
+        finally:
+            await engine.stop()
+
+    hosts = asyncio.run(asked())
+    homes = place(planned, hosts)
+    return Division([host.name for host in hosts], homes, cuts(planned, homes))
 
 
 def look(names: Sequence[str]) -> list[tuple[Has | str, list[str]]]:
@@ -55,7 +97,7 @@ def look(names: Sequence[str]) -> list[tuple[Has | str, list[str]]]:
     Raises:
         ValueError: No host can have such a name.
     """
-    from dilaton.cluster import having
+    from dilaton.cluster.engines import having
 
     async def asked() -> list[Has | str]:
         hosts = _named(names)

@@ -140,6 +140,11 @@ def refuse_division(plan: Plan, machines: int, onto: Sequence[str] = ()) -> None
             f"as with --set guests={machines}",
             field,
         )
+    pinned = {guest.name: guest.machine for guest in plan.guests if guest.machine is not None}
+    if beyond := [f"{name} on machine {machine}" for name, machine in pinned.items() if machine >= machines]:
+        raise RequestError(
+            f"{machines}: the lab's placement has {', '.join(beyond)}, and machines are numbered from 0", field
+        )
     if plan.time.drive == "wall":
         raise RequestError(
             f"{machines}: on the wall drive the clock of one host drives all guests; use drive work or event",

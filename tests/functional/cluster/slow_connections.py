@@ -8,8 +8,8 @@ import sys
 from dataclasses import replace
 
 from dilaton.cli.main import main
-from dilaton.cluster import local
-from dilaton.cluster.engine import Host, Order
+from dilaton.cluster.engines import local
+from dilaton.cluster.engines.engine import Host, Order
 
 LATE_S, STALL_S, STALL_AT = 0.01, 2.5, 400
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cluster import having
-from dilaton.cluster.having import Has, Needs, needs, refusals
+from dilaton.cluster.engines import having
+from dilaton.cluster.engines.having import Has, Needs, needs, refusals
 from dilaton.cluster.values import from_json, to_json
 from dilaton.host.errors import HostLacksError
 from dilaton.lab import loads

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cluster import having
-from dilaton.cluster.having import MARK, Has, Needs
-from dilaton.cluster.hosts import Hosts, Way
+from dilaton.cluster.engines import having
+from dilaton.cluster.engines.having import MARK, Has, Needs
+from dilaton.cluster.engines.hosts import Hosts, Way
 from dilaton.cluster.values import to_json
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.lab import loads

@@ -15,10 +15,10 @@ import pytest
 
 from dilaton.cluster import lines as lines_module
 from dilaton.cluster.agent import Agent
-from dilaton.cluster.engine import Host, Order
+from dilaton.cluster.engines.engine import Host, Order
+from dilaton.cluster.engines.local import Local
 from dilaton.cluster.guests import Guests
 from dilaton.cluster.lines import Lines
-from dilaton.cluster.local import Local
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.host.errors import GuestError
 from dilaton.host.port import LEFT_OUT_FILE

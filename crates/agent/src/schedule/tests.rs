@@ -302,8 +302,7 @@ fn an_after_that_names_nothing_is_refused() {
 /// The schedule of guest g of two, which holds node a; node b is in the other.
 fn schedule_of_two(processes: &[Value]) -> Schedule {
     let rate = json!({"numerator": 1, "denominator": 1});
-    let guest =
-        |name| json!({"name": name, "memory_bytes": 1, "tdf": {}, "clock_rate": rate, "modules": [], "sysctls": {}});
+    let guest = |name| json!({"name": name, "memory_bytes": 1, "tdf": {}, "machine": null, "clock_rate": rate, "modules": [], "sysctls": {}});
     let node = |name, guest| {
         json!({"name": name, "guest": guest, "image": {"kind": "host"}, "interfaces": [], "bridge": null,
                "loopback": [], "files": [], "binds": [], "routes": [], "cpu": null, "sysctls": {},

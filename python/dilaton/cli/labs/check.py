@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from dilaton.cli.errors import BAD_INPUT, HOST_LACKS, complain, spelled, warn
+from dilaton.cli.output import visible
 from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError
 from dilaton.measure import numbers
@@ -42,6 +45,13 @@ def check_labs(paths: list[Path], overrides: Overrides) -> int:
     return bad
 
 
-def print_plan(path: Path, overrides: Overrides) -> None:
-    """Prints the plan of a lab."""
-    print(prepare(LabText.read(path), overrides).plan.model_dump_json(indent=1))
+def print_plan(path: Path, overrides: Overrides, machines: int, onto: Sequence[str]) -> None:
+    """Prints the plan of a lab; with how it is divided among machines, what that costs beside it."""
+    from dilaton.cli.labs import division
+
+    plan = prepare(LabText.read(path), overrides).plan
+    if found := division.divided(plan, machines, onto):
+        plan = division.placed(plan, found)
+    print(plan.model_dump_json(indent=1))
+    for line in division.words(plan, found) if found else ():
+        print(visible(line), file=sys.stderr)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dilaton.cli.errors import BadInputError, writing
+from dilaton.cli.labs.division import divided, words
 from dilaton.lab.model import Lab
 from dilaton.measure import numbers
 from dilaton.plan.model import Plan
+from dilaton.run.machines import Division
 from dilaton.service.prepare import prepare
 from dilaton.service.request import LabText, Overrides
 
@@ -18,22 +21,29 @@ if TYPE_CHECKING:
 PICTURES = (".svg", ".png", ".pdf")
 
 
-def write_graph(path: Path, out: Path | None, show: str = "") -> None:
+def write_graph(
+    path: Path, out: Path | None, show: str, overrides: Overrides, machines: int, onto: Sequence[str]
+) -> None:
     """Draws the network of a lab.
 
     Args:
         path: Of the lab.
         out: The picture; None: `<lab>.svg`.
         show: What is written beside links, with commas.
+        overrides: What counts instead of what the lab says.
+        machines: How many, made of this one, by which nodes are coloured where there are several.
+        onto: The hosts by which they are coloured instead.
 
     Raises:
         BadInputError: there can be no picture of that name, or it cannot show that.
     """
-    prepared = prepare(LabText.read(path), Overrides())
+    prepared = prepare(LabText.read(path), overrides)
     lab, plan = prepared.lab, prepared.plan
     out = out or Path(f"{lab.name}.svg")
     if out.suffix == ".dot":
-        write_export(path, out, "dot")
+        if onto or machines > 1:
+            raise BadInputError(f"{out}: machines are coloured in {', '.join(PICTURES)} alone")
+        write_export(path, out, "dot", overrides)
         return
     if out.suffix not in PICTURES:
         raise BadInputError(f"{out}: not a picture; let its name end with {', '.join(PICTURES)} or .dot")
@@ -43,12 +53,22 @@ def write_graph(path: Path, out: Path | None, show: str = "") -> None:
     if unknown := [word for word in labels if word not in LABELS]:
         raise BadInputError(f"--show {unknown[0]}: must be of {', '.join(LABELS)}")
     addresses = {(node.name, each.name): each.addresses for node in plan.nodes for each in node.interfaces}
+    found = divided(plan, machines, onto)
     with writing(out):
-        draw(lab, out, labels, addresses)
+        draw(lab, out, labels, addresses, {} if found is None else _machines(plan, found))
     print(f"{out}: {_counts(lab)}")
+    for line in words(plan, found) if found else ():
+        print(line)
 
 
-def write_export(path: Path, out: Path, name: str | None) -> None:
+def _machines(plan: Plan, division: Division) -> dict[str, str]:
+    """The machine of each node."""
+    homes = {guest.name: division.names[home] for guest, home in zip(plan.guests, division.homes, strict=True)}
+    in_order = sorted(plan.nodes, key=lambda node: division.names.index(homes[node.guest]))
+    return {node.name: homes[node.guest] for node in in_order}
+
+
+def write_export(path: Path, out: Path, name: str | None, overrides: Overrides | None = None) -> None:
     """Writes the network of a lab in another format, and says what that leaves out.
 
     Raises:
@@ -56,7 +76,7 @@ def write_export(path: Path, out: Path, name: str | None) -> None:
     """
     from dilaton.lab.exporters import FORMATS
 
-    prepared = prepare(LabText.read(path), Overrides())
+    prepared = prepare(LabText.read(path), overrides or Overrides())
     lab, plan = prepared.lab, prepared.plan
     if name is None:
         name = next((name for name, known in FORMATS.items() if out.name.endswith(known.suffix)), None)

@@ -15,14 +15,17 @@ from dilaton.cli.verbs.options import (
     HoldAtOption,
     LabFile,
     LabOrSaved,
+    MachinesOption,
     MaxDisk,
     MaxSpeedOption,
     NoJail,
+    OntoOption,
     Out,
     SetOption,
     TdfOption,
     TerminalOption,
     completing,
+    hosts,
     overridden,
     read_lab,
 )
@@ -69,13 +72,8 @@ def run(
     ] = None,
     settings: SetOption = None,
     max_disk: MaxDisk = None,
-    machines: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, max=64, help="Spread its guests over so many machines, all made of this one."),
-    ] = 1,
-    onto: Annotated[
-        str | None, typer.Option(metavar="HOST,…", help="Spread its guests over these hosts, reached by ssh.")
-    ] = None,
+    machines: MachinesOption = 1,
+    onto: OntoOption = None,
     no_jail: NoJail = False,
 ) -> None:
     """Run a lab, and show what was asked and what was measured."""
@@ -94,7 +92,7 @@ def run(
         max_disk=max_disk,
         metrics=metrics,
         machines=machines,
-        onto=tuple(onto.split(",")) if onto is not None else (),
+        onto=hosts(onto),
     )
     if context.obj is not None:
         from dilaton.cli.runs.remote import run_there
@@ -158,11 +156,18 @@ def check(
 
 
 @app.command()
-def plan(lab: LabFile, tdf: TdfOption = None, drive: DriveOption = None, settings: SetOption = None) -> None:
+def plan(
+    lab: LabFile,
+    tdf: TdfOption = None,
+    drive: DriveOption = None,
+    settings: SetOption = None,
+    machines: MachinesOption = 1,
+    onto: OntoOption = None,
+) -> None:
     """Print what a lab compiles to, as JSON: every address, queue, process and instant."""
     from dilaton.cli.labs.check import print_plan
 
-    print_plan(lab, overridden(tdf, drive, settings=settings))
+    print_plan(lab, overridden(tdf, drive, settings=settings), machines, hosts(onto))
 
 
 @app.command()
@@ -187,11 +192,14 @@ def graph(
             autocompletion=completing("rate", "delay", "address", "rate,delay", "rate,delay,address"),
         ),
     ] = "",
+    settings: SetOption = None,
+    machines: MachinesOption = 1,
+    onto: OntoOption = None,
 ) -> None:
     """Draw the network of a lab."""
     from dilaton.cli.labs.graph import write_graph
 
-    write_graph(lab, out, show)
+    write_graph(lab, out, show, overridden(settings=settings), machines, hosts(onto))
 
 
 @app.command()

@@ -71,6 +71,16 @@ ConfirmOption = Annotated[
         help="Run again with more time for the CPU, and compare results (default: as the lab says).",
     ),
 ]
+MachinesOption = Annotated[
+    int,
+    typer.Option(
+        "--machines", metavar="N", min=1, max=64, help="Spread its guests over so many machines, all made of this one."
+    ),
+]
+OntoOption = Annotated[
+    str | None,
+    typer.Option("--onto", metavar="HOST,…", help="Spread its guests over these hosts, reached by ssh."),
+]
 MaxDisk = Annotated[
     str | None,
     typer.Option(
@@ -95,6 +105,11 @@ def read_lab(lab: Path, *, is_here: bool) -> tuple[LabText, str | None]:
         if is_meant(lab):
             return named(str(lab)), str(lab)
     return LabText.read(lab), None
+
+
+def hosts(onto: str | None) -> tuple[str, ...]:
+    """The hosts that `--onto` names."""
+    return () if onto is None else tuple(onto.split(","))
 
 
 def overridden(

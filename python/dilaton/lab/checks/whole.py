@@ -13,6 +13,7 @@ from dilaton.lab.errors import Finding, Path, unknown
 from dilaton.lab.model import Lab, Process, Time
 from dilaton.lab.parts.expect import METRICS, Expectation, no_such_metric
 from dilaton.lab.parts.own_metrics import UNITS
+from dilaton.lab.pins import check_placement
 from dilaton.lab.text import syntax, units
 
 PARSED_PROGRAMS = frozenset().union(*(metric.programs for metric in METRICS.values()))
@@ -31,6 +32,7 @@ def check_lab(lab: Lab, replaced: Container[str] = ()) -> Iterator[Finding]:
         yield from _check_auto(lab.time)
     yield from _check_nodes(lab)
     yield from _check_guests(lab)
+    yield from check_placement(lab)
     yield from check_links(lab)
     yield from check_network(lab)
     yield from _check_processes(lab)

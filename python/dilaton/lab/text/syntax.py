@@ -22,6 +22,7 @@ QUEUE_PACKETS_MAX = 10**7
 BDP_FACTOR_MAX = 1000
 QUEUE_TIME_MAX_NS = 3600 * 10**9
 GUESTS_MAX = 1000
+MACHINES_MAX = 64
 SEED_MAX = 2**63 - 1
 GUEST_MEMORY_MIN, GUEST_MEMORY_MAX = 64 * 2**20, 16 * 2**30
 NODE_MEMORY_MIN = 2**20
@@ -144,6 +145,11 @@ def parse_named(value: object) -> object:
 def parse_guest_name(value: object) -> str | None:
     """Reads the name of a guest, which becomes part of files' names."""
     return None if value is None else _parse_file_safe(value, "a guest's name")
+
+
+def parse_machine(value: object) -> int:
+    """Reads the number of a machine."""
+    return units.parse_count(value, "the number of a machine", 0, MACHINES_MAX - 1)
 
 
 def parse_guest_tdf(value: object) -> Fraction | None:

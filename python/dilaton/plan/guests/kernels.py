@@ -81,6 +81,7 @@ def _guest(network: Network, name: str) -> Guest:
         name=name,
         memory_bytes=memory,
         tdf=guest_tdf(lab, nodes, name),
+        machine=network.placement.machines.get(name),
         clock_rate=ClockRate.of(clock_rate(lab, name)),
         modules=[*MODULES, *found, *network.modules(name), *_congestion_controls(lab, nodes)],
         sysctls=_sysctls(memory),

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from dilaton.lab.errors import LabError, field_name
 from dilaton.lab.model import Lab
 from dilaton.lab.parts.links import Link
+from dilaton.lab.pins import pinned
 from dilaton.lab.text import units
 from dilaton.lab.union import Union
 from dilaton.plan.errors import lab_error
@@ -40,10 +41,11 @@ METIS_SEED = 1
 
 @dataclass(frozen=True)
 class Placement:
-    """The guests of a lab by name, in their order, and the guest of each node."""
+    """The guests of a lab by name, in their order, the guest of each node, and the machines of guests that have one."""
 
     guests: tuple[str, ...]
     of_node: Mapping[str, str]
+    machines: Mapping[str, int]
 
 
 def place(lab: Lab, lookaheads_ns: Sequence[int], cores: int) -> Placement:
@@ -74,7 +76,22 @@ def place(lab: Lab, lookaheads_ns: Sequence[int], cores: int) -> Placement:
         of_number = dict(zip(sorted(set(numbers)), names, strict=False))
         others = {node: of_number[number] for part, number in zip(rest, numbers, strict=True) for node in part}
     of_node = {node: named.get(node) or others[node] for node in lab.nodes}
-    return Placement(tuple(dict.fromkeys(of_node.values())), of_node)
+    return Placement(tuple(dict.fromkeys(of_node.values())), of_node, _machines(lab, of_node))
+
+
+def _machines(lab: Lab, of_node: Mapping[str, str]) -> dict[str, int]:
+    """The machines of guests with a node that has one."""
+    first: dict[str, tuple[str, int]] = {}
+    for node, machine in pinned(lab).items():
+        guest = of_node[node]
+        other, there = first.setdefault(guest, (node, machine))
+        if there != machine:
+            raise lab_error(
+                "placement",
+                f"{other} on machine {there} and {node} on machine {machine} are both in {guest}, and a guest is on "
+                f"one machine; name guests on nodes, as {node}: {{guest: x}}, or write guests: per-node",
+            )
+    return {guest: machine for guest, (_, machine) in first.items()}
 
 
 def _too_many(wanted: int, possible: int) -> str:

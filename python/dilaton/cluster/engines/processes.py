@@ -46,7 +46,7 @@ class Processes:
         Raises:
             GuestError: There is no such program.
         """
-        package = Path(__file__).resolve().parents[2]
+        package = Path(__file__).resolve().parents[3]
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the agent is there
         try:
             process = await asyncio.create_subprocess_exec(

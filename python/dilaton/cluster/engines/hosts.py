@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dilaton.cluster import having
-from dilaton.cluster.engine import Host, Order
-from dilaton.cluster.having import MARK, Has, Needs
-from dilaton.cluster.processes import Processes
+from dilaton.cluster.engines import having
+from dilaton.cluster.engines.engine import Host, Order
+from dilaton.cluster.engines.having import MARK, Has, Needs
+from dilaton.cluster.engines.processes import Processes
 from dilaton.cluster.values import from_json
 from dilaton.host.errors import GuestError, HostLacksError
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dilaton.cluster import archive
-from dilaton.cluster.engine import Host, Order
-from dilaton.cluster.processes import Processes
+from dilaton.cluster.engines.engine import Host, Order
+from dilaton.cluster.engines.processes import Processes
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan

@@ -1,0 +1,1 @@
+"""Which machine holds which guest."""

@@ -1,0 +1,1 @@
+"""What finds machines and starts a host agent on each."""
