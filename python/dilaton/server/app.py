@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from dilaton import __version__
 from dilaton.server.access.callers import OneTime
 from dilaton.server.access.policy import Policy
-from dilaton.server.api import people, schemas, service, session, streams
+from dilaton.server.api import images, people, schemas, service, session, streams
 from dilaton.server.api.endpoints import Endpoint
 from dilaton.server.api.labs import drawings, labs, templates
 from dilaton.server.api.runs import drawn, reaching, requests, runs, steering, terminals
@@ -22,6 +22,7 @@ from dilaton.server.bell import Bell
 from dilaton.server.database.actions import now_ms
 from dilaton.server.database.store import Store, surely
 from dilaton.server.database.tidying import tidy
+from dilaton.server.images.keeping import Images
 from dilaton.server.labs.checking import Checker
 from dilaton.server.page import page
 from dilaton.server.problems import HANDLERS
@@ -33,7 +34,7 @@ from dilaton.server.state import State
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
-        *(service, session, people, schemas, labs, drawings, templates),
+        *(service, session, people, schemas, labs, drawings, templates, images),
         *(runs, requests, drawn, steering, streams, terminals, reaching, page),
     )
     for endpoint in part.ENDPOINTS
@@ -56,7 +57,14 @@ def opened(settings: Settings) -> State:
     store.on_commit(bell.ring)
     policy = Policy(settings.roles)
     return State(
-        settings, store, OneTime(), Checker(settings.directory), Keeper(store, settings, bell, policy), bell, policy
+        settings,
+        store,
+        OneTime(),
+        Checker(settings.directory),
+        Images(settings.directory, settings.registries),
+        Keeper(store, settings, bell, policy),
+        bell,
+        policy,
     )
 
 
@@ -114,5 +122,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         keeping.cancel()
         tidying.cancel()
-        await asyncio.gather(keeping, tidying, state.terminals.close(), return_exceptions=True)
+        await asyncio.gather(keeping, tidying, state.terminals.close(), state.images.close(), return_exceptions=True)
         state.store.close()

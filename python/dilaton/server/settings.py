@@ -12,7 +12,7 @@ import re
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -61,6 +61,7 @@ class Settings:
         roles: A file of roles and groups; none: there are those that are built in.
         keep: What is kept, and for how long.
         log: How its log is written: as text, or as lines of JSON with each request.
+        registries: From which images may be pulled; of one without TLS with http:// before it.
     """
 
     directory: Path
@@ -75,6 +76,7 @@ class Settings:
     roles: Path | None = None
     keep: Keep = field(default_factory=Keep)
     log: Log = "text"
+    registries: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Looks whether all of it together is safe.
@@ -137,6 +139,9 @@ class Settings:
         return self.directory / "layouts"
 
 
+Registry = Annotated[str, Field(pattern=r"^(http://)?[A-Za-z0-9.-]+(:[0-9]{1,5})?$")]
+
+
 class Tls(Written):
     """Files of PEM."""
 
@@ -170,6 +175,8 @@ class ServerFile(Written):
     keep: KeepSaid = KeepSaid()
     """What is kept, and for how long."""
     log: Log = "text"
+    registries: tuple[Registry, ...] = ()
+    """From which administrators may pull images; of one without TLS with http:// before it."""
     at_once: int | None = Field(default=None, ge=1, le=10_000)
 
     @field_validator("listen")
@@ -200,7 +207,7 @@ def of_file(path: Path) -> dict[str, Any]:
         found |= {"certificate": base / said.tls.certificate, "key": base / said.tls.key}
     if said.data:
         found["directory"] = base / said.data
-    found["log"] = said.log
+    found["log"], found["registries"] = said.log, said.registries
     found["keep"] = Keep(**said.keep.model_dump())
     if said.roles:
         found["roles"] = base / said.roles

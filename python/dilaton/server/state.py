@@ -11,6 +11,7 @@ from dilaton.server.access.policy import Policy
 from dilaton.server.access.refusals import Refusals
 from dilaton.server.bell import Bell
 from dilaton.server.database.store import Store
+from dilaton.server.images.keeping import Images
 from dilaton.server.labs.checking import Checker
 from dilaton.server.metrics import Metrics
 from dilaton.server.runs.bounds import Bounds
@@ -27,6 +28,7 @@ class State:
     store: Store
     one_time: OneTime
     checker: Checker
+    images: Images
     keeper: Keeper
     bell: Bell
     policy: Policy

@@ -30,7 +30,7 @@ pytestmark = [
 
 def journey(name: str, directory: Path, roles: Path | None = None) -> None:
     """Makes a journey on a server whose data are in a directory, with a file of roles."""
-    with served(directory, roles=roles) as server:
+    with served(directory, roles=roles, registries=("registry.invalid",)) as server:
         ran = subprocess.run(
             ["node", str(JOURNEYS / name), server.settings.origin, server.client().headers["Cookie"]],
             env=os.environ | {"CHROMIUM": str(CHROMIUM)},

@@ -102,7 +102,7 @@ def test_nothing_can_be_asked_but_endpoints_and_each_has_its_rule(server: Served
 def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
     """An operation's path for the things of `OWNER_OF_THINGS`."""
     names = {"lab": lab, "run": IDENTITY, "person": "no-such-person", "token": "no-such-token", "path": "run.json"}
-    names |= {"terminal": "no-such-terminal", "template": TEMPLATE}
+    names |= {"terminal": "no-such-terminal", "template": TEMPLATE, "image": "none", "pull": "no-such-pull"}
     found = re.sub(r"\{(\w+)(:path)?\}", lambda name: names[name[1]], path)
     return f"{found}?folder={FOLDER}" if any(need["of"] == "folder" for need in rule["needs"]) else found
 

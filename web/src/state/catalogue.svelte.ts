@@ -13,6 +13,8 @@ class Catalogue {
   isLoaded = $state(false);
   isAway = $state(false);
   wrong = $state("");
+  /** Another number whenever the store of images, or a pull, has changed. */
+  imagesChanged = $state(0);
   private timer = 0;
   private events: EventSource | null = null;
 
@@ -27,6 +29,7 @@ class Catalogue {
     this.events.addEventListener("ready", () => void this.load());
     this.events.addEventListener("lab", (event) => void this.labChanged(JSON.parse(event.data)));
     this.events.addEventListener("run", (event) => void this.runChanged(JSON.parse(event.data)));
+    this.events.addEventListener("image", () => this.imagesChanged++);
     this.events.addEventListener("open", () => (this.isAway = false));
     this.events.addEventListener("error", () => {
       this.isAway = true;

@@ -368,6 +368,24 @@ export const en = {
     set: "Set",
     done: "Your password is set; your other sessions have ended.",
   },
+  images: {
+    title: "Images",
+    name: "Name of an image",
+    pull: "Pull",
+    pulls: "Pulls",
+    from: (registries: string) => `from ${registries}`,
+    noRegistries: "Images are pulled from the registries that the server's file names:",
+    none: "There are no images yet. Nodes have the file tree of the server's machine.",
+    removeAsk: (name: string) => `Remove ${name}? Labs that name it do not run any more.`,
+    states: { waiting: "waits", going: "comes", done: "is there", failed: "failed", cancelled: "cancelled" } as Record<
+      string,
+      string
+    >,
+    image: "Image",
+    digest: "Digest",
+    size: "Size",
+    runs: "Runs",
+  },
   desk: {
     queue: "Queue",
     requests: "Requests",

@@ -9,7 +9,7 @@ const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 /** What a browser says when the API answers that something is missing or wrong; the page shows these itself. */
 const ANSWERED =
-  /Failed to load resource: (the server responded with a status of (401|404|409|422|502)|net::ERR_INTERNET_DISCONNECTED)/;
+  /Failed to load resource: (the server responded with a status of (401|403|404|409|422|502)|net::ERR_INTERNET_DISCONNECTED)/;
 
 export async function open(origin, cookie, options = {}) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });

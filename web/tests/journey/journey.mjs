@@ -361,6 +361,18 @@ await run({
     await other.close();
   },
 
+  "the desk shows images, and pulls none from elsewhere": async () => {
+    await page.goto(`${origin}/#/desk/images`);
+    await page.getByText("from registry.invalid").waitFor();
+    await page.getByLabel("Name of an image").fill("127.0.0.1:1/x");
+    await page.getByRole("button", { name: "Pull" }).click();
+    await page.getByText("images come from these registries alone").waitFor();
+    await page.getByLabel("Name of an image").fill("registry.invalid/x");
+    await page.getByRole("button", { name: "Pull" }).click();
+    await page.getByText("failed", { exact: true }).waitFor();
+    await demandAccessible(page, "images");
+  },
+
   "hostile names and texts stay text": async () => {
     const hostile = '<img src=x onerror="document.title=1">\u202e{{7*7}}';
     await page.evaluate(async (name) => {

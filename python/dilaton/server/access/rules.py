@@ -33,6 +33,7 @@ PERMISSIONS: Mapping[str, str] = {
     "Run.Delete": "Delete runs with all that they left.",
     "Request.Approve": "Approve or refuse runs that need more than their person may use, and say which come first.",
     "Host.Files": "Use labs that name files of the server's machine.",
+    "Image.Write": "Bring images into the server's store from the registries that it takes, and remove them.",
     "Person.Read": "See people and what they may do.",
     "Person.Write": "Make people, let them in, change what they may do, close their accounts.",
     "Server.Read": "See how the server itself is doing.",

@@ -7,43 +7,25 @@ only the system is: a file elsewhere is not there. Nobody's lab sees the server'
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
-import resource
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dilaton.host.errors import HostLacksError
-from dilaton.host.files import EXAMPLES, program
 from dilaton.host.processes import PYTHON
 from dilaton.lab.errors import LabError, Problem
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem as Refusal
+from dilaton.server.workers import BrokenError, answer_of, jail
 from dilaton.service.errors import RequestError
-from dilaton.service.launch import places
 from dilaton.service.request import Overrides
 
 WORKER = (*PYTHON, "-m", "dilaton.server.labs.worker")
 TEMPLATING = (*PYTHON, "-m", "dilaton.server.labs.templating")
 CAPTURING = (*PYTHON, "-m", "dilaton.server.labs.capturing")
 
-CPU_S_MAX = 60
-MEMORY_BYTES_MAX = 4 << 30
-"""The most address space that a worker may take; its libraries take most of it."""
-
-WAIT_HOST_S_MAX = 300.0
-"""After which a worker that takes no CPU is taken to wait for what never comes."""
-
 AT_ONCE = 2
-
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/sys")
-"""What everybody's labs may name: what every program in a guest sees."""
-
-OURS = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).resolve().parents[3], EXAMPLES)
-"""What the worker itself needs."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +90,7 @@ class Checker:
         Raises:
             LabError, RequestError, HostLacksError: it cannot.
         """
-        async with self._free:
-            said = await _ask([*self._jail(sees_host), *worker], json.dumps(asked).encode())
+        said = await self._ask(worker, asked, sees_host=sees_host)
         if "problems" in said:
             raise LabError([Problem(**problem) for problem in said["problems"]])
         if "wrong" in said:
@@ -127,76 +108,23 @@ class Checker:
         Raises:
             Refusal: nothing can be captured so.
         """
-        async with self._free:
-            try:
-                said = await _ask([*self._jail(sees_host=False), *CAPTURING], json.dumps(asked).encode())
-            except LabError:
-                raise Refusal(409, "run-refused", "the plan of the run cannot be read") from None
+        try:
+            said = await self._ask(CAPTURING, asked, sees_host=False)
+        except LabError:
+            raise Refusal(409, "run-refused", "the plan of the run cannot be read") from None
         if "wrong" in said:
             raise Refusal(422, "argument", said["wrong"])
         return said["node"], said["argv"]
 
-    def _jail(self, sees_host: bool) -> list[str]:
-        argv = [str(program("bwrap", "bubblewrap")), "--unshare-all", "--die-with-parent", "--new-session"]
-        if sees_host:
-            argv += ["--ro-bind", "/", "/"]
-        else:
-            for path in SYSTEM:
-                argv += (
-                    ["--symlink", os.readlink(path), path] if Path(path).is_symlink() else ["--ro-bind-try", path, path]
-                )
-        # What is ours may be below /tmp, and what is hidden below what is ours.
-        argv += ["--tmpfs", "/tmp"]  # noqa: S108
-        for ours in (*OURS, Path.home() / ".cache/dilaton", Path.home() / ".config/dilaton"):
-            argv += ["--ro-bind-try", str(ours), str(ours)]
-        argv += ["--tmpfs", str(self._hidden), "--dev", "/dev", "--proc", "/proc"]
-        environment = {
-            "PATH": os.environ.get("PATH", ""),
-            "HOME": str(Path.home()),
-            "LANG": os.environ.get("LANG", "C.UTF-8"),
-            "PYTHONPATH": places(),
-            # Threads of libraries would each take addresses.
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-        argv += ["--chdir", "/tmp", "--clearenv"]  # noqa: S108
-        for name, value in environment.items():
-            argv += ["--setenv", name, value]
-        return [*argv, "--"]
+    async def _ask(self, worker: tuple[str, ...], asked: dict[str, Any], *, sees_host: bool) -> dict[str, Any]:
+        """What a worker says.
 
-
-async def _ask(command: list[str], asked: bytes) -> dict[str, Any]:
-    """What a worker says.
-
-    Raises:
-        LabError: it took too much, or broke.
-    """
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        preexec_fn=_limit,
-    )
-    try:
-        output, errors = await asyncio.wait_for(process.communicate(asked), WAIT_HOST_S_MAX)
-    except BaseException as error:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        if not isinstance(error, TimeoutError):
-            raise
-        output = errors = b""
-    try:
-        said: dict[str, Any] = json.loads(output)
-    except ValueError:
-        last = errors.decode(errors="replace").strip().splitlines()[-1:]
-        why = f"it took more than {CPU_S_MAX} s of CPU or {MEMORY_BYTES_MAX >> 30} GiB, or the worker broke"
-        raise LabError([Problem("lab.yaml", 0, 0, "", ": ".join(["cannot be read", why, *last]))]) from None
-    return said
-
-
-def _limit() -> None:
-    """Limits what this process may use, as the child does before it becomes the jail."""
-    for what, most in ((resource.RLIMIT_CPU, CPU_S_MAX), (resource.RLIMIT_AS, MEMORY_BYTES_MAX)):
-        hard = resource.getrlimit(what)[1]
-        resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        Raises:
+            LabError: it took too much, or broke.
+        """
+        async with self._free:
+            try:
+                said = await answer_of([*jail(self._hidden, sees_host=sees_host), *worker], json.dumps(asked).encode())
+            except BrokenError as error:
+                raise LabError([Problem("lab.yaml", 0, 0, "", f"cannot be read: {error}")]) from None
+        return said

@@ -1,0 +1,1 @@
+"""Images of a server: which there are, and how they come from registries."""

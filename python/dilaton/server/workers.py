@@ -1,0 +1,127 @@
+"""Workers: processes in a jail with limits, which read what others wrote. What one does to itself no other meets.
+
+A worker sees the system, what is ours, and the store of images, all of it read-only, and neither the network nor the
+server's own data. What else one sees is said where it is started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dilaton.host.files import EXAMPLES, program
+from dilaton.images.store import default_directory as images_directory
+from dilaton.service.launch import places
+
+CPU_S_MAX = 60
+MEMORY_BYTES_MAX = 4 << 30
+"""The most address space that a worker may take; its libraries take most of it."""
+
+WAIT_HOST_S_MAX = 300.0
+"""After which a worker that takes no CPU is taken to wait for what never comes."""
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/sys")
+"""What everybody's labs may name: what every program in a guest sees."""
+
+OURS = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).resolve().parents[2], EXAMPLES)
+"""What the worker itself needs."""
+
+PASSED_ON = ("XDG_DATA_HOME",)
+"""Variables that say where things are."""
+
+OF_NETWORK = ("XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE")
+"""Those that say how registries are reached."""
+
+CREDENTIALS = (Path.home() / ".config/containers", Path.home() / ".docker/config.json")
+"""Where those of this account for registries are, beside `$XDG_RUNTIME_DIR/containers`."""
+
+
+class BrokenError(Exception):
+    """A worker took more than it may, or broke; the text says what is known."""
+
+
+def jail(hidden: Path, *, sees_host: bool = False, has_network: bool = False, writes: Sequence[Path] = ()) -> list[str]:
+    """The command line of a jail, to which that of the worker is added.
+
+    Args:
+        hidden: A directory that nothing in it sees.
+        sees_host: Whether it sees the files of this machine.
+        has_network: Whether it reaches what this machine reaches.
+        writes: Directories in which it may write.
+    """
+    argv = [str(program("bwrap", "bubblewrap")), "--unshare-all", "--die-with-parent", "--new-session"]
+    passed = (*PASSED_ON, *(OF_NETWORK if has_network else ()))
+    if has_network:
+        argv += ["--share-net"]
+    if sees_host:
+        argv += ["--ro-bind", "/", "/"]
+    else:
+        for path in SYSTEM:
+            argv += ["--symlink", os.readlink(path), path] if Path(path).is_symlink() else ["--ro-bind-try", path, path]
+    # What is ours may be below /tmp, and what is hidden below what is ours.
+    argv += ["--tmpfs", "/tmp"]  # noqa: S108
+    seen = [*OURS, Path.home() / ".cache/dilaton", Path.home() / ".config/dilaton", images_directory()]
+    if has_network:
+        seen += [*CREDENTIALS, Path(os.environ.get("XDG_RUNTIME_DIR", "/run/none")) / "containers"]
+    for ours in seen:
+        argv += ["--ro-bind-try", str(ours), str(ours)]
+    argv += ["--tmpfs", str(hidden), "--dev", "/dev", "--proc", "/proc"]
+    for place in writes:
+        argv += ["--bind", str(place), str(place)]
+    environment = {
+        "PATH": os.environ.get("PATH", ""),
+        "HOME": str(Path.home()),
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+        "PYTHONPATH": places(),
+        # Threads of libraries would each take addresses.
+        "OPENBLAS_NUM_THREADS": "1",
+    } | {name: os.environ[name] for name in passed if name in os.environ}
+    argv += ["--chdir", "/tmp", "--clearenv"]  # noqa: S108
+    for name, value in environment.items():
+        argv += ["--setenv", name, value]
+    return [*argv, "--"]
+
+
+async def answer_of(command: list[str], asked: bytes) -> dict[str, Any]:
+    """What a worker says that is asked one thing, with limits of CPU and memory.
+
+    Raises:
+        BrokenError: it took too much, or broke.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        preexec_fn=_limit,
+    )
+    try:
+        output, errors = await asyncio.wait_for(process.communicate(asked), WAIT_HOST_S_MAX)
+    except BaseException as error:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        if not isinstance(error, TimeoutError):
+            raise
+        output = errors = b""
+    try:
+        said: dict[str, Any] = json.loads(output)
+    except ValueError:
+        last = errors.decode(errors="replace").strip().splitlines()[-1:]
+        why = f"it took more than {CPU_S_MAX} s of CPU or {MEMORY_BYTES_MAX >> 30} GiB, or the worker broke"
+        raise BrokenError(": ".join([why, *last])) from None
+    return said
+
+
+def _limit() -> None:
+    """Limits what this process may use, as the child does before it becomes the jail."""
+    for what, most in ((resource.RLIMIT_CPU, CPU_S_MAX), (resource.RLIMIT_AS, MEMORY_BYTES_MAX)):
+        hard = resource.getrlimit(what)[1]
+        resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
