@@ -3,7 +3,8 @@
 //!
 //! One thread, no runtime: whatever the agent waits for is a file descriptor. The same program is the init of every
 //! node (`node/init.rs`), the guest kernel's `modprobe` (`guest/modules.rs`), a capture that somebody follows
-//! (`measure/following.rs`), and what packs what a node has written (`node/changes.rs`).
+//! (`measure/following.rs`), what packs what a node has written (`node/changes.rs`), and what waits for a router's routes
+//! (`network/converged.rs`).
 //!
 //! It is built static, since the guest's root is whatever machine the run happens on, and the flag is given for this
 //! crate alone, since another member of the workspace is a shared library:
@@ -37,6 +38,7 @@ use crate::clock::{set_date_ns, wait_for_host};
 use crate::error::{Doing, Error, Result};
 use crate::guest::modules::Modules;
 use crate::measure::following;
+use crate::network::converged;
 use crate::node::changes;
 use crate::run::Run;
 use crate::streams::Streams;
@@ -58,6 +60,7 @@ fn main() {
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         _ if std::process::id() == 1 => None,
         [_, following::WORD, wanted] => Some(following::follow(wanted)),
+        [_, converged::WORD, seconds, networks] => Some(converged::wait(seconds, networks)),
         [_, changes::WORD] => Some(changes::write()),
         [_, changes::WORD_ALL] => Some(changes::write_all()),
         [_, changes::WORD_FLUSH] => {

@@ -6,6 +6,7 @@
 
 pub mod addresses;
 pub mod bpf;
+pub mod converged;
 pub mod drops;
 pub mod egress;
 pub mod netlink;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dilaton.lab.checks.course import names
+from dilaton.lab.checks.course import awaits_converged, names
 from dilaton.lab.model import Lab
 from dilaton.lab.model import Process as LabProcess
 from dilaton.lab.segments import without_lans
@@ -14,6 +14,7 @@ from dilaton.plan.guests import kernels as guests
 from dilaton.plan.guests import pace
 from dilaton.plan.guests.devices import check_counts
 from dilaton.plan.guests.memory import check_memory
+from dilaton.plan.kinds import converged
 from dilaton.plan.links.changes import directions_of, link_changes, tables_of, traces_of
 from dilaton.plan.machine import Machine
 from dilaton.plan.measure import measurement
@@ -52,7 +53,10 @@ def compile(lab: Lab, machine: Machine = ANY) -> Plan:
         {node.name: node for node in nodes},
         names(lab),
     )
-    links, hosts, processes = network.links(), network.hosts(), _processes(network.processes(), lab)
+    links, hosts, daemons, waiting = network.links(), network.hosts(), network.processes(), list[Process]()
+    if awaits_converged(lab):
+        nodes, waiting = converged.waiting({daemon.node for daemon in daemons} & set(network.routers), nodes)
+    processes = _processes(daemons, waiting, lab)
     lateness_ns = lab.fidelity.lateness_ns
     course = [*changes, *broken]
     network_used = used(nodes, links, course, processes, hosts, tolerance_ns=lateness_ns)
@@ -84,9 +88,9 @@ def _own(process: LabProcess) -> dict[str, OwnMetric]:
     return {name: OwnMetric(**metric.model_dump()) for name, metric in process.results.items()}
 
 
-def _processes(daemons: list[Process], lab: Lab) -> list[Process]:
-    """Those that kinds of nodes bring with them, and those of the lab."""
-    taken = {daemon.name: daemon.node for daemon in daemons}
+def _processes(daemons: list[Process], waiting: list[Process], lab: Lab) -> list[Process]:
+    """Those that kinds of nodes bring with them, those of the lab, and those that wait for routes."""
+    taken = {other.name: other.node for other in (*daemons, *waiting)}
     for number, process in enumerate(lab.run):
         if node := taken.get(process.name):
             raise lab_error(
@@ -96,4 +100,5 @@ def _processes(daemons: list[Process], lab: Lab) -> list[Process]:
     return [
         *daemons,
         *(schedule.process(process, names(lab), lab.files, images.get(process.on)) for process in lab.run),
+        *waiting,
     ]

@@ -101,3 +101,44 @@ def test_frr_runs_with_a_directory_of_its_own_configuration(run_lab: RunLab, tmp
     # Without its configuration vtysh would complain of that, on both its outputs.
     said = outcome.stdout("r1", "vtysh") + (outcome.path / "nodes/r1/vtysh.stderr").read_text()
     assert said.startswith("FRRouting")
+
+
+CONVERGED = """
+name: converged
+time: {{drive: {drive}, tdf: 10}}
+nodes: {{h: , r1: {{kind: router}}, r2: {{kind: router}}, r3: {{kind: router}}, k: }}
+links: [h -- r1, r1 -- r2, r2 -- r3, r3 -- k]
+routing: {{policy: {policy}, daemon: {daemon}}}
+addressing: {{ipv6: "fd00::/48"}}
+run:
+  - {{on: h, name: early, exec: ping -c 1 -W 1 k, expect_exit: 1}}
+  - {{on: h, name: ping, exec: ping -c 3 -i 0.2 k, after: converged}}
+  - {{on: h, name: ping6, exec: ping -6 -c 3 -i 0.2 k, after: converged}}
+  - {{on: h, name: to-the-end, exec: sleep 4, after: converged}}
+faults:
+  - {{name: cut, after: converged.end, wait: 2s, for: 1s, link: r2 -- r3, down: true}}
+expect: [ping.loss == 0%, ping6.loss == 0%, converged.end > 0.1s, converged.end < 60s]
+"""
+
+
+@pytest.mark.parametrize(("policy", "daemon", "drive"), [("ospf", "bird", "event"), ("bgp", "frr", "work")])
+def test_what_waits_for_routing_begins_when_the_last_route_is_there(
+    run_lab: RunLab, policy: str, daemon: str, drive: str
+) -> None:
+    outcome = run_lab(CONVERGED.format(policy=policy, daemon=daemon, drive=drive))
+    assert outcome.status == 0, outcome.terminal
+    found = {process["name"]: process for process in outcome.record["processes"]}
+    routers = [found[f"r{number}-converged"]["end_s"] for number in (1, 2, 3)]
+    assert max(routers) <= found["ping"]["start_s"] <= max(routers) + 0.1
+    assert len(set(routers)) > 1, "each ends with its own last route"
+
+
+def test_a_network_to_which_no_route_comes_fails_the_run_and_is_named(run_lab: RunLab, tmp_path: Path) -> None:
+    (tmp_path / "silent.conf").write_text("router id 10.0.0.9;\nprotocol device { }\n")
+    config = tmp_path / "silent.conf"
+    text = CONVERGED.format(policy="ospf", daemon="bird", drive="event")
+    outcome = run_lab(text.replace("r2: {kind: router}", f"r2: {{kind: router, config: {config}}}"))
+    assert outcome.status == 1
+    said = (outcome.path / "nodes/r1/r1-converged.stderr").read_text()
+    assert said.startswith("no route after 120 s to ")
+    assert "/31" in said

@@ -167,3 +167,30 @@ links: ["c0 -- s1:mgmt0"]
         "ptcp:6653",
         ReadyTcp(port=6653),
     )
+
+
+def test_routers_wait_for_routes_only_where_something_waits_for_them() -> None:
+    text = "nodes: {h: , r1: , r2: , k: }\nlinks: [h -- r1, r1 -- r2, r2 -- k]\nrouting: ospf\n"
+    waits = "run: [{on: h, exec: ping -c 1 k, after: converged}]\n"
+    assert not [
+        one for one in plan(text + waits.replace(", after: converged", "")).processes if "converged" in one.name
+    ]
+    own = waits.replace("exec: ping -c 1 k", "name: own, exec: ls") + "  - {on: h, name: converged, exec: ls}\n"
+    own = own.replace("run: [", "run:\n  - ").replace("}]", "}")
+    assert [one.name for one in plan(text + own).processes] == ["r1-bird", "r2-bird", "own", "converged"]
+    found = plan(text + waits)
+    processes = {one.name: one for one in found.processes}
+    assert [*processes] == ["r1-bird", "r2-bird", "ping", "r1-converged", "r2-converged", "converged"]
+    # r1 is on the links to h and r2; it is the third link and the other router's own address that it has to learn.
+    assert processes["r1-converged"].argv == ["/proc/1/exe", "converged", "120", "/etc/dilaton/networks"]
+    assert file_of(found, "r1", "/etc/dilaton/networks") == "10.0.0.4/31\n192.168.0.2/32\n"
+    assert file_of(found, "r2", "/etc/dilaton/networks") == "10.0.0.0/31\n192.168.0.1/32\n"
+    assert [one.name for one in processes["converged"].after] == ["r1-converged", "r2-converged"]
+    assert [one.name for one in processes["ping"].after] == ["converged"]
+
+
+def test_a_lab_without_routers_cannot_wait_for_routes() -> None:
+    with pytest.raises(LabError, match="converged: is waited for, and no node of this lab is a router"):
+        plan(
+            "nodes: {a: , b: }\nlinks: [a -- b]\nrouting: bgp\nexpect: [converged.end < 9s]\nrun: [{on: a, exec: ls}]\n"
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from dilaton.lab.beside.configs import DirectoryTexts
 from dilaton.lab.checks.power import check_power
 from dilaton.lab.errors import Finding, Path, unknown
 from dilaton.lab.faults.fault import Fault
@@ -16,6 +17,11 @@ from dilaton.lab.segments import is_switch
 from dilaton.lab.selectors import Selection
 from dilaton.lab.text import syntax, units
 from dilaton.lab.text.moments import read_moment
+
+CONVERGED = "converged"
+"""What is waited for where it is to be all routers' routes, unless something of the lab has this name."""
+
+WITHOUT_DAEMONS = "converged: no router here has a routing daemon, so all routes are there from the start; leave it out"
 
 
 def check_course(lab: Lab) -> Iterator[Finding]:
@@ -36,7 +42,25 @@ def check_faults(lab: Lab) -> Iterator[Finding]:
 
 def names(lab: Lab) -> set[str]:
     """The names of all that something can wait for."""
+    return _written(lab) | ({CONVERGED} if has_routing_daemons(lab) else set())
+
+
+def _written(lab: Lab) -> set[str]:
     return {process.name for process in lab.run} | {fault.name for fault in lab.faults}
+
+
+def has_routing_daemons(lab: Lab) -> bool:
+    """Whether routers find routes themselves, so that something can wait until they have."""
+    own = (node.startup is not None or isinstance(node.config, DirectoryTexts) for node in lab.nodes.values())
+    return lab.routing.has_daemon or any(own)
+
+
+def awaits_converged(lab: Lab) -> bool:
+    """Whether something waits until all routers have all routes, or expects it of the run."""
+    if CONVERGED in _written(lab):
+        return False
+    awaited = any(text.removesuffix(".end").removesuffix(".begin") == CONVERGED for _, _, text in _awaited(lab))
+    return awaited or any(expectation.process == CONVERGED for expectation in lab.expect)
 
 
 def _check_names(lab: Lab) -> Iterator[Finding]:
@@ -72,7 +96,7 @@ def _check_awaited(lab: Lab) -> Iterator[Finding]:
         try:
             awaited = read_moment(text, known)
         except ValueError as error:
-            yield Finding(path, str(error))
+            yield Finding(path, WITHOUT_DAEMONS if text == CONVERGED else str(error))
             continue
         if awaited.name == name:
             yield Finding(path, f"{name} cannot wait for itself")
@@ -95,7 +119,7 @@ def _check_cycles(lab: Lab) -> Iterator[Finding]:
             awaited = read_moment(text, known).name
         except ValueError:
             continue
-        if awaited != name:
+        if awaited != name and awaited in places:
             after[name].append(awaited)
     done: set[str] = set()
     for root in after:

@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Container, Iterator
 
-from dilaton.lab.checks.course import check_course
+from dilaton.lab.checks.course import CONVERGED, check_course, has_routing_daemons
 from dilaton.lab.checks.links import check_links
 from dilaton.lab.checks.network import check_network
 from dilaton.lab.errors import Finding, Path, unknown
@@ -140,7 +140,11 @@ def _check_expectations(lab: Lab) -> Iterator[Finding]:
     processes = {process.name: process for process in lab.run}
     for number, expectation in enumerate(lab.expect):
         process = processes.get(expectation.process)
-        if process is None:
+        if process is None and expectation.process == CONVERGED and has_routing_daemons(lab):
+            metric = expectation.metric
+            if metric.is_own or metric.programs or expectation.span or expectation.recovery:
+                yield Finding(("expect", number), f"{expectation.text}: {CONVERGED} has start, end and exit alone")
+        elif process is None:
             subject = f"{expectation.process}.{expectation.metric.name}"
             meant = max((name for name in processes if subject.startswith(f"{name}.")), key=len, default="")
             message = (

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from dilaton.lab.errors import Problem, unknown
 from dilaton.lab.kinds import OVS
 from dilaton.lab.model import Lab, Process
+from dilaton.plan import model as planned
+from dilaton.plan.kinds import converged
 from dilaton.plan.model import Plan
 from dilaton.plan.schedule import environment, home
 
@@ -59,7 +61,7 @@ class Lack:
 def lacks(lab: Lab, plan: Plan, sight: Sight) -> Iterator[Lack]:
     """The programs of a lab that this machine lacks."""
     written = {process.name for process in lab.run}
-    of_kinds = [(process.node, process.argv[0]) for process in plan.processes if process.name not in written]
+    of_kinds = [(process.node, process.argv[0]) for process in _of_machine(plan) if process.name not in written]
     of_kinds += [(name, program) for name, node in lab.nodes.items() if node.kind == OVS for program in OF_OVS]
     for name, program in of_kinds:
         if not sight.executes(program, environment(name)["PATH"]):
@@ -78,7 +80,7 @@ def lacks(lab: Lab, plan: Plan, sight: Sight) -> Iterator[Lack]:
 def programs_needed(lab: Lab, plan: Plan, executes: Callable[[str, str], bool]) -> dict[str, bool]:
     """The programs that the nodes of a lab run, in order, and whether all of these find them."""
     found: dict[str, bool] = {}
-    for process in plan.processes:
+    for process in _of_machine(plan):
         program = process.argv[0]
         if "/" in program:
             program = posixpath.join(process.cwd, program)
@@ -144,6 +146,11 @@ def unending(lab: Lab) -> list[Process]:
         for process in lab.run
         if not process.background and process.stop_ns is None and process.timeout_ns is None and _is_endless(process)
     ]
+
+
+def _of_machine(plan: Plan) -> Iterator[planned.Process]:
+    """The processes whose programs this machine must have: the agent's own is in every node."""
+    return (process for process in plan.processes if process.argv[0] != converged.PROGRAM)
 
 
 def _certain(lab: Lab) -> Iterator[tuple[str, Process]]:

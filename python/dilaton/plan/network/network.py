@@ -177,6 +177,11 @@ class Network:
         own = self.addresses.loopbacks.get(name, {})
         return {version: f"{ip(version, value)}/{addresses.BITS[version]}" for version, value in own.items()}
 
+    @property
+    def routers(self) -> list[str]:
+        """The nodes that are routers."""
+        return [name for name, kind in self._kinds.items() if kind == ROUTER]
+
     def processes(self) -> list[Process]:
         """The daemons that kinds of nodes bring with them."""
         return [process for name in self.lab.nodes for process in self._parts(name).processes]

@@ -56,6 +56,16 @@ PROCESSES = [
         "lab.yaml:3:36: run[0].after: unknown process or fault srever; did you mean server?",
     ),
     (
+        "a wait for routes that nobody looks for",
+        HEAD + "run: [{on: a, exec: ping b, after: converged}]\n",
+        "lab.yaml:3:36: run[0].after: converged: no router here has a routing daemon, so all routes are there from the start; leave it out",
+    ),
+    (
+        "a metric that waiting for routes has not",
+        HEAD + "links: [a -- b]\nrouting: bgp\nrun: [{on: a, exec: ping b}]\nexpect: [converged.loss == 0%]\n",
+        "lab.yaml:6:10: expect[0]: converged.loss == 0%: converged has start, end and exit alone",
+    ),
+    (
         "a process that waits for itself",
         HEAD + "run: [{on: a, exec: ping b, after: ping}]\n",
         "lab.yaml:3:36: run[0].after: ping cannot wait for itself",
