@@ -2,27 +2,37 @@
 
 There is no standard but what servers read: a `testsuite` with `testcase`s, of which those that have not passed have a
 `failure`, as Ant's JUnit task has written it. Times are the virtual ones, in seconds.
+
+Where something failed, the suite's output is the end of all that happened (`run/timeline.py`), so that a server's page
+tells what came before.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from dilaton.measure.expect import quantity
 from dilaton.run.record.model import BELIEVED
 from dilaton.run.record.record import Record
 from dilaton.run.record.words import outcome
+from dilaton.run.timeline import Moment
+
+LINES_MAX = 1000
+"""Of what happened; servers keep reports in memory."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 has no way to say (section 2.2)."""
 
 
-def junit(record: Record, *, strict: bool) -> str:
+def junit(record: Record, happened: Iterable[Moment] = (), *, strict: bool) -> str:
     """The report as text.
 
     Args:
         record: Of the run.
+        happened: In it; its end is told where something failed.
         strict: Whether a verdict other than `confirmed` or `valid` is a failure; else it is only said.
     """
     suite = ElementTree.Element("testsuite", name=_clean(record.lab), time=f"{record.time.virtual_s:.9f}")
@@ -45,9 +55,12 @@ def junit(record: Record, *, strict: bool) -> str:
             _fail(case, said)
         else:
             ElementTree.SubElement(case, "system-out").text = _clean(said)
+    failures = len(suite.findall("testcase/failure"))
     suite.set("tests", str(len(suite)))
-    suite.set("failures", str(len(suite.findall("testcase/failure"))))
+    suite.set("failures", str(failures))
     suite.set("errors", "0")
+    if failures and (last := deque(map(str, happened), maxlen=LINES_MAX)):
+        ElementTree.SubElement(suite, "system-out").text = _clean("\n".join(last))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 

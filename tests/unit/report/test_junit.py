@@ -7,10 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dilaton.report.junit import junit
+from dilaton.report.junit import LINES_MAX, junit
 from dilaton.run.loading import load
 from dilaton.run.record.model import CheckRecord, ReasonRecord, VerdictRecord
 from dilaton.run.record.record import Record
+from dilaton.run.timeline import Moment, timeline
 from tests.unit.measure import made
 
 
@@ -60,3 +61,16 @@ def test_a_verdict_fails_only_where_that_is_asked_for(record: Record) -> None:
     name = "the results can be believed"
     assert name not in failures(suspect)
     assert failures(suspect, strict=True)[name] == "suspect; busy: raise tdf to 2"
+
+
+def test_where_something_failed_the_last_that_happened_is_told(tmp_path: Path) -> None:
+    run = load(made.run_dir(tmp_path))
+    well = run.record.model_copy(update={"state": "finished", "checks": [], "processes": []})
+    assert ElementTree.fromstring(junit(well, timeline(run), strict=False)).find("system-out") is None
+    failed = run.record.model_copy(update={"state": "failed"})
+    told = ElementTree.fromstring(junit(failed, timeline(run), strict=False)).findtext("system-out") or ""
+    assert told.splitlines()[0] == "    0.000000 s  b/server started"
+    assert told.splitlines()[-1] == "    1.500000 s  a/ping exited status 0"
+    many = [Moment(number, 0, "a/p", f"line {number}", is_event=False) for number in range(LINES_MAX + 5)]
+    told = ElementTree.fromstring(junit(failed, many, strict=False)).findtext("system-out") or ""
+    assert told.splitlines()[0].endswith("a/p | line 5") and len(told.splitlines()) == LINES_MAX

@@ -66,7 +66,7 @@ def run_there(url: str, request: RunRequest, *, strict: bool, junit: Path | None
     if left.plan is not None:
         print_result(left.plan, left.record, path)
     if junit is not None:
-        write_junit(left.record, junit, strict=strict)
+        write_junit(left.record, path, junit, strict=strict)
     return exit_status(left.record, strict=strict)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dilaton.cli.errors import BadInputError, failing, warn
 from dilaton.cli.runs.display import Display, Quiet
@@ -13,9 +16,12 @@ from dilaton.lab.errors import Problem
 from dilaton.plan.model import Plan
 from dilaton.run.files.directory import replace_file
 from dilaton.run.observer import Observer
-from dilaton.run.record.record import Record
+from dilaton.run.record.record import Record, RecordError
 from dilaton.service.conduct import Watcher, conduct, went_well
 from dilaton.service.request import RunRequest
+
+if TYPE_CHECKING:
+    from dilaton.run.timeline import Moment
 
 
 def run_lab(request: RunRequest, *, strict: bool = False, junit: Path | None = None) -> int:
@@ -32,14 +38,21 @@ def run_lab(request: RunRequest, *, strict: bool = False, junit: Path | None = N
     """
     if junit is not None and not junit.absolute().parent.is_dir():
         raise BadInputError(f"--junit {junit}: there is no directory {junit.parent}")
-    record = conduct(request, Shown())
+    shown = Shown()
+    record = conduct(request, shown)
     if junit is not None:
-        write_junit(record, junit, strict=strict)
+        write_junit(record, shown.run_dir, junit, strict=strict)
     return exit_status(record, strict=strict)
 
 
 class Shown(Watcher):
-    """Shows a run in the terminal."""
+    """Shows a run in the terminal.
+
+    Attributes:
+        run_dir: Of the run that has ended last.
+    """
+
+    run_dir: Path | None = None
 
     def doubted(self, problem: Problem) -> None:
         """See `Watcher`."""
@@ -55,6 +68,7 @@ class Shown(Watcher):
 
     def concluded(self, plan: Plan, record: Record, run_dir: Path) -> None:
         """See `Watcher`."""
+        self.run_dir = run_dir
         print_result(plan, record, run_dir)
 
     def confirmed(self, record: Record) -> None:
@@ -66,16 +80,27 @@ class Shown(Watcher):
         print(f"report:             {report}")
 
 
-def write_junit(record: Record, path: Path, *, strict: bool) -> None:
+def write_junit(record: Record, run_dir: Path | None, path: Path, *, strict: bool) -> None:
     """Writes a report of JUnit.
+
+    Args:
+        record: Of the run.
+        run_dir: Where it is; None: it has left none.
+        path: Of the report.
+        strict: As of `junit`.
 
     Raises:
         FailedError: the file cannot be written.
     """
     from dilaton.report.junit import junit
+    from dilaton.run.loading import load
+    from dilaton.run.timeline import timeline
 
-    with failing(OSError):
-        replace_file(path, junit(record, strict=strict).encode())
+    happened: Iterable[Moment] = ()
+    with contextlib.suppress(RecordError):
+        happened = timeline(load(run_dir)) if run_dir else ()
+    with failing(OSError, RecordError):
+        replace_file(path, junit(record, happened, strict=strict).encode())
 
 
 def exit_status(record: Record, *, strict: bool = False) -> int:
