@@ -16,7 +16,7 @@ from dilaton.server.access.callers import OneTime
 from dilaton.server.access.policy import Policy
 from dilaton.server.api import images, people, schemas, service, session, streams
 from dilaton.server.api.endpoints import Endpoint
-from dilaton.server.api.labs import drawings, labs, templates
+from dilaton.server.api.labs import drawings, labs, shares, templates
 from dilaton.server.api.runs import drawn, reaching, requests, runs, steering, terminals
 from dilaton.server.bell import Bell
 from dilaton.server.database.actions import now_ms
@@ -34,7 +34,7 @@ from dilaton.server.state import State
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
-        *(service, session, people, schemas, labs, drawings, templates, images),
+        *(service, session, people, schemas, labs, shares, drawings, templates, images),
         *(runs, requests, drawn, steering, streams, terminals, reaching, page),
     )
     for endpoint in part.ENDPOINTS

@@ -169,7 +169,10 @@ def test_a_terminal_is_only_for_who_may_and_has_opened_it(server: Served, run: s
     for client, headers, status in refused:
         path = f"/api/v1/runs/{run}/terminals/{terminal}"
         assert client.ask("GET", path, **HANDSHAKE, **headers).status == status, headers
-    grants = [{"path": f"/home/owner/runs/{run}", "role": "operator"}, {"path": "/home/ann", "role": "user"}]
+    grants = [
+        {"path": server.client().api("GET", f"/runs/{run}")["path"], "role": "operator"},
+        {"path": "/home/ann", "role": "user"},
+    ]
     me.api("PUT", "/people/ann", {"is_active": True, "grants": grants})
     assert ann.api("GET", f"/runs/{run}/terminals") == [], "another's terminals are nobody else's"
     with pytest.raises(InvalidStatus), looked_at(ann, run, terminal):
@@ -185,7 +188,7 @@ def test_a_terminal_is_only_for_who_may_and_has_opened_it(server: Served, run: s
 def test_who_may_no_longer_is_cut_off(server: Served, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "ALLOWED_HOST_S", 0.05)
     me, ann = server.client(), server.client("ann")
-    grants = [{"path": f"/home/owner/runs/{run}", "role": "operator"}]
+    grants = [{"path": server.client().api("GET", f"/runs/{run}")["path"], "role": "operator"}]
     me.api("PUT", "/people/ann", {"is_active": True, "grants": grants})
     with looked_at(ann, run, opened(ann, run)) as connection:
         read(connection, b"ready\r\n")

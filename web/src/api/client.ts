@@ -54,6 +54,11 @@ export async function bytes(path: string): Promise<Uint8Array> {
   return new Uint8Array(await (await answered("GET", path)).arrayBuffer());
 }
 
+/** What one may do with what is at a path, which may be another's. */
+export async function permissionsAt(path: string): Promise<string[]> {
+  return ask<string[]>("GET", `/session/permissions?path=${encodeURIComponent(path)}`);
+}
+
 export function words(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

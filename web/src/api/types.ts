@@ -22,6 +22,7 @@ export type Example = Schemas["Example"];
 export type Template = Schemas["Template"];
 export type Images = Schemas["Images"];
 export type Pull = Schemas["Pull"];
+export type Share = Schemas["Share"];
 export type Positions = Schemas["Positions"];
 export type Somebody = Schemas["Somebody"];
 export type Granted = Schemas["Granted"];

@@ -1,6 +1,6 @@
 // The one store of a lab that is written: its text and positions with their history, what the server says of the text, and
 // what is selected. The text is the truth; the canvas is drawn from it, and what is drawn changes it.
-import { ask, Problem, words } from "../api/client";
+import { ask, permissionsAt, Problem, words } from "../api/client";
 import type { Drawing, LabChecked, Positions, Run, Told, WholeLab } from "../api/types";
 import { completed, layOut, type LayoutName, type Point } from "../canvas/layouts";
 import * as lab from "../lab/document";
@@ -25,6 +25,8 @@ export interface Shown {
 export class EditorStore {
   whole = $state.raw<WholeLab | null>(null);
   wrong = $state("");
+  /** What one may do with this lab, which may be another's. */
+  permissions = $state.raw<string[]>([]);
   stale = $state.raw<{ version: number; text: string } | null>(null);
   /** The version of somebody else that has become the one here; 0: none. */
   news = $state(0);
@@ -140,6 +142,7 @@ export class EditorStore {
       ask<WholeLab>("GET", `/labs/${this.id}`),
       ask<Positions>("GET", `/labs/${this.id}/layout`),
     ]);
+    this.permissions = await permissionsAt(whole.path);
     return [whole, layout.positions as Spots];
   }
 
@@ -154,6 +157,7 @@ export class EditorStore {
   }
 
   write(text: string, options: { isTyped?: boolean; positions?: Spots } = {}): void {
+    if (!this.permissions.includes("Lab.Write")) return;
     this.history.write({ text, positions: options.positions ?? this.positions }, options.isTyped);
     this.take();
   }

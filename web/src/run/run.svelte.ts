@@ -1,6 +1,6 @@
 // The one store of a run that is looked at: what it tells (its event stream, or what it has written once it is over), its
 // samples and its record. Views are functions of it and of the instant that is looked at; they ask the server nothing.
-import { API, ask, bytes, Problem, text, words } from "../api/client";
+import { API, ask, bytes, permissionsAt, Problem, text, words } from "../api/client";
 import type { Drawing, FaultsShown, LinksShown, Run, RunStatus } from "../api/types";
 import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, type RunPicture } from "./happenings";
 import { endsShown, networkOf, type End, type NetLink, type Network } from "./network";
@@ -18,6 +18,8 @@ export class RunStore {
   links = $state.raw<LinksShown | null>(null);
   faults = $state.raw<FaultsShown | null>(null);
   positions = $state.raw<Record<string, [number, number]>>({});
+  /** What one may do with this run, which may be another's. */
+  permissions = $state.raw<string[]>([]);
   wrong = $state("");
   isAway = $state(false);
   /** Which sample was taken in last; views that show samples depend on it. */
@@ -45,6 +47,10 @@ export class RunStore {
 
   constructor(readonly id: string) {
     void this.begin();
+  }
+
+  may(permission: string): boolean {
+    return this.permissions.includes(permission);
   }
 
   get isOver(): boolean {
@@ -116,7 +122,9 @@ export class RunStore {
 
   private async begin(): Promise<void> {
     try {
-      this.run = await ask<Run>("GET", `/runs/${this.id}`);
+      const run = await ask<Run>("GET", `/runs/${this.id}`);
+      this.permissions = await permissionsAt(run.path);
+      this.run = run;
     } catch (error) {
       this.wrong = words(error);
       return;

@@ -330,6 +330,33 @@ await run({
     await ann.getByRole("button", { name: "Log in" }).click();
     await ann.getByRole("heading", { name: "Labs", exact: true }).waitFor();
 
+    // A lab that she may read is shared with her, to change, and then no more.
+    await ann.getByRole("link", { name: "begun" }).click();
+    await ann.getByText("v1 · you may read it").waitFor();
+    demand((await ann.getByRole("button", { name: /^(Save|Share)$/ }).count()) === 0, "ann only reads");
+    await demandAccessible(ann, "a lab that one may read");
+    await page.goto(`${origin}/#/labs`);
+    await page.getByRole("link", { name: "begun" }).click();
+    await page.getByRole("button", { name: "Share", exact: true }).click();
+    await page.getByLabel("Name of a person").fill("ann");
+    await page.getByRole("button", { name: "Share it" }).click();
+    await page.getByLabel("What ann may do").selectOption("may change it");
+    await page.getByLabel("What ann may do").and(page.locator(":has(option:checked[value=editor])")).waitFor();
+    await demandAccessible(page, "share");
+    const seesSoon = (words) =>
+      until(words, async () => {
+        await ann.reload();
+        await ann.getByText(/v1 · /).waitFor();
+        return (await ann.getByText(words).count()) === 1;
+      });
+    await seesSoon("v1 · Saved");
+    await page.getByRole("button", { name: "End it for ann" }).click();
+    await page.getByText("Nobody else has it.").waitFor();
+    await seesSoon("v1 · you may read it");
+    await page.keyboard.press("Escape");
+    await ann.goto(`${origin}/#/labs`);
+    await page.goto(`${origin}/#/desk/requests`);
+
     // What needs more than ann may use waits for somebody who approves it.
     await ann.getByRole("button", { name: "New lab" }).click();
     await ann.getByLabel("Name").fill("large");

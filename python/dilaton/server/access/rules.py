@@ -15,13 +15,14 @@ from fnmatch import fnmatchcase
 NAME = r"[a-z][a-z0-9._-]{0,62}"
 """What people, roles and groups are called."""
 
-PATH = r"^/$|^(/[a-z0-9][a-z0-9._-]{0,63}){1,5}$"
-"""What grants are about: a folder, or a lab or run in one; / is everything."""
+PATH = r"^/$|^(/[a-z0-9][a-z0-9._-]{0,63}){1,6}$"
+"""What grants are about: a folder, or a lab, template or run in one; / is everything."""
 
 PERMISSIONS: Mapping[str, str] = {
     "Lab.Read": "See a lab and its versions.",
     "Lab.Write": "Make and change labs.",
     "Lab.Delete": "Delete labs.",
+    "Lab.Share": "Have others read, operate or change a lab, as far as one may do so oneself.",
     "Template.Read": "See a template, and begin labs with it.",
     "Template.Write": "Keep labs as templates, and change these.",
     "Template.Delete": "Delete templates.",
@@ -49,6 +50,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "auditor": ("*.Read",),
     "reader": ("Lab.Read", "Template.Read", "Run.Read"),
     "operator": ("Lab.Read", "Template.Read", "Run.Read", "Run.Steer", "Run.Console", "Run.Files"),
+    "editor": (*("Lab.Read", "Lab.Write", "Template.Read"), *("Run.Read", "Run.Steer", "Run.Console", "Run.Files")),
 }
 """The built-in roles, as patterns of permissions."""
 

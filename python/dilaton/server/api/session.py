@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import delete, select
 
 from dilaton.server.access.callers import LIFE_MS, cookie, log_in, log_out
 from dilaton.server.access.passwords import LENGTH_MAX, LENGTH_MIN
-from dilaton.server.access.rules import home, unknown_patterns
+from dilaton.server.access.rules import PATH, home, unknown_patterns
 from dilaton.server.access.secrets import TOKEN_PREFIX, digest, identity, secret
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, PUBLIC, Endpoints, Server, Who
 from dilaton.server.database.actions import SERVER, note, now_ms
@@ -111,6 +111,12 @@ def _by_password(server: State, name: str, password: str, address: str) -> str:
         raise Problem(401, "login", "this name and password let nobody in")
     server.passwords.right(name)
     return name
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/session/permissions", LOGGED_IN)
+def list_permissions(who: Who, path: Annotated[str, Query(pattern=PATH, max_length=255)]) -> list[str]:
+    """What one may do with what is at a path, if there is anything: for what to offer."""
+    return who.access.permissions(path)
 
 
 class NewPassword(Asked):

@@ -86,6 +86,11 @@ class LabRow(Table):
         """The path by which grants name it."""
         return f"{self.folder}/labs/{self.identity}"
 
+    @property
+    def runs_path(self) -> str:
+        """The path of its runs in its own folder."""
+        return f"{self.folder}/runs/{self.identity}"
+
 
 class VersionRow(Table):
     """A version of a lab: its text, which never changes."""
@@ -160,8 +165,8 @@ class RunRow(Table):
 
     @property
     def path(self) -> str:
-        """The path by which grants name it."""
-        return f"{self.folder}/runs/{self.identity}"
+        """The path by which grants name it: with its lab, so that one grant is about all runs of that."""
+        return f"{self.folder}/runs/{self.lab}/{self.identity}" if self.lab else f"{self.folder}/runs/{self.identity}"
 
 
 class EventRow(Table):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from dilaton.server.access.callers import Caller
 from dilaton.server.access.secrets import identity
 from dilaton.server.database.actions import note, now_ms, tell
-from dilaton.server.database.tables import LabRow, VersionRow
+from dilaton.server.database.tables import GrantRow, LabRow, VersionRow
 from dilaton.server.problems import Problem, missing
 
 
@@ -57,10 +58,11 @@ def version(session: Session, lab: LabRow, number: int) -> VersionRow:
 
 
 def remove(session: Session, who: Caller, identity: str) -> None:
-    """Removes a lab with its versions; runs of it stay, and have its text."""
+    """Removes a lab with its versions; runs of it stay, and have its text, for those who see its folder."""
     lab = session.get(LabRow, identity)
     if lab is None:
         raise missing("lab", identity)
+    session.execute(delete(GrantRow).where(GrantRow.path.in_((lab.path, lab.runs_path))))
     session.delete(lab)
     note(session, who.name, "lab.delete", lab.path, name=lab.name)
     tell(session, "Lab.Read", lab.path, "lab", lab=identity, version=None)

@@ -33,6 +33,8 @@ class Lab(BaseModel):
     """Its identity."""
     name: str
     folder: str
+    path: str
+    """By which grants name it."""
     version: int
     """The newest."""
     created_ms: int
@@ -40,7 +42,8 @@ class Lab(BaseModel):
     @classmethod
     def of(cls, row: LabRow) -> Lab:
         """As the database has it."""
-        return cls(lab=row.identity, name=row.name, folder=row.folder, version=row.head, created_ms=row.created_ms)
+        fields = {name: getattr(row, name) for name in ("name", "folder", "path", "created_ms")}
+        return cls(lab=row.identity, version=row.head, **fields)
 
 
 class Version(BaseModel):

@@ -76,6 +76,8 @@ class Run(BaseModel):
     """Null: the lab is not kept any more."""
     version: int
     folder: str
+    path: str
+    """By which grants name it."""
     person: str
     """Who has asked for it."""
     state: RunState
