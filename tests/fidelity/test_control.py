@@ -53,7 +53,7 @@ async def held_guest(lab: str, run_dir: Path) -> AsyncIterator[Guest]:
     (run_dir / "plan.json").write_text(plan.model_dump_json())
     guest = await Guest.start(Wanted("guest0", plan.guests[0].memory_bytes), Placement(run_dir, jailed=True))
     try:
-        await guest.channel.send(Build(run_dir=str(guest.run_dir_inside), guest=guest.name))
+        await guest.channel.send(Build(run_dir=str(guest.run_dir_inside), guest=guest.name, goes_on=False))
         while not isinstance(await guest.receive(), Ready):
             pass
         await guest.hold()

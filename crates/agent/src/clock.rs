@@ -40,8 +40,12 @@ pub fn now_ns() -> i64 {
     face().instant(reading_ns.unsigned_abs()).as_ns() as i64
 }
 
-/// What the guest's CLOCK_MONOTONIC reads at a virtual instant, and not before.
+/// What the guest's CLOCK_MONOTONIC reads at a virtual instant, and not before. Of one before its kernel began, what it would have
+/// read: only kernels that boot in the middle of a run ask, whose clocks are virtual time itself.
 pub fn reading_ns(instant_ns: i64) -> i64 {
+    if instant_ns < 0 && face() == Face::PLAIN {
+        return instant_ns;
+    }
     face().reading_from_ns(VirtualInstant::from_ns(instant_ns.max(0).unsigned_abs())) as i64
 }
 
@@ -87,6 +91,12 @@ pub fn move_date(by_ns: i64) -> Result<()> {
 /// what the host takes to answer is not the guest's.
 pub fn wait_for_host(waits: bool) {
     ask(Request::WaitForHost(waits));
+}
+
+/// Another kernel goes on with the run in this guest's place, from now on. Virtual time stands still for this one, and for the
+/// other guests once they have come as far as they may.
+pub fn hand_over() {
+    ask(Request::HandOver);
 }
 
 /// Lets the disks take no time from now on: virtual time is over, and what is on its way to them is still to be kept.

@@ -40,6 +40,7 @@ use crate::guest::modules::Modules;
 use crate::measure::following;
 use crate::network::converged;
 use crate::node::changes;
+use crate::run::handover::{self, Handover};
 use crate::run::Run;
 use crate::streams::Streams;
 
@@ -99,7 +100,7 @@ fn live() -> Result<std::convert::Infallible> {
     let kernel = system.release().to_string_lossy();
     wait_for_host(true);
     channel.send(&FromAgent::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION"), kernel: &kernel })?;
-    let mut built = None;
+    let (mut built, mut before) = (None, None);
     loop {
         let message = channel.receive()?;
         // A guest that powers off needs no virtual time, and the others do not wait for it any more.
@@ -107,18 +108,22 @@ fn live() -> Result<std::convert::Infallible> {
             wait_for_host(false);
         }
         match (message, &built) {
-            (FromHost::Build { run_dir, guest }, None) => {
-                built = Some(build::build(&mut channel, &run_dir, &guest)?);
+            (FromHost::Build { run_dir, guest, goes_on }, None) => {
+                let guest = build::build(&mut channel, &run_dir, &guest)?;
+                before = goes_on.then(|| handover::take_up(&guest)).transpose()?;
+                built = Some(guest);
                 let uptime = Duration::from_nanos(clock::now_ns().unsigned_abs());
                 std::thread::sleep(SETTLE.max(UPTIME_MIN.saturating_sub(uptime)));
                 wait_for_host(true);
                 channel.send(&FromAgent::Ready {})?;
             }
             (FromHost::Arm { lead_ns, date_ns }, Some(guest)) => {
-                set_date_ns(date_ns - clock::face().own_ns(lead_ns.unsigned_abs()) as i64)?;
+                let lead_own_ns = clock::face().own_ns(lead_ns.unsigned_abs()) as i64;
+                set_date_ns(date_ns - lead_ns.signum() * lead_own_ns)?;
                 let zero_ns = clock::now_ns() + lead_ns;
-                guest.sampler.iter().try_for_each(|sampler| sampler.begin(zero_ns, date_ns))?;
-                Run::new(guest, &mut channel, &mut streams, zero_ns)?.execute()?;
+                let from_ns = before.as_ref().map(|before: &Handover| before.t_ns);
+                guest.sampler.iter().try_for_each(|sampler| sampler.begin(zero_ns, date_ns, from_ns))?;
+                Run::new(guest, &mut channel, &mut streams, zero_ns, before.take())?.execute()?;
             }
             (FromHost::Stop { reason }, _) => {
                 wait_for_host(true);

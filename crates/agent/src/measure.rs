@@ -45,8 +45,9 @@ use crate::plan::Plan;
 /// What the agent wants of the sampler.
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
-    /// Virtual 0 of the run is `zero_ns` of CLOCK_MONOTONIC and `date_ns` of CLOCK_REALTIME.
-    Begin { zero_ns: i64, date_ns: i64 },
+    /// Virtual 0 of the run is `zero_ns` of CLOCK_MONOTONIC and `date_ns` of CLOCK_REALTIME. What another kernel has measured
+    /// until `from_ns`, if one has, goes on from there.
+    Begin { zero_ns: i64, date_ns: i64, from_ns: Option<i64> },
     /// The run ended `t_ns` after its virtual 0: take what is due until then, and write everything out.
     Stop { t_ns: i64 },
 }
@@ -102,12 +103,12 @@ impl Sampler {
         }
     }
 
-    /// Lets it begin; it then waits for virtual 0.
+    /// Lets it begin; it then waits for virtual 0, or for the first instant after `from_ns`.
     ///
     /// # Errors
     /// A file cannot be made, or a capture not begun.
-    pub fn begin(&self, zero_ns: i64, date_ns: i64) -> Result<()> {
-        send(&self.socket, &Order::Begin { zero_ns, date_ns }, &[])?;
+    pub fn begin(&self, zero_ns: i64, date_ns: i64, from_ns: Option<i64>) -> Result<()> {
+        send(&self.socket, &Order::Begin { zero_ns, date_ns, from_ns }, &[])?;
         self.wait_done(|_, _| Ok(()))
     }
 

@@ -1,6 +1,6 @@
 //! The plan as the agent reads it: the mirror of `python/dilaton/plan/model.py`, where every field is explained.
 //!
-//! What the agent does not act on (checks, seed, the drive) is still read, since an unknown field is an error; and what
+//! What the agent does not act on (checks, seed) is still read, since an unknown field is an error; and what
 //! only the inits of nodes need is in `plan/interior.rs`.
 
 pub mod course;
@@ -10,7 +10,7 @@ pub mod queues;
 use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use virtual_time::Face;
 
 use crate::error::{Error, Result};
@@ -30,8 +30,8 @@ pub struct Plan {
     _lab: String,
     #[serde(rename = "seed")]
     _seed: serde_json::Value,
-    #[serde(rename = "time")]
-    _time: serde_json::Value,
+    /// What drives virtual time.
+    pub time: Time,
     /// When everything is stopped at the latest.
     pub stop_after_ns: Option<i64>,
     /// Whether the run goes on when nothing is left to do.
@@ -65,6 +65,25 @@ pub struct Plan {
     _checks: serde_json::Value,
 }
 
+/// How virtual time passes.
+#[derive(Debug, Deserialize)]
+pub struct Time {
+    /// What drives it.
+    pub drive: Drive,
+}
+
+/// What drives virtual time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Drive {
+    /// The host's clock.
+    Wall,
+    /// The guests' work.
+    Work,
+    /// Their steps.
+    Event,
+}
+
 /// A dilated kernel.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +110,16 @@ pub struct Guest {
 pub struct ClockRate {
     numerator: u64,
     denominator: u64,
+}
+
+impl Plan {
+    /// The node that has the kernel of a guest to itself, if there is one, and that kernel may be another one in the middle of
+    /// the run: not on the wall drive, on which no guest waits for another that is not there.
+    pub fn owner_of_kernel(&self, guest: &str) -> Option<&str> {
+        let mut here = self.nodes.iter().filter(|node| node.guest == guest).map(|node| node.name.as_str());
+        let alone = here.next().filter(|_| here.next().is_none());
+        alone.filter(|_| self.time.drive != Drive::Wall)
+    }
 }
 
 impl ClockRate {
@@ -249,7 +278,7 @@ pub struct LinkEnd {
 }
 
 /// When a process counts as ready.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Ready {
     /// Its node listens on this TCP port.
@@ -270,7 +299,7 @@ pub enum Ready {
 }
 
 /// A program to run.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
     /// Its name.
@@ -314,7 +343,7 @@ pub struct Process {
 }
 
 /// How a process is started again, later after each time, until it has lived for a while.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restart {
     /// Only after a failure.

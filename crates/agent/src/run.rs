@@ -2,6 +2,7 @@
 
 mod computing;
 mod effects;
+pub mod handover;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -31,6 +32,7 @@ use crate::plan::{Effect, Plan, Timed};
 use crate::priority::{self, Priority};
 use crate::schedule::{Action, Input, Place, Schedule};
 use crate::streams::Streams;
+use handover::{Handover, Updates};
 
 /// What the run waits for. Its place among all that were ever waited for is its token.
 #[derive(Debug, Clone)]
@@ -59,16 +61,36 @@ pub struct Run<'a> {
     finish: Option<(Outcome, String)>,
     /// Processes that were started.
     started: BTreeSet<usize>,
+    /// Messages that the host has sent since `arm`.
+    heard: u64,
+    updates: Updates,
+    /// The node boots that has this kernel to itself, and another one goes on.
+    hands_over: bool,
+    /// What the next kernel is to do first; or, from this instant on, this one.
+    pending: Vec<Action>,
+    resumes_ns: Option<i64>,
 }
 
 impl<'a> Run<'a> {
-    /// A run whose virtual 0 is `zero_ns` of the guest's clock.
+    /// A run whose virtual 0 is `zero_ns` of the guest's clock, from there on, or from where the kernel before this one ended.
     ///
     /// # Errors
     /// The plan is inconsistent, or the kernel gives no timer.
-    pub fn new(guest: &'a Guest, channel: &'a mut Channel, streams: &'a mut Streams, zero_ns: i64) -> Result<Self> {
-        let schedule = Schedule::new(&guest.plan, &guest.name)
-            .map_err(|name| Error::new(format!("plan.json: something waits for {name}, which does not exist")))?;
+    pub fn new(
+        guest: &'a Guest,
+        channel: &'a mut Channel,
+        streams: &'a mut Streams,
+        zero_ns: i64,
+        before: Option<Handover>,
+    ) -> Result<Self> {
+        let resumes_ns = before.as_ref().map(|before| before.t_ns);
+        let (schedule, pending, finish, started, updates) = if let Some(before) = before {
+            (before.schedule, before.pending, before.finish, before.started, before.updates)
+        } else {
+            let unknown = |name| Error::new(format!("plan.json: something waits for {name}, which does not exist"));
+            let schedule = Schedule::new(&guest.plan, &guest.name).map_err(unknown)?;
+            (schedule, Vec::new(), None, BTreeSet::new(), Updates::default())
+        };
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
             .doing(|| "timerfd".to_owned())?;
         let run = Self {
@@ -81,8 +103,13 @@ impl<'a> Run<'a> {
             probe_at_ns: 0,
             zero_ns,
             timer,
-            finish: None,
-            started: BTreeSet::new(),
+            finish,
+            started,
+            heard: 0,
+            updates,
+            hands_over: false,
+            pending,
+            resumes_ns,
         };
         run.set_timer()?;
         Ok(run)
@@ -94,9 +121,10 @@ impl<'a> Run<'a> {
     /// The kernel refuses something, or a node's init died.
     pub fn execute(mut self) -> Result<()> {
         self.guest.interfaces.borrow().start(clock::reading_ns(self.zero_ns))?;
+        handover::break_disks(self.guest, &self.schedule, self.zero_ns)?;
         self.channel.send(&FromAgent::Armed { zero_ns: self.zero_ns })?;
         let epoll = self.watch_sources()?;
-        while self.finish.is_none() {
+        while self.resumes_ns.is_some() || (self.finish.is_none() && !self.hands_over) {
             let mut ready = [EpollEvent::empty(); 16];
             let count = match epoll.wait(&mut ready, EpollTimeout::NONE) {
                 Err(Errno::EINTR) => continue,
@@ -114,18 +142,25 @@ impl<'a> Run<'a> {
             }
             self.set_timer()?;
         }
+        if self.hands_over {
+            return self.hand_over();
+        }
         self.sweep()?;
         let (outcome, reason) = self.finish.take().unwrap_or((Outcome::Done, String::new()));
         let t_ns = self.now_ns().max(0);
-        if let Some(sampler) = &self.guest.sampler {
-            sampler.stop(t_ns, |t_ns, observation| self.channel.send(&FromAgent::Observed { t_ns, observation }))?;
-        }
-        self.tell_shortages(t_ns)?;
+        self.stop_measuring(t_ns)?;
         // A kernel whose real-time processes took nearly all of a second has them rest until a timer ends that
         // (sched(7), sched_rt_runtime_us), and no timer does once virtual time stands.
         priority::set(Pid::this(), Priority::Ordinary).doing(|| "set the priority of the agent".to_owned())?;
         wait_for_host(true);
         self.channel.send(&FromAgent::Finished { t_ns, outcome, reason: &reason })
+    }
+
+    fn stop_measuring(&mut self, t_ns: i64) -> Result<()> {
+        if let Some(sampler) = &self.guest.sampler {
+            sampler.stop(t_ns, |t_ns, observation| self.channel.send(&FromAgent::Observed { t_ns, observation }))?;
+        }
+        self.tell_shortages(t_ns)
     }
 
     fn watch_sources(&mut self) -> Result<Epoll> {
@@ -153,7 +188,7 @@ impl<'a> Run<'a> {
     /// Arms the timer for the next instant at which something is due, or disarms it.
     fn set_timer(&self) -> Result<()> {
         let probe = (!self.probes.is_empty()).then_some(self.probe_at_ns);
-        let next = self.schedule.next_deadline_ns().into_iter().chain(probe).min();
+        let next = self.resumes_ns.or_else(|| self.schedule.next_deadline_ns().into_iter().chain(probe).min());
         let doing = || "set the timer".to_owned();
         match next {
             Some(instant) => {
@@ -170,6 +205,10 @@ impl<'a> Run<'a> {
         // Reading only says that it expired, which is known, or that it was set anew meanwhile.
         let _ = self.timer.wait();
         let now_ns = self.now_ns();
+        if let Some(t_ns) = self.resumes_ns.filter(|&t_ns| t_ns <= now_ns) {
+            self.resumes_ns = None;
+            std::mem::take(&mut self.pending).into_iter().try_for_each(|action| self.perform(t_ns, action))?;
+        }
         self.feed(now_ns, Input::Tick)?;
         if !self.probes.is_empty() && self.probe_at_ns <= now_ns {
             self.look_at_all()?;
@@ -210,6 +249,7 @@ impl<'a> Run<'a> {
     fn on_channel(&mut self) -> Result<()> {
         self.channel.fill()?;
         while let Some(message) = self.channel.next_message()? {
+            self.heard += 1;
             match message {
                 FromHost::Stop { reason } => {
                     let now_ns = self.now_ns();
@@ -264,6 +304,7 @@ impl<'a> Run<'a> {
             }
         };
         self.schedule.replan_link(&update.link, update.course);
+        self.updates.links.push(file.to_owned());
         let t_ns = self.now_ns();
         self.feed(t_ns, Input::Tick)?;
         self.channel.send(&FromAgent::Updated { file, t_ns: t_ns.max(0) })
@@ -287,12 +328,17 @@ impl<'a> Run<'a> {
         let faults = update.again.iter().chain(&update.begin);
         faults.for_each(|fault| self.guest.interfaces.borrow_mut().expect(fault));
         self.schedule.take_over(t_ns, update);
+        self.updates.faults.push(file.to_owned());
         self.feed(t_ns, Input::Tick)?;
         self.channel.send(&FromAgent::Updated { file, t_ns: t_ns.max(0) })
     }
 
     fn on_node(&mut self, name: &str) -> Result<()> {
         let Some((reply, _)) = receive(&self.guest.nodes[name].socket)? else { return Err(node::died(name)) };
+        self.take_reply(name, reply)
+    }
+
+    fn take_reply(&mut self, name: &str, reply: Reply) -> Result<()> {
         match reply {
             Reply::Started { job: Job::Process(process), pid, at_ns } => {
                 self.feed(at_ns - self.zero_ns, Input::Started { process, pid })
@@ -324,30 +370,41 @@ impl<'a> Run<'a> {
     /// Tells the schedule what happened and does what it says.
     fn feed(&mut self, at_ns: i64, input: Input) -> Result<()> {
         for action in self.schedule.handle(at_ns, input) {
+            self.hands_over |= self.ends_kernel(&action);
             match action {
-                Action::Start { process } => self.start(process)?,
-                Action::Terminate { process } => self.signal(process, Signal::SIGTERM)?,
-                Action::Kill { process } => self.signal(process, Signal::SIGKILL)?,
-                Action::Begin { entry } => {
-                    let begin_ns = self.zero_ns.saturating_add(self.schedule.began_ns(entry));
-                    effects::begin(self.guest, self.schedule.timed(entry), begin_ns)?;
-                }
-                Action::Undo { entry } => {
-                    effects::undo(self.guest, self.schedule.timed(entry), self.schedule.times(entry))?;
-                }
-                Action::Tell { entry, moments } => self.guest.peers.tell(News { entry, moments })?,
-                Action::Report { entry, kind } => {
-                    let event = Event {
-                        t_ns: at_ns.max(0),
-                        kind: &kind,
-                        subject: subject(&self.guest.plan, &self.schedule, entry),
-                    };
-                    self.channel.send(&FromAgent::Event(event))?;
-                }
-                Action::Finish { outcome, reason } => self.finish = Some((outcome, reason)),
+                action @ (Action::Report { .. } | Action::Finish { .. }) => self.perform(at_ns, action)?,
+                action if self.hands_over => self.leave(at_ns, action)?,
+                action => self.perform(at_ns, action)?,
             }
         }
         self.update_probes()
+    }
+
+    /// Does what the schedule has said at `at_ns`.
+    fn perform(&mut self, at_ns: i64, action: Action) -> Result<()> {
+        match action {
+            Action::Start { process } => self.start(process)?,
+            Action::Terminate { process } => self.signal(process, Signal::SIGTERM)?,
+            Action::Kill { process } => self.signal(process, Signal::SIGKILL)?,
+            Action::Begin { entry } => {
+                let begin_ns = self.zero_ns.saturating_add(self.schedule.began_ns(entry));
+                effects::begin(self.guest, self.schedule.timed(entry), begin_ns)?;
+            }
+            Action::Undo { entry } => {
+                effects::undo(self.guest, self.schedule.timed(entry), self.schedule.times(entry))?;
+            }
+            Action::Tell { entry, moments } => self.guest.peers.tell(News { entry, moments })?,
+            Action::Report { entry, kind } => {
+                let event = Event {
+                    t_ns: at_ns.max(0),
+                    kind: &kind,
+                    subject: subject(&self.guest.plan, &self.schedule, entry),
+                };
+                self.channel.send(&FromAgent::Event(event))?;
+            }
+            Action::Finish { outcome, reason } => self.finish = Some((outcome, reason)),
+        }
+        Ok(())
     }
 
     /// Keeps a probe for exactly those processes whose readiness is awaited.

@@ -39,6 +39,8 @@ mod timed;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::channel::protocol::{End, EventKind, Outcome};
 use crate::plan::{self, Plan, Ready, When};
 use entry::{Entry, Readiness, State, Stop};
@@ -48,7 +50,7 @@ pub use moments::{Moments, Outlook, Place};
 use timed::{State as TimedState, Timed};
 
 /// How far the run is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
     /// Virtual 0 is yet to come.
     Ahead,
@@ -61,7 +63,7 @@ enum Phase {
 }
 
 /// The state of the whole schedule.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Schedule {
     entries: Vec<Entry>,
     course: Vec<Timed>,

@@ -20,6 +20,9 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"DILATON\0");
 pub enum Request {
     /// The agent waits for the host from now on, or no longer does. Virtual time stands still meanwhile.
     WaitForHost(bool),
+    /// The kernel ends here, in the middle of the run, and another one goes on from this very instant. Virtual time stands
+    /// still, and for the other guests too once they have come as far as this one lets them.
+    HandOver,
     /// The guest is about to power off: its disks take no time any more.
     HurryDisks,
     /// The program that the asking process is about to execute is of a node with a CPU of its own.
@@ -79,6 +82,7 @@ impl Request {
             Self::PowerDisk { disk, power } => [4, disk, power as u64, 0],
             Self::BreakDisk { disk, fault } => [5, disk, fault, 0],
             Self::SetSpeed { node, host, guest } => [6, node, host, guest],
+            Self::HandOver => [7, 0, 0, 0],
         }
     }
 
@@ -101,6 +105,7 @@ impl Request {
             }
             [5, disk, fault, _] => Self::BreakDisk { disk, fault },
             [6, node, host, guest] => Self::SetSpeed { node, host, guest },
+            [7, ..] => Self::HandOver,
             _ => return None,
         })
     }
@@ -118,6 +123,7 @@ mod tests {
         let power = prop_oneof![Just(Power::Lost), Just(Power::On), Just(Power::Off)];
         prop_oneof![
             any::<bool>().prop_map(Request::WaitForHost),
+            Just(Request::HandOver),
             Just(Request::HurryDisks),
             (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(node, host, guest)| Request::JoinNode {
                 node,
@@ -151,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_no_agent_asks_is_no_request() {
-        assert_eq!(Request::of([7, 0, 0, 0]), None);
+        assert_eq!(Request::of([8, 0, 0, 0]), None);
         assert_eq!(Request::of([4, 0, 3, 0]), None, "a disk's power is lost, on or off");
     }
 }

@@ -20,6 +20,10 @@
 //! **Going back.** A guest that idles has told that nothing happens in it before its next timer, and others have run on
 //! that. If the host then wakes it, it may not go on from where it fell asleep: what it sent would arrive in the past of
 //! others. It goes on from the first instant from which nothing can, which is never beyond its own next event.
+//!
+//! **Away.** A guest whose kernel is to be another one has told the instant from which that one goes on. Who is gone tells
+//! nothing more, so the others come no further than this lets them, however long it takes; what they send meanwhile waits in
+//! the rings, as nothing that arrives before that instant can still be sent.
 
 use core::sync::atomic::{fence, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -33,6 +37,7 @@ pub(crate) const RUNNING: u64 = 0;
 pub(crate) const WAITING: u64 = 1;
 pub(crate) const STOPPED: u64 = 2;
 pub(crate) const LEFT: u64 = 3;
+pub(crate) const AWAY: u64 = 4;
 
 /// Ways to one guest, at most.
 const WAYS_IN_MAX: usize = 512;
@@ -173,6 +178,28 @@ impl Guest {
         });
     }
 
+    /// Its kernel ends here, and another one goes on from `now_ns`: this one takes no part in the run any more.
+    pub fn hand_over(&self, now_ns: u64) {
+        futex::locked(&self.wire.header().lock, || {
+            self.own().next_ns.store(now_ns, SeqCst);
+            self.own().state.store(AWAY, SeqCst);
+            self.let_run();
+            self.wire.look_for_news();
+        });
+    }
+
+    /// Whether it takes part in the run: all have their virtual 0, and it is not away.
+    #[must_use]
+    pub fn takes_part(&self) -> bool {
+        self.wire.header().begun.load(Relaxed) != 0 && self.own().state.load(SeqCst) != AWAY
+    }
+
+    /// Nothing happens in it before this instant, as it has told last.
+    #[must_use]
+    pub fn next_ns(&self) -> u64 {
+        self.own().next_ns.load(SeqCst)
+    }
+
     /// What to hand to [`sleep`](Self::sleep), taken before the last look at what might make sleep wrong.
     #[must_use]
     pub fn watch(&self) -> u64 {
@@ -200,7 +227,7 @@ impl Guest {
     pub unsafe fn send(&self, way: &Way, now_ns: u64, parts: &[libc::iovec]) -> Result<(), Full> {
         let receiver = self.wire.member(way.receiver.load(Relaxed) as usize);
         let has_left = |member: &Member| member.state.load(SeqCst) == LEFT;
-        if self.wire.header().begun.load(Relaxed) == 0 || has_left(receiver) || has_left(self.own()) {
+        if !self.takes_part() || has_left(receiver) || has_left(self.own()) {
             add(&way.frames_not_sent, 1);
             return Ok(());
         }
@@ -324,5 +351,46 @@ impl Wire {
             }
             None => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::laid_out;
+    use crate::Received;
+
+    fn part(bytes: &mut [u8]) -> [libc::iovec; 1] {
+        [libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }]
+    }
+
+    #[test]
+    fn others_come_as_far_as_a_guest_lets_them_that_is_away_and_on_when_another_kernel_goes_on() {
+        let wire = laid_out(2, &[(0, 1, 5), (1, 0, 5)], 4096);
+        let [stays, before] = [0, 1].map(|number| Guest::new(wire.clone(), number).unwrap());
+        before.tell(7);
+        before.hand_over(20);
+        assert!(!before.takes_part());
+        assert_eq!(stays.tell(20), 25);
+        let mut bytes = [1; 20];
+        // SAFETY: the parts are ours, and each way is used by its two guests.
+        unsafe { stays.send(wire.way(0), 20, &part(&mut bytes)).unwrap() };
+        assert!(!stays.pass(30));
+
+        let after = Guest::new(wire.clone(), 1).unwrap();
+        // SAFETY: as above.
+        unsafe { after.send(wire.way(1), 20, &part(&mut bytes)).unwrap() };
+        assert_eq!((wire.way(1).frames_not_sent.load(Relaxed), after.next_ns()), (1, 20));
+        // As the host does.
+        wire.member(1).state.store(RUNNING, SeqCst);
+        assert!(after.takes_part());
+        after.tell(24);
+        assert!(!stays.may_run());
+        // SAFETY: as above.
+        let received = unsafe { wire.receive(wire.way(0), 25, &part(&mut bytes)) };
+        assert_eq!(received, Received::Frame { length: 20, arrival_ns: 25 });
+        after.tell(26);
+        assert!(stays.may_run());
+        assert_eq!(stays.horizon_ns(), 31);
     }
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntFlag
 
 BINS = 64
@@ -35,6 +35,10 @@ class Late:
 
     counts: Sequence[int] = NOTHING
     max_ns: int = 0
+
+    def and_then(self, later: Late) -> Late:
+        """Those counted here and there."""
+        return Late(_added(self.counts, later.counts), max(self.max_ns, later.max_ns))
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,18 @@ class Busy:
             interrupts[present] += self.present_interrupts
         return Busy(counts, totals_ns, interrupts, idle_totals_ns, self.longest_ns)
 
+    def and_then(self, later: Busy) -> Busy:
+        """Those here, the present one as if it had ended, and those of later."""
+        ended = self.since()
+        return replace(
+            later,
+            counts=_added(ended.counts, later.counts),
+            totals_ns=_added(ended.totals_ns, later.totals_ns),
+            interrupts=_added(ended.interrupts, later.interrupts),
+            idle_totals_ns=_added(ended.idle_totals_ns, later.idle_totals_ns),
+            longest_ns=max(ended.longest_ns, later.longest_ns),
+        )
+
 
 @dataclass(frozen=True)
 class Shares:
@@ -142,6 +158,30 @@ class Counters:
     address_space_lacked_bytes: int = 0
     counter_switch_ns: int = 0
     counter_given_up: bool = False
+
+    def and_then(self, later: Counters, begun: Counters) -> Counters:
+        """What a guest has counted whose kernel ended with these, and another one went on.
+
+        Args:
+            later: What that has counted by now.
+            begun: What it had counted when it went on with the run.
+        """
+        return replace(
+            later,
+            virtual_ns=max(self.virtual_ns, later.virtual_ns),
+            idle_ns=self.idle_ns + later.idle_ns - begun.idle_ns,
+            reads=self.reads + later.reads - begun.reads,
+            timers=self.timers.and_then(later.timers),
+            frames=self.frames.and_then(later.frames),
+            busy=self.busy.and_then(later.busy),
+            disk_requests=self.disk_requests + later.disk_requests,
+            disk_errors=self.disk_errors + later.disk_errors,
+            spinning=self.spinning + later.spinning,
+            lacks=self.lacks | later.lacks,
+            address_space_lacked_bytes=max(self.address_space_lacked_bytes, later.address_space_lacked_bytes),
+            counter_switch_ns=max(self.counter_switch_ns, later.counter_switch_ns),
+            counter_given_up=self.counter_given_up or later.counter_given_up,
+        )
 
 
 @dataclass(frozen=True)
@@ -198,3 +238,7 @@ class Wires:
 
     ways: Sequence[Traffic]
     waits: Sequence[Waits]
+
+
+def _added(these: Sequence[int], those: Sequence[int]) -> list[int]:
+    return [one + other for one, other in zip(these, those, strict=True)]

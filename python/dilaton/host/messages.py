@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COUNT_MAX = (1 << 63) - 1
 
+Signed = int
 ExitStatus = int
 SignalNumber = int
 Outcome = Literal["done", "stopped", "failed"]
@@ -58,6 +59,10 @@ STATUS = _count(255)
 
 CHECKS: Mapping[str, Check] = {
     "int": _count(),
+    "Signed": Check(
+        lambda value: type(value) is int and abs(value) <= COUNT_MAX,
+        {"type": "integer", "minimum": -COUNT_MAX, "maximum": COUNT_MAX},
+    ),
     "str": Check(_text, {"type": "string"}),
     "bool": Check(lambda value: isinstance(value, bool), {"type": "boolean"}),
     "float": Check(lambda value: type(value) in (int, float), {"type": "number"}),
@@ -111,16 +116,20 @@ class ToAgent(Message):
 
 
 class Build(ToAgent):
-    """Make the nodes and links of a guest; of the plan in a directory, as the guest sees it."""
+    """Make the nodes and links of a guest; of the plan in a directory, as the guest sees it.
+
+    It `goes_on` with a run that the kernel before it has left to it.
+    """
 
     run_dir: str
     guest: str
+    goes_on: bool
 
 
 class Arm(ToAgent):
     """Virtual 0 of the run is now plus `lead_ns`, and then it is `date_ns` since 1970; the clock is held."""
 
-    lead_ns: int
+    lead_ns: Signed
     date_ns: int
 
 
@@ -177,7 +186,7 @@ class Ready(FromAgent):
 class Armed(FromAgent):
     """The schedule waits for virtual 0, an instant of the guest's monotonic clock."""
 
-    zero_ns: int
+    zero_ns: Signed
 
 
 class OfUpdate(FromAgent):
@@ -196,6 +205,17 @@ class Refused(OfUpdate):
     """It cannot be."""
 
     reason: str
+
+
+class HandsOver(FromAgent):
+    """The node boots that has the kernel to itself: another one is to go on from `t_ns` with the run.
+
+    `date_ns` is what the guest's date is now, at virtual 0; `heard` is how many messages it has taken since `arm`.
+    """
+
+    t_ns: int
+    date_ns: int
+    heard: int
 
 
 class Finished(FromAgent):

@@ -71,9 +71,13 @@ def _empty(layout: Layout) -> pd.DataFrame:
 def _with_rates(layout: Layout, table: pd.DataFrame) -> pd.DataFrame:
     groups = table.groupby(list(layout.key), observed=True, sort=False)
     elapsed_s = groups["t_ns"].diff() / 1e9
+
+    def counted(counter: str) -> pd.Series[Any]:
+        # Where a node has booted with another kernel, counters begin anew.
+        steps = groups[counter].diff()
+        return steps.where(~(steps < 0))
+
     added: dict[str, Any] = {
-        rate.name: groups[rate.counter].diff() * rate.scale / elapsed_s
-        for rate in layout.rates
-        if rate.counter in table
+        rate.name: counted(rate.counter) * rate.scale / elapsed_s for rate in layout.rates if rate.counter in table
     }
     return table.assign(**added)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.host.counters import BINS, Busy
+from dilaton.host.counters import BINS, Busy, Counters, Lack, Late
 
 Bins = dict[int, tuple[int, int, int]]
 
@@ -60,3 +60,23 @@ def test_whenever_a_guest_is_read_no_period_is_longer_than_its_bin_says(
     lacks = data.draw(st.integers(0, 3 if first < last else lacked), "sequences that have not got the last period now")
     for number, (count, total_ns, interrupts) in bins_of(read(last, lacks).since(read(first, lacked))).items():
         assert count >= 0 and 0 <= total_ns <= count << number and interrupts >= 0
+
+
+def test_what_kernels_of_a_guest_have_counted_one_after_the_other_is_counted_together() -> None:
+    late = Late([1] * BINS, 9)
+    first = Counters(virtual_ns=500, idle_ns=400, reads=70, timers=late, busy=busy({5: (2, 40, 3)}, present=(100, 4)))
+    begun = Counters(virtual_ns=499, idle_ns=1000, reads=30)
+    later = Counters(
+        virtual_ns=900,
+        idle_ns=1300,
+        reads=50,
+        timers=Late([2] * BINS, 5),
+        busy=busy({5: (1, 20, 1)}, present=(10, 1)),
+        lacks=Lack.KVM,
+    )
+    seen = first.and_then(later, begun)
+    assert (seen.virtual_ns, seen.idle_ns, seen.reads, seen.lacks) == (900, 700, 90, Lack.KVM)
+    assert seen.timers == Late([3] * BINS, 9)
+    assert bins_of(seen.busy) == {5: (3, 60, 4), 7: (1, 100, 4)}
+    assert (seen.busy.present_ns, seen.busy.present_interrupts) == (10, 1)
+    assert first.and_then(begun, begun).virtual_ns == 500

@@ -15,10 +15,12 @@ pub enum FromHost {
         run_dir: String,
         /// The name of this guest in the plan.
         guest: String,
+        /// Whether the kernel before this one has left the run to it.
+        goes_on: bool,
     },
     /// Set virtual 0 of the run to now plus `lead_ns`; the clock is held.
     Arm {
-        /// Virtual time from now to virtual 0.
+        /// Virtual time from now to virtual 0; below 0 for a kernel that goes on with a run.
         lead_ns: i64,
         /// The guest's CLOCK_REALTIME at virtual 0.
         date_ns: i64,
@@ -98,6 +100,15 @@ pub enum FromAgent<'a> {
         /// What was tried and why it failed.
         reason: &'a str,
     },
+    /// The node boots that has this kernel to itself: another kernel is to go on, and this one waits for its end.
+    HandsOver {
+        /// From when on, in virtual time of the run; until then it has gone on itself.
+        t_ns: i64,
+        /// CLOCK_REALTIME at virtual 0, as the guest's date is now.
+        date_ns: i64,
+        /// How many messages of the host it has taken since `arm`; the others are to be sent to the next.
+        heard: u64,
+    },
     /// The schedule is over and all processes are gone.
     Finished {
         /// When, in virtual time of the run.
@@ -115,7 +126,7 @@ pub enum FromAgent<'a> {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Everything ran as it was meant to.
@@ -163,7 +174,7 @@ pub enum Subject<'a> {
 }
 
 /// What can happen to an entry of the course or to a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum EventKind {
     /// The program was executed.
@@ -297,6 +308,7 @@ mod tests {
         let file = "link-update-1.json";
         say(&FromAgent::Updated { file, t_ns: 123 });
         say(&FromAgent::Refused { file, reason: "no such device" });
+        say(&FromAgent::HandsOver { t_ns: 123, date_ns: 456, heard: 2 });
         for (outcome, reason) in [
             (Outcome::Done, ""),
             (Outcome::Stopped, "interrupted"),
@@ -362,7 +374,7 @@ mod tests {
     fn the_messages_are_those_of_the_examples() {
         let (asked, said): (Vec<&str>, Vec<&str>) = EXAMPLES.lines().partition(|line| is_of_host(line));
         assert_eq!(said, all_said());
-        assert_eq!(asked.len(), 7);
+        assert_eq!(asked.len(), 8);
     }
 
     #[test]

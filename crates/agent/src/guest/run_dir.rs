@@ -8,6 +8,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::{openat, OFlag};
 use nix::sys::stat::{mkdirat, Mode};
+use nix::unistd::{unlinkat, UnlinkatFlags};
 use serde::de::DeserializeOwned;
 
 use crate::error::{Doing, Result};
@@ -72,6 +73,15 @@ impl RunDir {
     /// It is gone.
     pub fn append(&self, path: &str) -> Result<OwnedFd> {
         self.open_file(path, OFlag::O_WRONLY | OFlag::O_APPEND)
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn remove(&self, path: &str) -> Result<()> {
+        unlinkat(Some(self.0.as_raw_fd()), path, UnlinkatFlags::NoRemoveDir)
+            .doing(|| format!("remove {path} from the run directory"))
     }
 
     /// The value that a JSON file holds, whose text is never in memory as a whole.

@@ -29,6 +29,11 @@ impl Cadence {
         self.next_ns
     }
 
+    /// Waits for the first instant that is later than `now_ns`; those before are somebody else's.
+    pub fn skip(&mut self, now_ns: i64) {
+        self.next_ns = self.next_ns.max(now_ns - now_ns.rem_euclid(self.period_ns) + self.period_ns);
+    }
+
     /// Takes the latest instant that has come at `now_ns`, and counts those before it as missed.
     pub fn take(&mut self, now_ns: i64) -> Option<Tick> {
         if now_ns < self.next_ns {
@@ -54,6 +59,16 @@ mod tests {
         assert_eq!(cadence.take(9), None);
         assert_eq!(cadence.next_ns(), 10);
         assert_eq!(cadence.take(13), Some(Tick { t_ns: 10, late_ns: 3, missed: 0 }));
+    }
+
+    #[test]
+    fn what_somebody_else_has_taken_is_neither_taken_nor_missed() {
+        for (now_ns, next_ns) in [(29, 30), (30, 40), (31, 40)] {
+            let mut cadence = Cadence::new(10);
+            cadence.skip(now_ns);
+            assert_eq!(cadence.take(now_ns), None);
+            assert_eq!(cadence.take(next_ns), Some(Tick { t_ns: next_ns, late_ns: 0, missed: 0 }));
+        }
     }
 
     #[test]

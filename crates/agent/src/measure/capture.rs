@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 
-use nix::fcntl::{posix_fadvise, PosixFadviseAdvice};
+use nix::fcntl::{posix_fadvise, OFlag, PosixFadviseAdvice};
 use nix::net::if_::if_nametoindex;
 
 use super::pcapng::{self, Counts, Direction};
@@ -49,7 +50,9 @@ pub struct Pending {
     pub bytes: Vec<u8>,
     /// How many packets are in them.
     pub packets: u64,
-    /// Packets that passed before virtual 0.
+    /// When it begins, after virtual 0.
+    pub from_ns: u64,
+    /// Packets that passed before.
     pub early: u64,
 }
 
@@ -73,16 +76,35 @@ impl Capture {
         })
     }
 
-    /// Makes the file and begins to capture; virtual 0 is `date_ns` of CLOCK_REALTIME.
+    /// Makes the file and begins to capture; virtual 0 is `date_ns` of CLOCK_REALTIME. Or, from `from_ns` on, goes on with what
+    /// another kernel has captured.
     ///
     /// # Errors
-    /// The file cannot be made, or the interface is gone.
-    pub fn begin(&mut self, run_dir: &RunDir, date_ns: i64) -> Result<()> {
-        self.file = Some(File::from(run_dir.create(&self.plan.file)?));
+    /// The file cannot be made or read, or the interface is gone.
+    pub fn begin(&mut self, run_dir: &RunDir, date_ns: i64, from_ns: Option<i64>) -> Result<()> {
         self.pending.date_ns = date_ns;
         let name = format!("{}:{}", self.plan.node, self.plan.interface);
-        pcapng::begin(&mut self.pending.bytes, &name, self.plan.snaplen, self.plan.filter.as_deref());
+        if let Some(from_ns) = from_ns {
+            self.pending.from_ns = from_ns.max(0).unsigned_abs();
+            let file = File::from(run_dir.open_file(&self.plan.file, OFlag::O_RDWR | OFlag::O_APPEND)?);
+            self.go_on(file).doing(|| format!("go on with {}", self.plan.file))?;
+        } else {
+            self.file = Some(File::from(run_dir.create(&self.plan.file)?));
+            pcapng::begin(&mut self.pending.bytes, &name, self.plan.snaplen, self.plan.filter.as_deref());
+        }
         self.ring.bind(self.interface).doing(|| format!("capture on {name}"))
+    }
+
+    /// Goes on with a file, whose end with what was counted it takes off.
+    fn go_on(&mut self, file: File) -> std::io::Result<()> {
+        let mut end = [0; pcapng::END_BYTES];
+        let begin = file.metadata()?.len().saturating_sub(end.len() as u64);
+        file.read_exact_at(&mut end, begin)?;
+        let no_end = || std::io::Error::other("it does not end as captures do");
+        self.counts = pcapng::counted(&end).ok_or_else(no_end)?;
+        file.set_len(begin)?;
+        (self.file, self.file_bytes) = (Some(file), begin as i64);
+        Ok(())
     }
 
     /// Takes the packets of all full blocks; their number, and why the capture has ended, if it has.
@@ -166,7 +188,7 @@ impl Pending {
     /// Nothing yet; virtual 0 is `date_ns` of CLOCK_REALTIME.
     pub fn new(date_ns: i64) -> Self {
         // Room for what is read at once, so that it never grows.
-        Self { date_ns, bytes: Vec::with_capacity(PIECE_BYTES + 2 * BLOCK_BYTES), packets: 0, early: 0 }
+        Self { date_ns, bytes: Vec::with_capacity(PIECE_BYTES + 2 * BLOCK_BYTES), packets: 0, from_ns: 0, early: 0 }
     }
 
     /// Forgets what was written; how many packets that were.
@@ -175,13 +197,14 @@ impl Pending {
         std::mem::take(&mut self.packets)
     }
 
-    /// Adds a packet, unless it passed before virtual 0.
+    /// Adds a packet, unless it passed before the begin.
     pub fn append(&mut self, packet: &Packet<'_>) {
-        let Ok(own_ns) = u64::try_from(packet.date_ns - self.date_ns) else {
+        let own_ns = u64::try_from(packet.date_ns - self.date_ns).ok();
+        let t_ns = own_ns.map(|own_ns| clock::face().span(own_ns).as_ns());
+        let Some(t_ns) = t_ns.filter(|&t_ns| t_ns >= self.from_ns) else {
             self.early += 1;
             return;
         };
-        let t_ns = clock::face().span(own_ns).as_ns();
         let direction = if packet.is_outgoing { Direction::Out } else { Direction::In };
         match packet.vlan {
             Some((protocol, content)) if packet.bytes.len() >= ADDRESSES_BYTES => {

@@ -15,6 +15,11 @@ const ETHERNET: u16 = 1;
 /// The resolution of instants: 10 to the minus 9 seconds.
 const NANOSECONDS: u8 = 9;
 
+/// What a file ends with.
+pub const END_BYTES: usize = 88;
+/// Where the values of its counts are in it: packets received, dropped, and written.
+const COUNTS_AT: [usize; 3] = [48, 60, 72];
+
 const END: u16 = 0;
 const SECTION_APPLICATION: u16 = 4;
 const INTERFACE_NAME: u16 = 2;
@@ -103,6 +108,14 @@ pub fn end(file: &mut Vec<u8>, from_ns: u64, t_ns: u64, counts: Counts) {
     });
 }
 
+/// What was counted, of the end of a file; none if that is no end.
+pub fn counted(end: &[u8; END_BYTES]) -> Option<Counts> {
+    let begins = [STATISTICS, END_BYTES as u32].iter().flat_map(|word| word.to_ne_bytes()).eq(end[..8].iter().copied());
+    let [received, dropped, written] =
+        COUNTS_AT.map(|at| end[at..at + 8].iter().rev().fold(0, |count, &byte| count << 8 | u64::from(byte)));
+    begins.then_some(Counts { received, dropped, written })
+}
+
 fn block(file: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = file.len();
     file.extend_from_slice(&kind.to_ne_bytes());
@@ -166,5 +179,13 @@ mod tests {
             0800 0800 0700000000000000
             0000 0000 58000000";
         assert_eq!(file, hex(expected));
+    }
+
+    #[test]
+    fn what_was_counted_is_read_off_the_end_and_nothing_else_is_one() {
+        let (mut file, counts) = (Vec::new(), Counts { received: 1 << 40, dropped: 3, written: 7 });
+        end(&mut file, 0, 5, counts);
+        assert_eq!(counted(file.as_slice().try_into().unwrap()), Some(counts));
+        assert_eq!(counted(&[0; END_BYTES]), None);
     }
 }

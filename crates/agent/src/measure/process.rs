@@ -178,21 +178,32 @@ impl<'a> Process<'a> {
 
     fn obey(&mut self, order: &Order) -> Result<()> {
         match *order {
-            Order::Begin { zero_ns, date_ns } => self.begin(zero_ns, date_ns)?,
+            Order::Begin { zero_ns, date_ns, from_ns } => self.begin(zero_ns, date_ns, from_ns)?,
             Order::Stop { t_ns } => self.stop(t_ns)?,
         }
         send(self.agent, &Reply::Done, &[])
     }
 
-    fn begin(&mut self, zero_ns: i64, date_ns: i64) -> Result<()> {
+    fn begin(&mut self, zero_ns: i64, date_ns: i64, from_ns: Option<i64>) -> Result<()> {
         self.zero_ns = zero_ns;
-        let path = |name: &str| format!("measure/{}/{name}.csv", self.guest);
-        self.costs = Some(Table::create(self.run_dir, path("sampler"), COSTS_HEADER)?);
+        let (run_dir, guest) = (self.run_dir, self.guest);
+        let open = |name: &str, header| {
+            let path = format!("measure/{guest}/{name}.csv");
+            if from_ns.is_some() {
+                Table::append(run_dir, path)
+            } else {
+                Table::create(run_dir, path, header)
+            }
+        };
+        self.costs = Some(open("sampler", COSTS_HEADER)?);
         for sampling in &mut self.samplings {
-            let Sampling { instrument, table, .. } = sampling;
-            *table = Some(Table::create(self.run_dir, path(instrument.name()), instrument.header())?);
+            let Sampling { instrument, table, cadence } = sampling;
+            *table = Some(open(instrument.name(), instrument.header())?);
+            if let Some(from_ns) = from_ns {
+                cadence.skip(from_ns);
+            }
         }
-        self.captures.iter_mut().flatten().try_for_each(|capture| capture.begin(self.run_dir, date_ns))?;
+        self.captures.iter_mut().flatten().try_for_each(|capture| capture.begin(run_dir, date_ns, from_ns))?;
         self.set_timer()
     }
 

@@ -30,6 +30,15 @@ impl Table {
         Ok(Self { path, file, rows })
     }
 
+    /// Goes on with a file that has its header line already.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn append(run_dir: &RunDir, path: String) -> Result<Self> {
+        let file = File::from(run_dir.append(&path)?);
+        Ok(Self { path, file, rows: Vec::with_capacity(2 * BUFFER_BYTES) })
+    }
+
     /// Writes the rows if there are many, or if `all` of them are wanted.
     ///
     /// # Errors

@@ -47,6 +47,7 @@ pub struct Player {
     state: Map,
     departures: Map,
     limit_packets: u32,
+    period_ns: i64,
 }
 
 impl Player {
@@ -72,14 +73,17 @@ impl Player {
         let period_ms = trace_ms[trace_ms.len() - 1] as i32;
         let constants = [period_ms, trace_ms.len() as i32, limit_packets as i32, millisecond_ns as i32];
         let program = code(&state, &departures, &times, &first, constants, delay_ns).load_program("delivery")?;
-        Ok((Self { state, departures, limit_packets }, program))
+        let period_ns = i64::from(period_ms) * millisecond_ns as i64;
+        Ok((Self { state, departures, limit_packets, period_ns }, program))
     }
 
-    /// Starts the trace at `zero_ns` of the guest's clock; until then packets pass without delay.
+    /// Starts the trace at `zero_ns` of the guest's clock; until then packets pass without delay. Below 0, as of a kernel that
+    /// began later, it starts where it would be by then.
     ///
     /// # Errors
     /// The kernel refuses it.
     pub fn start(&self, zero_ns: i64) -> Result<()> {
+        let zero_ns = if zero_ns > 0 { zero_ns } else { self.period_ns - (-zero_ns).rem_euclid(self.period_ns) };
         self.state.set_element(0, &[0, 0, zero_ns as u64])
     }
 }

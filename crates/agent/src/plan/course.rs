@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use disk::Fault;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::interior::Cpu;
 use crate::plan::queues::Egress;
 
 /// The complete new state of one end of a link.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndChange {
     /// The node.
@@ -24,7 +24,7 @@ pub struct EndChange {
 }
 
 /// An entry of the course that is no process.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timed {
     /// The name by which others wait for it; empty: nobody can.
@@ -40,7 +40,7 @@ pub struct Timed {
 }
 
 /// When an entry begins.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum When {
     /// At an instant.
@@ -58,7 +58,7 @@ pub enum When {
 }
 
 /// A moment in the life of an entry, which others wait for.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Awaited {
     /// The entry: a process, or another one with a name.
@@ -68,7 +68,7 @@ pub struct Awaited {
 }
 
 /// The moments of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Moment {
     /// It began; a process was executed.
@@ -81,7 +81,7 @@ pub enum Moment {
 }
 
 /// What an entry does while it lasts. `run/effects.rs` carries it out.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
     /// Something is wrong with the disk of a node.
@@ -165,7 +165,7 @@ pub enum Effect {
 }
 
 /// What is wrong with a disk.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrongDisk {
     /// The share of reads and writes that fail.
@@ -183,7 +183,7 @@ pub struct WrongDisk {
 }
 
 /// Why a disk does not take what is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
     /// It may only be read.
@@ -214,7 +214,7 @@ fn parts(share: f64) -> u64 {
 }
 
 /// How a node goes off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Off {
     /// It loses its power.
@@ -231,7 +231,7 @@ pub fn key_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// How a fault comes and goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flap {
     /// So long it is there, from its begin on.
@@ -241,7 +241,7 @@ pub struct Flap {
 }
 
 /// A part of a partition.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cut {
     /// What these nodes send is lost,

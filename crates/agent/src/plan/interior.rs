@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::plan::{Guest, Process};
@@ -86,7 +86,7 @@ pub struct Named {
 }
 
 /// The CPU of a node that is a share of its guest's.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
     /// Among those of its guest, from 1.

@@ -1,11 +1,11 @@
 //! Queue disciplines as the plan names them: the mirror of `python/dilaton/plan/links/queues.py`, where every field is
 //! explained.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use virtual_time::Face;
 
 /// Everything that an interface does to the packets that leave by it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Egress {
     /// The loss of certain packets.
@@ -17,7 +17,7 @@ pub struct Egress {
 }
 
 /// Losses that are the same in every run.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Drops {
     /// Every n-th packet.
@@ -39,7 +39,7 @@ pub enum Drops {
 }
 
 /// How a delivery trace is followed.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delivery {
     /// Its name in the plan.
@@ -51,7 +51,7 @@ pub struct Delivery {
 }
 
 /// How netem loses packets.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 #[allow(missing_docs)]
 pub enum Loss {
@@ -61,7 +61,7 @@ pub enum Loss {
 }
 
 /// The parameters of a netem.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Netem {
@@ -83,7 +83,7 @@ pub struct Netem {
 }
 
 /// The parameters of a red.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Red {
@@ -98,7 +98,7 @@ pub struct Red {
 }
 
 /// A queue discipline.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs)]
 pub enum Qdisc {

@@ -33,6 +33,19 @@ impl Schedule {
         self.course[entry].times
     }
 
+    /// All entries as they are planned now.
+    pub fn course(&self) -> impl Iterator<Item = &plan::Timed> {
+        self.course.iter().map(|entry| &entry.plan)
+    }
+
+    /// What has its effect in this guest now, in the order in which it began, and when it did.
+    pub fn lasting(&self) -> Vec<(&plan::Timed, i64)> {
+        let there = self.course.iter().filter(|entry| entry.is_there());
+        let mut lasting: Vec<_> = there.map(|entry| (&entry.plan, entry.began_ns)).collect();
+        lasting.sort_by_key(|&(_, began_ns)| began_ns);
+        lasting
+    }
+
     /// Takes over what a link becomes from now on, in place of all that was still to come; it is due at the next
     /// [`super::Input::Tick`].
     pub fn replan_link(&mut self, link: &str, changes: Vec<plan::Timed>) {

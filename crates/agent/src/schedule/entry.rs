@@ -1,11 +1,13 @@
 //! A process of a schedule: where it is in its life, and what others have to know of it.
 
+use serde::{Deserialize, Serialize};
+
 use super::moments::{Awaited, Moments, Outlook};
 use crate::channel::protocol::End;
 use crate::plan::{Process, Ready};
 
 /// Where a process is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     Waiting,
     Starting,
@@ -36,7 +38,7 @@ impl State {
 }
 
 /// How far we are with ending a process, and when patience ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     /// `None` once SIGKILL was sent.
     pub kill_ns: Option<i64>,
@@ -44,7 +46,7 @@ pub struct Stop {
 }
 
 /// What holds a process that a fault has killed, or whose node goes off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Killed {
     /// It starts again when the fault ends.
     pub revives: bool,
@@ -55,7 +57,7 @@ pub struct Killed {
 }
 
 /// The readiness of a process that has one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Readiness {
     Awaited,
     Reached,
@@ -63,7 +65,7 @@ pub enum Readiness {
 }
 
 /// A process, where it is, and what it waits for.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Entry {
     pub process: Process,
     pub after: Vec<Awaited>,

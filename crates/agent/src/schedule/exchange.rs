@@ -1,5 +1,7 @@
 //! What the schedule is told, and what it answers.
 
+use serde::{Deserialize, Serialize};
+
 use super::moments::{Moments, Place};
 use crate::channel::protocol::{End, EventKind, Outcome};
 
@@ -49,7 +51,7 @@ pub enum Input {
 }
 
 /// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Execute a process.
     Start {

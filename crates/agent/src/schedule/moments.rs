@@ -15,7 +15,7 @@ pub enum Place {
 }
 
 /// A moment of an entry, which another one waits for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Awaited {
     pub entry: Place,
     pub moment: Moment,

@@ -1,10 +1,12 @@
 //! An entry of the course that is no process: an effect with a begin and, where it is undone, an end.
 
+use serde::{Deserialize, Serialize};
+
 use super::moments::{Awaited, Moments, Outlook};
 use crate::plan::{self, Effect, Flap, Off, When};
 
 /// Where an entry is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     Waiting,
     /// What it waits for has come; it begins at this instant.
@@ -25,7 +27,7 @@ pub enum State {
 }
 
 /// When an effect that comes and goes, or is done again and again, is so next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     at_ns: i64,
     /// Whether it is there until then.
@@ -33,7 +35,7 @@ pub struct Turn {
 }
 
 /// An entry, where it is, and what it waits for.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Timed {
     pub plan: plan::Timed,
     pub after: Option<Awaited>,
@@ -120,6 +122,11 @@ impl Timed {
 
     pub fn has_begun(&self) -> bool {
         matches!(self.state, State::Begun { .. })
+    }
+
+    /// Whether it has its effect now: one that comes and goes may be gone.
+    pub fn is_there(&self) -> bool {
+        matches!(self.state, State::Begun { turn, .. } if turn.map_or(true, |turn| turn.is_there))
     }
 
     /// Whether somebody has asked for it by hand, for later.

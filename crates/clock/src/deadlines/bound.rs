@@ -10,8 +10,6 @@
 //!
 //! The lock of the wire is only taken in a critical section, or with signals masked.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use interrupts::{Flag, Word};
 use virtual_time::VirtualInstant;
 use wire::{Guest, NEVER};
@@ -60,7 +58,7 @@ pub fn is_bound() -> bool {
 
 /// Called at each command of the host: once all guests have their virtual 0, the others bind this one.
 pub fn begin() {
-    let Some(guest) = this_guest().filter(|guest| guest.wire().header().begun.load(Relaxed) != 0) else { return };
+    let Some(guest) = this_guest().filter(|guest| guest.takes_part()) else { return };
     if !BOUND.begun.get() {
         guest::begin(guest);
         BOUND.tell_ns.set(0);
@@ -123,8 +121,22 @@ pub fn adopt(page: &ClockPage, guest: &Guest, now: VirtualInstant) {
 pub fn leave(page: &ClockPage) {
     if let Some(guest) = guest() {
         masks::exclusively(|| guest.leave());
-        BOUND.left.set(true);
-        BOUND.tell_ns.set(NEVER);
-        present::set_bound(page, VirtualInstant::NEVER);
+        go(page);
     }
+}
+
+/// Another kernel goes on from `now` in this guest's place. The others wait for it, and this one is none of them any more.
+pub fn hand_over(page: &ClockPage, now: VirtualInstant) {
+    if let Some(guest) = guest() {
+        masks::exclusively(|| guest.hand_over(guest::run_ns(now)));
+        guest::end();
+        go(page);
+    }
+}
+
+/// Nobody binds this guest any more.
+fn go(page: &ClockPage) {
+    BOUND.left.set(true);
+    BOUND.tell_ns.set(NEVER);
+    present::set_bound(page, VirtualInstant::NEVER);
 }

@@ -72,6 +72,12 @@ pub fn take_over(page: &ClockPage) {
     }
 }
 
+/// The kernel ends here, and another one goes on from this instant: virtual time stands still.
+pub fn hand_over(page: &ClockPage) {
+    present::change(page, |clock| clock.wait_for_host(drive::now(clock.drive()), true));
+    bound::hand_over(page, present::look(page));
+}
+
 /// The agent waits for the host from now on, and virtual time stands still; or it no longer does.
 pub fn wait_for_host(page: &ClockPage, waits: bool) {
     present::change(page, |clock| clock.wait_for_host(drive::now(clock.drive()), waits));

@@ -69,6 +69,7 @@ pub fn emulate(pid: c_int, code: c_int) -> bool {
 fn carry_out(pid: c_int, page: &ClockPage, request: Request) {
     match request {
         Request::WaitForHost(waits) => commands::wait_for_host(page, waits),
+        Request::HandOver => commands::hand_over(page),
         Request::HurryDisks => disks::hurry(page),
         Request::JoinNode { node, host, guest } => shares::join(pid, node, (host, guest)),
         Request::SetSpeed { node, host, guest } => shares::set_speed(node, (host, guest)),

@@ -1,10 +1,13 @@
 //! This guest on the wire that joins it to the others of a run (crates/wire), and how its clock's instants are the run's.
+//!
+//! A kernel that boots in the middle of the run counts from its own start, so the run's virtual 0 may be before that. Until
+//! the instant from which it goes on, what it does is done at that instant, as all is done at 0 that comes before.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::Relaxed;
 
-use interrupts::Word;
+use interrupts::{Flag, Word};
 use virtual_time::VirtualInstant;
 use wire::{Guest, NotAWire, Wire};
 
@@ -15,14 +18,19 @@ const VARIABLE: &CStr = c"DILATON_WIRE";
 
 struct Place {
     guest: UnsafeCell<Option<Guest>>,
-    /// The run's virtual 0 on this guest's clock.
+    /// The run's virtual 0 on this guest's clock, with a sign.
     zero_ns: Word,
+    /// The instant of the run from which this kernel takes part in it.
+    begin_ns: Word,
+    /// Whether it does.
+    takes_part: Flag,
 }
 
 // SAFETY: the cell is written at start by the only thread.
 unsafe impl Sync for Place {}
 
-static PLACE: Place = Place { guest: UnsafeCell::new(None), zero_ns: Word::new(0) };
+static PLACE: Place =
+    Place { guest: UnsafeCell::new(None), zero_ns: Word::new(0), begin_ns: Word::new(0), takes_part: Flag::new(false) };
 
 /// Takes over the wire, if this guest has one.
 pub fn start() {
@@ -60,17 +68,33 @@ pub fn guest() -> Option<&'static Guest> {
     unsafe { (*PLACE.guest.get()).as_ref() }
 }
 
+/// This guest's view of the wire while its kernel takes part in the run: neither before, nor once another one does.
+pub fn taking_part() -> Option<&'static Guest> {
+    guest().filter(|_| PLACE.takes_part.get())
+}
+
 /// All have their virtual 0.
 pub fn begin(guest: &Guest) {
     PLACE.zero_ns.set(guest.wire().member(guest.number()).zero_ns.load(Relaxed));
+    PLACE.begin_ns.set(guest.next_ns());
+    PLACE.takes_part.set(true);
 }
 
-/// An instant of this clock as one of the run, which begins at 0.
+/// Another kernel takes part in the run from now on.
+pub fn end() {
+    PLACE.takes_part.set(false);
+}
+
+/// An instant of this clock as one of the run.
 pub fn run_ns(now: VirtualInstant) -> u64 {
-    now.as_ns().saturating_sub(PLACE.zero_ns.get())
+    let zero_ns = PLACE.zero_ns.get() as i64;
+    let since_ns = if zero_ns < 0 { u64::saturating_add } else { u64::saturating_sub };
+    since_ns(now.as_ns(), zero_ns.unsigned_abs()).max(PLACE.begin_ns.get())
 }
 
 /// An instant of the run as one of this clock.
 pub fn own_ns(run_ns: u64) -> u64 {
-    run_ns.saturating_add(PLACE.zero_ns.get())
+    let zero_ns = PLACE.zero_ns.get() as i64;
+    let own_ns = if zero_ns < 0 { u64::saturating_sub } else { u64::saturating_add };
+    own_ns(run_ns, zero_ns.unsigned_abs())
 }

@@ -110,7 +110,7 @@ impl Source for Taps {
     }
 
     fn report(&self, now: VirtualInstant) -> bool {
-        let Some(guest) = guest::guest().filter(|_| now.as_ns() >= self.next_ns()) else { return false };
+        let Some(guest) = guest::taking_part().filter(|_| now.as_ns() >= self.next_ns()) else { return false };
         let now_ns = guest::run_ns(now);
         let mut is_ready = false;
         for device in devices().iter().filter(|device| device.readiness.awaits()) {
@@ -129,7 +129,7 @@ impl Source for Taps {
     }
 
     fn take_back_ready(&self) {
-        let Some(guest) = guest::guest() else { return };
+        let Some(guest) = guest::taking_part() else { return };
         for device in devices() {
             device.readiness.take_back();
         }
@@ -137,9 +137,11 @@ impl Source for Taps {
     }
 
     fn listen(&self, fd: c_int, token: Option<u64>) -> bool {
-        let (Some(device), Some(guest)) = (device(fd), guest::guest()) else { return false };
+        let Some(device) = device(fd) else { return false };
         device.readiness.listen(token);
-        look_for_arrivals(guest);
+        if let Some(guest) = guest::taking_part() {
+            look_for_arrivals(guest);
+        }
         true
     }
 }
@@ -247,7 +249,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn readv(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
-    let (Some(device), Some(guest), Some(page)) = (device(fd), guest::guest(), page::page()) else {
+    let (Some(device), Some(page)) = (device(fd), page::page()) else {
         // SAFETY: passed through.
         return unsafe { real::readv(fd, parts, count) };
     };
@@ -255,6 +257,10 @@ pub unsafe extern "C" fn readv(fd: c_int, parts: *const libc::iovec, count: c_in
     if number == UNKNOWN {
         return sys::fail(libc::EBADF) as isize;
     }
+    let Some(guest) = guest::taking_part() else {
+        device.readiness.found_empty();
+        return sys::fail(libc::EAGAIN) as isize;
+    };
     let now_ns = guest::run_ns(standing::show(present::look(page)));
     // SAFETY: the kernel's parts.
     let parts = unsafe { core::slice::from_raw_parts(parts, count as usize) };

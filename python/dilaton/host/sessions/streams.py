@@ -66,6 +66,21 @@ class Streams:
         """Begins to read."""
         reader, self._writer = await asyncio.open_unix_connection(sock=self._line, limit=READ_BYTES_MAX)
         self._reading = asyncio.create_task(self._read(reader))
+        self._flush()
+
+    async def renew(self) -> int:
+        """Another kernel is to be at the other end: what runs is lost to the line, and `open` begins to read anew.
+
+        Returns:
+            The descriptor of the new other end, to be inherited by the guest and then closed.
+        """
+        await self.close()
+        self._line, guest = socket.socketpair()
+        self._line.setblocking(False)
+        self._receivers.clear()
+        self._unsent.clear()
+        self._room_bytes, self._writer, self._reading = LINE_WINDOW_BYTES, None, None
+        return guest.detach()
 
     def begin(self, request: Request) -> Session:
         """Starts a program; the run must have begun, since the agent serves the line from then on."""

@@ -83,8 +83,11 @@ def test_a_guests_next_timer_is_known_once_it_rests(
 ) -> None:
     monkeypatch.setattr("dilaton.host.here.guests.guest.LOOK_HOST_S", 0)
     guest = object.__new__(hosts.Guest)
+    is_there = asyncio.Event()
+    is_there.set()
     guest.__dict__ |= {"name": "a", "page": Page(looks), "process": SimpleNamespace(returncode=None)}
-    assert asyncio.run(guest.next_timer_ns()) == next_ns
+    guest.__dict__ |= {"_is_there": is_there, "_shift_ns": 100}
+    assert asyncio.run(guest.next_timer_ns()) == 100 + next_ns
 
 
 def descriptors() -> set[str]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dilaton.host.counters import Traffic, Waits, Wires
-from dilaton.host.here.memory.wire import LEFT, RING_BYTES_MIN, STOPPED, WAITING, Way, Wire, distances_ns, layout
+from dilaton.host.here.memory.wire import AWAY, LEFT, RING_BYTES_MIN, STOPPED, WAITING, Way, Wire, distances_ns, layout
 from dilaton.host.orders import NEVER_NS
 
 
@@ -47,6 +47,16 @@ def test_guests_are_bound_by_each_other_once_all_know_their_virtual_zero(wire: W
     wire.begin({0: 100, 1: 200})
     assert [wire._read("member", guest, "zero_ns") for guest in (0, 1)] == [100, 200]
     assert wire._read("header", 0, "begun") == 1
+
+
+def test_a_kernel_that_began_in_the_middle_of_the_run_goes_on_with_a_zero_before_its_own(wire: Wire) -> None:
+    wire.begin({0: 100, 1: 200})
+    wire._write("member", 1, "state", AWAY)
+    assert [wire.is_away(guest) for guest in (0, 1)] == [False, True]
+    wire.go_on(1, -5)
+    assert wire._read("member", 1, "zero_ns") == 2**64 - 5
+    assert not wire.is_away(1)
+    assert not wire.is_overwritten()
 
 
 def test_a_new_wire_has_carried_nothing_and_no_ring_was_full(wire: Wire) -> None:

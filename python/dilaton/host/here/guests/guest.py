@@ -1,13 +1,19 @@
-"""A guest on this machine: one dilated kernel in its jail, from start to end."""
+"""A guest on this machine: one dilated kernel in its jail, from start to end.
+
+**Another kernel.** A node that has a kernel to itself boots: the agent leaves the run to the next kernel
+(`crates/agent/src/run/handover.rs`), and the guest goes on with that, in a jail of its own. To those who ask, it is
+the same guest, whose clock stands meanwhile: the new clock counts from its own start, so its readings are shifted to
+those of the first, and what the kernels before have counted is added to what it counts. Whoever orders something waits
+until it is there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import IO
 
@@ -15,20 +21,16 @@ from dilaton.host import messages
 from dilaton.host.counters import Counters
 from dilaton.host.errors import GuestError
 from dilaton.host.here.guests import console, cores
-from dilaton.host.here.guests.channel import PROTOCOL, Channel
-from dilaton.host.here.guests.kernel import Kernel, Placement, Wanted
+from dilaton.host.here.guests.channel import PROTOCOL
+from dilaton.host.here.guests.kernel import Placement, Wanted
+from dilaton.host.here.guests.started import Started, boot_orders, end_with_jail, started
 from dilaton.host.here.jail import jail, orphans
-from dilaton.host.here.memory.clock_page import ClockPage
-from dilaton.host.messages import Arm, Armed, Build, Event, Fatal, FromAgent, Halt, Hello, Ready, ToAgent
-from dilaton.host.orders import NEVER_NS, REPEATABLE_DATE_NS, Drive, Orders
+from dilaton.host.messages import Arm, Armed, Build, Event, Fatal, FromAgent, Halt, HandsOver, Hello, Ready, ToAgent
+from dilaton.host.orders import NEVER_NS, Drive, Orders
 from dilaton.host.patience import Patience
 from dilaton.host.port import Progress
 from dilaton.host.processes import descent, is_at_work, is_stopped
 from dilaton.host.sessions.streams import Streams
-
-BOOT_TDF = Fraction(1, 50)
-"""Pace of a booting guest, on the work drive: the kernel counts jiffies where it does not idle, so its clock, at
-whatever rate it reads, runs ahead of the host's until the guest is built."""
 
 BOOT_LOOK_HOST_S = 0.1
 """How often a booting guest is looked at that has not spoken."""
@@ -58,42 +60,50 @@ GUARD_DEPTH = 1
 LEAD_NS = 1_000_000
 """Virtual time from the release of the clock to the run's virtual 0: room for the agent to be back in its loop."""
 
+READING_NS_MAX = 1_000
+"""How far what a kernel tells programs of its clock is from that, at most: it computes with rounded factors."""
+
 LOOK_HOST_S = 0.0005
 """How often the clock page is looked at while something is awaited in it."""
 
 
-@dataclass(frozen=True)
-class _Ends:
-    """This machine's ends of what a guest is reached by, and what it holds here."""
-
-    page: ClockPage
-    channel: Channel
-    streams: Streams
-    log: IO[bytes]
-    core: cores.Core
+BOOT_SEED_STEP = 0xD1B5_4A32_D192_ED03
+"""Between the seeds of a guest's kernels: odd, and far from that between guests."""
 
 
 class Guest:
     """A running guest. Make it with `start`; `close` ends it, whatever state it is in."""
 
     def __init__(
-        self, wanted: Wanted, placement: Placement, process: asyncio.subprocess.Process, ends: _Ends, boot: Orders
+        self, wanted: Wanted, placement: Placement, core: cores.Core, log: IO[bytes], streams: Streams, kernel: Started
     ) -> None:
         """Use `start`."""
         self.name = wanted.name
         self.kernel = ""
         """The release of its kernel, as its agent says it."""
-        self.process = process
-        self.page, self.channel, self.streams = ends.page, ends.channel, ends.streams
+        self.streams = streams
         self.zero_ns = 0
         """The run's virtual 0 in the guest's time, from `arm` on."""
         self.run_dir_inside = placement.run_dir_inside
-        self._jailed = placement.jailed
-        self._log, self._core = ends.log, ends.core
-        self._orders = boot
+        self._wanted, self._placement = wanted, placement
+        self._log, self._core = log, core
+        self._orders = boot_orders(wanted)
         self._pace = Fraction(1)
-        self._mourning = asyncio.create_task(self._end_with_jail())
-        self._forgetting = asyncio.create_task(console.forget_old(ends.log)) if placement.run_dir is None else None
+        self._boots = 1
+        self._shift_ns = 0
+        """How far the present clock is behind the first one."""
+        self._away_ns: int | None = None
+        """The instant of the run at which it waits for another kernel; None: it has one."""
+        self._floor_ns = -LEAD_NS
+        """The instant of the run at which its kernel went on, which its clock gets to in a moment."""
+        self._is_there = asyncio.Event()
+        self._is_there.set()
+        self._said: list[ToAgent] = []
+        """What the present agent was told since it was armed."""
+        self._before: tuple[Counters, Counters] | None = None
+        """What kernels before this one have counted, and what this one had when it went on."""
+        self._take(kernel)
+        self._forgetting = asyncio.create_task(console.forget_old(log)) if placement.run_dir is None else None
         """What forgets the old part of a console in memory; None where it is a file of the run."""
 
     @classmethod
@@ -111,44 +121,75 @@ class Guest:
             HostLacksError: when this machine lacks a part.
             GuestError: when the kernel does not come up.
         """
-        seed, rate = wanted.seed, wanted.clock_rate
-        boot = Orders(BOOT_TDF * rate, "work") if seed is None else Orders(Fraction(1), "event")
         async with contextlib.AsyncExitStack() as undo:
             core = core or cores.take()[0]
             undo.callback(core.free)
-            with contextlib.ExitStack() as inherited:
-                page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed, rate)
-                undo.callback(page.close)
-                inherited.callback(page.close_guest_side)
-                channel = Channel()
-                undo.callback(channel.close)
-                inherited.callback(os.close, channel.guest_fd)
-                streams, streams_fd = Streams.of_guest()
-                undo.push_async_callback(streams.close)
-                inherited.callback(os.close, streams_fd)
-                log = undo.enter_context(placement.open_log(wanted.name))
-                undo.callback(orphans.end)
-                page.command(boot)
-                lines = (channel.guest_fd, streams_fd)
-                process = await _spawned(Kernel(wanted, placement, page, lines, core.number, log), page)
+            log = undo.enter_context(placement.open_log(wanted.name))
+            streams, streams_fd = Streams.of_guest()
+            undo.push_async_callback(streams.close)
+            kernel = await started(wanted, placement, core, log, streams_fd)
             undo.pop_all()
-        guest = cls(wanted, placement, process, _Ends(page, channel, streams, log, core), boot)
+        guest = cls(wanted, placement, core, log, streams, kernel)
         try:
-            await guest._greet(rate)
+            await guest._greet()
         except BaseException:
             await guest.close()
             raise
         return guest
 
-    async def _end_with_jail(self) -> None:
-        """Once the process on the host is gone, so is the kernel, also where that was bubblewrap's alone."""
-        await self.process.wait()
-        self.page.end_guest()
+    def _take(self, kernel: Started) -> None:
+        """Goes on with this kernel."""
+        self.process, self.page, self.channel = kernel.process, kernel.page, kernel.channel
+        self._mourning = asyncio.create_task(end_with_jail(kernel))
 
-    async def _greet(self, clock_rate: Fraction) -> None:
+    async def boot_anew(self, left: HandsOver, take_part: Callable[[int], None]) -> None:
+        """Ends the kernel, which has left the run to the next, and boots that, outside virtual time.
+
+        Args:
+            left: what the agent of the present kernel has said.
+            take_part: called when the new kernel is ready to go on, with the instant of its own clock at the run's
+                virtual 0, which may be below 0; the other guests are bound by it from the next command on.
+
+        Raises:
+            GuestError: that cannot be, or the kernel does not come up.
+        """
+        at_ns = self.reached_ns()
+        if abs(left.t_ns - at_ns) > READING_NS_MAX:
+            said = f"it hands over at {left.t_ns} ns of virtual time, at {at_ns} ns"
+            raise GuestError(f"guest {self.name}: the agent said what cannot be: {said}")
+        self._before = (self.counters(), Counters())
+        self._away_ns = at_ns
+        self._is_there.clear()
+        try:
+            unheard, self._said = self._said[left.heard :], []
+            await self._power_off()
+            await self._mourning
+            streams_fd = await self.streams.renew()
+            seed = None if self._wanted.seed is None else self._wanted.seed + self._boots * BOOT_SEED_STEP
+            self._boots += 1
+            wanted = replace(self._wanted, seed=seed)
+            page, channel = self.page, self.channel
+            self._take(await started(wanted, self._placement, self._core, self._log, streams_fd))
+            channel.close()
+            page.close()
+            orders, self._orders, self._shift_ns = self._orders, boot_orders(wanted), 0
+            await self._greet()
+            await self._build(lambda _: None, goes_on=True)
+            zero_ns = await self._arm(LEAD_NS - at_ns, left.date_ns)
+            self._shift_ns = self.zero_ns - zero_ns
+            take_part(zero_ns)
+            self._before = (self._before[0], self.page.counters(zero_ns))
+            self._floor_ns, self._away_ns = at_ns, None
+            await self._command(orders)
+            for message in unheard:
+                await self._say(message)
+        finally:
+            self._is_there.set()
+
+    async def _greet(self) -> None:
         await self.channel.open()
         await self.streams.open()
-        hello = await self._first_message(Patience(BOOT_LOOKS_MAX, int(BOOT_OWN_NS_MAX / clock_rate)))
+        hello = await self._first_message(Patience(BOOT_LOOKS_MAX, int(BOOT_OWN_NS_MAX / self._wanted.clock_rate)))
         if hello is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.process.wait(), LAST_WORDS_HOST_S_MAX)
@@ -182,7 +223,10 @@ class Guest:
         Raises:
             GuestError: when it cannot.
         """
-        await self.send(Build(run_dir=str(self.run_dir_inside), guest=self.name))
+        await self._build(progress, goes_on=False)
+
+    async def _build(self, progress: Callable[[Progress], None], *, goes_on: bool) -> None:
+        await self.channel.send(Build(run_dir=str(self.run_dir_inside), guest=self.name, goes_on=goes_on))
         while not isinstance(message := await self.receive(), Ready):
             if not isinstance(message, messages.Progress):
                 raise GuestError(f"guest {self.name} said {message.tag} while it was being built")
@@ -194,12 +238,17 @@ class Guest:
         Args:
             date_ns: the guest's CLOCK_REALTIME at the run's virtual 0.
         """
-        await self.hold()
-        self.zero_ns = self.virtual_ns() + LEAD_NS
-        await self.send(Arm(lead_ns=LEAD_NS, date_ns=date_ns))
+        self.zero_ns = await self._arm(LEAD_NS, date_ns)
+
+    async def _arm(self, lead_ns: int, date_ns: int) -> int:
+        """Holds the clock and arms the schedule; the run's virtual 0 by the clock of the present kernel."""
+        await self._command(replace(self._orders, tdf=None, end_ns=None))
+        zero_ns = self.page.virtual_ns(time.monotonic_ns()) + lead_ns
+        await self.channel.send(Arm(lead_ns=lead_ns, date_ns=date_ns))
         if not isinstance(message := await self.receive(), Armed):
             raise GuestError(f"guest {self.name} said {message.tag} instead of armed")
         self.page.begin_histograms()
+        return zero_ns
 
     @property
     def orders(self) -> Orders:
@@ -214,26 +263,35 @@ class Guest:
         Raises:
             GuestError: when the guest does not answer.
         """
-        sequence = self.page.command(orders)
+        await self._is_there.wait()
+        await self._command(orders)
+
+    async def _command(self, orders: Orders) -> None:
+        end_ns = None if orders.end_ns is None else orders.end_ns - self._shift_ns
+        sequence = self.page.command(replace(orders, end_ns=end_ns))
         self._orders = replace(orders, since_host_ns=None)
         self._pace = orders.tdf or self._pace
         await self._until(lambda: self.page.applied(sequence), "take over a command")
 
     async def hold(self) -> None:
         """Stops virtual time where it is."""
+        await self._is_there.wait()
         await self.order(replace(self._orders, tdf=None, end_ns=None))
 
     async def release(self, tdf: Fraction, drive: Drive | None = None, max_speed: Fraction | None = None) -> None:
         """Lets virtual time go on, with no end, on the present drive unless another is given."""
+        await self._is_there.wait()
         await self.order(Orders(tdf, drive or self._orders.drive, None, max_speed))
 
     async def set_tdf(self, tdf: Fraction, since_host_ns: int | None = None) -> None:
         """Changes the pace of a running clock; drive, end and highest speed stay. A held one stays held."""
+        await self._is_there.wait()
         if self._orders.tdf is not None:
             await self.order(replace(self._orders, tdf=tdf, since_host_ns=since_host_ns))
 
     async def set_max_speed(self, speed: Fraction | None, since_host_ns: int | None = None) -> None:
         """Changes how fast virtual time may run at most; a held clock stays held, and an end stays."""
+        await self._is_there.wait()
         await self.order(replace(self._orders, max_speed=speed, since_host_ns=since_host_ns))
 
     async def run_until(self, virtual_ns: int, tdf: Fraction | None = None, since_host_ns: int | None = None) -> int:
@@ -254,12 +312,16 @@ class Guest:
             ValueError: the instant is past.
             GuestError: the guest ended, or was released to run on.
         """
+        await self._is_there.wait()
         now_ns = self.virtual_ns()
         if virtual_ns < now_ns:
             raise ValueError(f"{virtual_ns} ns: virtual time is already at {now_ns} ns and never goes back")
         pace = tdf or self._orders.tdf or self._pace
         await self.order(replace(self._orders, tdf=pace, end_ns=virtual_ns, since_host_ns=since_host_ns))
-        while not self.page.is_held(time.monotonic_ns()):
+        while not self.is_held(time.monotonic_ns()) or self._away_ns is not None:
+            if self._away_ns is not None:
+                await self._is_there.wait()
+                continue
             if self.process.returncode is not None:
                 raise GuestError(f"guest {self.name} has ended")
             if self._orders.end_ns is None and self._orders.tdf is not None:
@@ -287,19 +349,20 @@ class Guest:
         Raises:
             GuestError: the guest does not set a timer.
         """
+        await self._is_there.wait()
         next_ns, patience = 0, Patience(REST_LOOKS_MAX)
 
         def is_known() -> bool:
             nonlocal next_ns
             next_ns = self.page.read("deadline_ns")
-            if next_ns <= self.virtual_ns():
+            if next_ns <= self.page.virtual_ns(time.monotonic_ns()):
                 return False
             # In this order: what was set before it rests, and still is, is final.
             rests = self.page.read("rests") == 1 and self.page.read("deadline_ns") == next_ns
             return rests or patience.ends(0)
 
         await self._until(is_known, "set its next timer")
-        return next_ns
+        return next_ns if next_ns == NEVER_NS else next_ns + self._shift_ns
 
     def is_stopped(self) -> bool:
         """Whether somebody has stopped the kernel's process, as by SIGSTOP."""
@@ -311,7 +374,7 @@ class Guest:
 
     def _processes(self) -> list[int]:
         """What was started on the host, down to the kernel."""
-        return descent(self.process.pid, jail.DEPTH if self._jailed else GUARD_DEPTH)
+        return descent(self.process.pid, jail.DEPTH if self._placement.jailed else GUARD_DEPTH)
 
     def _check_going(self, patience: Patience) -> None:
         """Does not wait any longer for a guest that cannot go on.
@@ -338,26 +401,40 @@ class Guest:
 
     def reached_ns(self) -> int:
         """The latest reading of its clock, since the run's virtual 0."""
-        return self._place() - self.zero_ns
+        if self._away_ns is not None:
+            return self._away_ns
+        return max(self._floor_ns, self._place() + self._shift_ns - self.zero_ns)
 
     def counters(self) -> Counters:
         """What it has counted by now."""
-        return self.page.counters(self.zero_ns)
+        if self._before is None:
+            return self.page.counters(self.zero_ns)
+        before, begun = self._before
+        if self._away_ns is not None:
+            return before
+        return before.and_then(self.page.counters(self.zero_ns - self._shift_ns), begun)
 
     def is_held(self, host_ns: int) -> bool:
         """Whether its virtual time stands still at `host_ns` of the host's monotonic clock."""
-        return self.page.is_held(host_ns)
+        return self._away_ns is not None or self.page.is_held(host_ns)
 
     def pace(self) -> Fraction | None:
         """The TDF that its clock follows now; None while it is held."""
-        return self.page.timeline().tdf
+        return self.page.timeline().tdf if self._away_ns is None else None
 
     def virtual_ns(self) -> int:
         """The guest's virtual now, nanoseconds since its start."""
-        return self.page.virtual_ns(time.monotonic_ns())
+        if self._away_ns is not None:
+            return self.zero_ns + self._away_ns
+        return max(self.zero_ns + self._floor_ns, self.page.virtual_ns(time.monotonic_ns()) + self._shift_ns)
 
     async def send(self, message: ToAgent) -> None:
         """Tells its agent something; that the guest is gone is noticed by `receive`."""
+        await self._is_there.wait()
+        await self._say(message)
+
+    async def _say(self, message: ToAgent) -> None:
+        self._said.append(message)
         await self.channel.send(message)
 
     async def receive(self) -> FromAgent | Event:
@@ -382,7 +459,11 @@ class Guest:
 
     async def halt(self) -> None:
         """Powers the guest off in good order; use `close` afterwards all the same."""
-        await self.send(Halt())
+        await self._is_there.wait()
+        await self._power_off()
+
+    async def _power_off(self) -> None:
+        await self.channel.send(Halt())
         await self._until(lambda: self.process.returncode is not None, "power off")
 
     def kill(self) -> None:
@@ -407,15 +488,3 @@ class Guest:
         self.page.close()
         self._log.close()
         self._core.free()
-
-
-async def _spawned(kernel: Kernel, page: ClockPage) -> asyncio.subprocess.Process:
-    """Starts a kernel; who gives up while it starts waits until nothing of it is left."""
-    spawning = asyncio.create_task(kernel.spawn())
-    try:
-        return await asyncio.shield(spawning)
-    except asyncio.CancelledError:
-        # To cancel the start itself would kill the warden, and not what it keeps.
-        page.end_guest()
-        await (await spawning).wait()
-        raise

@@ -27,7 +27,7 @@ from dilaton.host.here.guests.room import check_memory
 from dilaton.host.here.memory.wire import Share, Wire
 from dilaton.host.here.uml import kernels
 from dilaton.host.identity import Identity
-from dilaton.host.messages import Event, Finished, FromAgent, Names, ToAgent
+from dilaton.host.messages import Event, Finished, FromAgent, HandsOver, Names, ToAgent
 from dilaton.host.orders import NEVER_NS, Orders
 from dilaton.host.port import Progress
 from dilaton.host.tasks import all_of, beside
@@ -312,6 +312,9 @@ class Guests:
         async def hear(number: int, guest: kind.Guest) -> Finished:
             try:
                 while not isinstance(message := await guest.receive(), Finished):
+                    if isinstance(message, HandsOver):
+                        await self._boot_anew(number, message)
+                        continue
                     try:
                         names.check(message)
                         told(number, message)
@@ -324,6 +327,20 @@ class Guests:
 
         hearing = all_of(hear(number, guest) for number, guest in self._guests.items())
         return await beside(hearing, self._watch())
+
+    async def _boot_anew(self, number: int, left: HandsOver) -> None:
+        """Has another kernel go on with the run in a guest whose node boots; the other guests wait for it."""
+        guest, wire = self._guests[number], self._wire
+        if wire is not None and not wire.is_away(number):
+            raise GuestError(
+                f"guest {guest.name}: the agent said what cannot be: it hands over, and its clock does not"
+            )
+
+        def take_part(zero_ns: int) -> None:
+            if wire is not None:
+                wire.go_on(number, zero_ns)
+
+        await guest.boot_anew(left, take_part)
 
     def _why(self, error: GuestError) -> str:
         """What is known of an error."""

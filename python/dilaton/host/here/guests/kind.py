@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dilaton.host import port
-from dilaton.host.messages import Event, FromAgent
+from dilaton.host.messages import Event, FromAgent, HandsOver
 from dilaton.host.orders import Orders
 
 
@@ -68,6 +68,9 @@ class Guest(port.Guest, Protocol):
         Raises:
             GuestError: The guest ended, or the agent says that it cannot go on.
         """
+
+    async def boot_anew(self, left: HandsOver, take_part: Callable[[int], None]) -> None:
+        """Has another kernel go on with the run, which the present one has left to it; see `Guest.boot_anew`."""
 
     async def halt(self) -> None:
         """Powers it off in good order."""

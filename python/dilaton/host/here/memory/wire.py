@@ -27,8 +27,8 @@ RING_BYTES_MIN = 1 << 18
 SPIN_NS = 20_000
 """How long a guest looks for others to go on before it sleeps, where each has its own core: waking takes as long."""
 
-WAITING, STOPPED, LEFT = 1, 2, 3
-"""States of members that do not run, by their numbers in the memory; 0: running."""
+RUNNING, WAITING, STOPPED, LEFT, AWAY = 0, 1, 2, 3, 4
+"""States of members, by their numbers in the memory."""
 
 WAITS_COUNTERS = ("windows", "waits", "waited_host_ns", "agreements", "wakes")
 """The counters of waits, in the order of `Waits`."""
@@ -175,6 +175,21 @@ class Wire:
         self._write("header", 0, "begun", 1)
         self._laid_out = self._written_by_the_host()
 
+    def is_away(self, member: int) -> bool:
+        """Whether the kernel of a guest of this machine has left the run to another one, for which the others wait."""
+        return self._read("member", member, "state") == AWAY
+
+    def go_on(self, member: int, zero_ns: int) -> None:
+        """Lets another kernel take part, from the next command that its clock takes over; that is held.
+
+        Args:
+            member: The guest, which is away.
+            zero_ns: What its CLOCK_MONOTONIC would have read at the run's virtual 0; below 0 where it began later.
+        """
+        self._write("member", member, "zero_ns", zero_ns % 2**64)
+        self._laid_out = self._written_by_the_host()
+        self._write("member", member, "state", RUNNING)
+
     def counted(self) -> Wires:
         """What the ways have carried so far, and what the guests have spent on agreeing with each other."""
         waits = [Waits(*[self._read("member", guest, name) for name in WAITS_COUNTERS]) for guest in range(self.guests)]
@@ -194,7 +209,7 @@ class Wire:
     def is_overwritten(self) -> bool:
         """Whether it holds what no clock writes: what the host has laid out is another, or a state is none."""
         states = (self._read("member", guest, "state") for guest in range(self.guests))
-        return any(state > LEFT for state in states) or self._written_by_the_host() != self._laid_out
+        return any(state > AWAY for state in states) or self._written_by_the_host() != self._laid_out
 
     def standstill(self) -> tuple[int, ...] | None:
         """What says that now no guest can go on but who holds the lock; None: one can, or nothing is left to do.

@@ -1,0 +1,73 @@
+"""A kernel of a guest from its start on, with what it is reached by; a guest may have several, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import IO
+
+from dilaton.host.here.guests import cores
+from dilaton.host.here.guests.channel import Channel
+from dilaton.host.here.guests.kernel import Kernel, Placement, Wanted
+from dilaton.host.here.jail import orphans
+from dilaton.host.here.memory.clock_page import ClockPage
+from dilaton.host.orders import REPEATABLE_DATE_NS, Orders
+
+BOOT_TDF = Fraction(1, 50)
+"""Pace of a booting guest, on the work drive: the kernel counts jiffies where it does not idle, so its clock, at
+whatever rate it reads, runs ahead of the host's until the guest is built."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A kernel that was started, with what it is reached by."""
+
+    process: asyncio.subprocess.Process
+    page: ClockPage
+    channel: Channel
+
+
+def boot_orders(wanted: Wanted) -> Orders:
+    """What the clock of a kernel that boots is ordered."""
+    return Orders(BOOT_TDF * wanted.clock_rate, "work") if wanted.seed is None else Orders(Fraction(1), "event")
+
+
+async def started(wanted: Wanted, placement: Placement, core: cores.Core, log: IO[bytes], streams_fd: int) -> Started:
+    """A kernel that boots; `streams_fd`, its end of the stream line, is closed here."""
+    seed, rate = wanted.seed, wanted.clock_rate
+    with contextlib.ExitStack() as undo, contextlib.ExitStack() as inherited:
+        inherited.callback(os.close, streams_fd)
+        page = ClockPage(time.time_ns() if seed is None else REPEATABLE_DATE_NS, seed, rate)
+        undo.callback(page.close)
+        inherited.callback(page.close_guest_side)
+        channel = Channel()
+        undo.callback(channel.close)
+        inherited.callback(os.close, channel.guest_fd)
+        undo.callback(orphans.end)
+        page.command(boot_orders(wanted))
+        lines = (channel.guest_fd, streams_fd)
+        process = await _spawned(Kernel(wanted, placement, page, lines, core.number, log), page)
+        undo.pop_all()
+    return Started(process, page, channel)
+
+
+async def end_with_jail(kernel: Started) -> None:
+    """Once the process on the host is gone, so is the kernel, also where that was bubblewrap's alone."""
+    await kernel.process.wait()
+    kernel.page.end_guest()
+
+
+async def _spawned(kernel: Kernel, page: ClockPage) -> asyncio.subprocess.Process:
+    """Starts a kernel; who gives up while it starts waits until nothing of it is left."""
+    spawning = asyncio.create_task(kernel.spawn())
+    try:
+        return await asyncio.shield(spawning)
+    except asyncio.CancelledError:
+        # To cancel the start itself would kill the warden, and not what it keeps.
+        page.end_guest()
+        await (await spawning).wait()
+        raise
