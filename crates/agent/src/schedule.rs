@@ -332,7 +332,9 @@ impl Schedule {
         }
         let missed = entry.after.iter().copied().find(|&awaited| self.outlook(awaited) == Outlook::Missed);
         let why = match (missed, entry.process.stop_ns) {
-            _ if is_off_for_good => Some(format!("node {} is off", entry.process.node)),
+            _ if is_off_for_good && entry.process.start_ns <= now_ns => {
+                Some(format!("node {} is off", entry.process.node))
+            }
             (Some(awaited), _) => Some(format!("it waits for {}", self.why_missed(awaited))),
             (None, Some(stop_ns)) if stop_ns <= now_ns => {
                 Some(format!("it could not start before its stop at {}", seconds(stop_ns)))

@@ -103,12 +103,13 @@ impl Entry {
         }
     }
 
-    /// The fault that has killed it ends.
+    /// The fault that has killed it ends; also one that was to last for ever, which somebody undoes by hand.
     pub fn revive(&mut self, now_ns: i64) {
         if let Some(killed) = &mut self.killed {
             killed.is_due = true;
         }
-        if matches!(self.state, State::Restarting { at_ns: None }) {
+        let is_revived = matches!(self.state, State::Ended { .. }) && self.killed.is_some_and(|killed| killed.revives);
+        if is_revived || matches!(self.state, State::Restarting { at_ns: None }) {
             self.state = State::Restarting { at_ns: Some(now_ns) };
         }
     }

@@ -94,6 +94,34 @@ fn a_start_has_a_node_boot_that_is_off_for_good() {
 }
 
 #[test]
+fn what_boots_starts_again_with_a_node_that_was_off_for_good_until_somebody_undoes_it_by_hand() {
+    let mut run = running(&[off("crash", S, None)], &json!({"boot": true}));
+    run.entries[1].process.node = "a".to_owned();
+    run.entries[1].state = State::Waiting;
+    run.entries[1].process.start_ns = 3 * S;
+    does(&mut run, S, Input::Tick);
+    does(&mut run, S, killed(0));
+    let update = json!({"is_question": false, "links": [], "modules": [], "again": [], "begin": [], "undo": ["off"]});
+    run.take_over(2 * S, serde_json::from_value(update).unwrap());
+    let boot = [Action::Undo { entry: 0 }, Action::Start { process: 0 }];
+    assert_eq!(deeds(&mut run, 2 * S, Input::Tick), boot);
+    does(&mut run, 2 * S, started(0));
+    assert_eq!(deeds(&mut run, 3 * S, Input::Tick), [Action::Start { process: 1 }]);
+}
+
+#[test]
+fn what_is_to_start_on_a_node_that_is_off_for_good_is_skipped_when_it_is_due() {
+    let mut run = running(&[off("crash", S, None)], &json!({"boot": true}));
+    run.entries[1].process.node = "a".to_owned();
+    run.entries[1].state = State::Waiting;
+    run.entries[1].process.start_ns = 3 * S;
+    does(&mut run, S, Input::Tick);
+    assert_eq!(deeds(&mut run, S, killed(0)), []);
+    let last = deeds(&mut run, 3 * S, Input::Tick);
+    assert_eq!(last, [finish(Outcome::Failed, "process other on a was skipped: node a is off")]);
+}
+
+#[test]
 fn a_start_of_a_node_that_is_on_fails_the_run() {
     let mut run = running(&[on(S)], &json!({}));
     assert_eq!(deeds(&mut run, S, Input::Tick), []);
