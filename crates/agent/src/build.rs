@@ -17,6 +17,7 @@ use crate::guest::run_dir::RunDir;
 use crate::measure::Sampler;
 use crate::network::egress::Interfaces;
 use crate::network::{present_namespace, Namespace, Port};
+use crate::node::load::tally::Tally;
 use crate::node::orders::{send, Order};
 use crate::node::ready;
 use crate::node::{self, Handle};
@@ -48,6 +49,8 @@ pub struct Guest {
     pub interfaces: RefCell<Interfaces>,
     /// The agents of the other guests.
     pub peers: Peers,
+    /// What loads that last have come to, by the names of their faults.
+    pub loads: RefCell<HashMap<String, Tally>>,
 }
 
 impl Guest {
@@ -115,7 +118,8 @@ pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> 
     }
     interfaces.make_places(&plan)?;
     let interfaces = RefCell::new(interfaces);
-    Ok(Guest { name: name.to_owned(), plan, nodes: handles, run_dir: directory, sampler, interfaces, peers })
+    let (name, loads) = (name.to_owned(), RefCell::default());
+    Ok(Guest { name, plan, nodes: handles, run_dir: directory, sampler, interfaces, peers, loads })
 }
 
 /// Makes the nodes with their namespaces, which are in the order of the plan. Before the rest of the plan is read: each

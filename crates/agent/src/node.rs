@@ -9,6 +9,7 @@ pub mod child;
 pub mod connections;
 pub mod init;
 mod inside;
+pub mod load;
 pub mod orders;
 pub mod passwd;
 pub mod ready;

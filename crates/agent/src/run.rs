@@ -17,7 +17,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::unistd::Pid;
 
 use crate::build::Guest;
-use crate::channel::protocol::{Event, FromAgent, FromHost, Observation, Outcome, Subject};
+use crate::channel::protocol::{Event, EventKind, FromAgent, FromHost, Observation, Outcome, Subject};
 use crate::channel::Channel;
 use crate::clock::{self, date, wait_for_host};
 use crate::error::{Doing, Error, Result};
@@ -394,7 +394,8 @@ impl<'a> Run<'a> {
                 effects::undo(self.guest, self.schedule.timed(entry), self.schedule.times(entry))?;
             }
             Action::Tell { entry, moments } => self.guest.peers.tell(News { entry, moments })?,
-            Action::Report { entry, kind } => {
+            Action::Report { entry, mut kind } => {
+                self.count_load(entry, &mut kind);
                 let event = Event {
                     t_ns: at_ns.max(0),
                     kind: &kind,
@@ -405,6 +406,14 @@ impl<'a> Run<'a> {
             Action::Finish { outcome, reason } => self.finish = Some((outcome, reason)),
         }
         Ok(())
+    }
+
+    /// Puts into the end of a load what has come of it.
+    fn count_load(&self, entry: Place, kind: &mut EventKind) {
+        if let (Place::Timed(number), EventKind::Undone { load, .. }) = (entry, kind) {
+            let tally = self.guest.loads.borrow_mut().remove(&self.schedule.timed(number).name);
+            *load = tally.map(|tally| tally.counts());
+        }
     }
 
     /// Keeps a probe for exactly those processes whose readiness is awaited.

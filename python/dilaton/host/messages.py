@@ -319,6 +319,20 @@ class Undone(OfFault):
     what: str
 
 
+class FaultUndone(Undone, tag="undone"):
+    """There is nothing more to say of it."""
+
+
+class LoadUndone(Undone, tag="undone"):
+    """A load is sent no more. So much was sent; so much was not taken by the node's own kernel; so many requests were
+    answered well, and so many failed."""
+
+    sent: int
+    refused: int
+    answered: int
+    failed: int
+
+
 class FaultSkipped(OfFault, tag="skipped"):
     """It can never begin."""
 

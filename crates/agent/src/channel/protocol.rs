@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::node::load::tally::Counts;
+
 /// The version of the channel's language.
 pub const PROTOCOL: u32 = 1;
 
@@ -220,6 +222,9 @@ pub enum EventKind {
     Undone {
         /// Which, in the words of the lab.
         what: String,
+        /// What has come of it, if it was a load.
+        #[serde(flatten)]
+        load: Option<Counts>,
     },
     /// It can never start.
     Skipped {
@@ -318,6 +323,7 @@ mod tests {
         }
         say(&FromAgent::Fatal { reason: "plan.json: no such file" });
         let (process, fault) = (Subject::Process { process: "bulk", node: "a" }, Subject::Fault { fault: "stall" });
+        let counts = Counts { sent: 7, refused: 1, answered: 0, failed: 0 };
         let link = Subject::Link { link: "a:eth0--b:eth0" };
         for (kind, subject) in [
             (EventKind::Started { pid: 7 }, &process),
@@ -328,7 +334,8 @@ mod tests {
             (exited(End::Signal(9), true, true), &process),
             (EventKind::Skipped { reason: "server failed".into() }, &process),
             (EventKind::Began { what: "pause a".into() }, &fault),
-            (EventKind::Undone { what: "pause a".into() }, &fault),
+            (EventKind::Undone { what: "pause a".into(), load: None }, &fault),
+            (EventKind::Undone { what: "load a to b udp 7/s".into(), load: Some(counts) }, &fault),
             (EventKind::Skipped { reason: "server failed".into() }, &fault),
             (EventKind::LinkChanged { at_ns: 0 }, &link),
         ] {

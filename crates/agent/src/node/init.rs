@@ -11,7 +11,7 @@ use nix::sched::{setns, unshare, CloneFlags};
 use nix::sys::signal::{kill, SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
-use nix::unistd::Pid;
+use nix::unistd::{fork, ForkResult, Pid};
 
 use crate::channel::protocol::End;
 use crate::clock::{self, Power};
@@ -19,6 +19,7 @@ use crate::error::{Doing, Error, Result};
 use crate::guest;
 use crate::node::child;
 use crate::node::connections;
+use crate::node::load::{self, Load};
 use crate::node::orders::{receive, send, shortened, Job, Order, Reply};
 use crate::node::spawn::{spawn, Program, StartFailure, Stdin};
 use crate::node::tree::{self, Inside};
@@ -52,6 +53,8 @@ struct Init<'a> {
     children: SignalFd,
     /// Running jobs by the number of their process.
     running: HashMap<i32, Job>,
+    /// Who sends loads, by the names of their faults.
+    loads: HashMap<String, Pid>,
     /// The node is paused: what starts waits for its end.
     paused: bool,
 }
@@ -71,7 +74,8 @@ impl<'a> Init<'a> {
             .doing(|| "signalfd".to_owned())?;
         let Inside { members, changes } = inside;
         let changes = Some(changes);
-        Ok(Self { processes, node, run_dir, members, changes, agent, children, running: HashMap::new(), paused: false })
+        let (running, loads) = (HashMap::new(), HashMap::new());
+        Ok(Self { processes, node, run_dir, members, changes, agent, children, running, loads, paused: false })
     }
 
     fn serve(&mut self) -> Result<()> {
@@ -102,7 +106,7 @@ impl<'a> Init<'a> {
     }
 
     fn obey(&mut self, order: &Order, descriptors: &[OwnedFd]) -> Result<()> {
-        match *order {
+        match order {
             Order::SetInterfaceSysctls => {
                 set_sysctls(self.node, |key| self.node.is_of_interface(key))?;
                 self.tell(&Reply::Done)
@@ -114,41 +118,80 @@ impl<'a> Init<'a> {
                         descriptors.len()
                     )));
                 };
-                let process_plan = &self.processes[process];
+                let process_plan = &self.processes[*process];
                 let stdin = Stdin::Path(&process_plan.stdin);
-                self.start(Job::Process(process), Program::of(process_plan), &stdin, stdout, stderr)
+                self.start(Job::Process(*process), Program::of(process_plan), &stdin, stdout, stderr)
             }
             Order::Open { session, terminal } => {
                 let [request, stdin, stdout, stderr] = descriptors else {
                     return Err(Error::new(format!("session {session} came with {} files", descriptors.len())));
                 };
-                let stdin = if terminal { Stdin::Terminal(stdin) } else { Stdin::Open(stdin) };
-                self.start(Job::Session(session), read_program(request), &stdin, stdout, stderr)
+                let stdin = if *terminal { Stdin::Terminal(stdin) } else { Stdin::Open(stdin) };
+                self.start(Job::Session(*session), read_program(request), &stdin, stdout, stderr)
             }
             Order::Signal { job, signal } => {
                 // It may have ended a moment ago; the agent hears of that by itself.
-                if let Some((pid, _)) = self.running.iter().find(|(_, &running)| running == job) {
-                    let signal = Signal::try_from(signal).doing(|| format!("signal {signal}"))?;
+                if let Some((pid, _)) = self.running.iter().find(|(_, running)| *running == job) {
+                    let signal = Signal::try_from(*signal).doing(|| format!("signal {signal}"))?;
                     let _ = kill(Pid::from_raw(-pid), signal);
                 }
                 Ok(())
             }
             Order::Pause { paused } => {
-                self.paused = paused;
+                self.paused = *paused;
                 // Process 1 of its namespace is not meant by -1. No process at all is fine.
-                let _ = kill(Pid::from_raw(-1), if paused { Signal::SIGSTOP } else { Signal::SIGCONT });
+                let _ = kill(Pid::from_raw(-1), if *paused { Signal::SIGSTOP } else { Signal::SIGCONT });
                 Ok(())
+            }
+            Order::SendLoad { fault, load, begin_ns, end_ns } => {
+                let [tally] = descriptors else {
+                    return Err(Error::new(format!("load {fault} came with {} files", descriptors.len())));
+                };
+                self.send_load(fault, load, (*begin_ns, *end_ns), tally)
+            }
+            Order::EndLoad { fault } => {
+                // It may have ended with the node.
+                let sender = self.loads.remove(fault);
+                sender.map_or(Ok(()), |pid| kill(pid, Signal::SIGKILL).doing(|| format!("end load {fault}")))
             }
             Order::PowerOff { orderly } => {
                 let [outside] = descriptors else {
                     return Err(Error::new("power off came without a namespace"));
                 };
-                self.power_off(outside, orderly)
+                self.power_off(outside, *orderly)
             }
             Order::PowerOn => self.power_on(),
             Order::Sweep => {
                 self.kill_all()?;
                 self.tell(&Reply::Done)
+            }
+        }
+    }
+
+    /// Makes who sends a load, from one instant to another one (`node/load.rs`).
+    fn send_load(&mut self, fault: &str, load: &Load, (begin_ns, end_ns): (i64, i64), tally: &OwnedFd) -> Result<()> {
+        let doing = || format!("send load {fault}");
+        // SAFETY: this program has one thread, so the child may do whatever the parent may.
+        match unsafe { fork() }.doing(doing)? {
+            ForkResult::Child => {
+                let sent = std::fs::write("/proc/self/oom_score_adj", "0")
+                    .and_then(|()| tally.try_clone())
+                    .doing(doing)
+                    .and_then(|tally| load::send(load, begin_ns, end_ns, tally));
+                let Err(error) = sent;
+                // Without the line to the agent there is nobody to tell why.
+                let _ = self.tell(&Reply::Failed { reason: shortened(&format!("load {fault}: {error}")) });
+                // SAFETY: ends the process at once, which is always allowed.
+                unsafe { libc::_exit(1) }
+            }
+            ForkResult::Parent { child } => {
+                if self.paused {
+                    // It cannot have ended yet: this process is before it on the CPU.
+                    kill(child, Signal::SIGSTOP).doing(doing)?;
+                }
+                self.admit(child)?;
+                self.loads.insert(fault.to_owned(), child);
+                Ok(())
             }
         }
     }
@@ -239,6 +282,7 @@ impl<'a> Init<'a> {
                 Ok(_) => continue,
                 Err(cause) => return Err(cause).doing(|| "wait for children".to_owned()),
             };
+            self.loads.retain(|_, &mut sender| sender != pid);
             if let Some(job) = self.running.remove(&pid.as_raw()) {
                 self.tell(&Reply::Ended { job, end, at_ns: clock::now_ns() })?;
             }
@@ -258,6 +302,7 @@ impl<'a> Init<'a> {
                 _ => None,
             };
         }
+        self.loads.clear();
         let mut jobs: Vec<(i32, Job)> = std::mem::take(&mut self.running).into_iter().collect();
         jobs.sort_by_key(|&(pid, _)| pid);
         for (pid, job) in jobs {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::protocol::End;
 use crate::error::{Doing, Error, Result};
+use crate::node::load::Load;
 
 /// The longest packet in bytes.
 const PACKET_BYTES_MAX: usize = 4096;
@@ -59,6 +60,22 @@ pub enum Order {
     Pause {
         /// Whether to stop them.
         paused: bool,
+    },
+    /// Send a load; with the packet comes what it is counted in (`node/load/tally.rs`).
+    SendLoad {
+        /// The name of its fault.
+        fault: String,
+        /// What is sent.
+        load: Load,
+        /// From when.
+        begin_ns: i64,
+        /// And until when.
+        end_ns: i64,
+    },
+    /// Send no more of it.
+    EndLoad {
+        /// The name of its fault.
+        fault: String,
     },
     /// Go off: kill and reap whatever still runs, and let go of all that was in memory; with the packet comes the mount
     /// namespace of the agent.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use disk::Fault;
 use serde::{Deserialize, Serialize};
 
+use crate::node::load::Load;
 use crate::plan::interior::Cpu;
 use crate::plan::queues::Egress;
 
@@ -131,6 +132,13 @@ pub enum Effect {
         node: String,
         /// Its process, with its group; `None`: all that the node runs.
         process: Option<String>,
+    },
+    /// A node sends something to another one, so often.
+    SendLoad {
+        /// The node.
+        node: String,
+        /// What, and to whom.
+        load: Load,
     },
     /// The CPU of a node is slower, where that is a share of its guest's.
     SlowCpu {

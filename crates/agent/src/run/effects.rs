@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use crate::build::Guest;
 use crate::clock;
 use crate::error::{Doing, Error, Result};
+use crate::node::load::tally::Tally;
 use crate::node::orders::{send, Job, Order};
 use crate::plan::{Effect, Off, Timed};
 
@@ -30,6 +31,14 @@ pub fn begin(guest: &Guest, entry: &Timed, begin_ns: i64) -> Result<()> {
         Effect::Partition { cuts } => interfaces.cut(&guest.plan.nodes, &entry.name, cuts, true),
         Effect::Pause { node, process } => pause(guest, node, process.as_deref(), true),
         Effect::SetClock { by_ns, .. } => clock::move_date(*by_ns),
+        Effect::SendLoad { node, load } => {
+            let end_ns = entry.for_ns.map_or(i64::MAX, |for_ns| begin_ns.saturating_add(for_ns));
+            let tally = Tally::new()?;
+            let order = Order::SendLoad { fault: entry.name.clone(), load: load.clone(), begin_ns, end_ns };
+            send(&guest.nodes[node].socket, &order, &[tally.file.as_raw_fd()])?;
+            guest.loads.borrow_mut().insert(entry.name.clone(), tally);
+            Ok(())
+        }
         Effect::SlowCpu { to, .. } => {
             clock::set_speed(to.number, to.numerator, to.denominator);
             Ok(())
@@ -66,6 +75,9 @@ pub fn undo(guest: &Guest, entry: &Timed, times: i64) -> Result<()> {
         Effect::Pause { node, process } => pause(guest, node, process.as_deref(), false),
         Effect::SetClock { by_ns, every_ns, .. } => {
             clock::move_date(-by_ns * if every_ns.is_some() { times } else { 1 })
+        }
+        Effect::SendLoad { node, .. } => {
+            send(&guest.nodes[node].socket, &Order::EndLoad { fault: entry.name.clone() }, &[])
         }
         Effect::SlowCpu { usual, .. } => {
             clock::set_speed(usual.number, usual.numerator, usual.denominator);

@@ -12,7 +12,7 @@
 //! plan has it and lets what lasts have its effect again ([`take_up`]). Its schedule goes on at the instant at which this
 //! one stood.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufWriter;
 
@@ -26,6 +26,7 @@ use crate::clock;
 use crate::error::{Doing, Result};
 use crate::guest::power_off;
 use crate::node;
+use crate::node::load::tally::{Counts, Tally};
 use crate::node::orders::{receive, send, Order, Reply};
 use crate::plan::Effect;
 use crate::priority::{self, Priority};
@@ -44,6 +45,8 @@ pub struct Handover {
     pub finish: Option<(Outcome, String)>,
     /// Processes that were started.
     pub started: BTreeSet<usize>,
+    /// What loads that last have come to.
+    pub loads: BTreeMap<String, Counts>,
     /// The documents by which links were changed, and faults begun and undone, while the run went on.
     pub updates: Updates,
 }
@@ -82,13 +85,17 @@ pub fn take_up(guest: &Guest) -> Result<Handover> {
             | Effect::SlowCpu { .. }
             | Effect::Pause { process: None, .. } => effects::begin(guest, entry, 0)?,
             // Of a kernel whose date is what the one before left; of programs, which are gone; or of instants.
-            Effect::SetClock { .. }
+            Effect::SendLoad { .. }
+            | Effect::SetClock { .. }
             | Effect::Pause { .. }
             | Effect::Kill { .. }
             | Effect::BreakDisk { .. }
             | Effect::PowerOff { .. }
             | Effect::PowerOn { .. } => {}
         }
+    }
+    for (fault, counts) in &handover.loads {
+        guest.loads.borrow_mut().insert(fault.clone(), Tally::from(*counts)?);
     }
     Ok(handover)
 }
@@ -141,6 +148,8 @@ impl Run<'_> {
         let date = clock::date();
         let date_ns = date.tv_sec() * clock::SECOND_NS + date.tv_nsec() - t_ns;
         let heard = self.heard;
+        let loads = self.guest.loads.borrow();
+        let loads = loads.iter().map(|(fault, tally)| (fault.clone(), tally.counts())).collect();
         let file = File::from(self.guest.run_dir.create(&file_of(&self.guest.name))?);
         let handover = Handover {
             t_ns,
@@ -148,6 +157,7 @@ impl Run<'_> {
             pending: self.pending,
             finish: self.finish,
             started: self.started,
+            loads,
             updates: self.updates,
         };
         serde_json::to_writer(BufWriter::new(file), &handover)

@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn undone(entry: usize) -> [Action; 2] {
-        [Action::Undo { entry }, report(entry, EventKind::Undone { what: "pause a".to_owned() })]
+        [Action::Undo { entry }, report(entry, EventKind::Undone { what: "pause a".to_owned(), load: None })]
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Schedule {
             self.actions.push(Action::Undo { entry: number });
             self.boot(number);
             let what = self.course[number].plan.what.clone();
-            self.report_timed(number, EventKind::Undone { what });
+            self.report_timed(number, EventKind::Undone { what, load: None });
             if let Some(process) = self.killed_by(number) {
                 self.entries[process].revive(self.now_ns);
             }
@@ -236,7 +236,10 @@ impl Schedule {
             return Some(format!("{others} has a hold of that link already"));
         }
         let (node, process) = match effect {
-            Effect::Pause { node, .. } | Effect::SetClock { node, .. } | Effect::SlowCpu { node, .. }
+            Effect::Pause { node, .. }
+            | Effect::SendLoad { node, .. }
+            | Effect::SetClock { node, .. }
+            | Effect::SlowCpu { node, .. }
                 if self.is_off(node) =>
             {
                 return Some(format!("node {node} is off"))

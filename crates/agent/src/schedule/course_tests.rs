@@ -32,7 +32,7 @@ fn begins(entry: usize) -> [Action; 2] {
 }
 
 fn is_undone(entry: usize) -> [Action; 2] {
-    [Action::Undo { entry }, report(entry, EventKind::Undone { what: "pause".to_owned() })]
+    [Action::Undo { entry }, report(entry, EventKind::Undone { what: "pause".to_owned(), load: None })]
 }
 
 /// One process of node a that runs, and this course.

@@ -72,6 +72,7 @@ impl Timed {
             | Effect::Pause { node, .. }
             | Effect::Kill { node, .. }
             | Effect::SetClock { node, .. }
+            | Effect::SendLoad { node, .. }
             | Effect::SlowCpu { node, .. }
             | Effect::PowerOff { node, .. }
             | Effect::PowerOn { node } => (is_here(node), is_here(node)),

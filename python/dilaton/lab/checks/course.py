@@ -9,6 +9,7 @@ from dilaton.lab.beside.configs import DirectoryTexts
 from dilaton.lab.checks.power import check_power
 from dilaton.lab.errors import Finding, Path, unknown
 from dilaton.lab.faults.fault import Fault
+from dilaton.lab.faults.load import Load
 from dilaton.lab.faults.machine import SlowCpu
 from dilaton.lab.faults.meeting import meeting
 from dilaton.lab.faults.partition import LEAST, Partition
@@ -173,6 +174,8 @@ def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
             yield Finding(at, f"{name} has no disk, but memory; give it one, as in {name}: {{disk: ssd-sata}}")
     if fault.clock is not None and fault.clock.node not in lab.nodes:
         yield Finding((*path, "clock", "node"), unknown("node", fault.clock.node, list(lab.nodes)))
+    if fault.load is not None:
+        yield from _check_load(lab, fault.load, (*path, "load"))
     if fault.cpu is not None:
         yield from _check_cpu(lab, fault.cpu, (*path, "cpu"))
     subject = fault.pause or fault.kill
@@ -201,6 +204,15 @@ def _check_cpu(lab: Lab, slow: SlowCpu, path: Path) -> Iterator[Finding]:
         yield Finding((*path, "node"), f"{slow.node} has no CPU whose speed is known; {fix}")
     elif slow.to >= usual:
         yield Finding((*path, "to"), f"{float(slow.to):g}: {slow.node} has {float(usual):g}; write less")
+
+
+def _check_load(lab: Lab, load: Load, path: Path) -> Iterator[Finding]:
+    hosts = [name for name, node in lab.nodes.items() if not is_switch(node)]
+    for field, name in (("from", load.node), ("to", load.to)):
+        if name not in hosts:
+            yield Finding((*path, field), unknown("node", name, hosts))
+    if load.node == load.to:
+        yield Finding((*path, "to"), f"{load.to} is the node that sends; a load is of two nodes")
 
 
 def _check_partition(lab: Lab, partition: Partition, path: Path, name: str) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from dilaton.lab.errors import unknown
 from dilaton.lab.faults.fault import Fault, Flap, Subject, kind_of_fault
+from dilaton.lab.faults.load import Load
 from dilaton.lab.faults.meeting import meeting, takes_away
 from dilaton.lab.faults.partition import LEAST, SHAPES
 from dilaton.lab.parts.links import Link
@@ -82,7 +83,8 @@ def _spread_or_mistake(fault: Fault, scene: Scene) -> list[Fault]:
         return _spread(fault, scene)
     except ValueError as error:
         own = getattr(fault, fault.action)
-        field = {Flap: ("link",)}.get(type(own), () if isinstance(own, Subject | str) else ("node",))
+        fields: dict[type, tuple[str, ...]] = {Flap: ("link",), Load: ("from",), Subject: (), str: ()}
+        field = fields.get(type(own), ("node",))
         return [fault.mistaken((fault.action, *field), str(error))]
 
 

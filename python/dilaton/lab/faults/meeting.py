@@ -36,6 +36,6 @@ def takes_away(first: Fault, second: Fault) -> bool:
     """Whether one of two faults switches off the node whose programs the other one is about."""
     nodes = []
     for fault in (first, second):
-        subject = fault.pause or fault.kill or fault.cpu
+        subject = fault.pause or fault.kill or fault.cpu or fault.load
         nodes.append(fault.node or (subject.node if subject is not None else None))
     return nodes[0] is not None and nodes[0] == nodes[1] and (first.node is not None or second.node is not None)

@@ -148,6 +148,49 @@ class SetClock(Part):
     """By so much after each of these, again and again; None: once, at the begin."""
 
 
+class Syns(Part):
+    """First segments of TCP connections that never go on."""
+
+    kind: Literal["syn"] = "syn"
+
+
+class Datagrams(Part):
+    """Datagrams of UDP."""
+
+    kind: Literal["udp"] = "udp"
+    bytes: int = Field(ge=0, lt=1 << 16)
+    """Of each, without headers."""
+
+
+class Requests(Part):
+    """Requests of HTTP, each over a connection of its own."""
+
+    kind: Literal["http"] = "http"
+    host: str
+    """The other node, as its programs know it."""
+    path: str
+
+
+class Load(Part):
+    """What is sent to another node."""
+
+    to: str
+    """Its address."""
+    port: int = Field(gt=0, lt=1 << 16)
+    what: Annotated[Syns | Datagrams | Requests, Field(discriminator="kind")]
+    count: int = Field(gt=0)
+    """So many in each `every_ns`: the one numbered n, from 0, is sent n * every_ns / count after the begin."""
+    every_ns: int = Field(gt=0)
+
+
+class SendLoad(Part):
+    """A node sends something to another one, so often."""
+
+    kind: Literal["send-load"] = "send-load"
+    node: str
+    load: Load
+
+
 class SlowCpu(Part):
     """The CPU of a node is slower, where that is a share of its guest's."""
 
@@ -189,7 +232,17 @@ class Timed(Part):
     for_ns: Nanoseconds | None
     """It is undone so long after it began; None: never."""
     effect: Annotated[
-        BreakDisk | ChangeLink | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SetClock | SlowCpu,
+        BreakDisk
+        | ChangeLink
+        | ImpairLink
+        | Kill
+        | Partition
+        | Pause
+        | PowerOff
+        | PowerOn
+        | SendLoad
+        | SetClock
+        | SlowCpu,
         Field(discriminator="kind"),
     ]
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from dilaton.lab.faults.disk import BrokenDisk
 from dilaton.lab.faults.fault import Fault
+from dilaton.lab.faults.load import Load as LabLoad
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import is_switch
 from dilaton.lab.selectors import Selection
@@ -19,14 +20,19 @@ from dilaton.plan.course.entries import (
     BreakDisk,
     ChangeLink,
     Cut,
+    Datagrams,
     ImpairLink,
     Kill,
+    Load,
     Partition,
     Pause,
     PowerOff,
     PowerOn,
+    Requests,
+    SendLoad,
     SetClock,
     SlowCpu,
+    Syns,
     Timed,
     WrongDisk,
 )
@@ -35,7 +41,7 @@ from dilaton.plan.errors import lab_error
 from dilaton.plan.links.changes import State, impaired
 from dilaton.plan.model import Node
 
-Effect = BreakDisk | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SetClock | SlowCpu
+Effect = BreakDisk | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SendLoad | SetClock | SlowCpu
 """What faults do."""
 
 
@@ -68,7 +74,7 @@ def faults(
     found = []
     for fault in lab.faults:
         if lack := not_its_own(fault, guest_of, nodes):
-            raise lab_error(f"faults[{fault.place}].{fault.action}.node", lack)
+            raise lab_error(f"faults[{fault.place}].{fault.action}.{'to' if fault.load else 'node'}", lack)
         effect, words = (impaired(lab, states, fault), fault.words) if fault.changes else effect_of(lab, nodes, fault)
         if apart := begins_apart(fault, effect, guest_of):
             raise lab_error(f"faults[{fault.place}].after", apart)
@@ -101,6 +107,8 @@ def effect_of(lab: Lab, nodes: Mapping[str, Node], fault: Fault) -> tuple[Effect
         usual = nodes[fault.cpu.node].cpu
         assert usual is not None, "a node without a share, which is refused before"
         return SlowCpu(node=fault.cpu.node, to=Cpu.of(usual.number, fault.cpu.to), usual=usual), fault.words
+    if fault.load is not None:
+        return SendLoad(node=fault.load.node, load=_load(fault.load, nodes)), fault.words
     assert fault.partition is not None, "a fault that is of no link and does nothing"
     every = [name for name, node in lab.nodes.items() if not is_switch(node)]
     seed = f"{lab.seed} {fault.name}"
@@ -122,12 +130,14 @@ def begins_apart(fault: Fault, effect: Effect | ChangeLink, guest_of: Mapping[st
 
 
 def not_its_own(fault: Fault, guest_of: Mapping[str, Hashable], nodes: Mapping[str, Node]) -> str | None:
-    """Why a node has no date of its own, or no share of a CPU, if a fault wants one, and what would give it one."""
+    """Why a node lacks what a fault is of, a date of its own, a share of a CPU or an address, and what would help."""
     if fault.cpu is not None and nodes[fault.cpu.node].cpu is None:
         name = fault.cpu.node
         return (
             f"{name} is alone in its guest and has all of its CPU, no share that could be less; have another node in it"
         )
+    if fault.load is not None and not _addresses(nodes[fault.load.to]):
+        return f"{fault.load.to} has no address to which something could be sent"
     if fault.clock is None:
         return None
     node = fault.clock.node
@@ -152,6 +162,27 @@ def _break_disk(wrong: BrokenDisk, number: int, seed: str) -> BreakDisk:
     return BreakDisk(node=wrong.node, number=number, wrong=made)
 
 
+def _load(wanted: LabLoad, nodes: Mapping[str, Node]) -> Load:
+    what: Syns | Datagrams | Requests
+    match wanted.kind:
+        case "syn":
+            what = Syns()
+        case "udp":
+            what = Datagrams(bytes=wanted.size_bytes)
+        case "http":
+            what = Requests(host=wanted.to, path=wanted.path)
+    # As programs prefer it that look the name up; a node without an address has been refused.
+    addresses = _addresses(nodes[wanted.to])
+    to = next((address for address in addresses if ":" not in address), addresses[0])
+    per_s = wanted.per_s
+    return Load(to=to, port=wanted.port, what=what, count=per_s.numerator, every_ns=per_s.denominator * 10**9)
+
+
+def _addresses(node: Node) -> list[str]:
+    own = [*node.loopback, *(address for interface in node.interfaces for address in interface.addresses)]
+    return [address.partition("/")[0] for address in own]
+
+
 def nodes_of(effect: Effect | ChangeLink) -> set[str]:
     """The nodes to which something is done."""
     match effect:
@@ -159,7 +190,7 @@ def nodes_of(effect: Effect | ChangeLink) -> set[str]:
             return {end.node for end in effect.ends}
         case Partition():
             return {node for cut in effect.cuts for node in (*cut.sources, *cut.targets)}
-        case BreakDisk() | Kill() | Pause() | PowerOff() | PowerOn() | SetClock() | SlowCpu():
+        case BreakDisk() | Kill() | Pause() | PowerOff() | PowerOn() | SendLoad() | SetClock() | SlowCpu():
             return {effect.node}
 
 

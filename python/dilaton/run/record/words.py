@@ -13,6 +13,7 @@ from dilaton.host.messages import (
     Event,
     Exited,
     LinkChanged,
+    LoadUndone,
     MemoryShort,
     OfFault,
     OfProcess,
@@ -146,6 +147,8 @@ def _detail(event: Event) -> str:
             return f"signal {signal}{_end(event)}"
         case SessionEnded(status=status):
             return "" if status is None else f"status {status}"
+        case LoadUndone(what=what):
+            return f"{what}: {came_of(event)}"
         case LinkBecame(what=what) | Began(what=what) | Undone(what=what):
             return what
         case LinkSteered(asked=asked) | FaultSteered(asked=asked):
@@ -153,6 +156,12 @@ def _detail(event: Event) -> str:
         case MemoryShort(memory=memory, times=times):
             return f"{memory} {times}"
     return str(event.record().get("reason", ""))
+
+
+def came_of(load: LoadUndone) -> str:
+    """What has come of a load, as far as there is something to say."""
+    numbers = ((load.sent, "sent"), (load.refused, "not taken"), (load.answered, "answered"), (load.failed, "failed"))
+    return ", ".join(f"{number} {what}" for number, what in numbers if number or what == "sent")
 
 
 def _end(event: Ended) -> str:
