@@ -88,7 +88,8 @@ def test_a_forged_field_is_refused_or_of_the_right_kind(message: dict[str, Any],
         return
     assert type(taken[name]) is type(message[name])
     if isinstance(taken[name], int):
-        assert 0 <= taken[name] < 1 << 63
+        # Virtual 0 of a kernel that begins later is before its own.
+        assert (-1 << 63 if name in ("zero_ns", "date_ns") else 0) <= taken[name] < 1 << 63
     json.dumps(taken, ensure_ascii=False).encode()
 
 
