@@ -13,7 +13,10 @@ network decides: of TCP flows that last, which take from each other by chance, t
 its lab is printed.
 
 A **miss** is a verdict `valid` with a result that is more than 5 % off, and a **false alarm** one that is not, where
-all are right. Chance: what the runs of the truth, or those at the TDF in question, differ by does not count.
+all are right. Chance: what the runs of the truth differ by does not count. What runs at the TDF in question differ by
+does: a CPU that is too slow makes results not only other but also less certain, and a run that is wrong is not made
+right by another one of the same lab that is more wrong. Of five pings one more or less that is lost is chance, and the
+mean of two or three is no result.
 """
 
 from __future__ import annotations
@@ -47,6 +50,9 @@ TRUTH_TDF = 40
 
 PINGS = 5
 """`ping` polls for 10 ms before it sends, at the cost of the TDF: this many are two seconds of the truth."""
+
+PINGS_LOST_MAX = 2
+"""Of these, where the mean of the others counts."""
 
 TRUTHS_MAX = 3
 LOADS = (0.1, 4.0)
@@ -245,6 +251,7 @@ def run_lab(lab: Record, drive: str, tdf: float) -> Record:
                 "guests": [guest["fidelity"] for guest in record["guests"]],
                 "results": summed(lab, results_of(record, out)),
                 "sent": list(sent_in(record)),
+                "lives": {each["name"]: [each["start_s"], each["end_s"], each["exit"]] for each in record["processes"]},
             }
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             return {"tdf": tdf, "state": "broken", "said": f"{error!r}: {(done.stdout + done.stderr)[-500:]}"}
@@ -305,20 +312,38 @@ def measure(book: Book, seed: int) -> None:
 
 
 def far_off(truths: list[Record], judged: list[Record]) -> dict[str, float]:
-    """The results that are off beyond chance, and by how much: shares of the truth."""
+    """The results that are off beyond chance, and by how much: shares of the truth.
+
+    Args:
+        truths: Runs of the truth.
+        judged: The run in question, and others at its TDF. It is wrong if it is off, or they are in the mean.
+    """
     found = {}
+    runs = [run for run in judged if "results" in run]
     for name in sorted({name for truth in truths for name in truth["results"]}):
         true = [truth["results"].get(name) for truth in truths]
-        seen = [run["results"].get(name, 0.0) for run in judged if "results" in run]
-        if not seen or any(value is None for value in true):
+        seen = [run["results"].get(name, 0.0) for run in runs]
+        if not seen or None in true or is_of_few(name, [*truths, *runs]):
             continue
-        spread = max(max(true) - min(true), max(seen) - min(seen))
-        middle = sum(true) / len(true)
+        spread, middle = max(true) - min(true), sum(true) / len(true)
+        off = max(abs(value - middle) - spread for value in (seen[0], sum(seen) / len(seen)))
         scale = 1.0 if name.endswith(".loss") else middle
-        off = max(0.0, abs(sum(seen) / len(seen) - middle) - spread)
-        if scale and off / scale > (LOSS_OFF if name.endswith(".loss") else OFF):
+        if scale and off / scale > off_max(name):
             found[name] = off / scale
     return found
+
+
+def off_max(name: str) -> float:
+    """By how much a result may be off: a share of it, or of all packets."""
+    if not name.endswith(".loss"):
+        return OFF
+    return 1 / PINGS + LOSS_OFF if name.startswith("p") else LOSS_OFF
+
+
+def is_of_few(name: str, runs: list[Record]) -> bool:
+    """Whether a result is the mean of too few pings in one of these runs."""
+    losses = (run["results"].get(name.replace(".rtt", ".loss"), 0.0) for run in runs)
+    return name.startswith("p") and name.endswith(".rtt") and max(losses) > PINGS_LOST_MAX / PINGS + LOSS_OFF
 
 
 def judged_again(lab: Record, run: Record) -> Record:
