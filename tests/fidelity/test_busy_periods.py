@@ -76,3 +76,31 @@ def test_a_program_that_computes_between_its_questions_is_busy(run_lab: RunLab, 
     program = f"{loop} {question}\n for _ in range(20000): pass"
     lab = f"name: x\nnodes: {{a: }}\nrun:\n  - on: a\n    exec: [python3, -c, {program!r}]\n".replace("'", '"')
     assert periods(run_lab(lab, "--tdf", "5").record)["longest_ns"] > 0.25e9
+
+
+COMPUTES = """
+name: x
+nodes: {a: , b: }
+links: [{endpoints: a -- b, rate: 10Mbit, delay: 5ms}]
+run:
+  - {on: b, name: one, exec: [sh, -c, "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]}
+"""
+FLOW = """
+  - {on: b, name: server, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: a, name: flow, exec: iperf3 -c b -t 1, after: server}
+"""
+
+
+def test_a_program_that_computes_beside_a_flow_keeps_it_waiting_for_a_part_of_that(run_lab: RunLab) -> None:
+    seen = run_lab(COMPUTES.rstrip() + FLOW, "--tdf", "1").record["fidelity"]
+    waited, busy = seen["contention"], seen["busy_periods"]
+    assert sum(busy["ns_totals"]) > 0.2e9, "else this host is too fast for this test"
+    assert 0 < sum(waited["ns_totals"]) < 0.9 * sum(busy["ns_totals"])
+    assert sum(waited["interrupts"]) < sum(busy["interrupts"])
+
+
+def test_programs_that_compute_at_once_wait_for_each_other_all_the_time(run_lab: RunLab) -> None:
+    alone = run_lab(COMPUTES, "--tdf", "1").record["fidelity"]["contention"]["longest_ns"]
+    other = COMPUTES.splitlines()[-1].replace("one", "two", 1) + "\n"
+    together = run_lab(COMPUTES + other, "--tdf", "1").record["fidelity"]["contention"]["longest_ns"]
+    assert alone < 0.06e9 < 0.2e9 < together

@@ -22,6 +22,7 @@
 //!   idle.rs            the kernel idles: it jumps or sleeps
 //!   reading.rs         the kernel reads its clock
 //!   polling.rs         a program asks, and is answered
+//!   contention.rs      a program is turned to: others may wait
 //!   user_code.rs       the kernel lets user code run, and comes back from it
 //!   serving.rs         something is due: the kernel's handler is called
 //!   waiting.rs         the guest is at its bound, and waits for others

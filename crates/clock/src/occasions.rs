@@ -1,6 +1,7 @@
 //! The occasions on which the clock acts: a reading, an alarm or input, the way to user code and back, a question of a
 //! program, idling.
 
+pub mod contention;
 pub mod handlers;
 pub mod idle;
 pub mod polling;

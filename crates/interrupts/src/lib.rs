@@ -1,5 +1,5 @@
 //! What the clock of a guest decides about interrupts: at which instant one is served and what is shown meanwhile, what the
-//! kernel is told of, which stops are made, which programs spin or poll, which work is not the guest's, and what a fault was
+//! kernel is told of, which stops are made, which programs spin, poll or wait for each other, which work is not the guest's, and what a fault was
 //! about.
 //!
 //! Nothing in here reads a clock, makes a system call or calls the kernel: whoever asks says what time it is and what has
@@ -14,6 +14,8 @@ extern crate std;
 
 mod access;
 mod aside;
+mod contention;
+mod jobs;
 mod polling;
 mod readiness;
 mod reports;
@@ -25,6 +27,8 @@ mod word;
 
 pub use access::{access, Access, Registers};
 pub use aside::Aside;
+pub use contention::{Contention, Stretch};
+pub use jobs::Jobs;
 pub use polling::{Call, Polling};
 pub use readiness::Readiness;
 pub use reports::Reports;

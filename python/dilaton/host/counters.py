@@ -107,6 +107,25 @@ class Busy:
 
 
 @dataclass(frozen=True)
+class Contention:
+    """Stretches of virtual time in which a program waited for the CPU that another had, in the bins of busy periods.
+
+    Attributes:
+        counts: How many there were.
+        totals_ns: How long they were together.
+        interrupts: How many interrupts the kernel got in them.
+        longest_ns: The longest.
+        jobs: What programs were woken up for and have done, by how long that took, waiting included.
+    """
+
+    counts: Sequence[int] = NOTHING
+    totals_ns: Sequence[int] = NOTHING
+    interrupts: Sequence[int] = NOTHING
+    longest_ns: int = 0
+    jobs: Sequence[int] = NOTHING
+
+
+@dataclass(frozen=True)
 class Shares:
     """What nodes have got whose CPUs are shares of their guest's, in virtual nanoseconds but for the work.
 
@@ -134,6 +153,7 @@ class Counters:
         timers: Those served since the run's virtual 0.
         frames: Those that came over wires since then.
         busy: Its busy periods since then.
+        contention: How programs waited for each other since then; None where the kernel does not tell.
         shares: None where no node has a share of its CPU.
         disk_requests: Served by its disks.
         disk_errors: Of these, those that failed.
@@ -150,6 +170,7 @@ class Counters:
     timers: Late = field(default_factory=Late)
     frames: Late = field(default_factory=Late)
     busy: Busy = field(default_factory=Busy)
+    contention: Contention | None = None
     shares: Shares | None = None
     disk_requests: int = 0
     disk_errors: int = 0

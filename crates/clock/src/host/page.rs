@@ -154,6 +154,21 @@ impl ClockPage {
         raise(&self.frame_lateness_max_ns, ns);
     }
 
+    /// Enters a stretch of virtual time in which a program waited for the CPU, with its interrupts.
+    pub fn record_contention(&self, ns: u64, interrupts: u64) {
+        count(&self.contended_ns_log2[bin_of(ns)]);
+        add(&self.contended_total_ns_log2[bin_of(ns)], ns);
+        add(&self.contended_interrupts_log2[bin_of(ns)], interrupts);
+        raise(&self.contended_max_ns, ns);
+    }
+
+    /// Enters a job that was done, if one was, by how long it took.
+    pub fn record_job(&self, ns: Option<u64>) {
+        if let Some(ns) = ns {
+            count(&self.jobs_ns_log2[bin_of(ns)]);
+        }
+    }
+
     /// Enters the time from `begin` to `end`, in which the guest had nothing to do, and the busy period before it.
     pub fn record_idle(&self, begin: VirtualInstant, end: VirtualInstant) {
         if end > begin {

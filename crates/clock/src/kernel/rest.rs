@@ -22,6 +22,7 @@ pub fn note_alarm() {
     if let Some(page) = page::page() {
         page.rests.store(0, Relaxed);
         count(&page.busy_interrupts);
+        count(&page.interrupts);
     }
 }
 

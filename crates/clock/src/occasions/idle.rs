@@ -13,7 +13,7 @@ use crate::host::sys;
 use crate::kernel::{masks, rest, serial};
 use crate::nodes::shares;
 use crate::occasions::serving::serve_if_due;
-use crate::occasions::{polling, waiting};
+use crate::occasions::{contention, polling, waiting};
 use crate::sources::input;
 use crate::time::{drive, present, standing};
 
@@ -63,6 +63,7 @@ pub fn run(page: &ClockPage) {
     rest::end(page);
     polling::forget();
     page.record_idle(begin, present::latest(page));
+    contention::idled(page, begin.as_ns(), present::latest(page).as_ns());
     if due && serve_if_due(page) {
         standing::stay();
     }

@@ -10,6 +10,7 @@ use crate::host::page::{count, ClockPage};
 use crate::host::sys;
 use crate::kernel::leavings::unseen;
 use crate::nodes::shares;
+use crate::occasions::contention;
 use crate::occasions::serving::serve_if_due;
 use crate::occasions::waiting;
 use crate::time::{aside, drive, present, standing};
@@ -53,6 +54,9 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
         aside::give_back();
         shares::turned_back(page);
         return false;
+    }
+    if !is_for_kernel {
+        contention::turns_to(page, pid);
     }
     unseen(present::is_event, || {
         drive::stub_runs(pid);

@@ -23,7 +23,7 @@ use crate::host::page::{self, count};
 use crate::host::real::{self, Entry};
 use crate::host::{guard, own_counter, sys};
 use crate::nodes::shares;
-use crate::occasions::{polling, user_code};
+use crate::occasions::{contention, polling, user_code};
 use crate::programs::{counter, cpuid, faults, lacks, stub};
 use crate::sources::disks;
 use crate::time::drive;
@@ -330,6 +330,7 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
                 user_code::after_user(page);
             }
             if found > 0 && libc::WIFSTOPPED(stopped) && TRACING.last_resume.get() as c_uint == PTRACE_SYSEMU {
+                contention::entered(libc::WSTOPSIG(stopped) != SYSTEM_CALL_STOP);
                 match libc::WSTOPSIG(stopped) {
                     SYSTEM_CALL_STOP => shares::entered(found, false),
                     libc::SIGALRM => shares::entered(found, true),

@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{compiler_fence, Ordering::Relaxed, Ordering::SeqCst};
 
 use interrupts::{Count, Flag, Word};
-use virtual_time::{Clock, Drive, DriveInstant, Face, Now, VirtualInstant};
+use virtual_time::{Clock, Drive, DriveInstant, Face, Now, Pace, VirtualInstant};
 
 use crate::host::page::ClockPage;
 use crate::time::drive;
@@ -140,6 +140,14 @@ pub fn end() -> VirtualInstant {
 /// The virtual instant when the guest has worked for another `ns` of host time.
 pub fn after_work(ns: u64) -> VirtualInstant {
     read(|clock| clock.virtual_at(DriveInstant::from_ns(drive::now(clock.drive()).as_ns() + ns)))
+}
+
+/// How much virtual time `ns` of work take; none while the clock is held.
+pub fn takes(ns: u64) -> u64 {
+    read(|clock| match clock.line().pace() {
+        Pace::Held => 0,
+        Pace::Running(tdf) => (u128::from(ns) * u128::from(tdf.guest()) / u128::from(tdf.host())) as u64,
+    })
 }
 
 /// What the clock would show without its bound.

@@ -13,6 +13,7 @@ from dilaton.run.record.model import (
     Adaptation,
     BusyRecord,
     ClockChange,
+    ContentionRecord,
     Fidelity,
     FramesRecord,
     GuestFidelity,
@@ -39,6 +40,7 @@ def together(
         busy=_most(guest.busy for guest in guests),
         busiest_second=_most(guest.busiest_second for guest in guests),
         busy_periods=_periods_together([guest.busy_periods for guest in guests if guest.busy_periods is not None]),
+        contention=_contention_together([each.contention for each in guests if each.contention is not None]),
         disk_requests=sum(guest.disk_requests for guest in guests),
         disk_errors=sum(guest.disk_errors for guest in guests),
         shares=_together([guest.shares for guest in guests if guest.shares is not None]),
@@ -84,6 +86,7 @@ def _fidelity(now: Counters, before: Counters, busiest: BusiestSecond) -> GuestF
         busy=min(1.0, max(0.0, 1 - idle_ns / passed_ns)) if passed_ns else None,
         busiest_second=busiest.busy,
         busy_periods=_periods(now),
+        contention=_contention(now),
         disk_requests=now.disk_requests,
         disk_errors=now.disk_errors,
         shares=_shares(now),
@@ -117,17 +120,41 @@ def _periods(seen: Counters) -> BusyRecord:
 def _periods_together(each: Sequence[BusyRecord]) -> BusyRecord | None:
     if not each:
         return None
-
-    def added(bins: Iterable[Sequence[int]]) -> list[int]:
-        return [sum(of_bin) for of_bin in zip(*bins, strict=True)]
-
     return BusyRecord(
-        ns_counts=added(one.ns_counts for one in each),
-        ns_totals=added(one.ns_totals for one in each),
-        interrupts=added(one.interrupts for one in each),
+        ns_counts=_added(one.ns_counts for one in each),
+        ns_totals=_added(one.ns_totals for one in each),
+        interrupts=_added(one.interrupts for one in each),
         longest_ns=max(one.longest_ns for one in each),
-        idle_ns_totals=added(one.idle_ns_totals for one in each),
+        idle_ns_totals=_added(one.idle_ns_totals for one in each),
     )
+
+
+def _contention(seen: Counters) -> ContentionRecord | None:
+    if (found := seen.contention) is None:
+        return None
+    return ContentionRecord(
+        ns_counts=list(found.counts),
+        ns_totals=list(found.totals_ns),
+        interrupts=list(found.interrupts),
+        longest_ns=found.longest_ns,
+        jobs_ns_counts=list(found.jobs),
+    )
+
+
+def _contention_together(each: Sequence[ContentionRecord]) -> ContentionRecord | None:
+    if not each:
+        return None
+    return ContentionRecord(
+        ns_counts=_added(one.ns_counts for one in each),
+        ns_totals=_added(one.ns_totals for one in each),
+        interrupts=_added(one.interrupts for one in each),
+        longest_ns=max(one.longest_ns for one in each),
+        jobs_ns_counts=_added(one.jobs_ns_counts for one in each),
+    )
+
+
+def _added(bins: Iterable[Sequence[int]]) -> list[int]:
+    return [sum(of_bin) for of_bin in zip(*bins, strict=True)]
 
 
 def _shares(seen: Counters) -> SharesRecord | None:

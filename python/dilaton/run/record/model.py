@@ -195,6 +195,20 @@ class BusyRecord(Part):
     """How long the idle periods between them were together, by length."""
 
 
+class ContentionRecord(Part):
+    """For how long programs waited for a CPU that another program had."""
+
+    ns_counts: list[int]
+    """Stretches in which one did, by length: bins as of busy periods."""
+    ns_totals: list[int]
+    """How long those of a bin were together."""
+    interrupts: list[int]
+    """How many interrupts the kernel got in those of a bin."""
+    longest_ns: int
+    jobs_ns_counts: list[int] = Field(default_factory=list)
+    """What programs were woken up for and have done, by how long it took them, waiting included."""
+
+
 class GuestFidelity(Part):
     """How well a guest kept virtual time."""
 
@@ -213,6 +227,8 @@ class GuestFidelity(Part):
     """The same of its busiest virtual second; None of a shorter run."""
     busy_periods: BusyRecord | None = None
     """None of a run of an older version."""
+    contention: ContentionRecord | None = None
+    """None where the guest's kernel does not tell, or of an older version."""
     disk_requests: int = 0
     """How many requests its disks got since it was started."""
     disk_errors: int = 0

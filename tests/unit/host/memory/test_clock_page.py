@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.host.counters import NOTHING, Counters, Lack, Late, Shares
+from dilaton.host.counters import NOTHING, Contention, Counters, Lack, Late, Shares
 from dilaton.host.errors import GuestError
 from dilaton.host.here.memory.clock_page import ClockPage, Timeline
 from dilaton.host.orders import NEVER_NS, Orders
@@ -176,7 +176,9 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
     page = ClockPage(realtime_base_ns=0)
     try:
         assert page.counters(0).shares is None, "no node has a share"
+        assert page.counters(0).contention is None, "the kernel does not tell"
         page.let_nodes_sleep(1)
+        page.tell_who_is_alone(1)
         names = ("reads", "idle_virtual_ns", "disk_requests", "disk_errors", "spinners", "address_space_lacked_bytes")
         names += ("nodes_work_ns", "other_work_ns", "nodes_busy_ns", "nodes_lost_ns", "counter_switch_ns")
         for value, name in enumerate(names, 1):
@@ -184,11 +186,16 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
         page._write("virtual_now_ns", 1100)
         page._write("busy_since_ns", 1100)
         page._write("lacked", 5)
+        waits_of = ("contended_ns_log2", "contended_total_ns_log2", "contended_interrupts_log2", "jobs_ns_log2")
+        for number, name in enumerate(waits_of):
+            page._write(name, 20 + number, 3)
+        page._write("contended_max_ns", 30)
         page._write("counter_calls_max", 1)
         for name, value in (("lateness", 7), ("frame_lateness", 8)):
             page._write(f"{name}_ns_log2", value, 3)
             page._write(f"{name}_max_ns", 10 * value)
         seen = page.counters(zero_ns=100)
+        waits = [[0, 0, 0, value, *NOTHING[4:]] for value in (20, 21, 22, 23)]
         expected = Counters(
             virtual_ns=1000,
             idle_ns=2,
@@ -196,6 +203,7 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
             timers=Late([0, 0, 0, 7, *NOTHING[4:]], 70),
             frames=Late([0, 0, 0, 8, *NOTHING[4:]], 80),
             busy=seen.busy,
+            contention=Contention(waits[0], waits[1], waits[2], 30, waits[3]),
             shares=Shares(7, 8, 9, 10),
             disk_requests=3,
             disk_errors=4,
@@ -209,6 +217,8 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
         page._write("lateness_ns_log2", 9, 3)
         page._write("reads", 2)
         assert seen == expected
+        page.begin_histograms()
+        assert page.counters(0).contention == Contention([0] * 64, [0] * 64, [0] * 64, 0, [0] * 64)
     finally:
         page.close()
 

@@ -86,6 +86,11 @@ def test_a_name_is_not_found_in_a_longer_one(tmp_path: Path) -> None:
         sharing.sleep_address(kernel(tmp_path / "uml", exported=f"{sharing.SLEEP}_x"))
 
 
+def test_who_is_alone_is_asked_where_a_kernel_tells_how_and_nowhere_else(tmp_path: Path) -> None:
+    assert sharing.alone_address(kernel(tmp_path / "uml", exported=sharing.IS_ALONE)) == SLEEPS_AT
+    assert sharing.alone_address(kernel(tmp_path / "other")) is None
+
+
 @pytest.mark.parametrize("contents", [b"", b"\1\0\0\0\0\0\0\0" * 16, b"\x7fELF\x02\x01\x01"])
 def test_what_is_no_kernel_tells_nothing(tmp_path: Path, contents: bytes) -> None:
     (tmp_path / "uml").write_bytes(contents)

@@ -186,7 +186,7 @@ class Kernel:
                 environment = {}
             file_bytes = self._file_bytes_max()
             orphans.adopt()
-            return await asyncio.create_subprocess_exec(
+            process = await asyncio.create_subprocess_exec(
                 *argv,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=self.log,
@@ -204,6 +204,10 @@ class Kernel:
                 start_new_session=True,
                 preexec_fn=lambda: _settle(self.core_number, file_bytes),
             )
+            # Looked up while it boots, as it asks for that only when programs run.
+            if (is_alone := sharing.alone_address(chosen.program)) is not None:
+                self.page.tell_who_is_alone(is_alone)
+            return process
 
     def _arguments(self, agent: Path, modules: Path | None, line_fds: Sequence[int]) -> list[str]:
         """The kernel's command line; paths as they are where it runs."""

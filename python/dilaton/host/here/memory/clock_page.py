@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
-from dilaton.host.counters import BINS, Busy, Counters, Lack, Late, Shares
+from dilaton.host.counters import BINS, Busy, Contention, Counters, Lack, Late, Shares
 from dilaton.host.errors import GuestError
 from dilaton.host.files import CLOCK_PAGE_DEFINITION
 from dilaton.host.here.memory.layout import MAGIC, WORD, Layout, parse_layout
@@ -31,6 +31,10 @@ HISTOGRAMS = (
     "busy_total_ns_log2",
     "busy_interrupts_log2",
     "idle_total_ns_log2",
+    "contended_ns_log2",
+    "contended_total_ns_log2",
+    "contended_interrupts_log2",
+    "jobs_ns_log2",
 )
 """The counters of the page."""
 
@@ -205,6 +209,11 @@ class ClockPage:
         """Says where the kernel's function is by which nodes sleep that share its CPU; before the guest starts."""
         self._write("kernel_sleep", function)
 
+    def tell_who_is_alone(self, function: int) -> None:
+        """Says where the kernel's function is that tells whether a program is the only one that can run; before the
+        guest starts."""
+        self._write("kernel_alone", function)
+
     def applied(self, sequence: int) -> bool:
         """Whether the clock has taken over that command, or a later one."""
         return self.read("applied_sequence") >= sequence
@@ -242,6 +251,7 @@ class ClockPage:
         self._write("lateness_max_ns", 0)
         self._write("frame_lateness_max_ns", 0)
         self._write("busy_max_ns", 0)
+        self._write("contended_max_ns", 0)
         self._write("busy_interrupts", 0)
         self._write("busy_since_ns", self.read("virtual_now_ns"))
 
@@ -259,6 +269,7 @@ class ClockPage:
             timers=Late(self._histogram("lateness_ns_log2"), self.read("lateness_max_ns")),
             frames=Late(self._histogram("frame_lateness_ns_log2"), self.read("frame_lateness_max_ns")),
             busy=self._busy_periods(),
+            contention=self._contention() if self.read("kernel_alone") else None,
             shares=Shares(*shares) if shares else None,
             disk_requests=self.read("disk_requests"),
             disk_errors=self.read("disk_errors"),
@@ -277,6 +288,13 @@ class ClockPage:
         counts, totals_ns, interrupts, idle_totals_ns = map(self._histogram, names)
         present = (present_ns, self.read("busy_interrupts"))
         return Busy(counts, totals_ns, interrupts, idle_totals_ns, longest_ns, *present)
+
+    def _contention(self) -> Contention:
+        """How programs waited for each other since the histograms were begun."""
+        names = ("contended_ns_log2", "contended_total_ns_log2", "contended_interrupts_log2")
+        counts, totals_ns, interrupts = map(self._histogram, names)
+        longest_ns, jobs = self.read("contended_max_ns"), self._histogram("jobs_ns_log2")
+        return Contention(counts, totals_ns, interrupts, longest_ns, jobs)
 
     def _histogram(self, field: str) -> list[int]:
         begin = self._fields.offsets[field]

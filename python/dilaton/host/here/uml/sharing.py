@@ -1,9 +1,10 @@
-"""What nodes with a CPU ask of a kernel that they share, as its file says (for `crates/clock/src/nodes/shares.rs`).
+"""What a guest's clock calls in its kernel, as the kernel's file says.
 
-It has to tell where the sleep is that the guest's clock lets programs do: among its exports to modules, or, as a kernel
-without modules exports nothing, in the file's table of symbols. A User-Mode Linux kernel is linked to fixed addresses,
-so those in the file are those in the guest. The tables of exports: include/linux/export.h of the kernel, in its form
-with whole addresses.
+Nodes with a CPU sleep by a function of the kernel that they share (`crates/clock/src/nodes/shares.rs`), and in each
+guest another one tells whether a program is the only one that can run (`occasions/contention.rs`). Where they are is
+told among the kernel's exports to modules, or, as a kernel without modules exports nothing, in the file's table of
+symbols. A User-Mode Linux kernel is linked to fixed addresses, so those in the file are those in the guest. The tables
+of exports: include/linux/export.h of the kernel, in its form with whole addresses.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 SLEEP = "usleep_range_state"
 """Since Linux 5.17."""
+
+IS_ALONE = "single_task_running"
+"""Since Linux 4.3."""
 
 TABLES = ("__ksymtab", "__ksymtab_gpl")
 NAMES = "__ksymtab_strings"
@@ -40,20 +44,30 @@ def sleep_address(kernel: Path) -> int:
     Raises:
         HostLacksError: Nodes cannot share its CPU, or it is no such kernel.
     """
-    from elftools.common.exceptions import ELFError  # here, since most guests start without
-    from elftools.elf.elffile import ELFFile
-
-    with kernel.open("rb") as file:
-        try:
-            elf = ELFFile(file)
-            address = _exported(elf, SLEEP) or _defined(elf, SLEEP)
-        except ELFError:
-            address = None
+    address = _address(kernel, SLEEP)
     if address is None:
         raise HostLacksError(
             f"{kernel} does not tell where its {SLEEP} is, by which nodes with a cpu share a guest", FIX
         )
     return address
+
+
+@cache
+def alone_address(kernel: Path) -> int | None:
+    """The address of what tells whether a program is the only one that can run; None where the kernel tells of none."""
+    return _address(kernel, IS_ALONE)
+
+
+def _address(kernel: Path, function: str) -> int | None:
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    with kernel.open("rb") as file:
+        try:
+            elf = ELFFile(file)
+            return _exported(elf, function) or _defined(elf, function)
+        except ELFError:
+            return None
 
 
 def _exported(elf: ELFFile, name: str) -> int | None:

@@ -1,0 +1,63 @@
+//! Programs that wait for a CPU that another has: `interrupts::Contention` has the rule.
+//!
+//! Whether a task is alone the kernel tells by a function that it exports to modules, which reads two words of its own. When the
+//! kernel was entered nobody has to ask the clock: user code takes virtual time by the CPU time of its stub, from the moment
+//! at which it was resumed.
+
+use core::ffi::c_int;
+use core::mem::transmute;
+use core::sync::atomic::Ordering::Relaxed;
+
+use interrupts::{Contention, Flag, Jobs, Stretch, Word};
+
+use crate::host::page::ClockPage;
+use crate::time::{drive, present};
+
+type IsAlone = unsafe extern "C" fn() -> bool;
+
+static CONTENTION: Contention = Contention::none();
+static JOBS: Jobs = Jobs::none();
+/// Whether the user code that ran last made no system call, but was interrupted.
+static INTERRUPTED: Flag = Flag::new(false);
+/// When user code was resumed last, virtual nanoseconds; the CPU time of all stubs then, and how many interrupts there had been.
+static RESUMED_NS: Word = Word::new(0);
+static RESUMED_STUBS_NS: Word = Word::new(0);
+static RESUMED_INTERRUPTS: Word = Word::new(0);
+
+/// The kernel is about to let the stub `pid` run for its program, and has just read the clock.
+pub fn turns_to(page: &ClockPage, pid: c_int) {
+    let function = page.kernel_alone.load(Relaxed);
+    if function == 0 {
+        return;
+    }
+    // SAFETY: the host has put the address of that function there, which may be called wherever the kernel runs a task.
+    let is_alone = unsafe { transmute::<usize, IsAlone>(function as usize)() };
+    let (now_ns, stubs_ns) = (present::latest(page).as_ns(), drive::stubs_ns());
+    let used_ns = present::takes(stubs_ns.saturating_sub(RESUMED_STUBS_NS.get()));
+    RESUMED_STUBS_NS.set(stubs_ns);
+    let entered_ns = RESUMED_NS.swap(now_ns).saturating_add(used_ns).min(now_ns);
+    let interrupts = page.interrupts.load(Relaxed);
+    CONTENTION.entered(entered_ns, RESUMED_INTERRUPTS.swap(interrupts));
+    let since_ns = CONTENTION.since_ns();
+    page.record_job(JOBS.turns_to(pid, since_ns, now_ns, INTERRUPTED.get()));
+    record(page, CONTENTION.turns_to(pid, is_alone, now_ns, interrupts));
+}
+
+/// The guest idled from one instant, in virtual nanoseconds, to the other.
+pub fn idled(page: &ClockPage, begin_ns: u64, end_ns: u64) {
+    let interrupts = page.interrupts.load(Relaxed);
+    page.record_job(JOBS.idles(begin_ns));
+    record(page, CONTENTION.idles(begin_ns, interrupts));
+    CONTENTION.entered(end_ns, interrupts);
+}
+
+/// The user code that ran has entered the kernel, by a system call or because it was interrupted.
+pub fn entered(interrupted: bool) {
+    INTERRUPTED.set(interrupted);
+}
+
+fn record(page: &ClockPage, stretch: Option<Stretch>) {
+    if let Some(Stretch { ns, interrupts }) = stretch {
+        page.record_contention(ns, interrupts);
+    }
+}

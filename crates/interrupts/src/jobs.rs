@@ -1,0 +1,111 @@
+//! How long programs took for what they were woken up for, waiting included.
+//!
+//! With a CPU that takes no time, whatever a program does about something is done at the instant that asks for it. What it is
+//! late by is the time from there until it sleeps again: the wait for other programs (`contention.rs`) and its own work. That
+//! is a *job*. It goes on while the program is put aside for others, and ends when it gives the CPU up by itself, in a system
+//! call. A program that computes for a minute has one job in it, however often it is interrupted; one that answers a request
+//! of others each 10 ms has six thousand.
+
+use crate::{Id, Word};
+
+/// Programs whose jobs are remembered, by the numbers of their stubs; of two with the same place the later one counts.
+const PLACES: usize = 64;
+
+/// A job that is not done.
+#[derive(Debug)]
+struct Job {
+    /// The stub of its program; 0: there is none.
+    stub: Id,
+    /// Since when it may have waited, virtual nanoseconds.
+    since_ns: Word,
+}
+
+/// The jobs that are not done.
+#[derive(Debug)]
+pub struct Jobs {
+    /// The stub whose program the kernel turned to last; 0: none since the guest was idle.
+    stub: Id,
+    jobs: [Job; PLACES],
+}
+
+impl Jobs {
+    /// There are none.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { stub: Id::new(0), jobs: [const { Job { stub: Id::new(0), since_ns: Word::new(0) } }; PLACES] }
+    }
+
+    /// The kernel turns to the program of `stub` at `now_ns`, which waits since `since_ns` at the earliest if it was woken up.
+    /// `was_put_aside`: the program before it was interrupted, and has more to do. Returns how long the job took that
+    /// the program before has done, if it has.
+    #[inline]
+    pub fn turns_to(&self, stub: i32, since_ns: u64, now_ns: u64, was_put_aside: bool) -> Option<u64> {
+        let before = self.stub.swap(stub);
+        if before == stub {
+            return None;
+        }
+        let done = if was_put_aside { None } else { self.take(before, now_ns) };
+        let job = self.job(stub);
+        if job.stub.swap(stub) != stub {
+            job.since_ns.set(since_ns);
+        }
+        done
+    }
+
+    /// The guest idles at that instant. Returns how long the job took that the last program has done, if there was one.
+    #[inline]
+    pub fn idles(&self, now_ns: u64) -> Option<u64> {
+        let before = self.stub.swap(0);
+        self.take(before, now_ns)
+    }
+
+    fn take(&self, stub: i32, now_ns: u64) -> Option<u64> {
+        let job = self.job(stub);
+        if stub == 0 || job.stub.get() != stub {
+            return None;
+        }
+        job.stub.set(0);
+        Some(now_ns.saturating_sub(job.since_ns.get()))
+    }
+
+    fn job(&self, stub: i32) -> &Job {
+        &self.jobs[stub as usize % PLACES]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Jobs;
+
+    #[test]
+    fn a_job_is_from_what_may_have_woken_its_program_up_until_that_sleeps() {
+        let jobs = Jobs::none();
+        assert_eq!(jobs.turns_to(7, 1_000, 1_010, false), None);
+        assert_eq!(jobs.turns_to(7, 1_200, 1_210, false), None, "its own system call");
+        assert_eq!(jobs.idles(3_000), Some(2_000));
+        assert_eq!(jobs.idles(4_000), None);
+    }
+
+    #[test]
+    fn a_program_that_is_put_aside_goes_on_with_its_job_later() {
+        let jobs = Jobs::none();
+        jobs.turns_to(7, 1_000, 1_010, false);
+        assert_eq!(jobs.turns_to(8, 2_000, 2_010, true), None, "7 is not done");
+        assert_eq!(jobs.turns_to(7, 2_500, 2_510, false), Some(510), "8 is");
+        assert_eq!(jobs.idles(9_000), Some(8_000));
+    }
+
+    #[test]
+    fn many_that_are_put_aside_are_all_remembered() {
+        let jobs = Jobs::none();
+        for stub in 1..9 {
+            let now_ns = 1_000 * stub as u64;
+            assert_eq!(jobs.turns_to(stub, now_ns, now_ns, stub > 1), None);
+        }
+        for stub in 1..8 {
+            let done = jobs.turns_to(stub, 10_000, 10_000, false);
+            let before = if stub == 1 { 8 } else { stub - 1 };
+            assert_eq!(done, Some(10_000 - 1_000 * before as u64));
+        }
+    }
+}
