@@ -36,11 +36,11 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.lab import loads
-from dilaton.measure.offered import offered
+from dilaton.measure.waiting.offered import offered
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.run.record.model import GuestFidelity
+from dilaton.run.record.model import GuestFidelity, ProcessRecord
 from dilaton.run.record.observation import NOTHING_BESIDE
-from dilaton.run.record.record import judge_fidelity
+from dilaton.run.record.record import judge_fidelity, lives_of
 
 OFF = 0.05
 """Of a result, that is more than a run may be wrong by."""
@@ -59,7 +59,7 @@ LOADS = (0.1, 4.0)
 """Of the machine, between which the others are drawn."""
 
 LOADS_PER_LAB = 2
-CLEARLY_OFF = 0.3
+CLEARLY_OFF = 0.6
 """Which no chance explains where two runs of the truth agree."""
 
 LOSS_OFF = 0.02
@@ -116,7 +116,8 @@ def programs(draw: random.Random, names: list[str], seconds: int) -> list[Record
             "udp": f"-u -l {draw.choice([200, 1000, 1400])} -b {draw.choice([1, 2, 4])}M -t {seconds}",
             "flood": f"-u -l 1400 -b {draw.choice([5, 10, 20])}M -t {seconds}",
         }[kind]
-        run.append({"on": one, "name": f"f{number}", "exec": f"iperf3 -c {other} -p {port} -J {how}", "start": "500ms"})
+        flow = {"on": one, "name": f"f{number}", "exec": f"iperf3 -c {other} -p {port} -J {how}"}
+        run.append(flow | {"start": "500ms", "after": f"s{number}"})
     for number in range(draw.choice([0, 0, 1, 2])):
         one, other = draw.sample(names, 2)
         run.append(
@@ -251,7 +252,7 @@ def run_lab(lab: Record, drive: str, tdf: float) -> Record:
                 "guests": [guest["fidelity"] for guest in record["guests"]],
                 "results": summed(lab, results_of(record, out)),
                 "sent": list(sent_in(record)),
-                "lives": {each["name"]: [each["start_s"], each["end_s"], each["exit"]] for each in record["processes"]},
+                "processes": [process | {"result": None} for process in record["processes"]],
             }
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             return {"tdf": tdf, "state": "broken", "said": f"{error!r}: {(done.stdout + done.stderr)[-500:]}"}
@@ -316,7 +317,7 @@ def far_off(truths: list[Record], judged: list[Record]) -> dict[str, float]:
 
     Args:
         truths: Runs of the truth.
-        judged: The run in question, and others at its TDF. It is wrong if it is off, or they are in the mean.
+        judged: The run in question, and others at its TDF. It is wrong if it is off, and so are all in the mean.
     """
     found = {}
     runs = [run for run in judged if "results" in run]
@@ -326,7 +327,7 @@ def far_off(truths: list[Record], judged: list[Record]) -> dict[str, float]:
         if not seen or None in true or is_of_few(name, [*truths, *runs]):
             continue
         spread, middle = max(true) - min(true), sum(true) / len(true)
-        off = max(abs(value - middle) - spread for value in (seen[0], sum(seen) / len(seen)))
+        off = min(abs(value - middle) - spread for value in (seen[0], sum(seen) / len(seen)))
         scale = 1.0 if name.endswith(".loss") else middle
         if scale and off / scale > off_max(name):
             found[name] = off / scale
@@ -351,7 +352,8 @@ def judged_again(lab: Record, run: Record) -> Record:
     planned = compile_plan(loads(json.dumps(lab | {"time": lab["time"] | {"tdf": run["tdf"]}}), "lab.yaml"))
     guests = [GuestFidelity.model_validate(guest) for guest in run["guests"]]
     sent = offered(planned, run["sent"])
-    return judge_fidelity(planned, guests, run["virtual_s"], None, NOTHING_BESIDE, sent).model_dump()
+    lives = lives_of(planned, [ProcessRecord.model_validate(process) for process in run["processes"]])
+    return judge_fidelity(planned, guests, run["virtual_s"], None, NOTHING_BESIDE, sent, lives).model_dump()
 
 
 def cases(book: Book) -> Iterator[tuple[Record, Record, dict[str, float], Record]]:

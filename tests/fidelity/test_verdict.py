@@ -13,8 +13,9 @@ def test_a_chain_over_capacity_at_tdf_1_is_not_valid(run_lab: RunLab, drive: str
     outcome = run_lab(chain("60M" if drive == "wall" else "20M"), "--drive", drive, "--tdf", "1")
     verdict = outcome.record["verdict"]
     assert verdict["level"] != "valid"
-    # 18 us against 2.4 us, and no quieter host makes up for a factor of seven.
-    assert any("a full frame takes 2.42 us" in reason["what"] for reason in verdict["reasons"])
+    # 18 us against 2.4 us, and no quieter host makes up for a factor of seven. On the work drive no packet is late by that.
+    why = {"wall": "a full frame takes 2.42 us", "work": "the patience of"}[drive]
+    assert any(why in reason["what"] for reason in verdict["reasons"])
     assert verdict["level"] in outcome.terminal
 
 

@@ -7,16 +7,16 @@ link of 100 us before a way of 40 ms, or one of 10 Gbit/s before a bottleneck of
 
 - **Waiting.** Programs wait for the guest's CPU, on every drive but `event`, where it takes no time. What they do late
   is noticed when it comes later by a quarter of a round trip, or of what the bottleneck's queue takes to fill or drain:
-  `dilaton.measure.busy_periods` explains what is known of that. A guest with a TDF of its own is as slow as the lab
-  asks for.
+  `dilaton.measure.waiting.waits` explains what is known of that, and `busy_periods` beside it what is where a kernel
+  does not tell who waits. A guest with a TDF of its own is as slow as the lab asks for.
 
-- **Standing.** While the guest is busy without a pause, programs wait for each other, and packets go on. Where several
-  programs talk, such a time moves what one does against what another does, be it the start of a program or its work.
-  So a twentieth of the run is not to go by in one.
+- **Beginning.** Programs that begin at one instant wait for each other first, and then find what others have done
+  meanwhile. A twentieth of the time that one of them looks at may be that (`dilaton.measure.waiting.together`).
 
 Every packet that leaves a queue or a wire does so by a timer of the guest's kernel, and what a timer is late, the
 packet is. So the histogram of *lateness* is the histogram of the errors of packets' times. On the work drive packets
-keep their instants even when the CPU comes to them later; what is late there is only what they ask of programs.
+keep their instants even when the CPU comes to them later. What is late there is what they ask of programs, and where
+it is known how long programs waited, that and nothing else is judged.
 
 - **Delay.** A packet that is late by 1 % of a link's delay makes the round trip over it wrong by less than 1 %; on a
   path each link adds its own. So at most one timer in a hundred may be later than 1 % of the mean delay of a path's
@@ -26,7 +26,8 @@ keep their instants even when the CPU comes to them later; what is late there is
   stands for all packets that came due meanwhile. How many these are is not counted; how long it was is. So the bounds
   of the delay hold for instants, too: in at most 1 % of virtual time may what comes due have to wait for longer.
 - **Offered load.** A program that was told to send at a rate says itself whether it could
-  (`dilaton.measure.offered`): one that sent less waited for the CPU, however short and rare that was in the whole run.
+  (`dilaton.measure.waiting.offered`): one that sent less waited for the CPU, however short and rare that was in the
+  whole run.
 - **Serialisation.** When a timer is later than a full frame takes on a link, the next frame is due as well, and both
   leave back to back: the gaps between packets, and what the queue behind sees, are no longer the link's. So at most one
   timer in a hundred may be later than a full frame takes on the fastest bottleneck of a path. If half of all are later
@@ -43,7 +44,10 @@ keep their instants even when the CPU comes to them later; what is late there is
   most a fifth of virtual time may that be, or what was measured in all is not of the network. A second of it is not
   minded, as a shorter overload is not minded elsewhere.
 - **Shares.** A node whose CPU is a share of its guest's may wake late and catch up; what it cannot catch up with is
-  lost: its CPU was slower than the lab says by the lost part of its time.
+  lost. A program is late by no more than all that was lost, so that, as a part of its time, is by how much it took too
+  long: of what its CPU had to do in all, or of how long the shortest program lived, whichever is more. It may be a
+  twentieth, as of everything else here. A core of the host is no steadier: what else the host does makes the same work
+  cost half as much again.
 - **Repetition.** On the event drive a program that spins is preempted where the host happens to be: the same seed may
   give another run.
 - **Memory.** A guest is many machines in the memory of one. Where TCP's buffers all together come near what the kernel
@@ -68,17 +72,17 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-from dilaton.measure import busy_periods, numbers
-from dilaton.measure.busy_periods import BusyPeriods
+from dilaton.measure import numbers
 from dilaton.measure.lateness import lateness_of_share, share_later, time_later
-from dilaton.measure.offered import SHORT_MAX, Offered
+from dilaton.measure.observation import Memory, Observation
+from dilaton.measure.waiting.busy_periods import LATE_SHARE_MAX
+from dilaton.measure.waiting.offered import SHORT_MAX
+from dilaton.measure.waiting.waits import JOB_PATIENCES, Waits
 from dilaton.plan.network.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 Level = Literal["valid", "suspect", "invalid"]
-Memory = Literal["tcp", "udp", "node", "guest"]
-"""What can be short: what all TCP connections of a guest may take, or all UDP sockets; a node's memory; a guest's."""
 
-LATE_SHARE_MAX = 0.01
+TIMERS_LATE_MAX = 0.01
 """The share of timers, and on the wall drive of instants, that may be later than a bound."""
 
 INVALID_TIMES = 10.0
@@ -87,8 +91,8 @@ FRAMES_INVALID = 10.0
 LATE_SHARE_INVALID = 0.5
 """The share of timers that may be later than `FRAMES_INVALID` frames take."""
 
-STANDING_SHARE_MAX = 0.05
-"""The share of a run in which several programs talk that may go by in one busy period."""
+BESIDE_SHARE_MAX = 0.05
+"""The share of the time for which a program talks beside others that one of them may have waited without a pause."""
 
 STALL_NS_MIN = 10_000_000
 """A tick of a guest's kernel (HZ = 100): a shorter stall is nothing to a program."""
@@ -96,66 +100,23 @@ STALL_NS_MIN = 10_000_000
 OFFLOAD_BYTES_MAX = 65536
 """What the kernel takes for one packet with segmentation offload."""
 
-SHARE_LOST_MAX, SHARE_LOST_INVALID = 0.01, 0.1
-"""The share of the time that nodes' CPUs should have had and may miss."""
+SHARE_LOST_MAX, SHARE_LOST_INVALID = 0.05, 0.1
+"""By how much of its time a node's program may be late as its CPU was not there."""
 
 OUT_SHARE_MAX = 0.2
 OUT_NS_MIN = 1_000_000_000
 """The share of virtual time, judged epoch by epoch, that may be out of bounds, and the time that may be so in any
 case."""
 
+WRITE_CPU = "write a cpu: for nodes that compute without a pause"
+"""What helps where programs compute for a given time, which they do at every TDF."""
+
+REACH_MAX = 100.0
+"""A TDF so many times as high is no advice: nobody waits for such a run, and what needs it does not end with it."""
+
 BUSY_MAX = 0.9
 BUSY_WANTED = 0.5
 """What the advice aims at."""
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What a run was seen to do.
-
-    Attributes:
-        drive: `wall`, `work` or `event`.
-        tdf: Host seconds per virtual second; in the mean, when it followed the load.
-        lateness_counts: Timers by lateness: bin 0 on time, bin i those in [2^(i-1), 2^i) virtual nanoseconds.
-        lateness_max_ns: The largest.
-        busy: The share of virtual time in which the guest's CPU worked, 0..1; None when it is not known.
-        busiest_second: The same of the busiest virtual second; None when it is not known.
-        busy_periods: For how long without a pause the guest was busy; None when it is not known.
-        packets_dropped: By captures, by the name of the interface.
-        samples_lost: Samples that should have been taken, and were not.
-        captures_ended: Captures that ended before the run did, with the reason.
-        samplings_ended: Tables of samples that did, with the reason.
-        spinning: Programs that spun on the event drive, with their nodes.
-        is_adaptive: Whether the TDF followed the load.
-        own_tdf: Of which guest and, where one is alone in it, which node the TDF is; none: it is the run's.
-        disk_errors: Requests to disks that this machine could not do.
-        shortages: In which node which memory was short, and how often, or how many programs the kernel ended for it.
-        share_lost: The part of their CPU time that nodes with a share of the guest's did not get, 0..1.
-        virtual_ns: Virtual time in which these timers were served; 0 when it is not known.
-        out_share: The share of virtual time that was out of bounds, epoch by epoch, 0..1; of a run that was watched.
-        offered: What programs sent, and what they were told to.
-    """
-
-    drive: str
-    tdf: float
-    lateness_counts: Sequence[int] = ()
-    lateness_max_ns: int = 0
-    busy: float | None = None
-    busiest_second: float | None = None
-    busy_periods: BusyPeriods | None = None
-    packets_dropped: tuple[tuple[str, int], ...] = ()
-    samples_lost: int = 0
-    captures_ended: tuple[tuple[str, str], ...] = ()
-    samplings_ended: tuple[tuple[str, str], ...] = ()
-    spinning: tuple[str, ...] = ()
-    is_adaptive: bool = False
-    own_tdf: tuple[str, ...] = ()
-    disk_errors: int = 0
-    shortages: tuple[tuple[str, Memory, int], ...] = ()
-    share_lost: float = 0.0
-    virtual_ns: int = 0
-    out_share: float = 0.0
-    offered: tuple[Offered, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,7 +158,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
     """The verdict on a run."""
     found = [
         _waiting(network, seen),
-        _standing(network, seen),
+        _beginning(network, seen),
         _delay(network, seen),
         _absence(network, seen),
         _serialisation(network, seen),
@@ -227,7 +188,7 @@ def judge_frames(network: Network, seen: Observation, counts: Sequence[int], max
         counts: Frames by lateness, as `Observation.lateness_counts`.
         max_ns: The largest lateness.
     """
-    late_ns = min(lateness_of_share(counts, LATE_SHARE_MAX), max_ns)
+    late_ns = min(lateness_of_share(counts, TIMERS_LATE_MAX), max_ns)
     found: list[Reason] = []
 
     def exceeds(value_ns: float, bound_ns: float, what: str, is_invalid: bool = False) -> None:
@@ -266,44 +227,47 @@ def _offload(network: Network) -> Reason | None:
 
 def _late_ns(seen: Observation) -> float:
     """The lateness that 1 % of the timers exceed: by the bins, but of few timers no more than that of the latest."""
-    return min(lateness_of_share(seen.lateness_counts, LATE_SHARE_MAX), seen.lateness_max_ns)
+    return min(lateness_of_share(seen.lateness_counts, TIMERS_LATE_MAX), seen.lateness_max_ns)
 
 
 def _waiting(network: Network, seen: Observation) -> Reason | None:
-    periods = seen.busy_periods
-    if network.wait_ns_max is None or periods is None or seen.drive == "event" or seen.own_tdf:
+    told = seen.waits or seen.busy_periods
+    if network.wait_ns_max is None or told is None or seen.drive == "event" or seen.own_tdf:
         return None
     bound_ns = _tolerated(network, network.wait_ns_max)
-    if not periods.is_minded(bound_ns):
+    if not told.is_minded(bound_ns):
         return None
-    share = periods.late_share(bound_ns)
+    share, what, times = told.late_share(bound_ns), "of what happened may have waited for the CPU for", 1
+    if isinstance(told, Waits) and told.long_share(bound_ns) > max(share, LATE_SHARE_MAX):
+        share, what, times = told.long_share(bound_ns), "of what programs were woken up for took them", JOB_PATIENCES
     why = "that the lab states"
     if bound_ns == network.wait_ns_max:
         why = f"of {network.wait_path}, where {network.wait_why}"
-    what = (
-        f"{_percent(share)} of what happened may have waited for the CPU for more than {_duration(bound_ns)}, the "
-        f"patience {why}"
-    )
-    return _slow(seen, what, share, busy_periods.LATE_SHARE_MAX, periods.factor_needed(bound_ns))
+    patience = "the patience" if times == 1 else f"{times} times the patience"
+    what = f"{_percent(share)} {what} more than {_duration(times * bound_ns)}, {patience} {why}"
+    return _slow(seen, what, share, LATE_SHARE_MAX, told.factor_needed(bound_ns))
 
 
-def _standing(network: Network, seen: Observation) -> Reason | None:
-    periods = seen.busy_periods
-    if network.talkers < 2 or periods is None or seen.drive == "event" or seen.own_tdf or not seen.virtual_ns:
+def _beginning(network: Network, seen: Observation) -> Reason | None:
+    told = seen.waits or seen.busy_periods
+    if seen.together is None or told is None or seen.drive == "event" or seen.own_tdf:
         return None
-    share = periods.longest_ns / seen.virtual_ns
-    if share <= STANDING_SHARE_MAX or periods.longest_ns <= (network.tolerance_ns or 0):
+    share = told.longest_ns / (seen.together.seconds * 1e9)
+    if share <= BESIDE_SHARE_MAX or told.longest_ns <= (network.tolerance_ns or 0):
         return None
     what = (
-        f"the guest was busy for {_duration(periods.longest_ns)} without a pause, {_percent(share)} of the run: what "
-        "programs that talk did then came later by as much"
+        f"{'a program waited for the CPU' if seen.waits else 'the guest was busy without a pause'} for "
+        f"{_duration(told.longest_ns)}, {_percent(share)} of the time that {seen.together.process} looked at beside "
+        "others: it may have begun as much later than they"
     )
-    return _slow(seen, what, share, STANDING_SHARE_MAX, share / STANDING_SHARE_MAX)
+    return _slow(seen, what, share, BESIDE_SHARE_MAX, share / BESIDE_SHARE_MAX)
 
 
 def _slow(seen: Observation, what: str, share: float, bound: float, factor: float) -> Reason:
     """What a CPU that many times as fast would not show."""
-    advice = f"{_raised(seen, factor)}, or write a cpu: for nodes that compute without a pause"
+    advice = f"{_raised(seen, factor)}, or {WRITE_CPU}"
+    if factor > REACH_MAX:
+        advice = f"{WRITE_CPU}, as no tdf in reach is enough; or let run --confirm tell whether results depend on it"
     return Reason("suspect", what, share, bound, "ratio", advice, float(_tdf(seen.tdf * factor)))
 
 
@@ -327,8 +291,13 @@ def _tolerated(network: Network, bound_ns: float) -> float:
     return max(bound_ns, network.tolerance_ns or 0)
 
 
+def _keeps_instants(seen: Observation) -> bool:
+    """Whether a late timer moves no packet, and what it asks of programs is judged as waits are."""
+    return seen.drive == "work" and seen.waits is not None
+
+
 def _delay(network: Network, seen: Observation) -> Reason | None:
-    if network.delay_ns_min is None:
+    if network.delay_ns_min is None or _keeps_instants(seen):
         return None
     bound_ns = _tolerated(network, network.delay_ns_min * network.delay_share_max)
     late_ns = _late_ns(seen)
@@ -353,11 +322,11 @@ def _absence(network: Network, seen: Observation) -> Reason | None:
 
     bound_ns = _tolerated(network, network.delay_ns_min * DELAY_SHARE_MAX)
     share = share_later_than(bound_ns)
-    if share <= LATE_SHARE_MAX:
+    if share <= TIMERS_LATE_MAX:
         return None
     level: Level = (
         "invalid"
-        if share_later_than(max(bound_ns, network.delay_ns_min * DELAY_SHARE_MAX * INVALID_TIMES)) > LATE_SHARE_MAX
+        if share_later_than(max(bound_ns, network.delay_ns_min * DELAY_SHARE_MAX * INVALID_TIMES)) > TIMERS_LATE_MAX
         else "suspect"
     )
     part = f"{_percent(bound_ns / network.delay_ns_min)} of the delay of {network.delay_link}"
@@ -366,12 +335,12 @@ def _absence(network: Network, seen: Observation) -> Reason | None:
         f"{part}: the guest did not have its core, or too much to do"
     )
     # At n times the TDF n times as much host time goes into a virtual second, and all of it is n times shorter.
-    factor = next(2.0**n for n in count(1) if share_later_than(2.0**n * bound_ns) <= LATE_SHARE_MAX)
-    return Reason(level, what, share, LATE_SHARE_MAX, "ratio", _raise(seen, factor))
+    factor = next(2.0**n for n in count(1) if share_later_than(2.0**n * bound_ns) <= TIMERS_LATE_MAX)
+    return Reason(level, what, share, TIMERS_LATE_MAX, "ratio", _raise(seen, factor))
 
 
 def _serialisation(network: Network, seen: Observation) -> Reason | None:
-    if network.frame_ns_min is None:
+    if network.frame_ns_min is None or _keeps_instants(seen):
         return None
     bound_ns = _tolerated(network, network.frame_ns_min * FRAMES_MAX)
     late_ns = _late_ns(seen)
@@ -402,7 +371,7 @@ def _busy(seen: Observation) -> Reason | None:
     if busy <= BUSY_MAX:
         return None
     what = f"the guest's CPU was busy {_percent(busy)} {when}: what it forwards and computes waits for it"
-    advice = f"{_raised(seen, busy / BUSY_WANTED)}, or do less in the lab"
+    advice = f"{_raised(seen, busy / BUSY_WANTED)}, {WRITE_CPU}, or do less in the lab"
     return Reason("suspect", what, busy, BUSY_MAX, "ratio", advice)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dilaton.measure.busy_periods import TICK_NS, BusyPeriods
+from dilaton.measure.waiting.busy_periods import TICK_NS, BusyPeriods
 
 MS = 1_000_000
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from dilaton.measure.offered import Offered, offered
-from dilaton.measure.verdict import Network, Observation, judge
+from dilaton.measure.observation import Observation
+from dilaton.measure.verdict import Network, judge
+from dilaton.measure.waiting.offered import Offered, offered
 from tests.unit.measure.made import plan
 
 LAB = """

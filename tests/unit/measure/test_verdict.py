@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from dilaton.measure.busy_periods import BusyPeriods
-from dilaton.measure.verdict import Observation, judge, judge_frames
+from dilaton.measure.observation import Observation
+from dilaton.measure.verdict import judge, judge_frames
+from dilaton.measure.waiting.busy_periods import BusyPeriods
+from dilaton.measure.waiting.together import Together
+from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.network.bounds import Network, network_of, on_drive
 from tests.unit.measure.made import plan
 
@@ -270,21 +274,63 @@ def test_waits_that_nobody_can_notice_are_none() -> None:
     assert judge(Network(), waiting()).level == "valid"
 
 
-def test_several_programs_that_talk_mind_a_busy_period_of_a_twentieth_of_the_run() -> None:
-    network = replace(PATIENT, talkers=2)
-    stood = replace(waiting(interrupts=100), virtual_ns=2 * 10**9)
-    stood = replace(stood, busy_periods=replace(stood.busy_periods, longest_ns=2 * 10**8))
-    (reason,) = judge(network, stood).reasons
+def waits(length_ns: int = 0, interrupts: int = 0, jobs: Sequence[int] = (), longest_ns: int = 0) -> Observation:
+    """Of ten thousand interrupts so many in stretches of so long, a hundred in each, and jobs."""
+    number = length_ns.bit_length()
+    counts, totals_ns, asked = histogram(), histogram(), histogram()
+    counts[number], asked[number] = interrupts // 100, interrupts
+    totals_ns[number] = counts[number] * length_ns
+    stretches = BusyPeriods(counts, totals_ns, asked, longest_ns)
+    return replace(waiting(), waits=Waits(stretches, 10_000, jobs or histogram(b10=1000)))
+
+
+def test_where_it_is_known_who_waited_a_guest_that_is_busy_keeps_nobody_waiting() -> None:
+    assert judge(PATIENT, waiting()).level == "suspect"
+    assert judge(PATIENT, waits()).level == "valid"
+    (reason,) = judge(PATIENT, waits(4_000_000, 1000)).reasons
+    assert reason.value == pytest.approx(0.075, rel=0.01)
+    assert reason.what.startswith(
+        "7.47 % of what happened may have waited for the CPU for more than 1 ms, the patience"
+    )
+    assert reason.advice.startswith("raise tdf to 5,")
+    assert judge(PATIENT, waits(4_000_000, 600)).level == "valid", "less than a twentieth of what happened"
+
+
+def test_a_program_may_take_a_round_trip_for_what_it_is_woken_up_for() -> None:
+    assert judge(PATIENT, waits(jobs=histogram(b22=100, b10=900))).level == "valid", "4 ms are four times the patience"
+    (reason,) = judge(PATIENT, waits(jobs=histogram(b24=100, b10=900))).reasons
+    assert reason.what == (
+        "10 % of what programs were woken up for took them more than 4 ms, 4 times the patience of a and b, where a round "
+        "trip takes 1 ms"
+    )
+    assert (reason.value, reason.bound, reason.tdf) == (0.1, 0.05, 10.0)
+    assert judge(PATIENT, waits(jobs=histogram(b24=20, b10=100))).level == "valid", "of programs that start"
+
+
+def test_a_tdf_that_nobody_can_wait_for_is_no_advice() -> None:
+    (reason,) = judge(PATIENT, waits(jobs=histogram(b30=100, b10=900))).reasons
+    assert reason.advice == (
+        "write a cpu: for nodes that compute without a pause, as no tdf in reach is enough; or let run --confirm tell "
+        "whether results depend on it"
+    )
+
+
+def test_what_a_program_saw_beside_others_may_have_begun_later_by_a_twentieth() -> None:
+    network = Network()
+    begun = replace(waits(longest_ns=50_000_000), together=Together("a/pings", 0.5))
+    (reason,) = judge(network, begun).reasons
     assert (reason.level, reason.value, reason.bound, reason.tdf) == ("suspect", 0.1, 0.05, 5.0)
     assert reason.what == (
-        "the guest was busy for 200 ms without a pause, 10 % of the run: what programs that talk did then came later by "
-        "as much"
+        "a program waited for the CPU for 50 ms, 10 % of the time that a/pings looked at beside others: it may have begun "
+        "as much later than they"
     )
-    assert judge(replace(network, talkers=1), stood).level == "valid", "nothing that it could come late for"
-    assert judge(network, replace(stood, virtual_ns=4 * 10**9)).level == "valid"
-    assert judge(network, replace(stood, drive="event")).level == "valid"
-    assert judge(network, replace(stood, own_tdf=("g",))).level == "valid"
-    assert judge(replace(network, tolerance_ns=200_000_000), stood).level == "valid"
+    assert judge(network, replace(begun, together=None)).level == "valid", "nothing that it could come late for"
+    assert judge(network, replace(begun, together=Together("a/pings", 1.1))).level == "valid"
+    assert judge(network, replace(begun, drive="event")).level == "valid"
+    assert judge(network, replace(begun, own_tdf=("g",))).level == "valid"
+    assert judge(replace(network, tolerance_ns=50_000_000), begun).level == "valid"
+    busy = replace(begun, waits=None, busy_periods=BusyPeriods(longest_ns=50_000_000))
+    assert "the guest was busy without a pause for 50 ms" in judge(network, busy).reasons[0].what
 
 
 def test_packets_keep_their_instants_on_the_work_drive_and_timers_may_be_later_there() -> None:
@@ -294,6 +340,9 @@ def test_packets_keep_their_instants_on_the_work_drive_and_timers_may_be_later_t
     assert levels == {"wall": "suspect", "work": "valid"}
     assert judge(on_drive(network, "work"), late(b0=98, b17=2)).level == "suspect"
     assert judge(on_drive(network, "work"), late(b0=98, b20=2)).level == "invalid"
+    known = replace(late(b0=98, b20=2), waits=waits().waits)
+    assert judge(on_drive(network, "work"), replace(known, drive="work")).level == "valid", "waits say what was late"
+    assert judge(on_drive(network, "wall"), replace(known, drive="wall")).level == "invalid"
 
 
 def test_a_lab_may_state_the_lateness_that_it_does_not_mind() -> None:

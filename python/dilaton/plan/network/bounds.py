@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from dilaton.plan.course.entries import Timed
 from dilaton.plan.links.disciplines import ETHERNET_HEADER_BYTES
 from dilaton.plan.model import HostsEntry, Link, Node, Plan, Process
-from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, talks
+from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths
 
 DELAY_SHARE_MAX = 0.01
 """Packets may be late by this share of the smallest delay, the mean of the links of a path."""
@@ -48,7 +48,6 @@ class Network:
         wait_ns_max: For how long programs may wait for the CPU, with `wait_path`, whose that is, and `wait_why`.
         tolerance_ns: The lateness up to which the lab minds none.
         delay_share_max: The share of the smallest delay that a timer in a hundred may be late by, 0..1.
-        talkers: How many programs name another node.
     """
 
     delay_ns_min: float | None = None
@@ -61,7 +60,6 @@ class Network:
     wait_why: str = ""
     tolerance_ns: int | None = None
     delay_share_max: float = DELAY_SHARE_MAX
-    talkers: int = 0
 
     @property
     def late_ns_max(self) -> float | None:
@@ -112,7 +110,6 @@ def used(
         wait_path=wait_path,
         wait_why=wait_why,
         tolerance_ns=tolerance_ns,
-        talkers=len({process for process, _, _ in talks(processes, hosts, nodes)}),
     )
 
 

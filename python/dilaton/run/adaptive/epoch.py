@@ -9,9 +9,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
-from dilaton.measure.busy_periods import FACTOR_STEP, BusyPeriods
 from dilaton.measure.lateness import lateness_of_share
-from dilaton.measure.verdict import LATE_SHARE_MAX, Observation, Verdict, judge
+from dilaton.measure.observation import Observation
+from dilaton.measure.verdict import TIMERS_LATE_MAX, Verdict, judge
+from dilaton.measure.waiting.busy_periods import FACTOR_STEP, BusyPeriods
 from dilaton.plan.network.bounds import Network
 
 COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,share_lost,in_bounds"
@@ -118,7 +119,7 @@ class Epoch:
 
 
 def _late_ns(counts: Sequence[int]) -> float:
-    return lateness_of_share(counts, LATE_SHARE_MAX)
+    return lateness_of_share(counts, TIMERS_LATE_MAX)
 
 
 @dataclass(frozen=True)

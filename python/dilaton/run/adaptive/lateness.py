@@ -36,10 +36,10 @@ not there then, such as flows whose programs took all of the CPU as they started
 so is what nodes have lost of their shares: they can take no more than these, so that a rise for them is not in vain.
 
 **Waits.** Packets can be in time, and the CPU idle for a third of it, while programs wait for longer than their paths
-notice (`dilaton.measure.busy_periods`). How long they waited goes as 1 / f, and so an epoch says at which TDF too few
-would have waited for too long, by the bound of the verdict. That is wanted, too. A saturated CPU keeps everybody
-waiting, and is answered as above. Programs that start keep few waiting, and are over when it is known, so that for
-waits, as for lateness, the TDF rises to twice as much at most with every epoch.
+notice (`dilaton.measure.waiting.busy_periods`). How long they waited goes as 1 / f, and so an epoch says at which TDF
+too few would have waited for too long, by the bound of the verdict. That is wanted, too. A saturated CPU keeps
+everybody waiting, and is answered as above. Programs that start keep few waiting, and are over when it is known, so
+that for waits, as for lateness, the TDF rises to twice as much at most with every epoch.
 
 **No oscillation.** It rises as soon as a tenth more is wanted, and falls only when the most that any of the last
 `CALM_EPOCHS` epochs wanted is a fifth less: to a twentieth more than that, so that noise which they did not show does
@@ -61,7 +61,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dilaton.measure import numbers
-from dilaton.measure.verdict import SHARE_LOST_MAX
 from dilaton.run.adaptive.epoch import TIMERS_MIN, Decision, Epoch, Limits, rounded_up
 
 LATENESS_MARGIN = 1.25
@@ -71,6 +70,7 @@ RISE_MIN = 1.1
 LATE_RISE_MAX = 2
 LATE_RISE_MAX_FIRST = 8
 LOST_EPOCHS = 32
+SHARE_LOST_WANTED = 0.01
 LOST_MARGIN = 2
 LOST_MAX = 0.1
 FALL_MIN = 0.8
@@ -140,7 +140,7 @@ class Lateness:
     def _decide(self, seen: Epoch, peak: Epoch | None) -> tuple[Lateness, Decision]:
         bound = self.limits.late_ns_max
         for_lateness = float(seen.tdf) * LATENESS_MARGIN * seen.late_ns / bound if bound else 0.0
-        is_starving = seen.share_lost > SHARE_LOST_MAX
+        is_starving = seen.share_lost > SHARE_LOST_WANTED
         if seen.busy > SATURATED and for_lateness <= seen.tdf and not is_starving:
             return self._saturated(seen, peak)
         rested = replace(self, push=None, rest=max(0, self.rest - 1))
@@ -150,7 +150,7 @@ class Lateness:
         elif for_work > RISE_MIN * seen.tdf:
             for_work += self._growth(seen) / self.limits.target
         lost = seen.share_lost if is_starving else 0.0
-        for_shares = LOST_MARGIN * self.lost / SHARE_LOST_MAX
+        for_shares = LOST_MARGIN * self.lost / SHARE_LOST_WANTED
         if for_shares > for_work:
             for_work, lost = for_shares, self.lost / float(seen.tdf)
         waits_ns = self.limits.wait_ns_max

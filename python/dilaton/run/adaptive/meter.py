@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dilaton.host.counters import Counters, Shares
-from dilaton.measure.busy_periods import BusyPeriods
+from dilaton.measure.waiting.busy_periods import BusyPeriods
 from dilaton.plan.model import Plan
 from dilaton.run.adaptive.epoch import TIMERS_MIN, Epoch
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dilaton.host.messages import CaptureEnded, Event, MemoryShort, SamplingEnded, Spinning
-from dilaton.measure.verdict import Memory
+from dilaton.measure.observation import Memory
 from dilaton.run.files.outputs import read_output, read_tail
 
 TAIL_BYTES = 4096

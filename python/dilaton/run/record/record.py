@@ -15,14 +15,18 @@ from dilaton.host.identity import Identity
 from dilaton.host.messages import Event
 from dilaton.host.port import LEFT_OUT_FILE
 from dilaton.lab.parts.expect import parse_expectation
-from dilaton.measure.busy_periods import BusyPeriods
 from dilaton.measure.expect import Course, Lasting, evaluate
-from dilaton.measure.offered import Offered, offered
+from dilaton.measure.observation import Observation
 from dilaton.measure.operations.history import History
 from dilaton.measure.operations.sources import history_of
-from dilaton.measure.verdict import Observation, Reason, Verdict, judge, judge_frames
+from dilaton.measure.verdict import Reason, Verdict, judge, judge_frames
+from dilaton.measure.waiting.busy_periods import BusyPeriods
+from dilaton.measure.waiting.offered import Offered, offered
+from dilaton.measure.waiting.together import Life, shortest
+from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.model import Guest, Plan, StoredImage
 from dilaton.plan.network.bounds import Network, network_of, network_to
+from dilaton.plan.network.conversations import ways
 from dilaton.run.files.directory import RECORD_FILE, last_run_hint, replace_file
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import machine
@@ -167,7 +171,8 @@ def _verdict(plan: Plan, so_far: SoFar, beside: Seen, processes: Sequence[Proces
         return None
     adaptation = so_far.fidelity.adaptation if so_far.fidelity else None
     done = [(each.node, each.name, each.result) for each in processes if each.exit == 0]
-    return judge_fidelity(plan, so_far.guests, so_far.virtual_s, adaptation, beside, offered(plan, done))
+    lives = lives_of(plan, processes)
+    return judge_fidelity(plan, so_far.guests, so_far.virtual_s, adaptation, beside, offered(plan, done), lives)
 
 
 def _course(so_far: SoFar, processes: Sequence[ProcessRecord], plan: Plan, run_dir: Path) -> Course:
@@ -207,12 +212,16 @@ def judge_fidelity(
     adaptation: Adaptation | None,
     beside: Seen,
     sent: Sequence[Offered] = (),
+    lives: Sequence[Life] = (),
 ) -> VerdictRecord:
     """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them; it took `virtual_s`."""
     reasons: list[Reason] = []
     watch = plan.time.watch
     is_adaptive = watch is not None and watch.least != watch.most
     tdf = (adaptation and adaptation.tdf_mean) or float(plan.time.tdf.ratio)
+    beside_others = shortest(lives)
+    slow = {node.name for node in plan.nodes if node.cpu is not None}
+    shortest_life_s = min((life.seconds for life in lives if life.node in slow and not life.is_background), default=0.0)
     for guest, fidelity in zip(plan.guests, guests, strict=True):
         seen = Observation(
             drive=plan.time.drive,
@@ -222,9 +231,11 @@ def judge_fidelity(
             lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
             virtual_ns=round(virtual_s * 1e9),
             busy=fidelity.busy,
-            share_lost=fidelity.shares.lost_share if fidelity.shares else 0.0,
+            share_lost=_share_lost(fidelity, shortest_life_s),
             busiest_second=fidelity.busiest_second,
             busy_periods=_busy_periods(fidelity),
+            waits=_waits(fidelity),
+            together=beside_others,
             is_adaptive=is_adaptive,
             own_tdf=_own_tdf(plan, guest),
         )
@@ -247,6 +258,37 @@ def judge_fidelity(
     )
     verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons])
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
+
+
+def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:
+    """When the programs of a run were there that ended as they should, or with the run."""
+    over = ways(plan.processes, plan.hosts, plan.nodes, plan.links, plan.course)
+    behind = {process.name for process in plan.processes if process.background}
+
+    def life(of: ProcessRecord, begin_s: float, end_s: float) -> Life:
+        return Life(of.node, of.name, begin_s, end_s, over.get((of.node, of.name), frozenset()), of.name in behind)
+
+    return [
+        life(each, each.start_s, each.end_s)
+        for each in processes
+        if each.start_s is not None and each.end_s is not None and (each.exit == 0 or each.stopped)
+        if "error" not in (each.result or {})
+    ]
+
+
+def _share_lost(fidelity: GuestFidelity, shortest_life_s: float) -> float:
+    """By how much of its time a program may be late whose node did not get all of its CPU."""
+    if (shares := fidelity.shares) is None or not shares.lost_s:
+        return 0.0
+    return shares.lost_s / max(shares.busy_s + shares.lost_s, shortest_life_s)
+
+
+def _waits(fidelity: GuestFidelity) -> Waits | None:
+    seen, busy = fidelity.contention, fidelity.busy_periods
+    if seen is None or busy is None:
+        return None
+    stretches = BusyPeriods(seen.ns_counts, seen.ns_totals, seen.interrupts, seen.longest_ns)
+    return Waits(stretches, sum(busy.interrupts), seen.jobs_ns_counts)
 
 
 def _busy_periods(fidelity: GuestFidelity) -> BusyPeriods | None:

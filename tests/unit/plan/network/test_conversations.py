@@ -6,7 +6,7 @@ import pytest
 
 from dilaton.plan.model import Plan
 from dilaton.plan.network.bounds import network_of
-from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths
+from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, ways
 from tests.unit.measure.made import plan
 
 WAN = """
@@ -58,6 +58,16 @@ def test_the_shortest_queue_is_the_one_that_the_bottleneck_fills_first() -> None
     # A packet more is being sent.
     assert network.wait_ns_max == pytest.approx(21 * 1514 * 8 * 100 / 4)
     assert network.wait_why == "the queue of r:eth1 fills in 25.4 ms"
+
+
+def test_a_program_talks_over_the_links_to_those_it_names_and_back() -> None:
+    run = "  - {on: a, name: far, exec: curl http://b/}\n  - {on: b, name: near, exec: ping c}\n  - {on: c, name: none, exec: date}"
+    made = plan(WAN + run)
+    over = ways(made.processes, made.hosts, made.nodes, made.links, made.course)
+    assert over.keys() == {("a", "far"), ("b", "near")}
+    assert {name.split(":")[0] for name in over["a", "far"]} == {"a", "r", "s", "b"} and len(over["a", "far"]) == 6
+    assert {name.split(":")[0] for name in over["b", "near"]} == {"b", "s", "c"} and len(over["b", "near"]) == 4
+    assert over["a", "far"] & over["b", "near"], "the link of b"
 
 
 def test_the_nearest_that_talk_decide() -> None:

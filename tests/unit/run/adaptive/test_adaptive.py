@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.measure.busy_periods import BusyPeriods
+from dilaton.measure.waiting.busy_periods import BusyPeriods
 from dilaton.run.adaptive.epoch import Epoch, Limits, Policy, rounded_up
 from dilaton.run.adaptive.lateness import CALM_EPOCHS, REST_EPOCHS, Lateness
 from dilaton.run.adaptive.pads15 import Pads15

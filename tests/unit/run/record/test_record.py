@@ -13,12 +13,24 @@ import pytest
 
 from dilaton.host.messages import Event, OfProcess
 from dilaton.lab import loads
+from dilaton.measure.verdict import WRITE_CPU
+from dilaton.measure.waiting.together import Life
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import fidelity as fidelities
 from dilaton.run.record import record as records
 from dilaton.run.record.events import event_of
-from dilaton.run.record.model import Adaptation, Fidelity, FramesRecord, GuestFidelity, LatenessRecord
+from dilaton.run.record.model import (
+    Adaptation,
+    BusyRecord,
+    ContentionRecord,
+    Fidelity,
+    FramesRecord,
+    GuestFidelity,
+    LatenessRecord,
+    ProcessRecord,
+    SharesRecord,
+)
 from dilaton.run.record.observation import NOTHING_BESIDE
 from dilaton.run.record.processes import processes_from_events
 from dilaton.run.schema import schema_text
@@ -299,7 +311,9 @@ def test_the_advice_for_a_guest_names_the_line_that_its_tdf_comes_from(cpu: str,
         busy=0.95,
     )
     verdict = records.judge_fidelity(planned, [busy, busy], 1.0, None, NOTHING_BESIDE)
-    assert [reason.advice for reason in verdict.reasons] == [f"{line}, or do less in the lab" for line in advice]
+    assert [reason.advice for reason in verdict.reasons] == [
+        f"{line}, {WRITE_CPU}, or do less in the lab" for line in advice
+    ]
 
 
 def test_late_frames_are_judged_by_the_links_on_which_they_came_and_name_the_guest_that_got_them() -> None:
@@ -346,3 +360,65 @@ def test_a_run_that_was_out_of_bounds_for_long_says_so_in_its_verdict() -> None:
     )
     (reason,) = records.judge_fidelity(planned, [idle], 10.0, watched, NOTHING_BESIDE).reasons
     assert reason.what == "fidelity was out of bounds for 26 % of virtual time, judged epoch by epoch"
+
+
+BESIDE = """
+name: two
+nodes: {a: {cpu: 0.1}, b: , c: }
+links: [{endpoints: a -- b, delay: 5ms}, {endpoints: a -- c, delay: 5ms}]
+run:
+  - {on: a, name: flow, exec: iperf3 -c b}
+  - {on: b, name: pings, exec: ping -c 5 a}
+  - {on: a, name: other, exec: curl http://c/}
+  - {on: b, name: server, exec: iperf3 -s, background: true}
+"""
+
+
+def test_a_program_is_late_by_what_it_waited_of_its_time_beside_others_and_by_what_its_node_lost_of_its_life() -> None:
+    planned = compile_plan(loads(BESIDE, "lab.yaml"))
+    times = {"flow": (1.0, 6.0), "pings": (1.5, 2.0), "other": (0.0, 0.1), "server": (0.0, 6.0)}
+    processes = [
+        ProcessRecord(
+            name=process.name,
+            node=process.node,
+            argv=[],
+            start_s=times[process.name][0],
+            end_s=times[process.name][1],
+            exit=0,
+        )
+        for process in planned.processes
+    ]
+    lives = records.lives_of(planned, processes)
+    assert [(life.process, life.is_background, len(life.way)) for life in lives] == [
+        ("flow", False, 2),
+        ("pings", False, 2),
+        ("other", False, 2),
+        ("server", True, 0),
+    ]
+    failed = [each.model_copy(update={"exit": 1, "stopped": each.name == "server"}) for each in processes]
+    assert [life.process for life in records.lives_of(planned, failed)] == ["server"]
+    refused = [each.model_copy(update={"result": {"error": "Connection refused"}}) for each in processes]
+    assert records.lives_of(planned, refused) == []
+
+    nothing = [0] * 64
+    guest = GuestFidelity(
+        lateness_us=LatenessRecord(p50=0, p99=0, p999=0, max=0),
+        timers=0,
+        reads=0,
+        lateness_ns_counts=nothing,
+        busy_periods=BusyRecord(
+            ns_counts=nothing, ns_totals=nothing, interrupts=nothing, longest_ns=0, idle_ns_totals=nothing
+        ),
+        contention=ContentionRecord(ns_counts=nothing, ns_totals=nothing, interrupts=nothing, longest_ns=60_000_000),
+        shares=SharesRecord(charged_s=0.01, uncharged_s=0, busy_s=0.05, lost_s=0.006),
+    )
+
+    def said(lives: Sequence[Life]) -> list[str]:
+        verdict = records.judge_fidelity(planned, [guest], 6.0, None, NOTHING_BESIDE, lives=lives)
+        return [reason.what for reason in verdict.reasons]
+
+    waited, lost = said(lives)
+    assert "waited for the CPU for 60 ms, 6 % of the time that b/pings looked at beside others" in waited
+    assert lost.startswith("nodes with a cpu did not get 6 % of it"), "of a tenth of a second that curl lived"
+    assert said([life for life in lives if life.process != "other"]) == [waited]
+    assert said(lives[:1]) == []

@@ -1,0 +1,79 @@
+"""Tells for how long a guest's programs waited for each other, and what they were woken up for took. Pure.
+
+**Problem.** That a guest is busy without a pause bounds how late anything can be (`busy_periods.py`), and as a bound it
+is far too wide. A shell that computes beside a flow keeps the guest busy for tens of milliseconds, and the flow's
+programs, which the kernel turns to as soon as they are woken up, waiting for next to nothing. Of 24 labs at random that
+were right and were called suspect all but three were so for that bound, and of them a third had such a shell in it.
+
+**Contention.** The kernel knows whether a program is the only one that can run, and the clock asks it whenever it turns
+to one (`crates/interrupts/src/contention.rs`). Only while there are several does a program wait, so what one of those
+stretches leaves after an interrupt bounds for how long a program waited that was woken up by it. The rest is as of busy
+periods: a twentieth of all interrupts may have kept somebody waiting for longer than a path notices.
+
+**Own work.** A program that is alone waits for nobody, but others may wait for it: an answer takes as long as it takes
+to compute, and that depends on the TDF. So the clock counts *jobs*: what a program does from what wakes it up until it
+sleeps again, waiting included (`crates/interrupts/src/jobs.rs`). A sender of TCP is woken up to fill a buffer that
+lasts for a round trip, and what it does last is not wanted first. So jobs may take four times what waits may, that is a
+round trip, or the time in which a queue fills. Where more than a twentieth take longer, results say how fast the CPU is
+rather than the network. A program that computes for a minute has one job in it.
+
+**Begin.** The longest of these stretches is by how much later a program may have begun than others (`together.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from dilaton.measure.lateness import share_later
+from dilaton.measure.waiting.busy_periods import FACTOR_STEP, LATE_MIN, LATE_SHARE_MAX, BusyPeriods
+
+JOB_PATIENCES = 4
+"""How many times as long as waits jobs may take."""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What the programs of one guest waited for, and did.
+
+    Attributes:
+        stretches: Those in which a program waited for the CPU that another had, as of busy periods.
+        interrupts: How many there were in all, in these stretches and elsewhere.
+        jobs: By how long they took: bin 0 no time, bin i [2^(i-1), 2^i) virtual nanoseconds.
+        speed: How many times as fast as it was the CPU is taken to be.
+    """
+
+    stretches: BusyPeriods = field(default_factory=BusyPeriods)
+    interrupts: int = 0
+    jobs: Sequence[int] = ()
+    speed: float = 1.0
+
+    @property
+    def longest_ns(self) -> float:
+        """The longest stretch, virtual time."""
+        return self.stretches.longest_ns / self.speed
+
+    def late_share(self, bound_ns: float) -> float:
+        """The share of all interrupts, 0..1, that may have kept a program waiting for longer than a bound."""
+        late = self.stretches.late(bound_ns * self.speed)
+        return _minded(late / self.interrupts if late else 0.0, late)
+
+    def long_share(self, bound_ns: float) -> float:
+        """The share of jobs, 0..1, that took longer than `JOB_PATIENCES` times a bound."""
+        share = share_later(self.jobs, bound_ns * JOB_PATIENCES * self.speed)
+        return _minded(share, share * sum(self.jobs))
+
+    def is_minded(self, bound_ns: float) -> bool:
+        """Whether so much was later than a bound that it shows in results."""
+        return max(self.late_share(bound_ns), self.long_share(bound_ns)) > LATE_SHARE_MAX
+
+    def factor_needed(self, bound_ns: float, least: int = 1) -> float:
+        """What the TDF is to be multiplied by so that it is not: the first power of `FACTOR_STEP`, from `least` on."""
+        factors = (FACTOR_STEP**power for power in itertools.count(least))
+        return next(factor for factor in factors if not replace(self, speed=self.speed * factor).is_minded(bound_ns))
+
+
+def _minded(share: float, number: float) -> float:
+    """A share, unless it is of so few that they are those of programs that start."""
+    return share if number >= LATE_MIN else 0.0

@@ -1,0 +1,54 @@
+"""What waits and jobs say about what a faster CPU would change."""
+
+from __future__ import annotations
+
+import pytest
+
+from dilaton.measure.waiting.busy_periods import BusyPeriods
+from dilaton.measure.waiting.waits import Waits
+
+MS = 1_000_000
+
+
+def histogram(**bins: int) -> list[int]:
+    """Bins by their numbers, as `b14=3`."""
+    return [bins.get(f"b{number}", 0) for number in range(64)]
+
+
+def stretches(count: int, length_ns: int, interrupts: int) -> BusyPeriods:
+    """As many stretches of so long, with so many interrupts in all."""
+    name = f"b{length_ns.bit_length()}"
+    totals = (count, count * length_ns, interrupts)
+    return BusyPeriods(*(histogram(**{name: total}) for total in totals), longest_ns=length_ns)  # type: ignore[misc]
+
+
+def test_the_share_that_waited_is_of_all_interrupts() -> None:
+    seen = Waits(stretches(10, 4 * MS, 1004), interrupts=2004)
+    assert seen.late_share(MS) == pytest.approx(750 / 2004)
+    assert seen.late_share(4 * MS) == 0
+    assert Waits(stretches(1, 4 * MS, 30), interrupts=40).late_share(MS) == 0, "of a few, which are of starts"
+    assert Waits().late_share(1) == 0
+
+
+def test_jobs_may_take_four_times_what_waits_may() -> None:
+    seen = Waits(jobs=histogram(b10=60, b23=40))
+    assert seen.long_share(MS) == pytest.approx(0.4)
+    assert seen.long_share(2 * MS) == 0
+    assert Waits(jobs=histogram(b10=60, b23=20)).long_share(MS) == 0, "of a few"
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        Waits(stretches(10, 4 * MS, 1000), interrupts=2000),
+        Waits(jobs=histogram(b10=60, b26=40)),
+        Waits(stretches(10, 4 * MS, 1000), interrupts=2000, jobs=histogram(b10=60, b26=40)),
+    ],
+)
+def test_the_factor_is_enough_and_not_much_more_than_that(seen: Waits) -> None:
+    factor = seen.factor_needed(MS)
+    assert seen.is_minded(MS) and seen.is_minded(MS * factor / 1.3) and not seen.is_minded(MS * factor)
+
+
+def test_a_faster_cpu_has_shorter_stretches() -> None:
+    assert Waits(stretches(1, 4 * MS, 1), speed=4).longest_ns == MS
