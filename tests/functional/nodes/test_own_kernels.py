@@ -139,6 +139,12 @@ def test_runs_repeat_to_the_byte(outcome: Outcome, run_lab: RunLab) -> None:
     assert left(run_lab(LAB)) == left(outcome)
 
 
+def test_it_is_the_same_over_two_machines(outcome: Outcome, run_lab: RunLab) -> None:
+    apart = run_lab(LAB, "--machines", "2")
+    assert apart.status == 0, apart.terminal
+    assert left(apart) == left(outcome)
+
+
 def test_on_the_work_drive_it_is_stopped_started_and_booted_again(run_lab: RunLab) -> None:
     lab = """
 name: order
