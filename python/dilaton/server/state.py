@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,6 +20,9 @@ from dilaton.server.runs.keeper import Keeper
 from dilaton.server.runs.terminals import Terminals
 from dilaton.server.settings import Settings
 
+COMPARISONS_AT_ONCE = 2
+"""Each is a process that reads all that its runs have left."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -33,6 +37,7 @@ class State:
     bell: Bell
     policy: Policy
     terminals: Terminals = field(default_factory=Terminals)
+    comparing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(COMPARISONS_AT_ONCE))
     sessions: Bounds = field(default_factory=lambda: Bounds("programs in nodes"))
     captures: Bounds = field(default_factory=lambda: Bounds("captures"))
     passwords: Passwords = field(default_factory=Passwords)

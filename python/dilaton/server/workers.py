@@ -47,13 +47,21 @@ class BrokenError(Exception):
     """A worker took more than it may, or broke; the text says what is known."""
 
 
-def jail(hidden: Path, *, sees_host: bool = False, has_network: bool = False, writes: Sequence[Path] = ()) -> list[str]:
+def jail(
+    hidden: Path,
+    *,
+    sees_host: bool = False,
+    has_network: bool = False,
+    reads: Sequence[Path] = (),
+    writes: Sequence[Path] = (),
+) -> list[str]:
     """The command line of a jail, to which that of the worker is added.
 
     Args:
         hidden: A directory that nothing in it sees.
         sees_host: Whether it sees the files of this machine.
         has_network: Whether it reaches what this machine reaches.
+        reads: Directories that it sees as well, also below what is hidden.
         writes: Directories in which it may write.
     """
     argv = [str(program("bwrap", "bubblewrap")), "--unshare-all", "--die-with-parent", "--new-session"]
@@ -73,6 +81,8 @@ def jail(hidden: Path, *, sees_host: bool = False, has_network: bool = False, wr
     for ours in seen:
         argv += ["--ro-bind-try", str(ours), str(ours)]
     argv += ["--tmpfs", str(hidden), "--dev", "/dev", "--proc", "/proc"]
+    for place in reads:
+        argv += ["--ro-bind", str(place), str(place)]
     for place in writes:
         argv += ["--bind", str(place), str(place)]
     environment = {

@@ -13,13 +13,14 @@ from dilaton.server.access.callers import make_person
 from dilaton.server.access.rules import PERMISSIONS, ROLES, Access, Grant, matches
 from dilaton.server.app import ENDPOINTS, described
 from dilaton.server.database.actions import now_ms
-from dilaton.server.database.tables import GrantRow, RunRow, TemplateRow
+from dilaton.server.database.tables import GrantRow, RunRow, SweepRow, TemplateRow
 from tests.unit.server.serving import HANDSHAKE, LAB, Answer, Client, Served, served
 
 OWNER_OF_THINGS = "olga"
 FOLDER = f"/home/{OWNER_OF_THINGS}"
 IDENTITY = "0123456789abcdef"
 TEMPLATE = "fedcba9876543210"
+SWEEP = "0f1e2d3c4b5a6978"
 
 PUBLIC = {
     ("GET", "/healthz"),
@@ -54,6 +55,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                     text=LAB,
                     asked={},
                     state="cancelled",
+                    created_ms=now_ms(),
+                )
+            )
+            session.add(
+                SweepRow(
+                    identity=SWEEP,
+                    folder=FOLDER,
+                    person=OWNER_OF_THINGS,
+                    version=1,
+                    name="tiny",
+                    fields=[],
+                    repeat=1,
                     created_ms=now_ms(),
                 )
             )
@@ -102,7 +115,13 @@ def test_nothing_can_be_asked_but_endpoints_and_each_has_its_rule(server: Served
 def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
     """An operation's path for the things of `OWNER_OF_THINGS`."""
     names = {"lab": lab, "run": IDENTITY, "person": "no-such-person", "token": "no-such-token", "path": "run.json"}
-    names |= {"terminal": "no-such-terminal", "template": TEMPLATE, "image": "none", "pull": "no-such-pull"}
+    names |= {
+        "terminal": "no-such-terminal",
+        "template": TEMPLATE,
+        "image": "none",
+        "pull": "no-such-pull",
+        "sweep": SWEEP,
+    }
     found = re.sub(r"\{(\w+)(:path)?\}", lambda name: names[name[1]], path)
     return f"{found}?folder={FOLDER}" if any(need["of"] == "folder" for need in rule["needs"]) else found
 
@@ -110,7 +129,7 @@ def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
 def expected(rule: dict[str, Any], access: Access) -> int:
     """The status by which somebody is refused; 0: they are not."""
     for need in rule["needs"]:
-        seen = {"lab": "Lab.Read", "run": "Run.Read", "template": "Template.Read"}.get(need["of"])
+        seen = {"lab": "Lab.Read", "run": "Run.Read", "sweep": "Run.Read", "template": "Template.Read"}.get(need["of"])
         path = "/" if need["of"] == "server" else FOLDER
         if need["of"] == "each":
             continue

@@ -1,6 +1,6 @@
 // What several runs with changes are: every combination of the values of some fields, each as often as wanted. Pure.
 
-export const RUNS_MAX = 64;
+export const RUNS_MAX = 200;
 
 export interface Swept {
   path: string;
@@ -24,6 +24,13 @@ export function valuesOf(text: string): string[] {
     } else value += character;
   }
   return [...found, value.trim()].filter(Boolean);
+}
+
+/** What a sweep is asked for by: each field with its values. */
+export function sweptOf(fields: readonly Swept[]): { path: string; values: string[] }[] {
+  return fields
+    .filter((field) => field.path.trim())
+    .map((field) => ({ path: field.path.trim(), values: valuesOf(field.values) }));
 }
 
 /** The settings of each run: the last field changes fastest. Repeats have seeds of their own, 1 and on. */

@@ -286,8 +286,19 @@ await run({
     await demandAccessible(page, "run with changes");
     await page.getByRole("button", { name: "Make 4 runs" }).click();
     await page.getByText("4 of 4 runs are over").waitFor({ timeout: 60_000 });
-    await page.getByText("links.0.delay=10ms, seed=2").first().waitFor();
+    await page.getByText("seed=2, links.0.delay=10ms").first().waitFor();
+    await page.getByText("4 finished", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Compare them" }).click();
+    await page
+      .getByText(/indistinguishable|cannot tell|different in|nothing to compare/)
+      .first()
+      .waitFor({ timeout: 60_000 });
     await demandAccessible(page, "comparison");
+    await page.goto(`${origin}/#/runs`);
+    await page.getByText("Sweeps").click();
+    await demandAccessible(page, "sweeps");
+    await page.getByRole("link", { name: "Sweep of" }).click();
+    await page.getByText("4 of 4 runs are over").waitFor();
     await page.goto(`${origin}/#/runs`);
     for (const n of [0, 1]) await page.getByRole("checkbox").nth(n).check();
     await page.getByRole("link", { name: "Compare 2" }).click();

@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from dilaton.server.access.callers import Caller, caller
 from dilaton.server.access.rules import PERMISSIONS
 from dilaton.server.database.actions import note, now_ms
-from dilaton.server.database.tables import LabRow, RunRow, TemplateRow
+from dilaton.server.database.tables import LabRow, RunRow, SweepRow, TemplateRow
 from dilaton.server.problems import MEDIA_TYPE, Problem, missing
 from dilaton.server.state import State
 
@@ -38,8 +38,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 """What endpoints answer when something is wrong."""
 
 Method = Literal["GET", "POST", "PUT", "DELETE", "WEBSOCKET"]
-Object = Literal["lab", "run", "template", "folder", "each", "server"]
+Object = Literal["lab", "run", "template", "sweep", "folder", "each", "server"]
 Function = TypeVar("Function", bound=Callable[..., Any])
+Row = TypeVar("Row", LabRow, RunRow, SweepRow, TemplateRow)
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Endpoint:
         objects = {need.of for need in self.rule.needs}
         found: list[dict[str, Any]] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in ("lab", "run", "template")
+            for name in ("lab", "run", "template", "sweep")
             if name in objects
         ]
         if "folder" in objects:
@@ -132,6 +133,7 @@ class Found:
     lab: LabRow | None = None
     run: RunRow | None = None
     template: TemplateRow | None = None
+    sweep: SweepRow | None = None
     folder: str = ""
 
 
@@ -171,7 +173,7 @@ def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
     """
     state = state_of(request)
     who = caller(state.store, state.policy, state.settings, request)
-    lab = run = template = None
+    lab = run = template = sweep = None
     folder = ""
     for need in rule:
         match need.of:
@@ -184,18 +186,21 @@ def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
                 if not FOLDER.fullmatch(folder):
                     raise Problem(422, "argument", "folder: one to three names, as /home/ann", field="folder")
             case "lab":
-                lab = _lab(state, who, request.path_params["lab"])
+                lab = _seen(state, who, LabRow, "lab", request)
                 path = lab.path
             case "run":
-                run = _run(state, who, request.path_params["run"])
+                run = _seen(state, who, RunRow, "run", request)
                 path = run.path
             case "template":
-                template = _template(state, who, request.path_params["template"])
+                template = _seen(state, who, TemplateRow, "template", request)
                 path = template.path
+            case "sweep":
+                sweep = _seen(state, who, SweepRow, "sweep", request)
+                path = sweep.path
         if not who.access.may(need.permission, path):
             _note_refusal(state, who, need.permission, path)
             raise Problem(403, "permission", f"you do not have {need.permission} here", permission=need.permission)
-    return Found(who, lab, run, template, folder)
+    return Found(who, lab, run, template, sweep, folder)
 
 
 def _note_refusal(state: State, who: Caller, permission: str, path: str) -> None:
@@ -204,27 +209,17 @@ def _note_refusal(state: State, who: Caller, permission: str, path: str) -> None
             note(session, who.name, "refused", path, permission=permission)
 
 
-def _lab(state: State, who: Caller, identity: str) -> LabRow:
+SEEN_BY = {"lab": "Lab.Read", "run": "Run.Read", "sweep": "Run.Read", "template": "Template.Read"}
+"""By which permission somebody knows that there is such a thing."""
+
+
+def _seen(state: State, who: Caller, table: type[Row], what: str, request: HTTPConnection) -> Row:
+    """The object that a path names, if its caller may know of it."""
+    identity = request.path_params[what]
     with state.store.reading() as session:
-        row = session.get(LabRow, identity)
-    if row is None or not who.access.may("Lab.Read", row.path):
-        raise missing("lab", identity)
-    return row
-
-
-def _run(state: State, who: Caller, identity: str) -> RunRow:
-    with state.store.reading() as session:
-        row = session.scalar(select(RunRow).where(RunRow.identity == identity))
-    if row is None or not who.access.may("Run.Read", row.path):
-        raise missing("run", identity)
-    return row
-
-
-def _template(state: State, who: Caller, identity: str) -> TemplateRow:
-    with state.store.reading() as session:
-        row = session.get(TemplateRow, identity)
-    if row is None or not who.access.may("Template.Read", row.path):
-        raise missing("template", identity)
+        row = session.scalar(select(table).where(table.identity == identity))
+    if row is None or not who.access.may(SEEN_BY[what], row.path):
+        raise missing(what, identity)
     return row
 
 
@@ -252,6 +247,12 @@ def _found_template(request: HTTPConnection) -> TemplateRow:
     return found.template
 
 
+def _found_sweep(request: HTTPConnection) -> SweepRow:
+    found: Found = request.state.found
+    assert found.sweep is not None, "the rule is about no sweep"
+    return found.sweep
+
+
 def _found_folder(request: HTTPConnection) -> str:
     found: Found = request.state.found
     assert found.folder, "the rule is about no folder"
@@ -262,5 +263,6 @@ Who = Annotated[Caller, Depends(_who)]
 TheLab = Annotated[LabRow, Depends(_found_lab)]
 TheRun = Annotated[RunRow, Depends(_found_run)]
 TheTemplate = Annotated[TemplateRow, Depends(_found_template)]
+TheSweep = Annotated[SweepRow, Depends(_found_sweep)]
 Folder = Annotated[str, Depends(_found_folder)]
 Server = Annotated[State, Depends(state_of)]

@@ -9,9 +9,9 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from dilaton.server.access.rules import Access
-from dilaton.server.database.tables import LabRow, RunRow, TemplateRow
+from dilaton.server.database.tables import LabRow, RunRow, SweepRow, TemplateRow
 
-Row = TypeVar("Row", LabRow, RunRow, TemplateRow)
+Row = TypeVar("Row", LabRow, RunRow, TemplateRow, SweepRow)
 
 PAGE_MAX = 200
 

@@ -128,6 +128,30 @@ class TemplateRow(Table):
         return f"{self.folder}/templates/{self.identity}"
 
 
+class SweepRow(Table):
+    """Runs of one lab with other values of its fields, asked for together."""
+
+    __tablename__ = "sweeps"
+    __table_args__ = (UniqueConstraint("person", "key"),)
+    number: Mapped[int] = mapped_column(Number, primary_key=True)
+    identity: Mapped[str] = mapped_column(String(16), unique=True)
+    folder: Mapped[str] = mapped_column(String(200), index=True)
+    person: Mapped[str] = mapped_column(String(64))
+    lab: Mapped[str | None] = mapped_column(ForeignKey("labs.identity", ondelete="SET NULL"), index=True)
+    version: Mapped[int]
+    name: Mapped[str] = mapped_column(String(100))
+    fields: Mapped[list[dict[str, Any]]]
+    """Each `path` with its `values`, in their order."""
+    repeat: Mapped[int]
+    key: Mapped[str | None] = mapped_column(String(64))
+    created_ms: Mapped[int]
+
+    @property
+    def path(self) -> str:
+        """The path by which grants name it: beside the runs of its lab."""
+        return path_of_run(self)
+
+
 class RunRow(Table):
     """A run: what was asked for, and how far it is known to have come."""
 
@@ -158,6 +182,10 @@ class RunRow(Table):
     """When it left the queue."""
     key: Mapped[str | None] = mapped_column(String(64))
     """The name by which its person asked for it, so that asking again is no second run."""
+    sweep: Mapped[str | None] = mapped_column(String(16), index=True)
+    """The sweep that it belongs to."""
+    point: Mapped[int | None]
+    """Which run of that it is, from 0."""
     __table_args__ = (
         Index("ix_runs_key", "person", "key", unique=True),
         Index("ix_runs_folder_number", "folder", "number"),
@@ -166,7 +194,12 @@ class RunRow(Table):
     @property
     def path(self) -> str:
         """The path by which grants name it: with its lab, so that one grant is about all runs of that."""
-        return f"{self.folder}/runs/{self.lab}/{self.identity}" if self.lab else f"{self.folder}/runs/{self.identity}"
+        return path_of_run(self)
+
+
+def path_of_run(row: RunRow | SweepRow) -> str:
+    """The path of a run, or of a sweep, in its folder."""
+    return f"{row.folder}/runs/{row.lab}/{row.identity}" if row.lab else f"{row.folder}/runs/{row.identity}"
 
 
 class EventRow(Table):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,22 @@ class Checked:
     plan: dict[str, Any] | None
 
 
+@dataclass(frozen=True)
+class Point:
+    """A lab without mistakes with some settings.
+
+    Attributes:
+        name, seed: Its own.
+        memory_bytes: Of each of its guests.
+        drawing: What is drawn of it.
+    """
+
+    name: str
+    seed: int
+    memory_bytes: list[int]
+    drawing: Drawing
+
+
 class Checker:
     """Reads labs; see `check`."""
 
@@ -71,6 +88,18 @@ class Checker:
         said = await self._said(WORKER, asked, sees_host)
         doubts = [Problem(**doubt) for doubt in said["doubts"]]
         return Checked(said["name"], doubts, Drawing.model_validate(said["drawing"]), said["plan"])
+
+    async def points(self, text: str, points: Sequence[Sequence[str]], *, sees_host: bool) -> list[Point]:
+        """Reads a lab with each of several lists of settings, as runs of it would.
+
+        Raises:
+            LabError, RequestError, HostLacksError: as by `check`, with any of them.
+        """
+        said = await self._said(WORKER, {"text": text, "points": [list(point) for point in points]}, sees_host)
+        return [
+            Point(one["name"], one["seed"], one["memory_bytes"], Drawing.model_validate(one["drawing"]))
+            for one in said["points"]
+        ]
 
     async def template(self, asked: dict[str, Any], *, sees_host: bool) -> dict[str, Any]:
         """What a template says of itself, or the lab that begins with it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from dilaton.host.errors import HostLacksError
@@ -22,7 +22,7 @@ from dilaton.service.request import LabText, Overrides
 
 def read(asked: dict[str, Any]) -> dict[str, Any]:
     """What is to be said about a lab."""
-    return wrong_words(lambda: _read(asked))
+    return wrong_words(lambda: _points(asked) if "points" in asked else _read(asked))
 
 
 def wrong_words(said: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -35,6 +35,28 @@ def wrong_words(said: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"wrong": error.message, "field": error.field}
     except HostLacksError as error:
         return {"lacks": error.what, "fix": error.fix}
+
+
+def _points(asked: dict[str, Any]) -> dict[str, Any]:
+    """What is to be known of a lab with each of several lists of settings: whether it runs, and what that takes."""
+    found = []
+    for settings in asked["points"]:
+        lab = LabText(text=asked["text"], name="lab.yaml")
+        try:
+            prepared = prepare.prepare(lab, Overrides(settings=tuple(settings)))
+            prepare.refuse_hopeless(prepared)
+        except LabError as error:
+            which = f"with {', '.join(settings)}: " if settings else ""
+            raise LabError([replace(one, message=which + one.message) for one in error.problems]) from error
+        found.append(
+            {
+                "name": prepared.lab.name,
+                "seed": prepared.lab.seed,
+                "memory_bytes": [guest.memory_bytes for guest in prepared.plan.guests],
+                "drawing": drawing(prepared.lab, prepared.plan, prepare.cost(prepared)).model_dump(mode="json"),
+            }
+        )
+    return {"points": found}
 
 
 def _read(asked: dict[str, Any]) -> dict[str, Any]:

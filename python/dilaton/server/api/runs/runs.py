@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -23,7 +24,7 @@ from dilaton.server.api.labs.labs import sees_host
 from dilaton.server.api.session import Asked
 from dilaton.server.database.actions import note, now_ms, tell
 from dilaton.server.database.listing import PAGE_MAX, readable
-from dilaton.server.database.tables import LabRow, RunRow
+from dilaton.server.database.tables import LabRow, RunRow, VersionRow
 from dilaton.server.labs import keeping
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem, missing
@@ -93,6 +94,10 @@ class Run(BaseModel):
     started_ms: int | None
     """When it left the queue."""
     ended_ms: int | None
+    sweep: str | None
+    """The sweep that it belongs to; null: none."""
+    point: int | None
+    """Which run of that it is, from 0."""
 
     @classmethod
     def of(cls, row: RunRow) -> Run:
@@ -114,15 +119,17 @@ def list_runs(
     server: Server,
     state: RunState | None = None,
     lab: str | None = None,
+    sweep: str | None = None,
     before: int | None = None,
     count: Annotated[int, Query(ge=1, le=PAGE_MAX)] = PAGE_MAX,
 ) -> list[Run]:
-    """The runs that one may see, the newest first: of a state, of a lab, before one of a number."""
+    """The runs that one may see, the newest first: of a state, of a lab or a sweep, before one of a number."""
     wheres = [
         where
         for is_wanted, where in (
             (state is not None, RunRow.state == state),
             (lab is not None, RunRow.lab == lab),
+            (sweep is not None, RunRow.sweep == sweep),
             (before is not None, RunRow.number < (before or 0)),
         )
         if is_wanted
@@ -150,37 +157,73 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
     """
     if asked.key is not None and (same := await asyncio.to_thread(_asked_before, server, who, asked.key)):
         return same
-    version = await asyncio.to_thread(_version, server, lab, asked.version)
+    version = await asyncio.to_thread(version_of, server, lab, asked.version)
     checked = await server.checker.check(version.text, asked.overrides, sees_host=sees_host(who))
-    quota = server.policy.quota(who.name)
     assert checked.plan is not None, "it was asked for"
-    guests = checked.plan["guests"]
-    needed = Needs(
-        cores=len(guests),
-        memory_bytes=sum(guest["memory_bytes"] for guest in guests),
-        disk_bytes=prepare.disk_bytes(asked.max_disk),
-        host_s=asked.host_s or quota.host_s,
+    memory_bytes = [guest["memory_bytes"] for guest in checked.plan["guests"]]
+    needed = needs_of(server, who, memory_bytes, asked.max_disk, asked.host_s)
+    said = asked.model_dump(mode="json", exclude={"version", "key", "host_s"})
+    row = new_row(server, who, folder, lab, version, checked.name, said, needed)
+    row.key = asked.key
+    return await asyncio.to_thread(_queued, server, who, row, checked.drawing)
+
+
+def needs_of(
+    server: State, who: Caller, memory_bytes: Sequence[int], max_disk: str | None, host_s: int | None
+) -> Needs:
+    """What a run of a lab needs whose guests have so much memory each."""
+    return Needs(
+        cores=len(memory_bytes),
+        memory_bytes=sum(memory_bytes),
+        disk_bytes=prepare.disk_bytes(max_disk),
+        host_s=host_s or server.policy.quota(who.name).host_s,
     )
-    beyond = quota.beyond(needed)
+
+
+def new_row(
+    server: State,
+    who: Caller,
+    folder: str,
+    lab: LabRow,
+    version: VersionRow,
+    name: str,
+    asked: dict[str, Any],
+    needed: Needs,
+) -> RunRow:
+    """A run that is asked for: it waits for its turn or, where it needs more than its person may use, for approval."""
+    beyond = server.policy.quota(who.name).beyond(needed)
     may_approve = who.access.may("Request.Approve", folder)
-    row = RunRow(
+    return RunRow(
         identity=identity(),
         folder=folder,
         person=who.name,
         lab=lab.identity,
         version=version.number,
-        name=checked.name,
+        name=name,
         text=version.text,
-        asked=asked.model_dump(mode="json", exclude={"version", "key", "host_s"}),
+        asked=asked,
         state="requested" if beyond and not may_approve else "queued",
         reason=None if may_approve else "; ".join(beyond) or None,
         needs=asdict(needed),
         priority=0,
         is_approved=bool(beyond) and may_approve,
-        key=asked.key,
         created_ms=now_ms(),
     )
-    return await asyncio.to_thread(_queued, server, who, row, checked.drawing)
+
+
+def version_of(server: State, lab: LabRow, number: int | None) -> VersionRow:
+    """A version of a lab; None: the newest."""
+    with server.store.reading() as session:
+        return keeping.version(session, lab, number or lab.head)
+
+
+def begin(session: Session, server: State, who: Caller, row: RunRow, drawing: Drawing) -> None:
+    """Writes down that a run is asked for."""
+    session.add(row)
+    session.flush()
+    server.keeper.draw(row.identity, drawing)
+    note(session, who.name, "run.launch", row.path, lab=row.lab, version=row.version, name=row.name)
+    tell(session, "Run.Read", row.path, "run", run=row.identity, state=row.state, reason=row.reason)
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}", needs(("Run.Read", "run")))
@@ -252,11 +295,6 @@ def fetch_file(run: TheRun, path: str, server: Server) -> Response:
     return answer
 
 
-def _version(server: State, lab: LabRow, number: int | None) -> Any:
-    with server.store.reading() as session:
-        return keeping.version(session, lab, number or lab.head)
-
-
 def _of_key(session: Session, person: str, key: str) -> RunRow | None:
     return session.scalar(select(RunRow).where(RunRow.person == person, RunRow.key == key))
 
@@ -272,11 +310,7 @@ def _queued(server: State, who: Caller, row: RunRow, drawing: Drawing) -> Run:
     with server.store.writing() as session:
         if row.key is not None and (same := _of_key(session, row.person, row.key)):
             return Run.of(same)
-        session.add(row)
-        session.flush()
-        server.keeper.draw(row.identity, drawing)
-        note(session, who.name, "run.launch", row.path, lab=row.lab, version=row.version, name=row.name)
-        tell(session, "Run.Read", row.path, "run", run=row.identity, state=row.state, reason=row.reason)
+        begin(session, server, who, row, drawing)
     return Run.of(row)
 
 
