@@ -46,6 +46,8 @@ class Here:
         own = (bind for node in planned.nodes for bind in node.binds)
         binds = tuple(dict.fromkeys([*own, *archives]))
         seed = planned.seed if planned.time.drive == "event" else None
+        for name in _shared(planned):
+            (run_dir / name).mkdir(exist_ok=True)
         placement = Placement(run_dir, jailed, binds, disk_bytes=disk_bytes, hidden=self._hidden)
         return await Guests.boot(planned, placement, seed, progress, self._share)
 
@@ -85,3 +87,18 @@ class Here:
             await guest.halt()
         finally:
             await guest.close()
+
+
+def _shared(planned: Plan) -> list[str]:
+    """The directories within that of a run in which several guests write.
+
+    Whoever makes one goes another way through its kernel than who finds it there, which shows in random numbers and
+    so in instants. Which guest would be the first is the host's doing, so they are there before any guest is.
+    """
+    measure = planned.measure
+    measures = (
+        measure.outputs
+        or measure.captures
+        or any((measure.interfaces_period_ns, measure.tcp_period_ns, measure.nodes_period_ns))
+    )
+    return ["nodes", *(["measure"] if measures else []), *(["captures"] if measure.captures else [])]
