@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
+from typing import TypeVar
 
 BINS = 64
 """How many bins a histogram has: bin 0 counts zeros, bin n what has n binary digits."""
@@ -124,6 +125,16 @@ class Contention:
     longest_ns: int = 0
     jobs: Sequence[int] = NOTHING
 
+    def and_then(self, later: Contention) -> Contention:
+        """Those counted here and there."""
+        return Contention(
+            _added(self.counts, later.counts),
+            _added(self.totals_ns, later.totals_ns),
+            _added(self.interrupts, later.interrupts),
+            max(self.longest_ns, later.longest_ns),
+            _added(self.jobs, later.jobs),
+        )
+
 
 @dataclass(frozen=True)
 class Shares:
@@ -140,6 +151,15 @@ class Shares:
     other_ns: int = 0
     busy_ns: int = 0
     lost_ns: int = 0
+
+    def and_then(self, later: Shares) -> Shares:
+        """What they have got here and there."""
+        return Shares(
+            self.work_ns + later.work_ns,
+            self.other_ns + later.other_ns,
+            self.busy_ns + later.busy_ns,
+            self.lost_ns + later.lost_ns,
+        )
 
 
 @dataclass(frozen=True)
@@ -195,6 +215,8 @@ class Counters:
             timers=self.timers.and_then(later.timers),
             frames=self.frames.and_then(later.frames),
             busy=self.busy.and_then(later.busy),
+            contention=_one_then_other(self.contention, later.contention),
+            shares=_one_then_other(self.shares, later.shares),
             disk_requests=self.disk_requests + later.disk_requests,
             disk_errors=self.disk_errors + later.disk_errors,
             spinning=self.spinning + later.spinning,
@@ -263,3 +285,10 @@ class Wires:
 
 def _added(these: Sequence[int], those: Sequence[int]) -> list[int]:
     return [one + other for one, other in zip(these, those, strict=True)]
+
+
+Counted = TypeVar("Counted", Contention, Shares)
+
+
+def _one_then_other(one: Counted | None, other: Counted | None) -> Counted | None:
+    return one.and_then(other) if one and other else one or other

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.host.counters import BINS, Busy, Counters, Lack, Late
+from dilaton.host.counters import BINS, Busy, Contention, Counters, Lack, Late, Shares
 
 Bins = dict[int, tuple[int, int, int]]
 
@@ -80,3 +84,24 @@ def test_what_kernels_of_a_guest_have_counted_one_after_the_other_is_counted_tog
     assert bins_of(seen.busy) == {5: (3, 60, 4), 7: (1, 100, 4)}
     assert (seen.busy.present_ns, seen.busy.present_interrupts) == (10, 1)
     assert first.and_then(begun, begun).virtual_ns == 500
+
+
+ONES = [1] * BINS
+
+COUNTED: dict[str, Any] = {
+    "timers": Late(ONES, 9),
+    "frames": Late(ONES, 9),
+    "busy": Busy(ONES, ONES, ONES, ONES, 9),
+    "contention": Contention(ONES, ONES, ONES, 9, ONES),
+    "shares": Shares(1, 2, 3, 4),
+    "lacks": Lack.KVM,
+    "counter_given_up": True,
+}
+"""What is no number of its own."""
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Counters)])
+def test_nothing_that_a_kernel_has_counted_is_forgotten_when_another_one_goes_on(name: str) -> None:
+    counted = COUNTED.get(name, 7)
+    seen = replace(Counters(), **{name: counted}).and_then(Counters(), Counters())
+    assert getattr(seen, name) == counted
