@@ -14,6 +14,7 @@ use crate::error::{Doing, Error, Result};
 use crate::guest;
 use crate::guest::modules::{self, Modules};
 use crate::guest::run_dir::RunDir;
+use crate::guest::shortage::Wanted;
 use crate::measure::Sampler;
 use crate::network::egress::Interfaces;
 use crate::network::{present_namespace, Namespace, Port};
@@ -51,6 +52,8 @@ pub struct Guest {
     pub peers: Peers,
     /// What loads that last have come to, by the names of their faults.
     pub loads: RefCell<HashMap<String, Tally>>,
+    /// Programs that the kernel has ended because faults wanted memory to be short.
+    pub wanted_shortages: RefCell<Wanted>,
 }
 
 impl Guest {
@@ -118,8 +121,17 @@ pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> 
     }
     interfaces.make_places(&plan)?;
     let interfaces = RefCell::new(interfaces);
-    let (name, loads) = (name.to_owned(), RefCell::default());
-    Ok(Guest { name, plan, nodes: handles, run_dir: directory, sampler, interfaces, peers, loads })
+    Ok(Guest {
+        name: name.to_owned(),
+        plan,
+        nodes: handles,
+        run_dir: directory,
+        sampler,
+        interfaces,
+        peers,
+        loads: RefCell::default(),
+        wanted_shortages: RefCell::default(),
+    })
 }
 
 /// Makes the nodes with their namespaces, which are in the order of the plan. Before the rest of the plan is read: each

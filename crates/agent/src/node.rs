@@ -10,6 +10,7 @@ pub mod connections;
 pub mod init;
 mod inside;
 pub mod load;
+pub mod memory;
 pub mod orders;
 pub mod passwd;
 pub mod ready;

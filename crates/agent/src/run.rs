@@ -283,7 +283,7 @@ impl<'a> Run<'a> {
     fn tell_shortages(&mut self, t_ns: i64) -> Result<()> {
         let in_order = self.guest.plan.nodes.iter().map(|node| node.name.as_str());
         let here = in_order.filter_map(|name| Some((name, self.guest.nodes.get(name)?.init)));
-        let mut found = shortage::find(here)?.into_iter();
+        let mut found = shortage::find(here, &self.guest.wanted_shortages.borrow())?.into_iter();
         found.try_for_each(|observation| self.channel.send(&FromAgent::Observed { t_ns, observation: &observation }))
     }
 

@@ -408,7 +408,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[16] = FORMAT
+    format: Literal[17] = FORMAT
     lab: str
     seed: int
     time: Time

@@ -5,6 +5,7 @@
 //! UDP does the same. When memory as a whole is gone, or that of a node, the kernel ends a program. None of this is seen
 //! from outside, and all of it is looked for when a run is over.
 
+use std::collections::HashMap;
 use std::fs::read_to_string;
 
 use nix::unistd::Pid;
@@ -13,11 +14,14 @@ use crate::channel::protocol::{Memory, Observation};
 use crate::error::{Doing, Result};
 use crate::guest::cgroup_of_nodes;
 
-/// What was short in these nodes, given with the process 1 of each.
+/// How many programs of a node the kernel has ended because a fault has taken memory of it; less than 0 while one lasts.
+pub type Wanted = HashMap<String, i64>;
+
+/// What was short in these nodes, given with the process 1 of each, but for what was wanted.
 ///
 /// # Errors
 /// The kernel does not say.
-pub fn find<'a>(nodes: impl Iterator<Item = (&'a str, Pid)>) -> Result<Vec<Observation>> {
+pub fn find<'a>(nodes: impl Iterator<Item = (&'a str, Pid)>, wanted: &Wanted) -> Result<Vec<Observation>> {
     let has_ended_programs = counted(&read("/proc/vmstat")?, "oom_kill") > 0;
     let mut found = Vec::new();
     for (node, init) in nodes {
@@ -30,12 +34,25 @@ pub fn find<'a>(nodes: impl Iterator<Item = (&'a str, Pid)>) -> Result<Vec<Obser
         add(Memory::Tcp, of_protocol("netstat", "TcpExt:", "TCPMemoryPressures")?);
         add(Memory::Udp, of_protocol("snmp", "Udp:", "MemErrors")?);
         if has_ended_programs {
-            let events = read(&format!("{}/{node}/memory.events", cgroup_of_nodes()))?;
+            let events = events(node)?;
             let whose = if counted(&events, "oom") > 0 { Memory::Node } else { Memory::Guest };
-            add(whose, counted(&events, "oom_kill"));
+            let wanted = wanted.get(node).map_or(0, |&wanted| wanted.max(0).unsigned_abs());
+            add(whose, counted(&events, "oom_kill").saturating_sub(wanted));
         }
     }
     Ok(found)
+}
+
+/// How many programs of a node the kernel has ended for want of memory.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn ended(node: &str) -> Result<u64> {
+    Ok(counted(&events(node)?, "oom_kill"))
+}
+
+fn events(node: &str) -> Result<String> {
+    read(&format!("{}/{node}/memory.events", cgroup_of_nodes()))
 }
 
 fn read(path: &str) -> Result<String> {

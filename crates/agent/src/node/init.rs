@@ -20,6 +20,7 @@ use crate::guest;
 use crate::node::child;
 use crate::node::connections;
 use crate::node::load::{self, Load};
+use crate::node::memory::Memory;
 use crate::node::orders::{receive, send, shortened, Job, Order, Reply};
 use crate::node::spawn::{spawn, Program, StartFailure, Stdin};
 use crate::node::tree::{self, Inside};
@@ -47,6 +48,8 @@ struct Init<'a> {
     run_dir: &'a str,
     /// The file that takes the members of the node's control group.
     members: File,
+    /// How much memory these may have.
+    memory: Memory,
     /// What the node has changed of its tree; none while it is off, since who has it open keeps the file systems.
     changes: Option<[OwnedFd; 2]>,
     agent: &'a OwnedFd,
@@ -72,26 +75,27 @@ impl<'a> Init<'a> {
         signals.thread_block().doing(|| "block SIGCHLD".to_owned())?;
         let children = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .doing(|| "signalfd".to_owned())?;
-        let Inside { members, changes } = inside;
+        let Inside { members, memory, changes } = inside;
         let changes = Some(changes);
         let (running, loads) = (HashMap::new(), HashMap::new());
-        Ok(Self { processes, node, run_dir, members, changes, agent, children, running, loads, paused: false })
+        Ok(Self { processes, node, run_dir, members, memory, changes, agent, children, running, loads, paused: false })
     }
 
     fn serve(&mut self) -> Result<()> {
         set_sysctls(self.node, |key| !self.node.is_of_interface(key))?;
         self.tell(&Reply::Done)?;
         loop {
-            let mut sources = [
-                PollFd::new(self.agent.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.children.as_fd(), PollFlags::POLLIN),
-            ];
+            let sources = [self.agent.as_fd(), self.children.as_fd()].into_iter().chain(self.memory.awaited());
+            let mut sources: Vec<PollFd> = sources.map(|source| PollFd::new(source, PollFlags::POLLIN)).collect();
             match poll(&mut sources, PollTimeout::NONE) {
                 Err(Errno::EINTR) => continue,
                 result => result.doing(|| "poll".to_owned())?,
             };
             let has_order = sources[0].any().unwrap_or(true);
             let has_dead = sources[1].any().unwrap_or(true);
+            if sources.get(2).is_some_and(|ended| ended.any().unwrap_or(true)) {
+                self.memory.go_on()?;
+            }
             if has_dead {
                 while self.children.read_signal().doing(|| "read signalfd".to_owned())?.is_some() {}
                 self.reap()?;
@@ -143,6 +147,8 @@ impl<'a> Init<'a> {
                 let _ = kill(Pid::from_raw(-1), if *paused { Signal::SIGSTOP } else { Signal::SIGCONT });
                 Ok(())
             }
+            Order::LimitMemory { leave_bytes: Some(bytes) } => self.memory.take(*bytes),
+            Order::LimitMemory { leave_bytes: None } => self.memory.give_back(),
             Order::SendLoad { fault, load, begin_ns, end_ns } => {
                 let [tally] = descriptors else {
                     return Err(Error::new(format!("load {fault} came with {} files", descriptors.len())));
@@ -203,6 +209,8 @@ impl<'a> Init<'a> {
             connections::forget()?;
         }
         self.kill_all()?;
+        // With nobody left it is done.
+        self.memory.go_on()?;
         self.paused = false;
         self.changes = None;
         // Nobody else has the node's files, so its file systems go with this: what is in memory is lost, what is on a disk
@@ -220,8 +228,8 @@ impl<'a> Init<'a> {
         // A control group takes no process of real-time priority, and this is in the node's for a moment.
         let doing = || "set the priority of a node's init".to_owned();
         priority::set(Pid::this(), Priority::Ordinary).doing(doing)?;
-        let Inside { members, changes } = tree::enter(self.node, self.run_dir)?;
-        (self.members, self.changes) = (members, Some(changes));
+        let Inside { members, memory, changes } = tree::enter(self.node, self.run_dir)?;
+        (self.members, self.memory, self.changes) = (members, memory, Some(changes));
         priority::set(Pid::this(), Priority::Agent).doing(doing)?;
         set_sysctls(self.node, |_| true)
     }

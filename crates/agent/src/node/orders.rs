@@ -61,6 +61,11 @@ pub enum Order {
         /// Whether to stop them.
         paused: bool,
     },
+    /// Leave the node's programs so much memory.
+    LimitMemory {
+        /// Bytes; `None`: what the plan gives it.
+        leave_bytes: Option<u64>,
+    },
     /// Send a load; with the packet comes what it is counted in (`node/load/tally.rs`).
     SendLoad {
         /// The name of its fault.

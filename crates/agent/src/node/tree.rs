@@ -35,6 +35,7 @@ use crate::error::{Doing, Result};
 use crate::guest::modules;
 use crate::guest::{cgroup_of_nodes, images, mount_at, CGROUPS, WORKSHOP};
 use crate::node::inside::inside;
+use crate::node::memory::Memory;
 use crate::node::passwd::{self, User};
 use crate::node::{changes, restore};
 use crate::plan::interior::{Bind, Disk, Interior, OwnFile};
@@ -75,6 +76,8 @@ const DISK_MINORS: u64 = 16;
 pub struct Inside {
     /// The file into which the numbers of the processes that belong to the node's control group are written.
     pub members: File,
+    /// How much memory they may have.
+    pub memory: Memory,
     /// What it writes (`changes.rs`).
     pub changes: [OwnedFd; 2],
 }
@@ -84,7 +87,7 @@ pub struct Inside {
 /// # Errors
 /// The kernel refuses something.
 pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
-    let members = create_cgroup(node)?;
+    let (members, memory) = create_cgroup(node)?;
     sethostname(&node.name).doing(|| "set the host name".to_owned())?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, private, None::<&str>).doing(|| "make mounts private".to_owned())?;
@@ -112,24 +115,26 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
     // What a node of an earlier run had of them is its own by now.
     let is_due = |file: &&OwnFile| node.written.is_none() || !Path::new(&file.path).exists();
     node.files.iter().filter(is_due).try_for_each(write_own_file)?;
-    Ok(Inside { members, changes })
+    Ok(Inside { members, memory, changes })
 }
 
 /// Makes the control group of the node's programs, and a namespace in which it is the root of all groups, by being in it
 /// for a moment. The init stays outside, as it is no load of the node.
-fn create_cgroup(node: &Interior) -> Result<File> {
+fn create_cgroup(node: &Interior) -> Result<(File, Memory)> {
     let group = format!("{}/{}", cgroup_of_nodes(), node.name);
+    // One that boots keeps the limit that it has: a fault may have set it.
+    let is_new = !Path::new(&group).exists();
     make_directory(&group)?;
-    if let Some(limit) = node.memory_bytes {
-        let file = format!("{group}/memory.max");
-        write(&file, limit.to_string()).doing(|| format!("write {file}"))?;
+    let mut memory = Memory::open(&group, node.memory_bytes)?;
+    if is_new {
+        memory.give_back()?;
     }
     let members = open_members(&group)?;
     let outside = open_members(CGROUPS)?;
     join(&members)?;
     unshare(CloneFlags::CLONE_NEWCGROUP).doing(|| "make a namespace of control groups".to_owned())?;
     join(&outside)?;
-    Ok(members)
+    Ok((members, memory))
 }
 
 /// Opens what takes the numbers of the processes that are to be in a control group.

@@ -149,6 +149,13 @@ pub enum Effect {
         /// Its CPU at other times.
         usual: Cpu,
     },
+    /// A node has less memory; who has more loses what can be read again, or ends.
+    TakeMemory {
+        /// The node.
+        node: String,
+        /// So much is left of it.
+        leave_bytes: u64,
+    },
     /// The date of a node that has a kernel of its own is another one; at the end, what it would be without that.
     SetClock {
         /// The node.

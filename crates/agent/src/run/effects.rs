@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use crate::build::Guest;
 use crate::clock;
 use crate::error::{Doing, Error, Result};
+use crate::guest::shortage;
 use crate::node::load::tally::Tally;
 use crate::node::orders::{send, Job, Order};
 use crate::plan::{Effect, Off, Timed};
@@ -43,6 +44,7 @@ pub fn begin(guest: &Guest, entry: &Timed, begin_ns: i64) -> Result<()> {
             clock::set_speed(to.number, to.numerator, to.denominator);
             Ok(())
         }
+        Effect::TakeMemory { node, leave_bytes } => limit_memory(guest, node, Some(*leave_bytes)),
         Effect::PowerOff { node, how } => {
             let handle = &guest.nodes[node];
             // Nothing that its programs do as they end reaches another node.
@@ -83,6 +85,7 @@ pub fn undo(guest: &Guest, entry: &Timed, times: i64) -> Result<()> {
             clock::set_speed(usual.number, usual.numerator, usual.denominator);
             Ok(())
         }
+        Effect::TakeMemory { node, .. } => limit_memory(guest, node, None),
         Effect::PowerOff { node, .. } => {
             let handle = &guest.nodes[node];
             send(&handle.socket, &Order::PowerOn, &[])?;
@@ -90,6 +93,14 @@ pub fn undo(guest: &Guest, entry: &Timed, times: i64) -> Result<()> {
             interfaces.power(&guest.plan.nodes, node, true)
         }
     }
+}
+
+/// Leaves a node so much memory; `None`: what the plan gives it.
+fn limit_memory(guest: &Guest, node: &str, leave_bytes: Option<u64>) -> Result<()> {
+    let ended = shortage::ended(node)? as i64;
+    let mut wanted = guest.wanted_shortages.borrow_mut();
+    *wanted.entry(node.to_owned()).or_default() += if leave_bytes.is_some() { -ended } else { ended };
+    send(&guest.nodes[node].socket, &Order::LimitMemory { leave_bytes }, &[])
 }
 
 /// Stops programs, or lets them go on.

@@ -83,6 +83,7 @@ pub fn take_up(guest: &Guest) -> Result<Handover> {
             | Effect::ImpairLink { .. }
             | Effect::Partition { .. }
             | Effect::SlowCpu { .. }
+            | Effect::TakeMemory { .. }
             | Effect::Pause { process: None, .. } => effects::begin(guest, entry, 0)?,
             // Of a kernel whose date is what the one before left; of programs, which are gone; or of instants.
             Effect::SendLoad { .. }

@@ -228,6 +228,7 @@ impl Schedule {
                 Effect::Pause { .. } => "paused",
                 Effect::BreakDisk { .. } => "broken",
                 Effect::SlowCpu { .. } => "slowed down",
+                Effect::TakeMemory { .. } => "taken memory of",
                 _ => "switched off",
             };
             return Some(format!("{} has {how} that already", other.plan.name));
@@ -240,6 +241,7 @@ impl Schedule {
             | Effect::SendLoad { node, .. }
             | Effect::SetClock { node, .. }
             | Effect::SlowCpu { node, .. }
+            | Effect::TakeMemory { node, .. }
                 if self.is_off(node) =>
             {
                 return Some(format!("node {node} is off"))

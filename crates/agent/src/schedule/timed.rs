@@ -74,6 +74,7 @@ impl Timed {
             | Effect::SetClock { node, .. }
             | Effect::SendLoad { node, .. }
             | Effect::SlowCpu { node, .. }
+            | Effect::TakeMemory { node, .. }
             | Effect::PowerOff { node, .. }
             | Effect::PowerOn { node } => (is_here(node), is_here(node)),
         };
@@ -218,7 +219,8 @@ impl Timed {
             }
             (Effect::PowerOff { node, .. }, Effect::PowerOff { node: other, .. })
             | (Effect::BreakDisk { node, .. }, Effect::BreakDisk { node: other, .. })
-            | (Effect::SlowCpu { node, .. }, Effect::SlowCpu { node: other, .. }) => node == other,
+            | (Effect::SlowCpu { node, .. }, Effect::SlowCpu { node: other, .. })
+            | (Effect::TakeMemory { node, .. }, Effect::TakeMemory { node: other, .. }) => node == other,
             _ => false,
         }
     }

@@ -10,7 +10,7 @@ from dilaton.lab.checks.power import check_power
 from dilaton.lab.errors import Finding, Path, unknown
 from dilaton.lab.faults.fault import Fault
 from dilaton.lab.faults.load import Load
-from dilaton.lab.faults.machine import SlowCpu
+from dilaton.lab.faults.machine import LessMemory, SlowCpu
 from dilaton.lab.faults.meeting import meeting
 from dilaton.lab.faults.partition import LEAST, Partition
 from dilaton.lab.model import Lab
@@ -174,6 +174,8 @@ def _check_fault(lab: Lab, fault: Fault, path: Path) -> Iterator[Finding]:
             yield Finding(at, f"{name} has no disk, but memory; give it one, as in {name}: {{disk: ssd-sata}}")
     if fault.clock is not None and fault.clock.node not in lab.nodes:
         yield Finding((*path, "clock", "node"), unknown("node", fault.clock.node, list(lab.nodes)))
+    if fault.memory is not None:
+        yield from _check_memory(lab, fault.memory, (*path, "memory"))
     if fault.load is not None:
         yield from _check_load(lab, fault.load, (*path, "load"))
     if fault.cpu is not None:
@@ -204,6 +206,16 @@ def _check_cpu(lab: Lab, slow: SlowCpu, path: Path) -> Iterator[Finding]:
         yield Finding((*path, "node"), f"{slow.node} has no CPU whose speed is known; {fix}")
     elif slow.to >= usual:
         yield Finding((*path, "to"), f"{float(slow.to):g}: {slow.node} has {float(usual):g}; write less")
+
+
+def _check_memory(lab: Lab, less: LessMemory, path: Path) -> Iterator[Finding]:
+    if less.node not in lab.nodes:
+        yield Finding((*path, "node"), unknown("node", less.node, list(lab.nodes)))
+        return
+    usual = lab.nodes[less.node].memory_bytes
+    if usual is not None and less.leave_bytes >= usual:
+        left, whole = map(units.format_size, (less.leave_bytes, usual))
+        yield Finding((*path, "leave"), f"{left}: {less.node} has {whole}; write less")
 
 
 def _check_load(lab: Lab, load: Load, path: Path) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ def check_power(lab: Lab) -> Iterator[Finding]:
     for number, fault in enumerate(lab.faults):
         if fault.mistake is not None:
             continue
-        subject = fault.pause or fault.kill or fault.clock or fault.cpu or fault.load
+        subject = fault.pause or fault.kill or fault.clock or fault.cpu or fault.memory or fault.load
         node = fault.node or (subject.node if subject is not None else None)
         if node is None or node not in off or fault.at_ns is None:
             continue

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateA
 from dilaton.lab.faults.clock import SetClock
 from dilaton.lab.faults.disk import BrokenDisk
 from dilaton.lab.faults.load import Load
-from dilaton.lab.faults.machine import SlowCpu
+from dilaton.lab.faults.machine import LessMemory, SlowCpu
 from dilaton.lab.faults.partition import Partition
 from dilaton.lab.faults.random import Random
 from dilaton.lab.parts.impairments import duration
@@ -26,7 +26,7 @@ from dilaton.lab.text.part import Part, Text
 POWER = ("crash", "stop", "reboot", "start")
 """What becomes of a node as a whole; of these the last one says when it is on again."""
 
-ACTIONS = ("pause", "kill", "link", "flap", "partition", "disk", "clock", "cpu", "load", *POWER, "random")
+ACTIONS = ("pause", "kill", "link", "flap", "partition", "disk", "clock", "cpu", "memory", "load", *POWER, "random")
 """What a fault can do: fields of `Fault`, of which exactly one is written. The last stands for others."""
 
 WORDS: Mapping[str, Mapping[str, Any]] = {
@@ -116,6 +116,8 @@ class Fault(BothWays):
     """By how much the date of a node is another one."""
     cpu: SlowCpu | None = None
     """How fast the CPU of a node is."""
+    memory: LessMemory | None = None
+    """How much memory a node has."""
     load: Load | None = None
     """What a node sends to another one."""
     random: Random | None = None

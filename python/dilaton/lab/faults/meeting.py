@@ -23,6 +23,8 @@ def meeting(links: list[Link], first: Fault, second: Fault) -> str | None:
         return f"the disk of {second.disk.node} is broken already"
     if first.cpu is not None and second.cpu is not None and first.cpu.node == second.cpu.node:
         return f"the CPU of {second.cpu.node} is slow already"
+    if first.memory is not None and second.memory is not None and first.memory.node == second.memory.node:
+        return f"memory of {second.memory.node} is taken already"
     with contextlib.suppress(ValueError):
         one, other = ({find_link(change.link, links): change for change in each.changes} for each in (first, second))
         for number in sorted(one.keys() & other.keys()):
@@ -36,6 +38,6 @@ def takes_away(first: Fault, second: Fault) -> bool:
     """Whether one of two faults switches off the node whose programs the other one is about."""
     nodes = []
     for fault in (first, second):
-        subject = fault.pause or fault.kill or fault.cpu or fault.load
+        subject = fault.pause or fault.kill or fault.cpu or fault.memory or fault.load
         nodes.append(fault.node or (subject.node if subject is not None else None))
     return nodes[0] is not None and nodes[0] == nodes[1] and (first.node is not None or second.node is not None)

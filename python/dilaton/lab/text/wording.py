@@ -54,6 +54,7 @@ _EXAMPLES_IN_FAULTS = _EXAMPLES | {
     "disk": "disk: {node: db1, errors: 5%}",
     "clock": "clock: {node: db1, jump: +2s}",
     "cpu": "cpu: {node: web, to: 0.1}",
+    "memory": "memory: {node: db1, leave: 16MiB}",
     "load": "load: {from: client, to: web, http: 100/s}",
 }
 """The same, where a field of a fault has the name of another one."""

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dilaton.plan.course.entries import ChangeLink, ImpairLink, Kill, Pause
+from dilaton.plan.course.entries import ChangeLink, ImpairLink, Kill, Pause, TakeMemory
 from dilaton.plan.model import Plan
 
 SHORT_MAX = 0.05
@@ -62,7 +62,7 @@ def _hindered(plan: Plan) -> Iterator[str]:
     """The nodes whose programs the lab itself keeps from sending."""
     for effect in (entry.effect for entry in plan.course):
         match effect:
-            case Pause() | Kill():
+            case Pause() | Kill() | TakeMemory():
                 yield effect.node
             case ChangeLink() | ImpairLink():
                 yield from (end.node for end in effect.ends if not end.up)

@@ -202,6 +202,14 @@ class SlowCpu(Part):
     """At other times."""
 
 
+class TakeMemory(Part):
+    """A node has less memory; who has more loses what can be read again, or ends."""
+
+    kind: Literal["take-memory"] = "take-memory"
+    node: str
+    leave_bytes: int = Field(gt=0)
+
+
 class PowerOff(Part):
     """A node goes off, and boots at the end, if there is one.
 
@@ -242,7 +250,8 @@ class Timed(Part):
         | PowerOn
         | SendLoad
         | SetClock
-        | SlowCpu,
+        | SlowCpu
+        | TakeMemory,
         Field(discriminator="kind"),
     ]
 

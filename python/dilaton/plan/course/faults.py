@@ -33,6 +33,7 @@ from dilaton.plan.course.entries import (
     SetClock,
     SlowCpu,
     Syns,
+    TakeMemory,
     Timed,
     WrongDisk,
 )
@@ -41,7 +42,9 @@ from dilaton.plan.errors import lab_error
 from dilaton.plan.links.changes import State, impaired
 from dilaton.plan.model import Node
 
-Effect = BreakDisk | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SendLoad | SetClock | SlowCpu
+Effect = (
+    BreakDisk | ImpairLink | Kill | Partition | Pause | PowerOff | PowerOn | SendLoad | SetClock | SlowCpu | TakeMemory
+)
 """What faults do."""
 
 
@@ -107,6 +110,8 @@ def effect_of(lab: Lab, nodes: Mapping[str, Node], fault: Fault) -> tuple[Effect
         usual = nodes[fault.cpu.node].cpu
         assert usual is not None, "a node without a share, which is refused before"
         return SlowCpu(node=fault.cpu.node, to=Cpu.of(usual.number, fault.cpu.to), usual=usual), fault.words
+    if fault.memory is not None:
+        return TakeMemory(node=fault.memory.node, leave_bytes=fault.memory.leave_bytes), fault.words
     if fault.load is not None:
         return SendLoad(node=fault.load.node, load=_load(fault.load, nodes)), fault.words
     assert fault.partition is not None, "a fault that is of no link and does nothing"
@@ -190,7 +195,9 @@ def nodes_of(effect: Effect | ChangeLink) -> set[str]:
             return {end.node for end in effect.ends}
         case Partition():
             return {node for cut in effect.cuts for node in (*cut.sources, *cut.targets)}
-        case BreakDisk() | Kill() | Pause() | PowerOff() | PowerOn() | SendLoad() | SetClock() | SlowCpu():
+        case (
+            BreakDisk() | Kill() | Pause() | PowerOff() | PowerOn() | SendLoad() | SetClock() | SlowCpu() | TakeMemory()
+        ):
             return {effect.node}
 
 

@@ -11,7 +11,7 @@ HEAD = "name: x\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: [a, b], rate: 10Mbit
 """The first four lines of most labs here."""
 
 MISTAKES = [
-    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, cpu, load, crash, stop, reboot, start, random, as in pause: db1"),
+    ("{at: 1s}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, cpu, memory, load, crash, stop, reboot, start, random, as in pause: db1"),
     ("{at: 1s, disk: {node: a, errors: 5%}}", "5:32: faults[0].disk.node: a has no disk, but memory; give it one, as in a: {disk: ssd-sata}"),
     ("{at: 1s, disk: {node: c, errors: 5%}}", "5:32: faults[0].disk.node: unknown node c; known: a, b"),
     ("{at: 1s, disk: {node: 'c*', errors: 5%}}", "5:32: faults[0].disk.node: c*: meets no node"),
@@ -39,6 +39,12 @@ MISTAKES = [
     ("{at: 1s, cpu: {node: a, to: 0}}", "5:38: faults[0].cpu.to: 0: the speed of a CPU must be more than 0"),
     ("{at: 1s, cpu: {node: a, to: 10%}}", "5:38: faults[0].cpu.to: 10%: the speed of a CPU must be a number, such as 10, 0.5 or 1/3"),
     ("{at: 1s, cpu: a}", "5:24: faults[0].cpu: must be a mapping of fields, not 'a'; write for example cpu: {node: web, to: 0.1}"),
+    ("{at: 1s, memory: {node: c, leave: 16MiB}}", "5:34: faults[0].memory.node: unknown node c; known: a, b"),
+    ("{at: 1s, memory: {node: a, leave: 16}}", "5:44: faults[0].memory.leave: 16: a memory needs a unit: write 16KB (or B, MB, GB, KiB, MiB, GiB)"),
+    ("{at: 1s, memory: {node: a, leave: 16kB}}", "5:44: faults[0].memory.leave: 16KB: the memory of a node must be at least 1MiB"),
+    ("{at: 1s, memory: a}", "5:27: faults[0].memory: must be a mapping of fields, not 'a'; write for example memory: {node: db1, leave: 16MiB}"),
+    ("{at: 1s, for: 2s, memory: {node: a, leave: 16MiB}}, {at: 2s, memory: {node: a, leave: 8MiB}}", "5:79: faults[1].memory: memory of a is taken already by fault1, faults[0], at that time"),
+    ("{at: 1s, for: 2s, crash: a}, {at: 2s, memory: {node: a, leave: 8MiB}}", "5:56: faults[1].memory: a is off at 2s, by fault1, faults[0]; let this begin before that, or when a is on again"),
     ("{at: 1s, load: {from: a, to: c, syn: 1/s}}", "5:39: faults[0].load.to: unknown node c; known: a, b"),
     ("{at: 1s, load: {from: c, to: a, syn: 1/s}}", "5:32: faults[0].load.from: unknown node c; known: a, b"),
     ("{at: 1s, load: {from: 'c*', to: a, syn: 1/s}}", "5:32: faults[0].load.from: c*: meets no node"),
@@ -71,7 +77,7 @@ MISTAKES = [
     ("{name: x, at: 1s, pause: a}, {after: x.end, pause: b}", "5:47: faults[1].after: x.end: x has no end; write for: in it"),
     ("{name: x, after: y, pause: a}, {name: y, after: x, pause: b}", "5:27: faults[0].after: a cycle: x after y after x; none could start"),
     ("{at: 1s, for: 2s, pause: a}, {at: 2s, for: 2s, pause: a/p}", "5:64: faults[1].pause: a/p is paused already by fault1, faults[0], at that time"),
-    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, cpu, load, crash, stop, reboot, start, random, as in pause: db1"),
+    ("{at: 1s, loss: 1%}", "5:10: faults[0]: needs what it does, one of pause, kill, link, flap, partition, disk, clock, cpu, memory, load, crash, stop, reboot, start, random, as in pause: db1"),
     ("{at: 1s, pause: a, loss: 1%}", "5:10: faults[0]: says what becomes of a link, and not of which; write link: a--b"),
     ("{at: 1s, link: a--b}", "5:10: faults[0]: says not what becomes of link a--b; write for example loss: 30% or down: true"),
     ("{at: 1s, link: a--b, down: false}", "5:37: faults[0].down: false: a fault has a link down, or does not speak of it"),
@@ -181,6 +187,12 @@ def test_slow_cpus_that_cannot_be_are_told(written: str, said: str) -> None:
     with pytest.raises(LabError) as caught:
         loads(f"name: x\nnodes: {{a: {{cpu: 0.5}}, b: {{}}}}\nstop_after: 10s\nfaults: [{written}]\n", "lab.yaml")
     assert str(caught.value).endswith(said)
+
+
+def test_memory_of_which_nothing_is_taken_is_told() -> None:
+    lab = "name: x\nnodes: {a: {memory: 64MiB}}\nfaults: [{at: 1s, memory: {node: a, leave: 64MiB}}]\n"
+    with pytest.raises(LabError, match=r"faults\[0\].memory.leave: 64MiB: a has 64MiB; write less"):
+        loads(lab, "lab.yaml")
 
 
 def test_a_cpu_that_cannot_be_slower_is_told() -> None:
