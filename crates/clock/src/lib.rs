@@ -11,17 +11,22 @@
 //! files.rs           those on files
 //! programs/          processes that the kernel traces
 //!   tracee.rs          duties toward them: extended CPU state, death with the kernel
+//!   seccomp.rs         the same toward those that the kernel does not trace
 //!   counter.rs         instructions that are carried out: the time-stamp counter, CPUID, the agent's requests
 //!   cpuid.rs           what they are told of the processor
 //!   faults.rs          page faults, of which the kernel is told without asking them
 //!   lacks.rs           what they ask for that guests cannot give
 //!   stub.rs            what is asked of a stopped one
+//!   memory.rs          a word of the memory of one that is not traced
+//!   stubs.rs           which of those has which pages
+//!   shared.rs          pages that the kernel shares with it
 //!   threads.rs         those that the kernel itself makes
 //! occasions/         when the clock acts
 //!   handlers.rs        a signal of the host: alarm, input
 //!   idle.rs            the kernel idles: it jumps or sleeps
 //!   reading.rs         the kernel reads its clock
 //!   polling.rs         a program asks, and is answered
+//!   deaths.rs          a child of the kernel has ended
 //!   contention.rs      a program is turned to: others may wait
 //!   user_code.rs       the kernel lets user code run, and comes back from it
 //!   serving.rs         something is due: the kernel's handler is called

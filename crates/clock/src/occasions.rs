@@ -2,6 +2,7 @@
 //! program, idling.
 
 pub mod contention;
+pub mod deaths;
 pub mod handlers;
 pub mod idle;
 pub mod polling;

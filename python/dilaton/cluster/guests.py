@@ -131,6 +131,8 @@ class Guests:
         # It may be in another place there.
         if others := {each.sha256 for each in found} - {found[0].sha256}:
             raise GuestError(f"machines have different kernels: sha256 {found[0].sha256} and {', '.join(others)}")
+        if len({each.has_seccomp for each in found}) > 1:
+            raise GuestError("kernels trace their programs on one machine and not on another")
 
     def disks(self) -> Mapping[str, int]:
         """They are on other machines.

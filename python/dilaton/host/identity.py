@@ -12,7 +12,9 @@ class Identity:
     Attributes:
         path: `debian`, or the file of one of our own; empty where none has run.
         sha256: of the file.
+        has_seccomp: whether it did not trace its programs.
     """
 
     path: str = ""
     sha256: str = ""
+    has_seccomp: bool = False

@@ -101,6 +101,15 @@ functions! {
     fn ptrace(request: c_uint, pid: c_int, address: *mut c_void, data: *mut c_void) -> c_long;
     fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int;
     fn kill(pid: c_int, signal: c_int) -> c_int;
+    fn syscall(
+        number: c_long,
+        first: usize,
+        second: usize,
+        third: usize,
+        fourth: usize,
+        fifth: usize,
+        sixth: usize
+    ) -> c_long;
     fn fork() -> libc::pid_t;
     fn clone(
         entry: Entry,

@@ -3,6 +3,7 @@
 use core::ffi::{c_int, c_long, c_uint, c_void, CStr};
 use core::mem::transmute;
 use core::ptr::null_mut;
+use core::sync::atomic::AtomicU32;
 
 use virtual_time::HostInstant;
 
@@ -101,6 +102,50 @@ pub unsafe fn signal_stack(stack: *mut libc::stack_t) {
 pub fn stop(pid: c_int) {
     // SAFETY: plain system call.
     unsafe { libc::syscall(libc::SYS_kill, pid, libc::SIGALRM) };
+}
+
+/// Sleeps until `word` is woken, unless it is other than `seen`, or a signal comes.
+pub fn futex_wait(word: &AtomicU32, seen: u32) {
+    // SAFETY: a word that stays, and no timeout.
+    unsafe {
+        real::syscall(libc::SYS_futex, word.as_ptr() as usize, libc::FUTEX_WAIT as usize, seen as usize, 0, 0, 0)
+    };
+}
+
+/// Wakes who sleeps on `word`; tells how many that were.
+pub fn futex_wake(word: &AtomicU32) -> c_long {
+    // SAFETY: a word that stays.
+    unsafe { real::syscall(libc::SYS_futex, word.as_ptr() as usize, libc::FUTEX_WAKE as usize, 1, 0, 0, 0) }
+}
+
+/// Whether anybody sleeps on `word`: who does so is moved, to where it was.
+pub fn futex_is_awaited(word: &AtomicU32) -> bool {
+    let address = word.as_ptr() as usize;
+    // SAFETY: a word that stays; none is woken, and one is moved.
+    unsafe { real::syscall(libc::SYS_futex, address, libc::FUTEX_REQUEUE as usize, 0, 1, address, 0) == 1 }
+}
+
+/// Whether the child `pid` has ended, and is yet to be buried.
+pub fn has_ended(pid: c_int) -> bool {
+    // SAFETY: a plain system call; the structure is ours, and zeros are a value of it.
+    unsafe {
+        let mut ended: libc::siginfo_t = core::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, pid as libc::id_t, &raw mut ended, options) == 0 && ended.si_pid() == pid
+    }
+}
+
+/// Gives the core to others that want it.
+pub fn yield_core() {
+    // SAFETY: a plain system call.
+    unsafe { libc::syscall(libc::SYS_sched_yield) };
+}
+
+/// Sleeps for so long, or until a signal.
+pub fn doze(ns: u64) {
+    let time = timespec(ns);
+    // SAFETY: a plain system call.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, null_mut::<c_void>()) };
 }
 
 /// What a libc function returns that failed with `error`.

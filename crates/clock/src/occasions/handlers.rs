@@ -20,7 +20,7 @@ use crate::kernel::masks::{self, exclusively};
 use crate::kernel::{rest, serial};
 use crate::nodes::shares;
 use crate::occasions::serving::{serve_in_handler, KERNEL};
-use crate::occasions::{user_code, waiting};
+use crate::occasions::{deaths, user_code, waiting};
 use crate::sources::input;
 use crate::time::{aside, present};
 
@@ -37,6 +37,7 @@ impl Adopted {
             libc::SIGALRM => Some(Self { kernel: &KERNEL.alarm, ours: on_alarm as *const () as usize }),
             libc::SIGIO => Some(Self { kernel: &KERNEL.input, ours: on_input as *const () as usize }),
             libc::SIGSEGV => Some(Self { kernel: &KERNEL.fault, ours: on_fault as *const () as usize }),
+            libc::SIGCHLD => Some(Self { kernel: &KERNEL.child, ours: on_child as *const () as usize }),
             _ => None,
         }
     }
@@ -66,6 +67,11 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
             sys::handler(KERNEL.fault.get())(signal, info, context);
         }
     }
+}
+
+/// SIGCHLD: a child of the kernel has ended.
+extern "C" fn on_child(_signal: c_int, _info: *mut libc::siginfo_t, _context: *mut c_void) {
+    deaths::look();
 }
 
 /// SIGIO: a file descriptor of the kernel's is ready.

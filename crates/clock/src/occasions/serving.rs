@@ -39,10 +39,13 @@ pub struct KernelHandlers {
     pub input: Count,
     /// SIGSEGV.
     pub fault: Count,
+    /// SIGCHLD, in seccomp mode.
+    pub child: Count,
 }
 
 /// The kernel's handlers, behind ours.
-pub static KERNEL: KernelHandlers = KernelHandlers { alarm: Count::new(0), input: Count::new(0), fault: Count::new(0) };
+pub static KERNEL: KernelHandlers =
+    KernelHandlers { alarm: Count::new(0), input: Count::new(0), fault: Count::new(0), child: Count::new(0) };
 
 /// Serves what is due, alarms and arrivals, each by `call` of the kernel's handler of a signal; returns how many there were.
 /// In a critical section, in the handler of a signal.

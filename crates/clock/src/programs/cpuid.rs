@@ -40,6 +40,13 @@ pub fn disable_in(pid: c_int) {
     }
 }
 
+/// Makes it fault in the new stub `pid`, which nobody traces and which sleeps, if it has lost that.
+pub fn disable_in_untraced(pid: c_int) {
+    if IS_LOST.get() && stub::call_untraced(pid, libc::SYS_arch_prctl, [ARCH_SET_CPUID as u64, 0]) != Some(0) {
+        crate::die(b"dilaton clock: a new process of this kernel cannot be kept from CPUID\n");
+    }
+}
+
 /// Whether that worked.
 fn set(enabled: bool) -> bool {
     // SAFETY: changes a flag of the calling thread.

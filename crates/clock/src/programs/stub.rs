@@ -1,6 +1,6 @@
 //! What is asked of a stopped stub, and told it, without the kernel's knowing.
 
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
@@ -9,6 +9,8 @@ use interrupts::Id;
 
 use crate::host::page::{self, count};
 use crate::host::real;
+use crate::programs::shared::Shared;
+use crate::programs::{memory, stubs};
 
 /// What has stopped a stub, as it was told last.
 struct Told {
@@ -21,6 +23,33 @@ struct Told {
 unsafe impl Sync for Told {}
 
 static TOLD: Told = Told { pid: Id::new(0), info: UnsafeCell::new(MaybeUninit::zeroed()) };
+
+/// The stub that has stopped last, where it is not traced, and its pages.
+struct Turned {
+    pid: Id,
+    shared: Cell<Option<Shared>>,
+}
+
+// SAFETY: as of `Told`.
+unsafe impl Sync for Turned {}
+
+static TURNED: Turned = Turned { pid: Id::new(0), shared: Cell::new(None) };
+
+/// The stub `pid`, which is not traced, has stopped.
+pub fn turn_to(pid: c_int, shared: Shared) {
+    TURNED.shared.set(Some(shared));
+    TURNED.pid.set(pid);
+}
+
+/// One that is not traced is let run.
+pub fn turn_away() {
+    TURNED.pid.set(0);
+}
+
+/// The pages of the stub `pid`, if it is the one that has stopped, and is not traced.
+fn shared(pid: c_int) -> Option<Shared> {
+    TURNED.shared.get().filter(|_| pid != 0 && TURNED.pid.get() == pid)
+}
 
 /// Asks the host something of a process that the kernel traces, by ptrace(2).
 ///
@@ -63,6 +92,13 @@ pub fn forget() {
 
 /// Its registers; `None` if it cannot be asked.
 pub fn registers(pid: c_int) -> Option<libc::user_regs_struct> {
+    if let Some(shared) = shared(pid) {
+        return shared.registers();
+    }
+    traced_registers(pid)
+}
+
+fn traced_registers(pid: c_int) -> Option<libc::user_regs_struct> {
     let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
     // SAFETY: the structure is that of the request, and zeros are a value of it.
     unsafe {
@@ -73,6 +109,13 @@ pub fn registers(pid: c_int) -> Option<libc::user_regs_struct> {
 
 /// Sets its registers; whether it could be told.
 pub fn set_registers(pid: c_int, registers: &mut libc::user_regs_struct) -> bool {
+    if let Some(shared) = shared(pid) {
+        return shared.set_registers(registers);
+    }
+    set_traced_registers(pid, registers)
+}
+
+fn set_traced_registers(pid: c_int, registers: &mut libc::user_regs_struct) -> bool {
     // SAFETY: the structure is that of the request.
     unsafe { request(libc::PTRACE_SETREGS, pid, null_mut(), core::ptr::from_mut(registers).cast()) == 0 }
 }
@@ -91,6 +134,9 @@ pub fn set_stepped(pid: c_int) {
 
 /// A word of its memory, whatever its own rights there; all ones where it has none.
 pub fn word_at(pid: c_int, address: u64) -> u64 {
+    if stubs::are_there() {
+        return memory::word_at(pid, address).unwrap_or(u64::MAX);
+    }
     // SAFETY: the other process is only read.
     unsafe { request(libc::PTRACE_PEEKDATA, pid, address as *mut c_void, null_mut()) as u64 }
 }
@@ -111,7 +157,7 @@ pub fn write(pid: c_int, address: u64, words: &[u64; 3]) -> bool {
 /// work. It has to have stopped itself by one (kill(2)): it makes this one by the same instruction.
 pub fn call(pid: c_int, number: i64, arguments: [u64; 2]) -> Option<i64> {
     const SYSCALL: u64 = 0x050F;
-    let before = registers(pid)?;
+    let before = traced_registers(pid)?;
     if word_at(pid, before.rip - 2) & 0xFFFF != SYSCALL {
         return None;
     }
@@ -123,11 +169,29 @@ pub fn call(pid: c_int, number: i64, arguments: [u64; 2]) -> Option<i64> {
     let mut status = 0;
     // SAFETY: plain requests, of a process that has stopped; `status` is ours.
     let has_stepped = unsafe {
-        set_registers(pid, &mut calling)
+        set_traced_registers(pid, &mut calling)
             && request(libc::PTRACE_SINGLESTEP, pid, null_mut(), null_mut()) == 0
             && real::waitpid(pid, &raw mut status, libc::__WALL) == pid
     };
-    let after = registers(pid).filter(|_| has_stepped && libc::WIFSTOPPED(status))?;
+    let after = traced_registers(pid).filter(|_| has_stepped && libc::WIFSTOPPED(status))?;
     let is_done = libc::WSTOPSIG(status) == libc::SIGTRAP && after.rip == before.rip;
-    (is_done && set_registers(pid, &mut { before })).then_some(after.rax as i64)
+    (is_done && set_traced_registers(pid, &mut { before })).then_some(after.rax as i64)
+}
+
+/// The same of a stub that is not traced and sleeps in a system call: it is traced meanwhile.
+pub fn call_untraced(pid: c_int, number: i64, arguments: [u64; 2]) -> Option<i64> {
+    let options = libc::PTRACE_O_EXITKILL as usize as *mut c_void;
+    let mut status = 0;
+    // SAFETY: plain requests of a child; `status` is ours.
+    unsafe {
+        if request(libc::PTRACE_SEIZE, pid, null_mut(), options) != 0 {
+            return None;
+        }
+        let has_stopped = request(libc::PTRACE_INTERRUPT, pid, null_mut(), null_mut()) == 0
+            && real::waitpid(pid, &raw mut status, libc::__WALL) == pid
+            && libc::WIFSTOPPED(status);
+        let answer = if has_stopped { call(pid, number, arguments) } else { None };
+        request(libc::PTRACE_DETACH, pid, null_mut(), null_mut());
+        answer
+    }
 }

@@ -24,7 +24,7 @@ use crate::host::real::{self, Entry};
 use crate::host::{guard, own_counter, sys};
 use crate::nodes::shares;
 use crate::occasions::{contention, polling, user_code};
-use crate::programs::{counter, cpuid, faults, lacks, stub};
+use crate::programs::{counter, cpuid, faults, lacks, seccomp, stub, stubs};
 use crate::sources::disks;
 use crate::time::drive;
 
@@ -105,6 +105,9 @@ fn saved(pid: c_int) -> &'static mut Saved {
 /// As of the libc function.
 #[no_mangle]
 pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_void, mut data: *mut c_void) -> c_long {
+    if stubs::are_there() {
+        return sys::fail(libc::ESRCH).into(); // none is traced; a kernel asks when it ends one
+    }
     if let Some(page) = page::page() {
         user_code::after_user(page);
     }
@@ -433,7 +436,8 @@ pub unsafe extern "C" fn clone(
             (true, true) => born_to_execute,
             (false, _) => born_beside,
         };
-        real::clone(first, stack, flags, birth, parent_tid, tls, child_tid)
+        let pid = real::clone(first, stack, flags, birth, parent_tid, tls, child_tid);
+        seccomp::made(pid, if is_stub && shares_memory { argument } else { null_mut() })
     }
 }
 

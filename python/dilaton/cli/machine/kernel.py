@@ -26,12 +26,18 @@ def list_kernels() -> None:
     from dilaton.cli.terminal import Output
     from dilaton.host.here.uml import kernels
 
-    chosen, found = kernels.chosen_name(), kernels.own()
+    chosen, found = kernels.chosen_name(), kernels.there()
     rows = Table(box=None, pad_edge=False)
     for heading in ("", "kernel", "made from"):
         rows.add_column(heading, overflow="fold")
     sources = {kernels.DEBIAN: "the package user-mode-linux"}
-    sources |= {kernel.name: kernel.built.source for kernel in found if kernel.built}
+    sources |= {
+        kernel.name: f"{kernel.name.removesuffix(kernels.SECCOMP)}, its programs not traced"
+        if kernel.has_seccomp
+        else kernel.built.source
+        for kernel in found
+        if kernel.built
+    }
     for name, source in sources.items():
         rows.add_row("*" if name == chosen else "", name, escape(source))
     Output().print(rows)

@@ -117,7 +117,8 @@ def has(needed: Needs) -> Has:
     """What this machine has."""
     lacks, kernel = "", ""
     try:
-        kernel = kernels.chosen().identity().sha256
+        identity = kernels.chosen().identity()
+        kernel = identity.sha256 + (kernels.SECCOMP if identity.has_seccomp else "")
         doctor.require(jailed=needed.jailed)
     except HostLacksError as error:
         lacks = str(error)
@@ -158,7 +159,7 @@ def refusals(needed: Needs, here: Has, there: Has | str, *, drive: str) -> list[
         found.append(f"its Dilaton {there.version} has other sources than this machine's; install the same on both")
     if there.kernel and there.kernel != here.kernel:
         found.append(
-            f"its guests run another kernel (sha256 {there.kernel[:12]}) than those here ({here.kernel[:12]}); "
+            f"its guests run another kernel (sha256 {_short(there.kernel)}) than those here ({_short(here.kernel)}); "
             f"install the same, or choose it by dilaton kernel use or {kernels.VARIABLE}"
         )
     if there.c_library != here.c_library:
@@ -175,6 +176,12 @@ def refusals(needed: Needs, here: Has, there: Has | str, *, drive: str) -> list[
             "measured by CPU time; use drive event, or machines of one kind"
         )
     return found
+
+
+def _short(kernel: str) -> str:
+    """A kernel as people can tell it: the begin of its digest, and whether it traces its programs."""
+    digest, seccomp, _ = kernel.partition(kernels.SECCOMP)
+    return digest[:12] + seccomp
 
 
 def _sources() -> str:

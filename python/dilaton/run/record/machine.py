@@ -33,6 +33,7 @@ def host(guest_kernel: str, identity: Identity) -> Host:
         guest_kernel=guest_kernel,
         guest_kernel_path=identity.path,
         guest_kernel_sha256=identity.sha256,
+        guest_seccomp=identity.has_seccomp,
     )
 
 

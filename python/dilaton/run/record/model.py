@@ -51,6 +51,8 @@ class Host(Part):
     """`debian` for the stock kernel, else the file of one of our own; empty likewise."""
     guest_kernel_sha256: str = ""
     """The digest of the kernel's file; empty likewise."""
+    guest_seccomp: bool = False
+    """Whether it did not trace its programs (`+seccomp` behind its name)."""
 
 
 class Time(Part):

@@ -13,9 +13,10 @@ import pytest
 from dilaton.host.errors import HostLacksError
 from dilaton.host.here.guests import kernel as starts
 from dilaton.host.here.jail import jail
-from dilaton.host.here.uml import kernel_build, kernels
+from dilaton.host.here.uml import interface, kernel_build, kernels
 from dilaton.host.here.uml.kernel_build import BuildError, build, kconfig, lacking
 from tests.conftest import ROOT, dilaton, environment
+from tests.unit.host.uml.test_interface import kernel
 
 RELEASE = "6.12.1-dilaton-00c0ffee"
 
@@ -36,6 +37,13 @@ def built(source_sha256: str = "", fragment_sha256: str = "") -> Path:
     made = kernels.Built(RELEASE, "/usr/src/linux.tar.xz", source_sha256, fragment_sha256, "ab", ("CONFIG_NEW",))
     (directory / "kernel.json").write_text(kernels.describe(made))
     return directory
+
+
+def made(program: Path, imports: frozenset[str], contents: bytes) -> None:
+    """A kernel that imports these, with that in it."""
+    kernel(program, imports)
+    program.write_bytes(program.read_bytes() + contents)
+    interface.why_no_seccomp.cache_clear()
 
 
 def test_guests_run_the_stock_kernel_unless_another_is_chosen() -> None:
@@ -77,6 +85,23 @@ def test_a_kernel_tells_what_it_was_made_of() -> None:
     assert kernel.built == kernels.Built(RELEASE, "/usr/src/linux.tar.xz", "12", "", "ab", ("CONFIG_NEW",))
     assert kernel.modules == directory / "modules"
     assert kernel.identity() == kernels.Identity(str(directory / "linux.uml"), "ab")
+
+
+def test_a_kernel_runs_without_tracing_only_where_its_file_has_the_argument_and_imports_what_that_takes() -> None:
+    directory = built()
+    way = RELEASE + kernels.SECCOMP
+    imports = interface.SECCOMP_DUTY.ways[0]
+    for imported, argument in ((imports, b""), (imports - {"syscall"}, interface.SECCOMP_ARGUMENT)):
+        made(directory / "linux.uml", imported, argument)
+        with pytest.raises(HostLacksError, match=r"does not run programs without tracing them: Linux 6\.16"):
+            kernels.choose(way)
+    made(directory / "linux.uml", imports, interface.SECCOMP_ARGUMENT)
+    kernels.choose(way)
+    assert (kernels.chosen().name, kernels.chosen().has_seccomp) == (way, True)
+    assert kernels.chosen().identity() == kernels.Identity(str(directory / "linux.uml"), "ab", has_seccomp=True)
+    assert [kernel.name for kernel in kernels.there()] == [RELEASE, way]
+    with pytest.raises(HostLacksError, match="there is no kernel"):
+        kernels.choose(way + kernels.SECCOMP)
 
 
 def test_the_list_shows_all_kernels_and_which_one_guests_run() -> None:

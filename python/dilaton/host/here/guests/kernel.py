@@ -163,7 +163,7 @@ class Kernel:
                 uml, modules = jail.KERNEL / uml.name, jail.KERNEL / modules.name
             if libraries is not None:
                 libraries = jail.KERNEL / libraries.name
-            argv = [str(uml), *self._arguments(jail.AGENT if jailed else agent, modules, line_fds)]
+            argv = [str(uml), *self._arguments(jail.AGENT if jailed else agent, modules, line_fds, chosen)]
             self._check_length(argv[1:])
             environment = self._environment(inside_clock, libraries, line_fds)
             contents = self.placement.files.items()
@@ -209,7 +209,9 @@ class Kernel:
                 self.page.tell_who_is_alone(is_alone)
             return process
 
-    def _arguments(self, agent: Path, modules: Path | None, line_fds: Sequence[int]) -> list[str]:
+    def _arguments(
+        self, agent: Path, modules: Path | None, line_fds: Sequence[int], chosen: kernels.Kernel
+    ) -> list[str]:
         """The kernel's command line; paths as they are where it runs."""
         return [
             "rootfstype=hostfs",
@@ -228,6 +230,7 @@ class Kernel:
             "random.trust_cpu=1",
             f"initcall_blacklist={','.join(LEFT_OUT)}",
             "fb_tunnels=none",
+            *(["seccomp=on"] if chosen.has_seccomp else []),
             f"pty.legacy_count={BSD_TERMINALS}",
             # What Linux does not know goes into the environment of its first process.
             *([] if modules is None else [f"DILATON_MODULES={modules}"]),

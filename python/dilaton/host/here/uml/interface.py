@@ -45,6 +45,10 @@ DUTIES = (
 )
 """All that the clock stands in front of and no kernel can be without."""
 
+SECCOMP_DUTY = _duty("run programs without tracing them", "clone syscall waitpid kill sigaction")
+SECCOMP_ARGUMENT = b"\0seccomp=\0"
+"""What a kernel has in it that knows this argument."""
+
 FOREIGN = frozenset(
     {"clock_nanosleep", "nanosleep", "usleep", "setitimer", "alarm", "timerfd_settime", "ftime", "time"}
 )
@@ -71,6 +75,22 @@ def why_not_understood(kernel: Path) -> str:
             return f"{kernel} does not {duty.name} as the clock knows it: it does not import {lacking}"
     if foreign := sorted(FOREIGN & imported):
         return f"{kernel} imports {', '.join(foreign)}, which would tell it the host's time"
+    return ""
+
+
+@cache
+def why_no_seccomp(kernel: Path) -> str:
+    """Why a kernel has to trace its programs; empty where it can do without, as Linux 6.16 and later.
+
+    Args:
+        kernel: A `linux.uml`.
+    """
+    with kernel.open("rb") as file:
+        imported = _imports(file)
+        file.seek(0)
+        image = file.read()
+    if SECCOMP_ARGUMENT not in image or not any(way <= imported for way in SECCOMP_DUTY.ways):
+        return f"{kernel} does not {SECCOMP_DUTY.name}: Linux 6.16 and later do, with seccomp="
     return ""
 
 

@@ -19,6 +19,8 @@ than this machine may have, so they bring one, and the loader that goes with it:
     ├── lib/libc.so.6
     └── modules/6.12.113/
 
+Those that can do without tracing their programs are there under a second name, with `+seccomp` behind the first.
+
 Which one guests run is what `DILATON_KERNEL` says, else what the user has chosen (a line in ~/.config/dilaton/kernel),
 else the default. Each is there under its name, whatever else is built.
 """
@@ -28,15 +30,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dilaton.host import files
 from dilaton.host.errors import HostLacksError
+from dilaton.host.here.uml import interface
 from dilaton.host.identity import Identity
 
 DEBIAN = "debian"
 """The name of the stock kernel."""
+
+SECCOMP = "+seccomp"
+"""Behind the name of a kernel: it does not trace its programs (docs/kernel.md)."""
 
 VARIABLE = "DILATON_KERNEL"
 """The environment variable that names a kernel."""
@@ -79,6 +85,7 @@ class Kernel:
         modules: where a kernel of our own tells what is built in; None: where Debian has modules.
         built: what it was made of; None for Debian's.
         libraries: those that it brings; None: it runs with this machine's.
+        has_seccomp: whether it lets filters of system calls tell what its programs ask for, in place of tracing them.
     """
 
     name: str
@@ -86,12 +93,13 @@ class Kernel:
     modules: Path | None = None
     built: Built | None = None
     libraries: Path | None = None
+    has_seccomp: bool = False
 
     def identity(self) -> Identity:
         """Which one it is; of Debian's 10 MB are read for that."""
         if self.built:
-            return Identity(str(self.program), self.built.sha256)
-        return Identity(DEBIAN, sha256(self.program))
+            return Identity(str(self.program), self.built.sha256, self.has_seccomp)
+        return Identity(DEBIAN, sha256(self.program), self.has_seccomp)
 
 
 def sha256(path: Path) -> str:
@@ -120,6 +128,17 @@ def own() -> list[Kernel]:
     """The kernels that are there beside Debian's of this machine, by name, that of a wheel last."""
     places = [*sorted(cache().glob("*")), files.KERNEL]
     return [_own(directory) for directory in places if (directory / "kernel.json").exists()]
+
+
+def there() -> list[Kernel]:
+    """Those of `own`, and behind each that can do without tracing its programs the same without."""
+    ways = ([kernel, _without_tracing(kernel)] for kernel in own())
+    return [kernel for pair in ways for kernel in pair if kernel]
+
+
+def _without_tracing(traced: Kernel) -> Kernel | None:
+    can = traced.program.exists() and not interface.why_no_seccomp(traced.program)
+    return replace(traced, name=traced.name + SECCOMP, has_seccomp=True) if can else None
 
 
 def _own(directory: Path) -> Kernel:
@@ -171,6 +190,12 @@ def named(name: str) -> Kernel:
     Raises:
         HostLacksError: it is not there.
     """
+    base, has_seccomp, rest = name.partition(SECCOMP)
+    if has_seccomp and not rest:
+        traced = named(base)
+        if why := interface.why_no_seccomp(traced.program):
+            raise HostLacksError(why, f"dilaton kernel use {traced.name}")
+        return replace(traced, name=name, has_seccomp=True)
     if name == DEBIAN:
         return Kernel(DEBIAN, files.program("linux.uml", "user-mode-linux"))
     there = {kernel.name: kernel for kernel in own()}
