@@ -90,10 +90,30 @@ class Server:
         """
         lab = self.keep(self.check(text, asked.get("overrides")), text)
         # Asked for by a name of its own, so that asking again for an answer that was lost is no second run.
-        wanted = {"key": secrets.token_hex(16), **asked}
+        made = self._surely(f"/labs/{lab}/runs", {"key": secrets.token_hex(16), **asked})
+        return RemoteRun(self._asker, str(made["run"]))
+
+    def sweep(self, lab: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Has a lab run with every combination of values; the runs wait for their turns.
+
+        Args:
+            lab: Its identity.
+            asked: As `POST /labs/{lab}/sweeps` takes it; by the same `key` there is one sweep.
+
+        Returns:
+            The sweep, as `GET /sweeps/{sweep}` shows it.
+
+        Raises:
+            ServerError: the lab has mistakes with some values, or the server refuses.
+        """
+        return self._surely(f"/labs/{lab}/sweeps", {"key": secrets.token_hex(16), **asked})
+
+    def _surely(self, path: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks for something that has a key, and again as long as there is no answer."""
         for left in range(AGAIN_MAX, -1, -1):
             try:
-                return RemoteRun(self._asker, str(self.ask("POST", f"/labs/{lab}/runs", wanted)["run"]))
+                made: dict[str, Any] = self.ask("POST", path, wanted)
+                return made
             except ServerError as error:
                 if error.status not in TRANSIENT or not left:
                     raise

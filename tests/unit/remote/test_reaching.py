@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -209,8 +211,8 @@ def test_the_command_line_steers_and_reads_a_run_there(
     with pytest.raises(BadInputError, match="no such node"):
         dilaton(server, "shell", run, "nowhere", "true")
     assert dilaton(server, "logs", run) == 0
-    with pytest.raises(BadInputError, match="--follow"):
-        dilaton(server, "logs", run, "-f")
+    with pytest.raises(BadInputError, match="--timeline"):
+        dilaton(server, "logs", run, "--timeline")
 
 
 def test_results_there_are_reported_and_compared_here(
@@ -228,3 +230,27 @@ def test_results_there_are_reported_and_compared_here(
         dilaton(server, "compare", first.identity, first.identity)
     with pytest.raises(BadInputError, match="no run, and no lab"):
         dilaton(server, "report", "nowhere")
+
+
+def test_outputs_there_are_followed_until_the_run_ends(
+    server: Served, there: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    going = there.launch(ENDLESS)
+    while going.show()["state"] != "running":
+        time.sleep(0.05)
+    output = server.state.keeper.run_dir(going.identity) / "nodes" / "a" / "endless.stdout"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    written = [b"first\nhal", b"f\nlast without an end"]
+
+    def sleep(_: float) -> None:
+        if written:
+            with output.open("ab") as file:
+                file.write(written.pop(0))
+        else:
+            going.stop()
+            going.wait()
+
+    monkeypatch.setattr("dilaton.cli.runs.reaching.time", SimpleNamespace(sleep=sleep))
+    assert dilaton(server, "logs", going.identity, "a/endless", "-f") == 0
+    said = capfd.readouterr().out
+    assert said == "==> a/endless.stdout <==\nfirst\nhalf\nlast without an end\n"

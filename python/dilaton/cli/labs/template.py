@@ -18,8 +18,13 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As in the list, such 
 
 
 @app.command("list")
-def list_templates() -> None:
+def list_templates(context: typer.Context) -> None:
     """Show the templates that there are: those that were saved, and the examples."""
+    if context.obj is not None:
+        from dilaton.cli.runs.kept import list_templates_there
+
+        list_templates_there(context.obj)
+        return
     from rich.markup import escape
     from rich.table import Table
 
@@ -48,10 +53,16 @@ def list_templates() -> None:
 
 @app.command()
 def save(
+    context: typer.Context,
     lab: Annotated[Path, typer.Argument(metavar="LAB", help="A directory with a lab.yaml, or a YAML file.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the template will be called.")],
 ) -> None:
     """Save a lab, with all that is in its directory, as a template."""
+    if context.obj is not None:
+        from dilaton.cli.runs.kept import save_template_there
+
+        save_template_there(context.obj, lab, name)
+        return
     from dilaton.cli.errors import refusing, writing
     from dilaton.service import templates
     from dilaton.templates.store import TemplateError, Templates
@@ -62,8 +73,13 @@ def save(
 
 
 @app.command()
-def show(name: Name) -> None:
+def show(context: typer.Context, name: Name) -> None:
     """Show a template as JSON: its parameters with their defaults, files and images."""
+    if context.obj is not None:
+        from dilaton.cli.runs.kept import show_template_there
+
+        show_template_there(context.obj, name)
+        return
     import json
     from dataclasses import asdict
 
@@ -81,6 +97,7 @@ def show(name: Name) -> None:
 
 @app.command()
 def new(
+    context: typer.Context,
     name: Name,
     path: Annotated[Path, typer.Argument(metavar="DIR", help="The directory to write; the lab will have its name.")],
     settings: Annotated[
@@ -89,6 +106,11 @@ def new(
     ] = None,
 ) -> None:
     """Write a lab from a template."""
+    if context.obj is not None:
+        from dilaton.cli.runs.kept import new_of_template_there
+
+        new_of_template_there(context.obj, name, path, settings or ())
+        return
     import shlex
 
     from dilaton.cli.errors import refusing, writing
@@ -103,8 +125,16 @@ def new(
 
 
 @app.command()
-def remove(names: Annotated[list[str], typer.Argument(metavar="NAME", help="Of templates that were saved.")]) -> None:
+def remove(
+    context: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Of templates that were saved.")],
+) -> None:
     """Remove templates; examples stay."""
+    if context.obj is not None:
+        from dilaton.cli.runs.kept import remove_templates_there
+
+        remove_templates_there(context.obj, names)
+        return
     from dilaton.cli.errors import refusing
     from dilaton.templates.store import TemplateError, Templates
 

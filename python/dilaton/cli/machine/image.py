@@ -29,9 +29,26 @@ MaxSize = Annotated[
 ]
 
 
+AT_A_SERVER = ("list", "inspect", "pull", "remove")
+"""What of it a server does."""
+
+
+@app.callback()
+def _options(context: typer.Context) -> None:
+    if context.obj is not None and context.invoked_subcommand not in AT_A_SERVER:
+        from dilaton.cli.errors import BadInputError
+
+        raise BadInputError(f"--server: image {context.invoked_subcommand}: only {', '.join(AT_A_SERVER)} ask a server")
+
+
 @app.command("list")
-def list_images() -> None:
+def list_images(context: typer.Context) -> None:
     """Show the images that are in the store."""
+    if context.obj is not None:
+        from dilaton.cli.runs.kept import list_images_there
+
+        list_images_there(context.obj)
+        return
     from rich.markup import escape
     from rich.table import Table
 
@@ -80,6 +97,7 @@ def import_image(
 
 @app.command()
 def pull(
+    context: typer.Context,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Such as nginx, quay.io/frrouting/frr:10.1 or NAME@DIGEST.")
     ],
@@ -89,6 +107,11 @@ def pull(
     ] = False,
 ) -> None:
     """Bring an image from its registry, with what `skopeo login` or `podman login` know of you."""
+    if context.obj is not None:
+        from dilaton.cli.runs.kept import pull_image_there
+
+        pull_image_there(context.obj, name)
+        return
     _bring("", name, max_size, plain_http=plain_http)
 
 
@@ -131,8 +154,13 @@ def build(
 
 
 @app.command()
-def inspect(name: Name) -> None:
+def inspect(context: typer.Context, name: Name) -> None:
     """Show an image as JSON: its digest, its tree, and its configuration."""
+    if context.obj is not None:
+        from dilaton.cli.runs.kept import inspect_image_there
+
+        inspect_image_there(context.obj, name)
+        return
     import json
 
     from dilaton.cli.errors import refusing
@@ -162,8 +190,16 @@ def export(
 
 
 @app.command()
-def remove(names: Annotated[list[str], typer.Argument(metavar="NAME", help="As in the list.")]) -> None:
+def remove(
+    context: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="As in the list.")],
+) -> None:
     """Take images out of the store; `dilaton image gc` then frees their room."""
+    if context.obj is not None:
+        from dilaton.cli.runs.kept import remove_images_there
+
+        remove_images_there(context.obj, names)
+        return
     from dilaton.cli.errors import refusing
     from dilaton.images.store import ImageError, Store
 

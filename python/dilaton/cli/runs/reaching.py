@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from dilaton.cli.steering.fault import steer_faults
 from dilaton.cli.steering.link import steer_link
 from dilaton.cli.steering.shell import run_here
 from dilaton.remote.control import Control
-from dilaton.remote.server import RemoteRun, Server
+from dilaton.remote.server import FINAL, RemoteRun, Server
 from dilaton.remote.sessions import reached
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.terminal_client import SHELL
@@ -29,6 +30,9 @@ from dilaton.run.files.directory import RunDirError, take_default
 from dilaton.service.request import UNNAMED
 
 PIECE_BYTES = 1 << 16
+
+LOOK_HOST_S = 1.0
+"""How often outputs that are followed are looked at."""
 
 
 def link_there(url: str, run: str, link: str | None, action: str, fields: Sequence[str], at: str | None) -> int:
@@ -103,26 +107,54 @@ def compare_there(url: str, runs: list[str], tolerance: str, figure: Path | None
         return compare_runs(paths, tolerance, figure)
 
 
-def logs_there(url: str, run: str, who: str | None) -> int:
-    """Prints what programs of a server's run have written so far; returns the exit status."""
+def logs_there(url: str, run: str, who: str | None, *, follow: bool = False) -> int:
+    """Prints what programs of a server's run have written so far, or until it ends; returns the exit status."""
     node, _, process = (who or "*").partition("/")
     pattern = f"nodes/{node}/{process or '*'}.std*"
-    with asking():
+    with asking(), contextlib.suppress(KeyboardInterrupt):
         found = _any(Server(url), run)
-        paths = sorted(path for path in found.files() if path.count("/") == 2 and fnmatchcase(path, pattern))
-        if who is not None and not paths:
+        printed = _Printed(found, pattern)
+        while follow and found.show()["state"] not in FINAL:
+            printed.print_new(whole=False)
+            time.sleep(LOOK_HOST_S)
+        printed.print_new(whole=True)
+        if who is not None and not printed.places:
             raise BadInputError(f"{who}: no such node or program has written anything in {found.identity}")
-        for path in paths:
-            print(visible(f"==> {path.removeprefix('nodes/')} <=="))
-            for text in _lines(found, path):
-                print(visible(text))
     return 0
 
 
-def _lines(run: RemoteRun, path: str) -> Iterator[str]:
-    with run.opened(path) as file:
-        for line in file:
-            yield line.decode(errors="replace").rstrip("\n")
+class _Printed:
+    """Prints what has been added to the outputs of a server's run, lines as they are complete."""
+
+    def __init__(self, run: RemoteRun, pattern: str) -> None:
+        self._run, self._pattern = run, pattern
+        self._last = ""
+        self.places: dict[str, int] = {}
+        """Up to which byte each is printed."""
+
+    def print_new(self, *, whole: bool) -> None:
+        """Prints what has come since; `whole`: also a last line without its end."""
+        for path in sorted(path for path in self._run.files() if path.count("/") == 2):
+            if fnmatchcase(path, self._pattern):
+                self._print(path, whole)
+
+    def _print(self, path: str, whole: bool) -> None:
+        place = self.places.setdefault(path, 0)
+        if whole and not place:
+            self._name(path)
+        with self._run.opened(path) as file:
+            passed = 0
+            for line in file:
+                passed += len(line)
+                if passed > place and (whole or line.endswith(b"\n")):
+                    self._name(path)
+                    print(visible(line[max(0, len(line) - (passed - place)) :].decode(errors="replace").rstrip("\n")))
+                    self.places[path] = passed
+
+    def _name(self, path: str) -> None:
+        if path != self._last:
+            print(visible(f"==> {path.removeprefix('nodes/')} <=="))
+            self._last = path
 
 
 def _any(server: Server, name: str) -> RemoteRun:

@@ -8,7 +8,7 @@ import sys
 from dilaton.cli.errors import complain
 from dilaton.measure.numbers import counted
 from dilaton.service.conduct import ENDING
-from dilaton.service.studies.sweep import PointEnded, Sweep, SweepRequest
+from dilaton.service.studies.sweep import Concluded, PointEnded, Sweep, SweepRequest
 
 
 def sweep_lab(request: SweepRequest) -> int:
@@ -25,7 +25,11 @@ def sweep_lab(request: SweepRequest) -> int:
     if asyncio.run(_run(sweep)):
         print(f"interrupted; the same command goes on with what is left in {sweep.directory}", file=sys.stderr)
         return 130
-    done = sweep.conclude()
+    return tell(sweep.conclude())
+
+
+def tell(done: Concluded) -> int:
+    """Says what a sweep came to; returns the exit status."""
     for why in done.lost:
         complain(why)
     print(f"table: {done.table}; {counted(done.figures, 'figure')} beside it")

@@ -273,6 +273,7 @@ def scale(
 
 @app.command()
 def sweep(
+    context: typer.Context,
     lab: LabFile,
     settings: Annotated[
         list[str] | None,
@@ -297,6 +298,10 @@ def sweep(
     request = SweepRequest(
         lab=text, fields=fields, repeat=repeat, jobs=jobs, out=out, confirm=confirm, max_disk=max_disk
     )
+    if context.obj is not None:
+        from dilaton.cli.runs.sweep_there import sweep_there
+
+        raise typer.Exit(sweep_there(context.obj, request))
     raise typer.Exit(sweep_lab(request))
 
 

@@ -313,9 +313,9 @@ def logs(
     if context.obj is not None:
         from dilaton.cli.runs.reaching import logs_there
 
-        if follow:
-            raise BadInputError("--follow: not at a server; dilaton --server URL shell RUN NODE tail -f … reads on")
-        raise typer.Exit(logs_there(context.obj, run, who))
+        if timeline:
+            raise BadInputError("--timeline: of a run of this machine; dilaton --server URL report RUN copies one")
+        raise typer.Exit(logs_there(context.obj, run, who, follow=follow))
     from dilaton.cli.results.logs import print_logs
 
     raise typer.Exit(print_logs(run, who, follow=follow, timeline=timeline))

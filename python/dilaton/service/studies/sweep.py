@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,12 +116,12 @@ class Sweep:
         self._request = request
         disk_bytes(request.max_disk)
         with refusing(ValueError):
-            self._values = _values(request.fields)
+            self._values = values_of(request.fields)
             self.work = points(self._values, request.repeat)
         labs = [prepare(request.lab, self._overrides(point)).lab for point in self.work]
         self.directory = request.out or SWEEPS / labs[0].name
         with _writing(self.directory):
-            _take(self.directory, request.lab.text, self._values)
+            take(self.directory, request.lab.text, self._values)
         require(jailed=True)
         self._seeds = {point: lab.seed for point, lab in zip(self.work, labs, strict=True)}
         self.waiting = [
@@ -197,36 +197,41 @@ class Sweep:
 
     def conclude(self) -> Concluded:
         """Writes the table and the plots of all runs that have left a record."""
-        from dilaton.report.export import save
-        from dilaton.report.page import write_sweep
-        from dilaton.report.pictures import picture_of
-        from dilaton.report.style import applied
-        from dilaton.report.sweeps import Swept, latex_of, table_of
-
-        done, lost = [], []
-        for point in self.work:
-            try:
-                done.append((point, Path(point.directory), records.load(self.directory / point.directory)))
-            except RecordError as error:
-                lost.append(str(error))
-        table, path = table_of(done), self.directory / "sweep.csv"
-        table.to_csv(path, index=False)
-        table.to_parquet(self.directory / "sweep.parquet", index=False)
-        figures = 0
-        if done:
-            swept = Swept.of(self.directory, done, self._values)
-            swept.means.to_csv(self.directory / "sweep-means.csv", index=False)
-            (self.directory / "sweep-means.tex").write_text(latex_of(swept.means, swept.values, swept.units))
-            with applied():
-                # What a figure was saved as shows in how it is saved next, and the same sweep is to give the same page.
-                figures = len([save(drawing, self.directory / f"{drawing.name}.svg") for drawing in swept.drawings()])
-                write_sweep(self.directory, swept, [picture_of(drawing) for drawing in swept.drawings()])
-        doubted = {level: int(sum(table.verdict == level)) for level in ("suspect", "invalid")}
-        is_well = not lost and bool((table.state == "finished").all() and table.passed.all())
-        return Concluded(path, figures, len(table), doubted, lost, is_well)
+        return conclude(self.directory, self.work, self._values)
 
 
-def _values(fields: tuple[str, ...]) -> Values:
+def conclude(directory: Path, work: Sequence[Point], values: Values) -> Concluded:
+    """Writes the table and the plots of all runs in a sweep's directory that have left a record."""
+    from dilaton.report.export import save
+    from dilaton.report.page import write_sweep
+    from dilaton.report.pictures import picture_of
+    from dilaton.report.style import applied
+    from dilaton.report.sweeps import Swept, latex_of, table_of
+
+    done, lost = [], []
+    for point in work:
+        try:
+            done.append((point, Path(point.directory), records.load(directory / point.directory)))
+        except RecordError as error:
+            lost.append(str(error))
+    table, path = table_of(done), directory / "sweep.csv"
+    table.to_csv(path, index=False)
+    table.to_parquet(directory / "sweep.parquet", index=False)
+    figures = 0
+    if done:
+        swept = Swept.of(directory, done, values)
+        swept.means.to_csv(directory / "sweep-means.csv", index=False)
+        (directory / "sweep-means.tex").write_text(latex_of(swept.means, swept.values, swept.units))
+        with applied():
+            # What a figure was saved as shows in how it is saved next, and the same sweep is to give the same page.
+            figures = len([save(drawing, directory / f"{drawing.name}.svg") for drawing in swept.drawings()])
+            write_sweep(directory, swept, [picture_of(drawing) for drawing in swept.drawings()])
+    doubted = {level: int(sum(table.verdict == level)) for level in ("suspect", "invalid")}
+    is_well = not lost and bool((table.state == "finished").all() and table.passed.all())
+    return Concluded(path, figures, len(table), doubted, lost, is_well)
+
+
+def values_of(fields: tuple[str, ...]) -> Values:
     """The values of each field.
 
     Raises:
@@ -243,7 +248,7 @@ def _values(fields: tuple[str, ...]) -> Values:
     return values
 
 
-def _take(directory: Path, lab: str, values: Values) -> None:
+def take(directory: Path, lab: str, values: Values) -> None:
     """Takes a directory for a sweep, or goes on with the sweep in it.
 
     Raises:
