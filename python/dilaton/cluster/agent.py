@@ -33,7 +33,7 @@ from dilaton.cluster.values import from_json, to_json
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.here.machine import Here
 from dilaton.host.here.memory.wire import Share
-from dilaton.host.messages import TO_AGENT, Event, FromAgent, ToAgent, UpdateLink
+from dilaton.host.messages import TO_AGENT, Event, FromAgent, ToAgent, Update
 from dilaton.host.orders import Orders
 from dilaton.host.port import Progress
 from dilaton.host.tasks import beside
@@ -201,7 +201,7 @@ class Agent:
         (form,) = TO_AGENT[fields.pop("type")]
         message = form(**fields)
         assert isinstance(message, ToAgent), "of the table of those"
-        if isinstance(message, UpdateLink):
+        if isinstance(message, Update):
             (self._dir / message.file).write_bytes(base64.b64decode(asked["file"]))
         await self._guests.all[asked["guest"]].send(message)
 

@@ -21,7 +21,7 @@ from dilaton.cluster.values import from_json, to_json
 from dilaton.host.counters import Counters, Traffic, Wires
 from dilaton.host.errors import GuestError
 from dilaton.host.identity import Identity
-from dilaton.host.messages import Event, Finished, FromAgent, Names, ToAgent, UpdateLink, parse
+from dilaton.host.messages import Event, Finished, FromAgent, Names, ToAgent, Update, parse
 from dilaton.host.orders import NEVER_NS, Orders
 from dilaton.host.port import LEFT_OUT_FILE
 from dilaton.host.sessions.frames import HEADER, Kind
@@ -72,7 +72,7 @@ class Guest:
     async def send(self, message: ToAgent) -> None:
         """See `port.Guest`."""
         more = {}
-        if isinstance(message, UpdateLink):
+        if isinstance(message, Update):
             more["file"] = base64.b64encode((self._run_dir / message.file).read_bytes()).decode()
         await self._lines.ask(self._machine, "send", guest=self._place, message=message.json(), **more)
 

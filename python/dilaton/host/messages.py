@@ -137,16 +137,18 @@ class WhoComputes(ToAgent):
     """Say which program computes."""
 
 
-class UpdateLink(ToAgent):
-    """Take over what a link becomes, from a file in the run directory."""
+class Update(ToAgent):
+    """Change the course by hand, as a file in the run directory says."""
 
     file: str
 
 
-class UpdateFaults(ToAgent):
-    """Begin and undo faults by hand, as a file in the run directory says."""
+class UpdateLink(Update):
+    """Take over what a link becomes."""
 
-    file: str
+
+class UpdateFaults(Update):
+    """Begin and undo faults."""
 
 
 class Stop(ToAgent):
