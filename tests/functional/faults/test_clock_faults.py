@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -113,6 +114,48 @@ def test_a_drift_by_hand_is_undone_to_the_nanosecond(tmp_path: Path) -> None:
     off = {round(monotonic + ahead, 3): date - monotonic - ahead for monotonic, date in rows}
     assert all(abs(each) < READ_S for instant, each in off.items() if not 1.01 < instant < 1.995)
     assert max(off.values()) == pytest.approx(1000e-6 * 0.99, abs=40e-6 + READ_S)
+
+
+TELLER = """
+import socket, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as to:
+    for _ in range(100):
+        to.sendto(repr(time.time()).encode(), ("a", 9))
+        time.sleep(0.04)
+"""
+
+HEARER = f"""
+import socket, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+    here.bind(("", 9))
+    while True:
+        there = float(here.recv(99))
+        print(there - {DATE_S}, time.time() - there, flush=True)
+"""
+
+
+def test_a_drift_goes_on_over_a_boot_and_is_undone_by_the_next_kernel(run_lab: RunLab) -> None:
+    lab = f"""
+name: drift-and-boot
+time: {{drive: event}}
+nodes: {{a: {{guest: own}}, b: {{}}}}
+links: [{{endpoints: [a, b], delay: 1ms}}]
+run:
+  - {{on: a, name: hearer, background: true, exec: {json.dumps([str(PYTHON), "-c", HEARER])}}}
+  - {{on: b, name: teller, exec: {json.dumps([str(PYTHON), "-c", TELLER])}}}
+faults:
+  - {{name: fast, at: 1s, for: 2s, clock: {{node: a, drift: 1000ppm}}}}
+  - {{at: 1505ms, for: 400ms, crash: a}}
+"""
+    outcome = run_lab(lab)
+    assert outcome.status == 0, outcome.terminal
+    heard = readings(outcome, "a", "hearer")
+    assert max(later - earlier for (earlier, _), (later, _) in pairwise(heard)) >= 0.4
+    # The first is heard as soon as the program is there.
+    for instant, ahead in heard[1:]:
+        # Steps of 10 us are done up to 10 ms late.
+        drifted = 1000e-6 * (instant + 0.001 - 1) if 1 <= instant < 3 - 0.001 else 0.0
+        assert -1e-5 - READ_S < ahead - 0.001 - drifted < READ_S, instant
 
 
 def test_nothing_else_hears_of_it(outcome: Outcome) -> None:
