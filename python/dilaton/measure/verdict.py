@@ -33,7 +33,7 @@ it is known how long programs waited, that and nothing else is judged.
   timer in a hundred may be later than a full frame takes on the fastest bottleneck of a path. If half of all are later
   than ten frames take, the link sends bursts.
 - **Frames between guests** are moved by no timer of their receiver. How late each was is counted, too, and held to the
-  bounds of timers, by the links on which they came.
+  bounds of timers, by the links on which they came; on the work drive to a twentieth of their delay, as of all else.
 - **Stalls.** A single long lateness is the host's, not the lab's. TCP takes no harm from what is shorter than a round
   trip, as its probes wait for two of them (RFC 8985, section 7.2), nor programs from less than a tick of the kernel.
 - **Capacity.** A guest has one CPU. What waits for it waits, as in every queue, in the mean rho / (1 - rho) times as
@@ -199,7 +199,7 @@ def judge_frames(network: Network, seen: Observation, counts: Sequence[int], max
     most = f"1 % of frames from other guests were later than {_duration(late_ns)}"
     if delay_ns := network.delay_ns_min:
         part = f"{_percent(late_ns / delay_ns)} of the delay of {network.delay_link}: round trips are wrong by as much"
-        bound_ns = delay_ns * DELAY_SHARE_MAX
+        bound_ns = delay_ns * network.delay_share_max
         exceeds(late_ns, bound_ns, f"{most}, {part}", late_ns > bound_ns * INVALID_TIMES)
     if frame_ns := network.frame_ns_min:
         frame = f"a full frame takes {_duration(frame_ns)} on {network.frame_link}: packets came in bursts"

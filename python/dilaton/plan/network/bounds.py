@@ -19,8 +19,9 @@ DELAY_SHARE_MAX = 0.01
 """Packets may be late by this share of the smallest delay, the mean of the links of a path."""
 
 WORK_DELAY_SHARE_MAX = 0.05
-"""The same of timers on the work drive, where packets leave and arrive at their instants even when the CPU comes to
-them later: late is there only what they ask of programs."""
+"""The same on the work drive. Packets leave and arrive at their instants there even when the CPU comes to them later,
+so late is only what a timer asks of programs; and where one frame in a hundred from other guests is later, as many
+round trips are off by a twentieth, which is what a result may be off by."""
 
 FRAMES_MAX = 1.0
 """What they take on the fastest bottleneck."""

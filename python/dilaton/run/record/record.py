@@ -25,7 +25,7 @@ from dilaton.measure.waiting.offered import Offered, offered
 from dilaton.measure.waiting.together import Life, shortest
 from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.model import Guest, Plan, StoredImage
-from dilaton.plan.network.bounds import Network, network_of, network_to
+from dilaton.plan.network.bounds import Network, network_of, network_to, on_drive
 from dilaton.plan.network.conversations import ways
 from dilaton.run.files.directory import RECORD_FILE, last_run_hint, replace_file
 from dilaton.run.files.outputs import read_output
@@ -302,7 +302,8 @@ def _late_frames(plan: Plan, guest: Guest, fidelity: GuestFidelity, seen: Observ
     if frames is None:
         return []
     max_ns = round(frames.lateness_us.max * 1e3)
-    return judge_frames(network_to(plan, guest.name), seen, frames.lateness_ns_counts, max_ns)
+    network = on_drive(network_to(plan, guest.name), plan.time.drive)
+    return judge_frames(network, seen, frames.lateness_ns_counts, max_ns)
 
 
 def _own_tdf(plan: Plan, guest: Guest) -> tuple[str, ...]:

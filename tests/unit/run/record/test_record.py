@@ -334,7 +334,14 @@ links: [{endpoints: [a, b], delay: 100us}, {endpoints: [b, c], a_to_b: {delay: 4
         return [one.what for one in records.judge_fidelity(planned, guests, 1.0, None, NOTHING_BESIDE).reasons]
 
     assert reasons(None, None) == reasons(late, later) == [], "a hundredth may be, and y hears over 40 ms"
-    (what,) = reasons(later, None)
+    assert reasons(later, None) == [], "3 % of the delay"
+    latest = late.model_copy(
+        update={
+            "lateness_us": on_time.model_copy(update={"max": 130.0}),
+            "lateness_ns_counts": [900, *[0] * 16, 100, *[0] * 46],
+        }
+    )
+    (what,) = reasons(latest, None)
     assert what.startswith("guest x: 1 % of frames from other guests were later than")
     assert "of the delay of c:eth0" in what
 
