@@ -85,6 +85,14 @@ impl Contention {
         self.end(ns, interrupts)
     }
 
+    /// The program that runs asks whether something has come, again and again, and nothing has (`polling.rs`): whoever waits
+    /// for it does so as for an idle CPU. Returns the stretch that this ends.
+    #[inline]
+    pub fn asks(&self, ns: u64, interrupts: u64) -> Option<Stretch> {
+        self.entered(ns, interrupts);
+        self.end(ns, interrupts)
+    }
+
     /// Since when whoever the kernel turns to next may have waited, virtual nanoseconds.
     #[inline]
     pub fn since_ns(&self) -> u64 {
@@ -157,6 +165,17 @@ mod tests {
         // What it does for itself is its own work.
         contention.entered(5_000, 8);
         assert_eq!(contention.turns_to(8, true, 9_000, 8), None);
+    }
+
+    #[test]
+    fn programs_that_ask_in_turns_keep_nobody_waiting() {
+        let contention = computing();
+        contention.entered(1_000, 4);
+        assert_eq!(contention.turns_to(8, false, 1_020, 4), None);
+        assert_eq!(contention.asks(1_100, 4), Some(stretch(100, 0)));
+        assert_eq!(contention.asks(9_000, 5), None);
+        assert_eq!(contention.turns_to(7, false, 9_010, 5), None);
+        assert_eq!(contention.asks(9_020, 5), Some(stretch(20, 0)));
     }
 
     #[test]

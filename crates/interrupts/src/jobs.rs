@@ -59,6 +59,23 @@ impl Jobs {
         self.take(before, now_ns)
     }
 
+    /// The program that runs asks whether something has come, again and again, and nothing has (`polling.rs`): what it was
+    /// woken up for is done. Returns how long its job took, if there was one.
+    #[inline]
+    pub fn asks(&self, now_ns: u64) -> Option<u64> {
+        self.take(self.stub.get(), now_ns)
+    }
+
+    /// The program that runs does something at that instant; it may have asked before.
+    #[inline]
+    pub fn works(&self, now_ns: u64) {
+        let stub = self.stub.get();
+        let job = self.job(stub);
+        if stub != 0 && job.stub.swap(stub) != stub {
+            job.since_ns.set(now_ns);
+        }
+    }
+
     fn take(&self, stub: i32, now_ns: u64) -> Option<u64> {
         let job = self.job(stub);
         if stub == 0 || job.stub.get() != stub {
@@ -93,6 +110,19 @@ mod tests {
         assert_eq!(jobs.turns_to(8, 2_000, 2_010, true), None, "7 is not done");
         assert_eq!(jobs.turns_to(7, 2_500, 2_510, false), Some(510), "8 is");
         assert_eq!(jobs.idles(9_000), Some(8_000));
+    }
+
+    #[test]
+    fn who_asks_again_and_again_has_done_its_job_until_something_comes() {
+        let jobs = Jobs::none();
+        jobs.turns_to(7, 1_000, 1_010, false);
+        assert_eq!(jobs.asks(1_500), Some(500));
+        assert_eq!(jobs.asks(9_000), None);
+        jobs.works(10_000);
+        jobs.works(10_500);
+        assert_eq!(jobs.idles(11_000), Some(1_000));
+        jobs.works(12_000);
+        assert_eq!(jobs.idles(13_000), None, "none runs");
     }
 
     #[test]

@@ -51,6 +51,18 @@ pub fn idled(page: &ClockPage, begin_ns: u64, end_ns: u64) {
     CONTENTION.entered(end_ns, interrupts);
 }
 
+/// The program that runs asks, again and again, and nothing has come.
+pub fn asks(page: &ClockPage) {
+    let now_ns = present::latest(page).as_ns();
+    page.record_job(JOBS.asks(now_ns));
+    record(page, CONTENTION.asks(now_ns, page.interrupts.load(Relaxed)));
+}
+
+/// The program that runs does something else.
+pub fn works(page: &ClockPage) {
+    JOBS.works(present::latest(page).as_ns());
+}
+
 /// The user code that ran has entered the kernel, by a system call or because it was interrupted.
 pub fn entered(interrupted: bool) {
     INTERRUPTED.set(interrupted);

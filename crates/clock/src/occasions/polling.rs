@@ -5,6 +5,7 @@ use core::ffi::c_int;
 use interrupts::{Call, Polling};
 
 use crate::host::page::ClockPage;
+use crate::occasions::contention;
 use crate::time::{drive, present};
 
 static POLLING: Polling = Polling::none();
@@ -18,6 +19,9 @@ pub fn entered(pid: c_int, system_call: i64) {
 pub fn answered(page: &ClockPage, pid: c_int, result: i64) {
     if let Some(does_nothing_else) = POLLING.answered(pid, drive::stubs_ns(), |call| kind(call.into(), result)) {
         page.record_polling(present::latest(page), does_nothing_else);
+        contention::asks(page);
+    } else {
+        contention::works(page);
     }
 }
 
