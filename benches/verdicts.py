@@ -320,7 +320,7 @@ def far_off(truths: list[Record], judged: list[Record]) -> dict[str, float]:
         judged: The run in question, and others at its TDF. It is wrong if it is off, and so are all in the mean.
     """
     found = {}
-    runs = [run for run in judged if "results" in run]
+    truths, runs = ([run for run in each if "results" in run] for each in (truths, judged))
     for name in sorted({name for truth in truths for name in truth["results"]}):
         true = [truth["results"].get(name) for truth in truths]
         seen = [run["results"].get(name, 0.0) for run in runs]

@@ -68,6 +68,7 @@ def test_a_program_that_asks_again_and_again_whether_something_has_come_idles(ru
     assert sum(seen["busy_periods"]["ns_totals"][24:]) == 0, (
         "a period of 8 ms, in which no answer would have come in time"
     )
+    assert sum(seen["contention"]["jobs_ns_counts"][23:]) < 10, "jobs of 4 ms, where 40 are 10 ms of asking"
 
 
 @pytest.mark.parametrize("question", ["select.select([], [], [], 0)", "time.monotonic()"])
