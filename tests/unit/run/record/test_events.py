@@ -70,7 +70,7 @@ def test_what_is_no_event_is_refused(row: object) -> None:
 
 
 def test_only_a_link_that_changed_and_an_end_have_several_forms() -> None:
-    assert {kind for kind, forms in KINDS.items() if len(forms) > 1} == {"exited", "link-changed", "skipped"}
+    assert {kind for kind, forms in KINDS.items() if len(forms) > 1} == {"exited", "link-changed", "skipped", "undone"}
 
 
 def test_a_fault_lasts_until_it_is_undone_each_time() -> None:
