@@ -18,5 +18,6 @@ def well(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], fl
 def test_what_is_disturbed_says_so_or_has_the_same_results(
     well: tuple[dict[str, bytes], float], victim: str, tmp_path: Path
 ) -> None:
-    became = do(Disturbance(victim, 0.6), *well, tmp_path / "run")
-    assert became in ("well", "failed")
+    # So early the run goes on for sure, while a later moment may find it over but for its report.
+    became = do(Disturbance(victim, 0.15), *well, tmp_path / "run")
+    assert became == ("well" if "stalled" in victim else "failed")
