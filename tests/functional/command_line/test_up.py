@@ -86,8 +86,9 @@ def nothing_stays_up(tmp_path: Path) -> Iterator[None]:
     yield
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            words = f"{os.readlink(process / 'cwd')} {(process / 'cmdline').read_text()}"
-            if str(tmp_path) in words and "dilaton" in words:
+            # Names of files, here those of other tests, need not be UTF-8.
+            words = os.fsencode(os.readlink(process / "cwd")) + b" " + (process / "cmdline").read_bytes()
+            if os.fsencode(tmp_path) in words and b"dilaton" in words:
                 os.kill(int(process.name), signal.SIGKILL)
 
 
