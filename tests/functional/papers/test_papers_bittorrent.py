@@ -13,7 +13,9 @@ def test_clients_that_share_a_machine_in_virtual_time_take_as_long_as_on_their_o
     """Ten of them, whose machine is one at a tenth of the speed."""
     arguments = ["--clients", "10", "--smaller", "10", "--cases", "1,10"]
     alone, scaled = rows("diecast-bittorrent", "--out", str(tmp_path), "--figures", "7", *arguments)
-    assert float(scaled[1]) == pytest.approx(float(alone[1]), rel=0.15)
+    # Whom a client asks is chance: in four runs of each the means were 5.8 to 6.8 and 5.7 to 7.1 s. A machine that is a tenth
+    # as fast and not dilated would make it ten times as much.
+    assert float(scaled[1]) == pytest.approx(float(alone[1]), rel=0.4)
     # A client's own link takes that long for the file alone.
     assert float(alone[2]) > 1e6 * 8 / 10e6
     assert (tmp_path / "figure-7.svg").is_file()
