@@ -53,6 +53,11 @@ print(status(write))
 """
 )
 
+PANIC = "Flag to only run syscalls in child was not cleared"
+"""A fault that is known and not understood (docs/kernel.md): one run in twenty or so of these programs ended by it."""
+
+TRIES = 3
+
 RETURNING = {9: "mmap", 11: "munmap", 47: "recvmsg", 158: "arch_prctl", 202: "futex"}
 """Those after which a program goes on. After close of its line to the kernel, and rt_sigreturn without a frame, none does."""
 
@@ -74,7 +79,10 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 def said(run_lab: RunLab, program: str) -> list[str]:
     """What a program says in a run that ends as it should."""
     command = json.dumps([str(PYTHON), "-I", "-S", "-c", program])
-    outcome = run_lab(f"name: stub\nnodes: {{a: {{}}}}\nrun: [{{on: a, name: ask, exec: {command}}}]\n")
+    for _ in range(TRIES):
+        outcome = run_lab(f"name: stub\nnodes: {{a: {{}}}}\nrun: [{{on: a, name: ask, exec: {command}}}]\n")
+        if PANIC not in outcome.terminal:
+            break
     assert outcome.status == 0
     return outcome.stdout("a", "ask").splitlines()
 
