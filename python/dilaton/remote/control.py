@@ -6,14 +6,24 @@ from typing import Any
 from urllib.parse import quote
 
 from dilaton.remote.server import RemoteRun
+from dilaton.run.control.answers import (
+    FAULT_BEGIN,
+    FAULT_LIST,
+    FAULT_UNDO,
+    LINK_CHANGE,
+    LINK_SHOW,
+    STATUS,
+    Answer,
+    Name,
+)
 
-WAYS = {
-    "status": ("GET", "/status"),
-    "link.show": ("GET", "/links"),
-    "link.change": ("POST", "/links"),
-    "fault.list": ("GET", "/faults"),
-    "fault.begin": ("POST", "/faults"),
-    "fault.undo": ("POST", "/faults/undo"),
+WAYS: dict[str, tuple[str, str]] = {
+    STATUS: ("GET", "/status"),
+    LINK_SHOW: ("GET", "/links"),
+    LINK_CHANGE: ("POST", "/links"),
+    FAULT_LIST: ("GET", "/faults"),
+    FAULT_BEGIN: ("POST", "/faults"),
+    FAULT_UNDO: ("POST", "/faults/undo"),
 }
 """How a server is asked for each."""
 
@@ -35,7 +45,7 @@ class Control:
     def __exit__(self, *_: object) -> None:
         """There is nothing to close."""
 
-    def request(self, verb: str, **arguments: Any) -> dict[str, Any]:
+    def request(self, verb: Name[Answer], **arguments: Any) -> Answer:
         """Asks for something, and waits until it is done.
 
         Args:
@@ -52,5 +62,5 @@ class Control:
             answered = self._run.asker.ask(method, f"{self._run.path}{path}{query and f'?{query}'}")
         else:
             answered = self._run.asker.ask(method, f"{self._run.path}{path}", asked)
-        found: dict[str, Any] = answered
+        found: Answer = answered
         return found

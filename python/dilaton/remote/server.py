@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 
 from dilaton.remote.asking import Asker, ServerError
 from dilaton.run.control.actions import CLOCK_ACTIONS
+from dilaton.run.control.answers import Clock
 from dilaton.run.files.directory import RECORD_FILE, create_file
 
 FINAL = ("finished", "failed", "aborted", "refused", "cancelled")
@@ -192,7 +193,7 @@ class RemoteRun:
         """Ends it in good order; one that waits is cancelled."""
         self.asker.ask("POST", f"{self.path}/stop")
 
-    def clock(self, action: str = "show", value: str | None = None) -> dict[str, Any]:
+    def clock(self, action: str = "show", value: str | None = None) -> Clock:
         """Its clock, after something was done with it: one of `CLOCK_ACTIONS`, `until` and `tdf` with a value."""
         if action == "show":
             shown = self.asker.ask("GET", f"{self.path}/status")["clock"]
@@ -201,7 +202,7 @@ class RemoteRun:
         else:
             name = CLOCK_ACTIONS[action]
             shown = self.asker.ask("POST", f"{self.path}/{action}", {name: value} if name else None)
-        found: dict[str, Any] = shown
+        found: Clock = shown
         return found
 
     @contextlib.contextmanager

@@ -34,9 +34,10 @@ from dilaton.run.adaptive.meter import watched
 from dilaton.run.adaptive.retry import ATTEMPTS_MAX, replanned
 from dilaton.run.adaptive.watch import Watch, explain
 from dilaton.run.control import requests, verbs
+from dilaton.run.control.answers import Done, RunState, Status
 from dilaton.run.control.requests import Handler
 from dilaton.run.control.status import status
-from dilaton.run.control.verbs import Nothing, RunState, Status
+from dilaton.run.control.verbs import Nothing
 from dilaton.run.files import disk_use
 from dilaton.run.files.clock_log import log_clock
 from dilaton.run.files.directory import PLAN_FILE, RunDir
@@ -407,10 +408,10 @@ class _Run:
             date_ns=self.so_far.date_ns or None,
         )
 
-    async def on_stop(self, _: Nothing) -> Nothing:
+    async def on_stop(self, _: Nothing) -> Done:
         """Ends the run in good order."""
         self.stop.set()
-        return Nothing()
+        return Done()
 
     def record(self) -> Record:
         return records.make(self.plan, self.so_far, self.run_dir.path)

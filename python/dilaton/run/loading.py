@@ -29,8 +29,9 @@ from dilaton.run.files.directory import PLAN_FILE, replace_file
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import record as records
 from dilaton.run.record.events import event_of
-from dilaton.run.record.model import FINAL_STATES, Record
+from dilaton.run.record.model import Record
 from dilaton.run.record.record import RecordError
+from dilaton.run.record.states import FINAL_STATES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dilaton.run.control import sockets
+from dilaton.run.control.answers import SHOW, RunState
 from dilaton.run.control.errors import ControlError
-from dilaton.run.control.requests import Result, request_line, result_of
+from dilaton.run.control.requests import request_line, result_of
 from dilaton.run.control.sockets import Line
 from dilaton.run.files.directory import LAB_FILE, PLAN_FILE, RECORD_FILE, RUNS, last_run_hint
 
@@ -34,7 +35,7 @@ class Going:
         silent: Why those that did not answer did not, a sentence each.
     """
 
-    shown: list[Result]
+    shown: list[RunState]
     silent: list[str]
 
 
@@ -77,14 +78,14 @@ def going() -> Going:
 def _ask(line: Line) -> bool:
     """Asks a run what it is; whether it still goes on."""
     try:
-        line.send(request_line("show", {}))
+        line.send(request_line(SHOW, {}))
     except OSError:
         return False
     return True
 
 
-def _shown(reply: bytes) -> Result:
-    result = result_of(reply)
+def _shown(reply: bytes) -> RunState:
+    result: RunState = result_of(reply)
     if any(field not in result for field in ("lab", "lab_file", "run_dir", "state", "clock")):
         raise ControlError("a run does not say what it is; was it begun by another version of Dilaton?")
     return result
@@ -95,8 +96,8 @@ def left(directory: Path = RUNS) -> Iterator[Left]:
 
     What has no record, or one that cannot be read, is no run.
     """
-    from dilaton.run.record.model import FINAL_STATES
     from dilaton.run.record.record import RecordError, load
+    from dilaton.run.record.states import FINAL_STATES
 
     for path in sorted(directory.glob(f"*/{RECORD_FILE}")):
         with contextlib.suppress(RecordError):
@@ -147,5 +148,5 @@ def _is_going(path: Path) -> bool:
     return True
 
 
-def _directories(runs: list[Result]) -> str:
+def _directories(runs: list[RunState]) -> str:
     return ", ".join(str(run["run_dir"]) for run in runs)

@@ -14,8 +14,9 @@ from typing import Any
 
 from dilaton.host.processes import is_stopped
 from dilaton.run.control import sockets as control_socket
+from dilaton.run.control.answers import Answer, Name
 from dilaton.run.control.errors import ControlError
-from dilaton.run.control.requests import Result, request_line, result_of
+from dilaton.run.control.requests import request_line, result_of
 from dilaton.run.control.sockets import LOOK_HOST_S, REPLY_BYTES_MAX, SIGN_OF_LIFE, SILENCE_HOST_S
 
 
@@ -29,7 +30,7 @@ class Connection:
         self._reader = reader
         self._writer = writer
 
-    async def request(self, verb: str, **arguments: Any) -> Result:
+    async def request(self, verb: Name[Answer], **arguments: Any) -> Answer:
         """Asks for something, and waits until it is done.
 
         Raises:
@@ -39,7 +40,8 @@ class Connection:
         line = SIGN_OF_LIFE
         while line == SIGN_OF_LIFE:
             line = await self._line()
-        return result_of(line)
+        answer: Answer = result_of(line)
+        return answer
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
         """What the connection carries, from the reply to a verb that takes it over; to its end."""

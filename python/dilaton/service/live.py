@@ -16,9 +16,28 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+from dilaton.run.control.answers import (
+    CLOCK_HOLD,
+    CLOCK_RELEASE,
+    CLOCK_SHOW,
+    CLOCK_STEP,
+    CLOCK_TDF,
+    CLOCK_UNTIL,
+    FAULT_BEGIN,
+    FAULT_LIST,
+    FAULT_UNDO,
+    FOLLOW,
+    LINK_CHANGE,
+    LINK_SHOW,
+    SHOW,
+    STOP,
+    Answer,
+    Clock,
+    LinkShown,
+    Name,
+)
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.happenings import Happening, happening_of
-from dilaton.run.control.requests import Result
 from dilaton.run.control.session_client import captured, reached
 from dilaton.run.loading import Run, load
 from dilaton.service.catalogue import find
@@ -75,48 +94,47 @@ class AsyncRun:
         """Stops the run, if it was started here and still goes on."""
         if self._process:
             with contextlib.suppress(ControlError):
-                await self._ask("stop")
+                await self._ask(STOP)
             await self._process.wait()
 
     async def clock(self) -> ClockState:
         """The state of the run's clock, now."""
-        return _clock(await self._ask("clock.show"))
+        return _clock(await self._ask(CLOCK_SHOW))
 
     async def hold(self) -> ClockState:
         """Stops virtual time."""
-        return _clock(await self._ask("clock.hold"))
+        return _clock(await self._ask(CLOCK_HOLD))
 
     async def release(self) -> ClockState:
         """Lets it go on."""
-        return _clock(await self._ask("clock.release"))
+        return _clock(await self._ask(CLOCK_RELEASE))
 
     async def until(self, at: Instant) -> ClockState:
         """Lets it go on to exactly `at`, and holds it there."""
-        return _clock(await self._ask("clock.until", at=_text(at)))
+        return _clock(await self._ask(CLOCK_UNTIL, at=_text(at)))
 
     async def step(self) -> ClockState:
         """Lets it go on to the guests' next timer, and holds it there."""
-        return _clock(await self._ask("clock.step"))
+        return _clock(await self._ask(CLOCK_STEP))
 
     async def set_tdf(self, tdf: float | str) -> ClockState:
         """Changes the TDF."""
-        return _clock(await self._ask("clock.tdf", tdf=str(tdf)))
+        return _clock(await self._ask(CLOCK_TDF, tdf=str(tdf)))
 
     async def links(self) -> list[str]:
         """The names of all links."""
-        return [one["link"] for one in (await self._ask("link.show"))["links"]]
+        return [one["link"] for one in (await self._ask(LINK_SHOW))["links"]]
 
     async def link_name(self, name: str) -> str:
         """The full name of a link that is named by its ends; of a segment, by all of its nodes."""
-        return str((await self._ask("link.show", link=name))["name"])
+        return str((await self._ask(LINK_SHOW, link=name))["name"])
 
-    async def show_link(self, name: str) -> Result:
+    async def show_link(self, name: str) -> LinkShown:
         """What a link is now: `up`, and for each of its `ends` the `egress` and the `wire_delay_ns`, as in the plan.
 
         Of a segment this is its first port.
         """
-        found: Result = (await self._ask("link.show", link=name))["links"][0]
-        return found
+        return (await self._ask(LINK_SHOW, link=name))["links"][0]
 
     async def set_link(self, name: str, *, at: Instant | None = None, **fields: Any) -> float:
         """Changes some fields of a link; what is not named stays as it is.
@@ -131,12 +149,12 @@ class AsyncRun:
         """
         settings = [(field, _yaml(value)) for field, value in fields.items()]
         when = {} if at is None else {"at": _text(at)}
-        done = await self._ask("link.change", link=name, settings=settings, directory=os.getcwd(), **when)
+        done = await self._ask(LINK_CHANGE, link=name, settings=settings, directory=os.getcwd(), **when)
         return float(done["at_ns"] / 1e9)
 
     async def faults(self) -> list[FaultState]:
         """All faults, those of the lab and those by hand, and what has become of them."""
-        return [FaultState(**one) for one in (await self._ask("fault.list"))["faults"]]
+        return [FaultState(**one) for one in (await self._ask(FAULT_LIST))["faults"]]
 
     async def begin_fault(self, fault: Mapping[str, Any]) -> list[FaultState]:
         """Begins a fault, now; one of each thing that it means.
@@ -144,7 +162,7 @@ class AsyncRun:
         Args:
             fault: As an item of the lab's `faults:`, but for when it begins: `{"pause": "db1", "for": "3s"}`.
         """
-        done = await self._ask("fault.begin", fault=dict(fault), directory=os.getcwd())
+        done = await self._ask(FAULT_BEGIN, fault=dict(fault), directory=os.getcwd())
         return [FaultState(**one) for one in done["faults"]]
 
     async def undo_faults(self, *names: str) -> float:
@@ -153,12 +171,12 @@ class AsyncRun:
         Returns:
             The virtual instant, seconds.
         """
-        return float((await self._ask("fault.undo", names=list(names)))["t_ns"] / 1e9)
+        return float((await self._ask(FAULT_UNDO, names=list(names)))["t_ns"] / 1e9)
 
     async def follow(self) -> AsyncGenerator[Happening, None]:
         """All that has happened in the run, and all that happens from now on, up to its end."""
         async with connected(self.path) as connection:
-            await connection.request("follow")
+            await connection.request(FOLLOW)
             async for line in connection.lines():
                 yield happening_of(line)
 
@@ -175,20 +193,20 @@ class AsyncRun:
 
     async def stop(self) -> Run:
         """Ends the run in good order, and waits for that."""
-        await self._ask("stop")
+        await self._ask(STOP)
         return await self.wait()
 
     async def wait(self) -> Run:
         """Waits for the end of the run, whose clock must not be held for ever; returns what it has measured."""
         with contextlib.suppress(ControlError):
             async with connected(self.path) as connection:
-                await connection.request("show")
+                await connection.request(SHOW)
                 await connection.wait_for_end()
         if self._process:
             await self._process.wait()
         return self.result()
 
-    async def _ask(self, verb: str, **arguments: Any) -> Result:
+    async def _ask(self, verb: Name[Answer], **arguments: Any) -> Answer:
         async with connected(self.path) as connection:
             return await connection.request(verb, **arguments)
 
@@ -269,7 +287,7 @@ async def begin(request: RunRequest, *, detached: bool = False) -> AsyncRun:
     return AsyncRun(path)
 
 
-def _clock(state: Result) -> ClockState:
+def _clock(state: Clock) -> ClockState:
     return ClockState(state["virtual_s"], state["host_s"], state["tdf"], state["held"])
 
 

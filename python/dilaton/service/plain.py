@@ -11,8 +11,8 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any, ParamSpec
 
+from dilaton.run.control.answers import LinkShown
 from dilaton.run.control.happenings import Happening
-from dilaton.run.control.requests import Result
 from dilaton.run.loading import Run
 from dilaton.service import live
 from dilaton.service.live import AsyncRun, ClockState, FaultState, Instant
@@ -29,7 +29,7 @@ class LiveLink:
         self._run = run
         self.name = name
 
-    def show(self) -> Result:
+    def show(self) -> LinkShown:
         """See `AsyncRun.show_link`."""
         return wait(self._run.show_link(self.name))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.measure.packets.table import read_packets
+from dilaton.run.control.answers import CLOCK_RELEASE
 from dilaton.run.control.requests import Client
 from tests.conftest import PATIENCE_HOST_S, dilaton, held_run, started
 
@@ -41,7 +42,7 @@ def going(tmp_path: Path) -> Iterator[Path]:
 
 def go_on(out: Path) -> None:
     with Client(out) as client:
-        client.request("clock.release")
+        client.request(CLOCK_RELEASE)
 
 
 def wait_for(out: Path, kind: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.run.control.answers import CLOCK_HOLD, CLOCK_RELEASE, CLOCK_SHOW
 from dilaton.run.control.requests import Client
 from tests.conftest import PATIENCE_HOST_S, dilaton, held_run, started
 from tests.terminal import TypedAt
@@ -58,7 +59,7 @@ def test_each_guest_of_a_run_has_sessions(tmp_path: Path) -> None:
 def test_the_clock_stays_held_and_what_was_done_is_an_event(held: Path) -> None:
     shell(held, "a", "--", "ls", "a b")
     with Client(held) as client:
-        assert client.request("clock.show")["virtual_s"] == 5.0
+        assert client.request(CLOCK_SHOW)["virtual_s"] == 5.0
     began, ended = events(held)[-2:]
     assert (began["kind"], began["node"], began["program"]) == ("session-began", "a", "ls 'a b'")
     assert (ended["kind"], ended["status"], ended["t_ns"]) == ("session-ended", 2, 5_000_000_000)
@@ -126,8 +127,8 @@ def test_a_terminal_has_its_size_job_control_and_host_speed(held: Path) -> None:
         typed.expect("/dev/pts/")
         typed.expect("42")
         typed.expect("# ")
-        before, began_host_s = client.request("clock.show"), time.monotonic()
-        assert client.request("clock.release")["max_speed"] == 1
+        before, began_host_s = client.request(CLOCK_SHOW), time.monotonic()
+        assert client.request(CLOCK_RELEASE)["max_speed"] == 1
         typed.type("cat\n")
         typed.type("once\n")
         typed.expect("once\r\nonce")
@@ -135,12 +136,12 @@ def test_a_terminal_has_its_size_job_control_and_host_speed(held: Path) -> None:
         typed.expect("# ")
         typed.type("sleep 1; echo slept $((6 * 7))\n")
         typed.expect("slept 42")
-        after = client.request("clock.hold")
+        after = client.request(CLOCK_HOLD)
         assert 1 < after["virtual_s"] - before["virtual_s"] <= 1.01 * (time.monotonic() - began_host_s)
         typed.type("exit 5\n")
         assert typed.wait() == 5
         assert typed.is_restored()
-        while client.request("clock.show")["max_speed"] is not None:
+        while client.request(CLOCK_SHOW)["max_speed"] is not None:
             pass
 
 

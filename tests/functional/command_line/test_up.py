@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import dilaton as package
+from dilaton.run.control.answers import CLOCK_SHOW
 from dilaton.run.control.requests import Client
 from tests.conftest import dilaton, started
 from tests.terminal import TypedAt
@@ -97,7 +98,7 @@ def test_a_lab_in_the_background_stays_until_it_is_taken_down(lab: Path) -> None
     assert dilaton("up", "-d", lab, "--out", out, "--hold-at", "0s").returncode == 0
     try:
         with Client(out) as client:
-            state = client.request("clock.show")
+            state = client.request(CLOCK_SHOW)
         assert state["held"]
         assert state["virtual_s"] == 0
         refused = dilaton("cli", out, input="pingall\na hostname\nb hostname\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.run.control.answers import CLOCK_RELEASE, CLOCK_UNTIL, LINK_CHANGE, LINK_SHOW
 from dilaton.run.control.requests import Client
 from tests.conftest import Outcome, dilaton, held_run, outcome_of
 
@@ -43,13 +44,13 @@ def steer(out: Path) -> None:
     assert "tc qdisc add dev eth0 parent 1:1 handle 2: netem limit 51 rate 100000000bit" in done.stdout
     assert dilaton("link", out, "a--r", "set", "delay=20ms", "--at", "6s").returncode == 0
     with Client(out) as client:
-        client.request("clock.until", at="9s")
-        (shown,) = client.request("link.show", link="a--r")["links"]
+        client.request(CLOCK_UNTIL, at="9s")
+        (shown,) = client.request(LINK_SHOW, link="a--r")["links"]
         assert shown["ends"][0]["egress"]["qdiscs"][1]["limit_packets"] == 51, "the planned change resets nothing"
-        client.request("link.change", link="r -- b", settings=[["down", "true"]])
-        client.request("clock.until", at="10s")
-        client.request("link.change", link="r -- b", settings=[["down", "false"]])
-        client.request("clock.release")
+        client.request(LINK_CHANGE, link="r -- b", settings=[["down", "true"]])
+        client.request(CLOCK_UNTIL, at="10s")
+        client.request(LINK_CHANGE, link="r -- b", settings=[["down", "false"]])
+        client.request(CLOCK_RELEASE)
 
 
 def rtts_ms(outcome: Outcome) -> dict[int, float]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.run.control.answers import CLOCK_RELEASE, CLOCK_TDF, CLOCK_UNTIL, LINK_CHANGE
 from dilaton.run.control.requests import Client
 from tests.conftest import Outcome, dilaton, held_run, outcome_of
 from tests.functional.links.test_link_control import assert_round_trips
@@ -47,12 +48,12 @@ def steer(out: Path) -> None:
     done = dilaton("link", out, "a--c--d", "set", "delay=2ms", "--at", "6s").stdout
     assert re.findall(r"^(\w+):eth\d--lan0", done, re.MULTILINE) == ["a", "c", "d"]
     with Client(out) as client:
-        client.request("clock.until", at="5s")
+        client.request(CLOCK_UNTIL, at="5s")
         # Virtual time goes on, but stands still while both guests hear of it.
-        client.request("clock.tdf", tdf="50")
-        client.request("clock.release")
-        client.request("link.change", link="b -- a", settings=[["delay", "20ms"]])
-        client.request("clock.tdf", tdf="10")
+        client.request(CLOCK_TDF, tdf="50")
+        client.request(CLOCK_RELEASE)
+        client.request(LINK_CHANGE, link="b -- a", settings=[["delay", "20ms"]])
+        client.request(CLOCK_TDF, tdf="10")
 
 
 def rtts_ms(outcome: Outcome, node: str, process: str) -> list[tuple[float, float]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.run.control.answers import CLOCK_RELEASE, CLOCK_TDF
 from dilaton.run.control.requests import Client
 from tests.conftest import Outcome, RunLab, held_run, outcome_of
 
@@ -72,8 +73,8 @@ def test_a_change_of_the_tdf_changes_nothing_for_nodes(tmp_path: Path) -> None:
     """In the middle of their work the guest becomes 40 times as fast."""
     with held_run(tmp_path, lab(2, 0.2, COUNT, 1), "50ms") as (process, out):
         with Client(out) as client:
-            client.request("clock.tdf", tdf="40")
-            client.request("clock.release")
+            client.request(CLOCK_TDF, tdf="40")
+            client.request(CLOCK_RELEASE)
         outcome = outcome_of(process, out)
     assert outcome.status == 0
     shares = outcome.record["fidelity"]["shares"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.run.control.answers import CLOCK_HOLD, CLOCK_RELEASE, CLOCK_SHOW, CLOCK_STEP, CLOCK_TDF, CLOCK_UNTIL, STOP
 from dilaton.run.control.requests import Client
 from tests.conftest import PATIENCE_HOST_S, Outcome, RunLab, held_run
 from tests.host.processes import kernels
@@ -200,13 +201,13 @@ def test_a_guest_whose_kernel_panics_ends_the_run_and_is_named(run_lab: RunLab) 
 def test_all_guests_are_held_and_stepped_as_one(going: tuple[subprocess.Popen[str], Path]) -> None:
     _, out = going
     with Client(out) as client:
-        assert client.request("clock.show")["virtual_s"] == 2.0
-        stepped = client.request("clock.step")["virtual_s"]
+        assert client.request(CLOCK_SHOW)["virtual_s"] == 2.0
+        stepped = client.request(CLOCK_STEP)["virtual_s"]
         assert stepped > 2.0
-        assert client.request("clock.until", at="7.25s")["virtual_s"] == 7.25
-        client.request("clock.release")
-        held = client.request("clock.hold")
+        assert client.request(CLOCK_UNTIL, at="7.25s")["virtual_s"] == 7.25
+        client.request(CLOCK_RELEASE)
+        held = client.request(CLOCK_HOLD)
         assert held["held"]
-        assert client.request("clock.show")["virtual_s"] == held["virtual_s"]
-        assert client.request("clock.tdf", tdf="4")["tdf"] == 4
-        client.request("stop")
+        assert client.request(CLOCK_SHOW)["virtual_s"] == held["virtual_s"]
+        assert client.request(CLOCK_TDF, tdf="4")["tdf"] == 4
+        client.request(STOP)

@@ -14,6 +14,7 @@ import pytest
 
 from dilaton.host.here.memory import clock_page, wire
 from dilaton.host.here.memory.layout import WORD
+from dilaton.run.control.answers import CLOCK_RELEASE
 from dilaton.run.control.requests import Client
 from tests.conftest import Outcome, held_run, outcome_of
 
@@ -103,7 +104,7 @@ def end_of(process: subprocess.Popen[str], out: Path, memory: str, *steps: Overw
         with Client(out) as client:
             for step in steps:
                 if step == "release":
-                    client.request("clock.release")
+                    client.request(CLOCK_RELEASE)
                 else:
                     step(fd)
     finally:

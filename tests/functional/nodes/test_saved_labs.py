@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.images.store import Store
+from dilaton.run.control.answers import CLOCK_HOLD, CLOCK_SHOW
 from dilaton.run.control.requests import Client
 from dilaton.service.saved.store import RESULTS, SavedLabs
 from tests.conftest import PYTHON, ROOT, dilaton, environment, held_run, run_in
@@ -76,7 +77,7 @@ def test_a_saved_lab_goes_on_with_its_files_disks_and_links(tmp_path: Path, monk
         assert saved.returncode == 0, saved.stderr
         assert "power cut" in saved.stderr and "shop as at 3 s" in saved.stdout
         with Client(out) as client:
-            clock = client.request("clock.show")
+            clock = client.request(CLOCK_SHOW)
         assert (clock["virtual_s"], clock["held"], clock["steered_by"]) == (3.0, True, "")
         process.kill()
         process.wait()
@@ -171,7 +172,7 @@ def test_a_kill_at_any_step_leaves_the_old_saved_lab_or_the_new_one(tmp_path: Pa
             done = killed_at(step, tmp_path, SAVES, store.directory, out)
             assert done.returncode in (0, -signal.SIGKILL), done.stderr
             with Client(out) as client:
-                clock = client.request("clock.hold")
+                clock = client.request(CLOCK_HOLD)
             assert (clock["virtual_s"], clock["held"], clock["steered_by"]) == (1.0, True, ""), step
             return done.returncode
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dilaton
+from dilaton.run.control.answers import CLOCK_RELEASE, CLOCK_SHOW, CLOCK_TDF
 from dilaton.run.control.requests import Client
 from tests.conftest import Outcome, RunLab, started
 from tests.overloaded import chain
@@ -64,10 +65,10 @@ def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) ->
         line = next(line for line in process.stderr if "out of bounds" in line)
         assert "to go on: dilaton clock" in line
         with Client(out) as client:
-            assert client.request("clock.show")["held"]
+            assert client.request(CLOCK_SHOW)["held"]
             # A TDF that somebody gives is kept, and the run ends with it.
-            client.request("clock.tdf", tdf="30")
-            client.request("clock.release")
+            client.request(CLOCK_TDF, tdf="30")
+            client.request(CLOCK_RELEASE)
         process.stderr.read()
         assert process.wait() == 0
     outcome = Outcome(process.returncode, "", out)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.run.control.answers import CLOCK_HOLD, CLOCK_RELEASE, CLOCK_SHOW, CLOCK_STEP, CLOCK_TDF, CLOCK_UNTIL, STOP
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
 from tests.conftest import PATIENCE_HOST_S, Outcome, dilaton, held_run, outcome_of, started
@@ -46,10 +47,10 @@ def test_a_run_holds_itself_where_it_was_told_and_goes_on_when_released(
 ) -> None:
     _, out = held
     with Client(out) as client:
-        state = client.request("clock.show")
+        state = client.request(CLOCK_SHOW)
         assert state["held"]
         assert state["virtual_s"] == 5.0
-        client.request("clock.release")
+        client.request(CLOCK_RELEASE)
     outcome = outcome_of(*held)
     assert outcome.status == 0
     assert 30 <= outcome.instant_s("exited", "sleep") < 31
@@ -74,8 +75,8 @@ def test_the_log_of_the_clock_says_that_it_is_held_also_where_it_stopped_by_itse
 def test_until_stops_exactly_there_and_step_at_the_next_timer(held: tuple[subprocess.Popen[str], Path]) -> None:
     _, out = held
     with Client(out) as client:
-        assert client.request("clock.until", at="7.25s")["virtual_s"] == 7.25
-        stepped = client.request("clock.step")
+        assert client.request(CLOCK_UNTIL, at="7.25s")["virtual_s"] == 7.25
+        stepped = client.request(CLOCK_STEP)
         assert stepped["held"]
         assert 7.25 < stepped["virtual_s"] < 8.4, "ping's next packet leaves a second later at the latest"
 
@@ -106,7 +107,7 @@ def test_a_wrong_command_is_refused_before_it_reaches_the_clock(
     assert done.returncode == 2
     assert said in done.stderr
     with Client(resting) as client:
-        assert client.request("clock.show")["virtual_s"] == 5.0
+        assert client.request(CLOCK_SHOW)["virtual_s"] == 5.0
 
 
 def test_a_second_who_steers_is_told_and_hold_ends_the_first(tmp_path: Path) -> None:
@@ -118,11 +119,11 @@ def test_a_second_who_steers_is_told_and_hold_ends_the_first(tmp_path: Path) -> 
         process.stderr.readline()  # something has started
         with started("clock", out, "until", "1000s") as first:
             with Client(out) as client:
-                while not client.request("clock.show")["steered_by"]:
+                while not client.request(CLOCK_SHOW)["steered_by"]:
                     pass
                 with pytest.raises(ControlError, match="another command steers the clock: until 1000 s; hold ends it"):
-                    client.request("clock.tdf", tdf="10")
-                assert client.request("clock.hold")["held"]
+                    client.request(CLOCK_TDF, tdf="10")
+                assert client.request(CLOCK_HOLD)["held"]
             assert first.wait() == 0
 
 
@@ -144,8 +145,8 @@ def test_a_guest_that_somebody_has_stopped_is_told_and_does_not_keep_its_run_fro
     os.kill(kernels(process.pid)[0], signal.SIGSTOP)
     with Client(out) as client:
         with pytest.raises(ControlError, match="guest guest0 was stopped by a signal"):
-            client.request("clock.release")
-        client.request("stop")
+            client.request(CLOCK_RELEASE)
+        client.request(STOP)
     assert outcome_of(process, out).record["reason"] == "interrupted"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.run.control.answers import SHOW
 from dilaton.run.control.requests import Client
 from tests.conftest import started
 from tests.host.kills.test_kills import (
@@ -37,7 +38,7 @@ def test_a_kill_of_any_part_leaves_nothing(tmp_path: Path, round_: int) -> None:
         assert process.stdout.readline() == "begun\n"
         # The run is a process of its own, beside the prompt.
         with Client(tmp_path / "run") as client:
-            run = client.request("show")["pid"]
+            run = client.request(SHOW)["pid"]
         assert run != process.pid
         kill(lambda: chance.choice([process.pid] if round_ == 0 else [run, *descendants(run)]))
     wait_until_nothing_remains()

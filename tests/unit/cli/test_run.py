@@ -9,7 +9,8 @@ import pytest
 
 from dilaton.cli.runs.run import exit_status
 from dilaton.run.record import record as records
-from dilaton.run.record.model import State, VerdictRecord
+from dilaton.run.record.model import VerdictRecord
+from dilaton.run.record.states import State
 from tests.unit.measure import made
 
 Level = Literal["valid", "suspect", "invalid"]

@@ -9,12 +9,14 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dilaton.host.messages import Event, OfProcess, Stop
 from dilaton.lab.errors import Problem
 from dilaton.plan.model import Plan
+from dilaton.run.control.answers import CLOCK_RELEASE, CLOCK_SHOW, STOP, Name
 from dilaton.run.control.requests import Client, Result
 from dilaton.run.execute import Options
 from dilaton.run.files.directory import RunDir
@@ -131,12 +133,14 @@ def test_a_run_that_is_interrupted_ends_in_good_order(tmp_path: Path) -> None:
     assert guests.is_closed and guests.all[0].told == [Stop(reason="interrupted")]
 
 
-@pytest.mark.parametrize("verb", ["clock.release", "stop"])
-def test_a_run_stands_at_the_instant_that_it_was_to_be_held_at_until_somebody_asks(tmp_path: Path, verb: str) -> None:
+@pytest.mark.parametrize("verb", [CLOCK_RELEASE, STOP])
+def test_a_run_stands_at_the_instant_that_it_was_to_be_held_at_until_somebody_asks(
+    tmp_path: Path, verb: Name[Any]
+) -> None:
     machine, told = StubMachine(), Told()
     seen: list[tuple[str, str]] = []
 
-    def asked(verb: str) -> Result:
+    def asked(verb: Name[Any]) -> Any:
         with Client(tmp_path) as client:
             return client.request(verb)
 
@@ -148,11 +152,11 @@ def test_a_run_stands_at_the_instant_that_it_was_to_be_held_at_until_somebody_as
             assert not going.done()
             await asyncio.sleep(0)
         seen.extend(told.events)
-        clock = await asyncio.to_thread(asked, "clock.show")
+        clock = await asyncio.to_thread(asked, CLOCK_SHOW)
         await asyncio.to_thread(asked, verb)
         return clock, await going
 
     clock, record = asyncio.run(steered())
     assert seen == [("started", "server"), ("started", "first")]
     assert (clock["virtual_s"], clock["held"]) == (1.5 * STEP_NS / 1e9, True)
-    assert record.state == ("finished" if verb == "clock.release" else "aborted")
+    assert record.state == ("finished" if verb == CLOCK_RELEASE else "aborted")

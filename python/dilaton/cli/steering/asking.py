@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from dilaton.run.control.answers import Answer, Name
 from dilaton.run.control.requests import Client
 from dilaton.service.catalogue import find
 
@@ -13,7 +14,7 @@ from dilaton.service.catalogue import find
 class Asked(Protocol):
     """Who answers the verbs of the control socket (docs/control-protocol.md)."""
 
-    def request(self, verb: str, **arguments: Any) -> dict[str, Any]:
+    def request(self, verb: Name[Answer], **arguments: Any) -> Answer:
         """Asks for something, and waits until it is done."""
 
 

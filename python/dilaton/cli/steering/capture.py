@@ -19,6 +19,7 @@ from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.measure.packets.lines import lines
 from dilaton.measure.packets.pcapng import CaptureError
 from dilaton.plan.model import Plan
+from dilaton.run.control.answers import SHOW
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.following import NotCapturedError, capture_command
 from dilaton.run.control.requests import Client
@@ -61,7 +62,7 @@ def follow(
     run_dir = find(run)
     check_target(to, wireshark=wireshark)
     with Client(run_dir) as client:
-        date_ns = client.request("show")["date_ns"]
+        date_ns = client.request(SHOW)["date_ns"]
     if date_ns is None:
         raise BadInputError(f"{run_dir}: it has not begun yet")
     plan = Plan.model_validate_json(read_output(run_dir / "plan.json"))

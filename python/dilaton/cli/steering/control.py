@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -12,6 +11,7 @@ from dilaton.cli.errors import complain, refusing
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.run.control.actions import CLOCK_ACTIONS
+from dilaton.run.control.answers import STOP, Clock, Name, RunState
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
 from dilaton.service.catalogue import find, going, left
@@ -26,7 +26,7 @@ def steer(run: str, action: str, value: str | None) -> int:
     try:
         argument = argument_of(action, value)
         with Client(find(run)) as client:
-            print_clock(client.request(f"clock.{action}", **argument))
+            print_clock(client.request(Name(f"clock.{action}", Clock), **argument))
     except KeyboardInterrupt:
         # The order stands; only nobody waits for it any more.
         return 130
@@ -79,12 +79,12 @@ def list_runs(*, also_left: bool = False) -> int:
 def stop_run(run: str) -> int:
     """Ends a run, and waits for that; returns the exit status."""
     with Client(find(run)) as client:
-        client.request("stop")
+        client.request(STOP)
         client.wait_for_end()
     return 0
 
 
-def print_clock(state: dict[str, Any]) -> None:
+def print_clock(state: Clock) -> None:
     """Prints a clock as a run shows it."""
     virtual, host, tdf = _times(state)
     bound = "" if state["max_speed"] is None else f", at most {numbers.significant(state['max_speed'])}x"
@@ -92,11 +92,11 @@ def print_clock(state: dict[str, Any]) -> None:
     Output().print(f"virtual {virtual}  host {host}  {pace}")
 
 
-def _state(run: dict[str, Any]) -> str:
+def _state(run: RunState) -> str:
     return "held" if run["clock"] and run["clock"]["held"] else str(run["state"])
 
 
-def _times(clock: dict[str, Any] | None) -> tuple[str, str, str]:
+def _times(clock: Clock | None) -> tuple[str, str, str]:
     if clock is None:
         return "", "", ""
     return _written(clock["virtual_s"], clock["host_s"], clock["tdf"])

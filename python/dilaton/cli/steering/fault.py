@@ -13,6 +13,7 @@ from dilaton.lab.errors import LabError
 from dilaton.lab.settings import apply_settings, parse_setting
 from dilaton.lab.text import units
 from dilaton.lab.text.document import read_document
+from dilaton.run.control.answers import FAULT_BEGIN, FAULT_LIST, FAULT_UNDO, FaultShown
 from dilaton.run.control.errors import ControlError
 
 ACTIONS = ("list", "undo")
@@ -35,16 +36,16 @@ def steer_faults(run: str, words: Sequence[str], reach: Reach = here) -> int:
     fault = None if action in ACTIONS else written(words)
     with reach(run) as client:
         if action == "list":
-            shown = client.request("fault.list")["faults"]
+            shown = client.request(FAULT_LIST)["faults"]
             for one in shown:
                 _print_fault(console, one)
             if not shown:
                 console.print("no faults")
             return 0
         if fault is None:
-            done, what = client.request("fault.undo", names=names), "undone"
+            done, what = client.request(FAULT_UNDO, names=names), "undone"
         else:
-            done, what = client.request("fault.begin", fault=fault, directory=os.getcwd()), "begun"
+            done, what = client.request(FAULT_BEGIN, fault=fault, directory=os.getcwd()), "begun"
             # An agent that begins it has said so by now.
             if any(one["state"] == "waiting" for one in done["faults"]):
                 what = "taken over"
@@ -77,7 +78,7 @@ def written(words: Sequence[str]) -> dict[str, Any]:
     return data
 
 
-def _print_fault(console: Output, shown: dict[str, Any]) -> None:
+def _print_fault(console: Output, shown: FaultShown) -> None:
     began, ended = (_instant(shown[field]) for field in ("began_ns", "ended_ns"))
     match shown["state"]:
         case "lasting":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from dilaton.cli.errors import refusing
 from dilaton.cli.steering.asking import Reach, here
@@ -12,6 +11,7 @@ from dilaton.cli.steering.tc import tc_lines
 from dilaton.cli.terminal import Output
 from dilaton.lab.settings import parse_setting
 from dilaton.plan.links.queues import Egress
+from dilaton.run.control.answers import LINK_CHANGE, LINK_SHOW, LinkShown
 from dilaton.run.control.errors import ControlError
 from dilaton.run.record.link_words import describe
 
@@ -36,13 +36,13 @@ def steer_link(
     settings = _settings(action, fields, at)
     with reach(run) as client:
         if settings is None:
-            for shown in client.request("link.show", **({"link": link} if link else {}))["links"]:
+            for shown in client.request(LINK_SHOW, **({"link": link} if link else {}))["links"]:
                 _print_link(console, shown)
             return 0
         if link is None:
             raise ControlError(f"{action} wants a link, such as a--b")
         when = {"at": at} if at else {}
-        done = client.request("link.change", link=link, settings=settings, directory=os.getcwd(), **when)
+        done = client.request(LINK_CHANGE, link=link, settings=settings, directory=os.getcwd(), **when)
         console.print(f"changed at {done['at_ns'] / 1e9:.6f} s of virtual time")
         for shown in done["links"]:
             _print_link(console, shown)
@@ -74,7 +74,7 @@ def _setting(text: str) -> tuple[str, str]:
         raise ControlError(f"set {text}: write FIELD=VALUE, such as loss=5% or b_to_a.rate=1Mbit") from error
 
 
-def _print_link(console: Output, shown: dict[str, Any]) -> None:
+def _print_link(console: Output, shown: LinkShown) -> None:
     under = f" (under {', '.join(shown['faults'])})" if shown["faults"] else ""
     console.print(f"{shown['link']}{'' if shown['up'] else ': down'}{under}", style="bold")
     for end in shown["ends"]:

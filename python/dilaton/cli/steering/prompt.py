@@ -29,6 +29,7 @@ from dilaton.host.processes import OURSELVES
 from dilaton.lab.text.syntax import did_you_mean
 from dilaton.plan.model import Plan
 from dilaton.run.control.actions import CLOCK_ACTIONS
+from dilaton.run.control.answers import CLOCK_PACE
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
 from dilaton.run.control.session_client import reached
@@ -79,7 +80,7 @@ def _script() -> TextIO:
 @contextlib.contextmanager
 def _paced(run: LiveRun) -> Iterator[None]:
     """Keeps virtual time from running faster than who types."""
-    connection, _ = take_over(run.path, "clock.pace")
+    connection, _ = take_over(run.path, CLOCK_PACE)
     with connection:
         yield
 

@@ -14,6 +14,7 @@ from dilaton.cli.errors import FailedError, complain, refusing
 from dilaton.cli.steering.attach import Terminal, attend, wants_terminal
 from dilaton.host.errors import GuestError
 from dilaton.host.sessions.frames import Ending
+from dilaton.run.control.answers import SHOW
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
 from dilaton.run.control.session_client import Reached, reached, session
@@ -76,7 +77,7 @@ async def _attended(
 
 def _say_whether_held(run_dir: Path) -> None:
     with Client(run_dir) as client:
-        state = client.request("show")
+        state = client.request(SHOW)
     if state["clock"] and state["clock"]["held"]:
         release = f"dilaton clock {shlex.quote(str(run_dir))} release"
         print(

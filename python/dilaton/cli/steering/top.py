@@ -21,9 +21,10 @@ from dilaton.measure import numbers
 from dilaton.measure.recent import Row
 from dilaton.plan.forecast.length import End, end
 from dilaton.plan.model import Plan
+from dilaton.run.control.answers import STATUS, ProcessShown, Status
 from dilaton.run.control.errors import ControlError
-from dilaton.run.control.requests import Client, Result
-from dilaton.run.control.status import recent_samples
+from dilaton.run.control.requests import Client
+from dilaton.run.control.status import clock_of, recent_samples
 from dilaton.run.files.directory import PLAN_FILE
 from dilaton.run.files.outputs import read_output
 from dilaton.service.catalogue import find
@@ -68,7 +69,7 @@ class Choice:
             raise BadInputError(f"--sort {key}: must be one of {', '.join(KEYS)}")
         return cls(key, nodes or "*")
 
-    def takes(self, row: Row | Result) -> bool:
+    def takes(self, row: Row | ProcessShown) -> bool:
         """Whether something is of a node that is shown."""
         return fnmatchcase(row["node"], self.nodes)
 
@@ -86,7 +87,7 @@ def show_top(run: str, choice: Choice, *, once: bool) -> int:
     try:
         run_dir = find(run)
         with Client(run_dir) as client:
-            status = client.request("status")
+            status = client.request(STATUS)
             if once or not console.is_terminal:
                 console.print(_page(run_dir, status, choice, _foreseen(run_dir), 0.0, None))
                 return 0
@@ -96,7 +97,7 @@ def show_top(run: str, choice: Choice, *, once: bool) -> int:
     return 0
 
 
-def _follow(console: Console, client: Client, run_dir: Path, status: Result, choice: Choice) -> None:
+def _follow(console: Console, client: Client, run_dir: Path, status: Status, choice: Choice) -> None:
     """Refreshes the page until the run has ended."""
     before, foreseen = status, _foreseen(run_dir)
     with Live(
@@ -105,11 +106,11 @@ def _follow(console: Console, client: Client, run_dir: Path, status: Result, cho
         while True:
             time.sleep(REFRESH_HOST_S)
             try:
-                now = client.request("status")
+                now = client.request(STATUS)
             except ControlError:
                 break
-            passed_s = now["run"]["clock"]["host_s"] - before["run"]["clock"]["host_s"]
-            went_s = now["run"]["clock"]["virtual_s"] - before["run"]["clock"]["virtual_s"]
+            passed_s = clock_of(now)["host_s"] - clock_of(before)["host_s"]
+            went_s = clock_of(now)["virtual_s"] - clock_of(before)["virtual_s"]
             speed = went_s / passed_s if passed_s > 0 else 0.0
             rows_max = max(console.height - LINES_BESIDE, 2)
             live.update(_page(run_dir, now, choice, foreseen, speed, rows_max), refresh=True)
@@ -123,7 +124,7 @@ def _foreseen(run_dir: Path) -> End | None:
 
 
 def _page(
-    run_dir: Path, status: Result, choice: Choice, foreseen: End | None, speed: float, rows_max: int | None
+    run_dir: Path, status: Status, choice: Choice, foreseen: End | None, speed: float, rows_max: int | None
 ) -> RenderableType:
     """The whole of it; with at most so many rows of tables."""
     sampled = recent_samples(run_dir, "interfaces")
@@ -142,9 +143,9 @@ def _page(
     return Group(*parts)
 
 
-def _head(status: Result, foreseen: End | None, speed: float) -> Text:
+def _head(status: Status, foreseen: End | None, speed: float) -> Text:
     run, fidelity = status["run"], status["fidelity"]
-    clock = run["clock"]
+    clock = clock_of(status)
     late = fidelity["lateness_us"]
     average = clock["virtual_s"] / clock["host_s"] if clock["host_s"] else 0.0
     pace = "held" if clock["held"] else f"{numbers.significant(speed or average)}x"
@@ -192,7 +193,7 @@ def _nodes(rows: list[Row], rows_max: int | None) -> Table:
     return table
 
 
-def _processes(processes: list[Result]) -> Table:
+def _processes(processes: list[ProcessShown]) -> Table:
     table = _table("process", "state", "since")
     for process in processes:
         end, start = process["end_s"], process["start_s"]
@@ -203,7 +204,7 @@ def _processes(processes: list[Result]) -> Table:
     return table
 
 
-def _outcome(process: Result) -> str:
+def _outcome(process: ProcessShown) -> str:
     exit_status = process["exit"]
     return str(process["outcome"]) + ("" if exit_status in (None, 0) else f" with {exit_status}")
 

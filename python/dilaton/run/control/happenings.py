@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from dilaton.run.control.verbs import Value
-from dilaton.run.record.model import ClockChange, State
+from dilaton.run.record.model import ClockChange
+from dilaton.run.record.states import State
 
 
 class Entered(Value):

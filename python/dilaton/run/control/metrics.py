@@ -20,9 +20,10 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from dilaton.measure.recent import Row
+from dilaton.run.control.answers import STATUS, Clock, ProcessShown, Timeliness
 from dilaton.run.control.errors import ControlError
-from dilaton.run.control.requests import Client, Result
-from dilaton.run.control.status import recent_samples
+from dilaton.run.control.requests import Client
+from dilaton.run.control.status import clock_of, recent_samples
 
 ADDRESS = "127.0.0.1"
 
@@ -82,13 +83,13 @@ class RunCollector(Collector):
         """All that is known of the run now."""
         try:
             with Client(self._run_dir) as client:
-                status = client.request("status")
+                status = client.request(STATUS)
         except ControlError:
             yield _gauge("dilaton_up", "Whether the clock of the run has been released, and not yet ended.", 0)
             return
         yield _gauge("dilaton_up", "Whether the clock of the run has been released, and not yet ended.", 1)
-        yield from _clock(status)
-        yield from _processes(status)
+        yield from _clock(clock_of(status), status["fidelity"])
+        yield from _processes(status["processes"])
         yield from _interfaces(recent_samples(self._run_dir, "interfaces"))
         yield from _nodes(recent_samples(self._run_dir, "nodes"))
 
@@ -97,13 +98,11 @@ def _gauge(name: str, meaning: str, value: float) -> Metric:
     return GaugeMetricFamily(name, meaning, value=value)
 
 
-def _clock(status: Result) -> Iterator[Metric]:
-    clock = status["run"]["clock"]
+def _clock(clock: Clock, fidelity: Timeliness) -> Iterator[Metric]:
     yield CounterMetricFamily("dilaton_virtual_seconds", "Virtual time since the run's virtual 0.", clock["virtual_s"])
     yield CounterMetricFamily("dilaton_host_seconds", "Host time since the release of the clock.", clock["host_s"])
     yield _gauge("dilaton_tdf", "Time dilation factor: host seconds per virtual second.", clock["tdf"])
     yield _gauge("dilaton_held", "Whether virtual time stands still.", float(clock["held"]))
-    fidelity = status["fidelity"]
     if fidelity["busy"] is not None:
         yield _gauge("dilaton_guest_busy_ratio", "Busy part of the busiest guest's virtual time.", fidelity["busy"])
     counts = fidelity["lateness_ns_counts"]
@@ -118,11 +117,11 @@ def _clock(status: Result) -> Iterator[Metric]:
     )
 
 
-def _processes(status: Result) -> Iterator[Metric]:
+def _processes(shown: Iterable[ProcessShown]) -> Iterator[Metric]:
     running = GaugeMetricFamily(
         "dilaton_process_running", "Whether a process of the lab runs.", labels=("node", "process")
     )
-    for process in status["processes"]:
+    for process in shown:
         running.add_metric([process["node"], process["name"]], float(process["outcome"] == "running"))
     yield running
 

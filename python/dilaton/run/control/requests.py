@@ -23,6 +23,7 @@ from typing import Any, TypeVar, get_args
 
 from dilaton.host.errors import GuestError
 from dilaton.run.control import sockets
+from dilaton.run.control.answers import Name
 from dilaton.run.control.errors import ControlError, ErrorKind
 from dilaton.run.control.sockets import SIGN_OF_LIFE, SIGN_OF_LIFE_HOST_S, Line
 
@@ -188,7 +189,7 @@ class Client:
         with contextlib.suppress(OSError):
             self._line.connection.shutdown(socket.SHUT_RDWR)
 
-    def request(self, verb: str, **arguments: Any) -> Result:
+    def request(self, verb: Name[Answer], **arguments: Any) -> Answer:
         """Asks for something, and waits until it is done.
 
         Raises:
@@ -201,7 +202,7 @@ class Client:
         self._line.wait_for_end()
 
 
-def take_over(run_dir: Path, verb: str, **arguments: Any) -> tuple[socket.socket, Result]:
+def take_over(run_dir: Path, verb: Name[Answer], **arguments: Any) -> tuple[socket.socket, Answer]:
     """Asks for something that takes the connection over: the connection, and the result.
 
     Raises:
@@ -217,7 +218,7 @@ def take_over(run_dir: Path, verb: str, **arguments: Any) -> tuple[socket.socket
     return line.connection, result
 
 
-def _asked(run_dir: Path, line: Line, verb: str, arguments: Mapping[str, Any]) -> Result:
+def _asked(run_dir: Path, line: Line, verb: Name[Answer], arguments: Mapping[str, Any]) -> Answer:
     """What a run answers to a request."""
     try:
         line.send(request_line(verb, arguments))
@@ -228,7 +229,8 @@ def _asked(run_dir: Path, line: Line, verb: str, arguments: Mapping[str, Any]) -
         raise ControlError(f"{run_dir}: {error}") from None
     if not reply.endswith(b"\n"):
         raise ControlError(f"{run_dir}: the run has ended")
-    return result_of(reply)
+    answer: Answer = result_of(reply)
+    return answer
 
 
 def request_line(verb: str, arguments: Mapping[str, Any]) -> bytes:
@@ -236,8 +238,8 @@ def request_line(verb: str, arguments: Mapping[str, Any]) -> bytes:
     return json.dumps({"verb": verb, **arguments}).encode() + b"\n"
 
 
-def result_of(reply: bytes) -> Result:
-    """The result in a reply.
+def result_of(reply: bytes) -> Any:
+    """The result in a reply, of the type that the verb answers (`answers.py`).
 
     Raises:
         ControlError: the reply is an error, or none.

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter
-from pydantic.json_schema import models_json_schema
 
 from dilaton.host.messages import Event
 from dilaton.run.control.errors import ErrorKind
 from dilaton.run.control.happenings import Happening
-from dilaton.run.control.verbs import VERBS, Value
+from dilaton.run.control.verbs import VERBS
 from dilaton.run.record.events import KINDS
 from dilaton.schema.described import Described
+
+Mode = Literal["validation", "serialization"]
 
 REF = "#/$defs/{model}"
 """How a schema refers to another."""
@@ -26,10 +27,12 @@ REF = "#/$defs/{model}"
 
 def schema_text() -> str:
     """The schema as text: what each verb takes and answers, the kinds of errors, of happenings and of events."""
-    types: list[tuple[type[Value], Literal["validation", "serialization"]]] = []
+    types: dict[tuple[str, Mode], TypeAdapter[Any]] = {}
     for verb in VERBS:
-        types += [(verb.asked, "validation"), (verb.answered, "serialization")]
-    places, definitions = models_json_schema(types, ref_template=REF, schema_generator=Described)
+        types[verb.asked.__name__, "validation"] = TypeAdapter(verb.asked)
+        types[verb.name.answered.__name__, "serialization"] = TypeAdapter(verb.name.answered)
+    inputs = [(of, mode, adapter) for (of, mode), adapter in types.items()]
+    places, definitions = TypeAdapter.json_schemas(inputs, ref_template=REF, schema_generator=Described)
     happening = TypeAdapter(Happening).json_schema(mode="serialization", ref_template=REF, schema_generator=Described)
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -37,8 +40,8 @@ def schema_text() -> str:
         "verbs": {
             verb.name: {
                 "description": verb.what,
-                "takes": places[verb.asked, "validation"],
-                "answers": places[verb.answered, "serialization"],
+                "takes": places[verb.asked.__name__, "validation"],
+                "answers": places[verb.name.answered.__name__, "serialization"],
                 "then": verb.then or None,
             }
             for verb in VERBS

@@ -16,6 +16,7 @@ from dilaton.host.sessions.frames import Ending
 from dilaton.host.sessions.session import Session
 from dilaton.host.sessions.streams import Streams
 from dilaton.host.tasks import finish
+from dilaton.run.control.answers import SESSION_OPEN
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
 
@@ -54,7 +55,7 @@ def reached(run_dir: Path) -> Reached:
         node: str, argv: Sequence[str], terminal: tuple[int, int] | None, env: Mapping[str, str]
     ) -> AsyncIterator[socket.socket]:
         asked = {"node": node, "argv": list(argv), "terminal": terminal, "env": dict(env)}
-        yield take_over(run_dir, "session.open", **asked)[0]
+        yield take_over(run_dir, SESSION_OPEN, **asked)[0]
 
     return Reached(str(run_dir), line)
 

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from dilaton.host.messages import Event
 from dilaton.measure.layouts import LAYOUTS
 from dilaton.measure.recent import Row, latest
 from dilaton.plan.model import Plan
-from dilaton.run.control.verbs import ProcessShown, RunState, Status, Timeliness
+from dilaton.run.control.answers import Clock, ProcessShown, RunState, Status, Timeliness
 from dilaton.run.files.outputs import read_head, read_tail
 from dilaton.run.record.fidelity import Tally, together
+from dilaton.run.record.model import Part
 from dilaton.run.record.processes import processes_from_events
 
 HEADER_BYTES_MAX = 4096
+
+Shown = TypeVar("Shown", Timeliness, ProcessShown)
 
 TAIL_BYTES = 1 << 20
 """How much of the end of a table of samples is read: the last two of some 4,000 interfaces."""
@@ -26,12 +30,22 @@ TAIL_BYTES = 1 << 20
 
 def status(run: RunState, plan: Plan, events: Iterable[Event], tally: Tally) -> Status:
     """How late timers are, how busy the guests, and what has become of each process."""
-    fidelity = together(tally.seen(), [], None).model_dump(include=set(Timeliness.model_fields))
-    processes = [
-        ProcessShown(**process.model_dump(include=set(ProcessShown.model_fields)))
-        for process in processes_from_events(plan, events)
-    ]
-    return Status(run=run, fidelity=Timeliness(**fidelity), processes=processes)
+    fidelity = together(tally.seen(), [], None)
+    processes = [_part(process, ProcessShown) for process in processes_from_events(plan, events)]
+    return Status(run=run, fidelity=_part(fidelity, Timeliness), processes=processes)
+
+
+def clock_of(status: Status) -> Clock:
+    """The clock, which a run that answers `status` has."""
+    clock = status["run"]["clock"]
+    assert clock is not None
+    return clock
+
+
+def _part(record: Part, part: type[Shown]) -> Shown:
+    """Those fields of a record that an answer has as well."""
+    found: Any = record.model_dump(include=set(part.__annotations__))
+    return cast(Shown, found)
 
 
 def recent_samples(run_dir: Path, table: str) -> list[Row]:

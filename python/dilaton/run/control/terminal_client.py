@@ -15,6 +15,7 @@ from pathlib import Path
 from dilaton.host.sessions.frames import STDERR, STDIN, STDOUT, Ending, Kind
 from dilaton.host.sessions.session import Send
 from dilaton.host.sessions.streams import Streams
+from dilaton.run.control.answers import SESSION_OPEN
 from dilaton.run.control.requests import take_over
 
 SHELL = (
@@ -140,9 +141,8 @@ async def terminal(
     Raises:
         ControlError: no run goes on there, or it refuses.
     """
-    line, _ = await asyncio.to_thread(
-        take_over, run_dir, "session.open", node=node, argv=list(argv or SHELL), terminal=size, env=dict(env)
-    )
+    asked = {"node": node, "argv": list(argv or SHELL), "terminal": size, "env": dict(env)}
+    line, _ = await asyncio.to_thread(lambda: take_over(run_dir, SESSION_OPEN, **asked))
     streams = Streams(line)
     await streams.open()
     try:

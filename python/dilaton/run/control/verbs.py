@@ -1,5 +1,5 @@
-"""The verbs of the control socket: what each takes and answers. This is the definition; `docs/control.schema.json`, by
-which programs in other languages can speak to a run, is made of it.
+"""The verbs of the control socket: what each takes; `answers.py` has what it answers. These are the definition;
+`docs/control.schema.json`, by which programs in other languages can speak to a run, is made of them.
 
 What comes over the socket is checked here, before anybody acts on it. Fields in which people write durations or factors
 are text as in a lab. A verb *takes over* when, from its reply on, the connection carries something else.
@@ -7,23 +7,23 @@ are text as in a lab. A verb *takes over* when, from its reply on, the connectio
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic_core import ErrorDetails
 
 from dilaton.lab.text import units
-from dilaton.plan.links.queues import Egress
+from dilaton.run.control import answers
+from dilaton.run.control.answers import Name
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler, Request, Result, Takeover
-from dilaton.run.record.model import LatenessRecord, ProcessOutcome, State
 
 
 class Value(BaseModel):
-    """Base of what is asked and answered: immutable, and nothing unknown in it."""
+    """Base of what is asked, and of what is told: immutable, and nothing unknown in it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -61,71 +61,7 @@ Factor = Annotated[Fraction, PlainValidator(units.parse_tdf, json_schema_input_t
 
 
 class Nothing(Value):
-    """Nothing is asked, or answered."""
-
-
-class Clock(Value):
-    """The clock of a run."""
-
-    virtual_s: float
-    """Since the run's virtual 0."""
-    host_s: float
-    """Since the release of the clock."""
-    tdf: float
-    """Host seconds per virtual second; of a held clock, those with which it will go on."""
-    held: bool
-    """Whether virtual time stands still."""
-    drive: str
-    steered_by: str
-    """The command that is under way; empty: none."""
-    max_speed: float | None
-    """Virtual seconds per host second at most; null: no bound."""
-
-
-class RunState(Value):
-    """What a run is, and how far it has come."""
-
-    lab: str
-    lab_file: str | None
-    """The lab's file; null: it has none."""
-    run_dir: str
-    pid: int
-    """The process of the run."""
-    state: State
-    clock: Clock | None
-    """Null as long as it has not been released."""
-    date_ns: int | None
-    """The date at virtual 0, nanoseconds since 1970; null before that."""
-
-
-class Timeliness(Value):
-    """How well virtual time has been kept so far; as in `run.json`."""
-
-    lateness_us: LatenessRecord
-    lateness_ns_counts: list[int]
-    timers: int
-    busy: float | None
-
-
-class ProcessShown(Value):
-    """What has become of a process so far; as in `run.json`."""
-
-    name: str
-    node: str
-    outcome: ProcessOutcome
-    start_s: float | None
-    end_s: float | None
-    exit: int | None
-    signal: int | None
-    expected: bool
-
-
-class Status(Value):
-    """What `dilaton top` shows."""
-
-    run: RunState
-    fidelity: Timeliness
-    processes: list[ProcessShown]
+    """Nothing more is asked."""
 
 
 class Until(Value):
@@ -146,35 +82,6 @@ class WhichLink(Value):
     link: str | None = None
 
 
-class LinkEnd(Value):
-    """An end of a link: what it does to the packets that leave by it."""
-
-    node: str
-    interface: str
-    egress: Egress
-    """As in `plan.json`."""
-    wire_delay_ns: int
-    """The part of the delay that a wire between guests makes."""
-
-
-class LinkShown(Value):
-    """A link, or a port of a segment, as it is now."""
-
-    link: str
-    up: bool
-    faults: list[str]
-    """Those under which it is so."""
-    ends: list[LinkEnd]
-
-
-class LinksShown(Value):
-    """Links as they are now."""
-
-    name: str | None
-    """The name of the link or segment that was asked for; null: all links were."""
-    links: list[LinkShown]
-
-
 class LinkChange(Value):
     """A change of a link."""
 
@@ -185,20 +92,6 @@ class LinkChange(Value):
     """When; null: now."""
     directory: str = "."
     """The directory at which paths of files start."""
-
-
-class ChangeTaken(Value):
-    """A change that the guests have taken over."""
-
-    t_ns: int
-    """When they did, virtual time since the run's virtual 0."""
-    at_ns: int
-    """When it has its effect."""
-    links: list[LinkShown]
-
-
-FaultState = Literal["waiting", "lasting", "over", "skipped"]
-"""Of a fault: `waiting`, it has not begun; `skipped`, it never will."""
 
 
 class FaultBegin(Value):
@@ -217,33 +110,6 @@ class FaultUndo(Value):
     """None: all that were asked for by hand and last, or are yet to begin."""
 
 
-class FaultShown(Value):
-    """A fault, and what has become of it; instants in virtual time since the run's virtual 0."""
-
-    name: str
-    what: str
-    by_hand: bool
-    state: FaultState
-    began_ns: int | None
-    ended_ns: int | None
-    for_ns: int | None
-    """How long it lasts if nobody undoes it earlier; null: it has no end of its own."""
-
-
-class FaultsShown(Value):
-    """All faults of the run."""
-
-    faults: list[FaultShown]
-
-
-class FaultsTaken(Value):
-    """Faults that the guests have begun or undone."""
-
-    t_ns: int
-    """When they did, virtual time since the run's virtual 0."""
-    faults: list[FaultShown]
-
-
 class SessionOpen(Value):
     """A program that somebody outside starts in a node."""
 
@@ -260,19 +126,8 @@ class SessionOpen(Value):
     """Rows and columns; null: its streams are pipes."""
 
 
-class Saving(Value):
-    """A run as it is kept for another one; virtual time stands still."""
-
-    virtual_s: float
-    """Where, since the run's virtual 0."""
-    settings: list[str]
-    """What counts instead of what the lab says, as PATH=VALUE: as the run was begun, and as it was steered since."""
-    disks: dict[str, str]
-    """Files with the contents of disks, by node."""
-
-
 Asked = TypeVar("Asked", bound=Value)
-Answered = TypeVar("Answered", bound=Value)
+Answered = TypeVar("Answered", bound=Mapping[str, Any])
 
 
 @dataclass(frozen=True)
@@ -280,16 +135,15 @@ class Verb(Generic[Asked, Answered]):
     """What can be asked of a run.
 
     Attributes:
-        name: As requests have it.
+        name: As requests have it, with the type of the reply's `result`.
         what: What it does, for the documentation.
-        asked, answered: The types of a request's other fields, and of the reply's `result`.
+        asked: The type of a request's other fields.
         then: What the connection carries after the reply, of a verb that takes it over; empty: it does not.
     """
 
-    name: str
+    name: Name[Answered]
     what: str
     asked: type[Asked]
-    answered: type[Answered]
     then: str = ""
 
     def by(self, answer: Callable[[Asked], Awaitable[Answered | Takeover]]) -> dict[str, Handler]:
@@ -297,7 +151,7 @@ class Verb(Generic[Asked, Answered]):
 
         async def handle(request: Request) -> Result | Takeover:
             answered = await answer(self._read(request))
-            return answered if isinstance(answered, Takeover) else answered.model_dump()
+            return answered if isinstance(answered, Takeover) else dict(answered)
 
         return {self.name: handle}
 
@@ -320,48 +174,42 @@ class Verb(Generic[Asked, Answered]):
         return f"{name}: {error['msg'][:1].lower()}{error['msg'][1:]}"
 
 
-SHOW = Verb("show", "What the run is, and how far it has come.", Nothing, RunState)
-STOP = Verb("stop", "Ends the run in good order; the connection is closed when it has ended.", Nothing, Nothing)
-STATUS = Verb("status", "How well time is kept, and what has become of each process so far.", Nothing, Status)
+SHOW = Verb(answers.SHOW, "What the run is, and how far it has come.", Nothing)
+STOP = Verb(answers.STOP, "Ends the run in good order; the connection is closed when it has ended.", Nothing)
+STATUS = Verb(answers.STATUS, "How well time is kept, and what has become of each process so far.", Nothing)
 FOLLOW = Verb(
-    "follow",
+    answers.FOLLOW,
     "Tells all that has happened in the run, and all that happens from now on.",
-    Nothing,
     Nothing,
     "happenings, a line of JSON each, up to the end of the run",
 )
-CLOCK_SHOW = Verb("clock.show", "The clock, now.", Nothing, Clock)
-CLOCK_HOLD = Verb("clock.hold", "Stops virtual time, and ends `until` and `step` if one is under way.", Nothing, Clock)
-CLOCK_RELEASE = Verb("clock.release", "Lets virtual time go on.", Nothing, Clock)
-CLOCK_UNTIL = Verb("clock.until", "Lets virtual time go on to an instant, and holds it there.", Until, Clock)
-CLOCK_STEP = Verb(
-    "clock.step", "Lets virtual time go on to the guests' next timer, and holds it there.", Nothing, Clock
-)
-CLOCK_TDF = Verb("clock.tdf", "Changes the TDF.", NewTdf, Clock)
+CLOCK_SHOW = Verb(answers.CLOCK_SHOW, "The clock, now.", Nothing)
+CLOCK_HOLD = Verb(answers.CLOCK_HOLD, "Stops virtual time, and ends `until` and `step` if one is under way.", Nothing)
+CLOCK_RELEASE = Verb(answers.CLOCK_RELEASE, "Lets virtual time go on.", Nothing)
+CLOCK_UNTIL = Verb(answers.CLOCK_UNTIL, "Lets virtual time go on to an instant, and holds it there.", Until)
+CLOCK_STEP = Verb(answers.CLOCK_STEP, "Lets virtual time go on to the guests' next timer, and holds it there.", Nothing)
+CLOCK_TDF = Verb(answers.CLOCK_TDF, "Changes the TDF.", NewTdf)
 CLOCK_PACE = Verb(
-    "clock.pace",
+    answers.CLOCK_PACE,
     "Keeps virtual time from running faster than host time as long as the connection lasts.",
     Nothing,
-    Clock,
     "nothing",
 )
-LINK_SHOW = Verb("link.show", "Links as they are now.", WhichLink, LinksShown)
-LINK_CHANGE = Verb("link.change", "Changes a link, now or at a later instant.", LinkChange, ChangeTaken)
-FAULT_BEGIN = Verb("fault.begin", "Begins a fault, now.", FaultBegin, FaultsTaken)
-FAULT_LIST = Verb("fault.list", "All faults, of the lab and by hand.", Nothing, FaultsShown)
-FAULT_UNDO = Verb("fault.undo", "Undoes faults that last, now.", FaultUndo, FaultsTaken)
+LINK_SHOW = Verb(answers.LINK_SHOW, "Links as they are now.", WhichLink)
+LINK_CHANGE = Verb(answers.LINK_CHANGE, "Changes a link, now or at a later instant.", LinkChange)
+FAULT_BEGIN = Verb(answers.FAULT_BEGIN, "Begins a fault, now.", FaultBegin)
+FAULT_LIST = Verb(answers.FAULT_LIST, "All faults, of the lab and by hand.", Nothing)
+FAULT_UNDO = Verb(answers.FAULT_UNDO, "Undoes faults that last, now.", FaultUndo)
 SESSION_OPEN = Verb(
-    "session.open",
+    answers.SESSION_OPEN,
     "Starts a program in a node.",
     SessionOpen,
-    Clock,
     "the frames of that session, both ways (crates/agent/PROTOCOL.md)",
 )
 
 SAVE_OPEN = Verb(
-    "save.open",
+    answers.SAVE_OPEN,
     "Stops virtual time as long as the connection lasts, and says what a saved lab keeps of the run.",
-    Nothing,
     Nothing,
     "one reply more, once virtual time stands still: `Saving`",
 )

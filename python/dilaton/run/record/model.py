@@ -10,15 +10,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dilaton.run.record.states import ProcessOutcome, State
+
 FORMAT: Literal[1] = 1
-
-State = Literal["prepare", "boot", "ready", "running", "collecting", "finished", "failed", "aborted"]
-"""The states of a run, in their order; it ends in one of the last three."""
-
-FINAL_STATES: frozenset[State] = frozenset({"finished", "failed", "aborted"})
-
-ProcessOutcome = Literal["not-started", "running", "exited", "signalled", "start-failed", "skipped"]
-"""What became of a process; `running` in the record of a run that has ended: it ended with its guest."""
 
 
 class Part(BaseModel):

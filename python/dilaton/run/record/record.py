@@ -32,7 +32,6 @@ from dilaton.run.files.outputs import read_output
 from dilaton.run.record import machine
 from dilaton.run.record.events import faults_of
 from dilaton.run.record.model import (
-    FINAL_STATES,
     FORMAT,
     Adaptation,
     CheckRecord,
@@ -46,13 +45,13 @@ from dilaton.run.record.model import (
     ProcessRecord,
     ReasonRecord,
     Record,
-    State,
     Time,
     VerdictRecord,
     WaitRecord,
 )
 from dilaton.run.record.observation import NOTHING_BESIDE, Seen, seen_of
 from dilaton.run.record.processes import processes_from_events
+from dilaton.run.record.states import FINAL_STATES, State
 
 __all__ = ["CheckRecord", "Dilaton", "GuestRecord", "Host", "ProcessRecord", "Record", "RecordError", "State", "Time"]
 

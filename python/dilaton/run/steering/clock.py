@@ -20,9 +20,10 @@ from dilaton.host.port import Clocks
 from dilaton.measure import numbers
 from dilaton.plan.model import Time
 from dilaton.run.control import verbs
+from dilaton.run.control.answers import Clock
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
-from dilaton.run.control.verbs import Clock, NewTdf, Nothing, Until
+from dilaton.run.control.verbs import NewTdf, Nothing, Until
 from dilaton.run.record.model import ClockChange
 
 LOOK_HOST_S = 0.0005

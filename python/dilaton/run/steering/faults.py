@@ -30,9 +30,10 @@ from dilaton.plan.guests.kernels import BPF_MODULES
 from dilaton.plan.links.updates import SteeredLink
 from dilaton.run import here
 from dilaton.run.control import verbs
+from dilaton.run.control.answers import FaultShown, FaultsShown, FaultsTaken, FaultState
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
-from dilaton.run.control.verbs import FaultBegin, FaultShown, FaultsShown, FaultsTaken, FaultState, FaultUndo, Nothing
+from dilaton.run.control.verbs import FaultBegin, FaultUndo, Nothing
 from dilaton.run.record.events import FaultSteered
 from dilaton.run.steering.links import LinkControl
 from dilaton.run.steering.steered import Steered

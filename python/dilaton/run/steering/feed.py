@@ -18,7 +18,8 @@ from dilaton.run.control.happenings import BegunAgain, Built, ClockTurned, Enter
 from dilaton.run.control.requests import Handler, Takeover
 from dilaton.run.control.verbs import FOLLOW, Nothing
 from dilaton.run.observer import Observer, RunClock
-from dilaton.run.record.model import ClockChange, State
+from dilaton.run.record.model import ClockChange
+from dilaton.run.record.states import State
 
 LINES_AT_ONCE = 1000
 

@@ -28,9 +28,10 @@ from dilaton.plan.guests.kernels import MEMORY_SPARE, memory_bytes
 from dilaton.plan.links.changes import changes_of_links, faults_of_links, first_under, impairment, states_of_links
 from dilaton.plan.links.updates import SteeredLink, link_update
 from dilaton.run.control import verbs
+from dilaton.run.control.answers import ChangeTaken, LinkEnd, LinkShown, LinksShown
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
-from dilaton.run.control.verbs import ChangeTaken, LinkChange, LinkEnd, LinkShown, LinksShown, WhichLink
+from dilaton.run.control.verbs import LinkChange, WhichLink
 from dilaton.run.record.events import LinkBecame, LinkSteered
 from dilaton.run.steering.steered import Steered
 
@@ -271,7 +272,12 @@ class LinkControl:
             up=state.up,
             faults=faults,
             ends=[
-                LinkEnd(node=end.node, interface=end.interface, egress=egress, wire_delay_ns=wire_delay_ns)
+                LinkEnd(
+                    node=end.node,
+                    interface=end.interface,
+                    egress=egress.model_dump(),
+                    wire_delay_ns=wire_delay_ns,
+                )
                 for end, egress, wire_delay_ns in ends
             ],
         )

@@ -16,9 +16,10 @@ from dilaton.host.errors import GuestError
 from dilaton.lab.settings import apply_settings
 from dilaton.lab.text import units
 from dilaton.run.control import verbs
+from dilaton.run.control.answers import Saving
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler, Takeover
-from dilaton.run.control.verbs import LinkChange, Nothing, Saving
+from dilaton.run.control.verbs import LinkChange, Nothing
 from dilaton.run.source import Source
 from dilaton.run.steering.clock import ClockControl
 
@@ -60,7 +61,7 @@ class SaveControl:
         try:
             async with self._clock.standing(REASON):
                 self._ready()
-                writer.write(json.dumps({"result": self._kept().model_dump()}).encode() + b"\n")
+                writer.write(json.dumps({"result": self._kept()}).encode() + b"\n")
                 await writer.drain()
                 await reader.read(1)
         except (ControlError, GuestError) as error:
@@ -68,7 +69,7 @@ class SaveControl:
             await writer.drain()
 
     def _kept(self) -> Saving:
-        now_ns = round(self._clock.state().virtual_s * 1e9)
+        now_ns = round(self._clock.state()["virtual_s"] * 1e9)
         return Saving(
             virtual_s=now_ns / 1e9,
             settings=[*self._source.settings, *self._steered(now_ns)],

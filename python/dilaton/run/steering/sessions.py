@@ -91,7 +91,7 @@ class SessionControl:
                 task.add_done_callback(self._carried.discard)
                 await task
 
-        return Takeover(self._steering.state().model_dump(), converse)
+        return Takeover(dict(self._steering.state()), converse)
 
     async def _on_pace(self, _: Nothing) -> Takeover:
         """Keeps to host speed as long as the connection lasts."""
@@ -100,7 +100,7 @@ class SessionControl:
             async with self._steering.paced():
                 await reader.read(1)
 
-        return Takeover(self._steering.state().model_dump(), converse)
+        return Takeover(dict(self._steering.state()), converse)
 
     async def close(self) -> None:
         """Lets go of all sessions: the run is over."""

@@ -30,13 +30,14 @@ from sqlalchemy.orm import Session
 
 from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError
+from dilaton.run.control.answers import STOP
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.happenings import BegunAgain, ClockTurned, Entered, Happening
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.files.outputs import read_tail
-from dilaton.run.record.model import FINAL_STATES
 from dilaton.run.record.record import RecordError
 from dilaton.run.record.record import load as load_record
+from dilaton.run.record.states import FINAL_STATES
 from dilaton.server.access.policy import Policy
 from dilaton.server.bell import Bell
 from dilaton.server.database.actions import SERVER, note, now_ms, storable, tell
@@ -139,7 +140,7 @@ class Keeper:
             return
         try:
             async with connected(self.run_dir(row.identity)) as connection:
-                await connection.request("stop")
+                await connection.request(STOP)
         except ControlError:
             # Before its clock is there a run has nobody who could be asked, but a process that heeds signals.
             if (process := self._processes.get(row.identity)) is None:

@@ -21,10 +21,10 @@ from dilaton.images.store import Store
 from dilaton.lab.beside.lock import read_lock, write_lock
 from dilaton.lab.errors import LabError
 from dilaton.plan.model import Plan
+from dilaton.run.control.answers import CLOCK_SHOW, FAULT_LIST, SAVE_OPEN, SHOW, Saving
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client, result_of, take_over
 from dilaton.run.control.session_client import attended, reached
-from dilaton.run.control.verbs import Saving
 from dilaton.run.files.directory import LAB_FILE, PLAN_FILE
 from dilaton.run.files.outputs import read_output
 from dilaton.service.images.programs import WATCH_S
@@ -73,7 +73,7 @@ def _write_disks(run_dir: Path, plan: Plan) -> Iterator[str]:
     """Has file systems write to their disks what they have in memory, which takes virtual time; why not, if so."""
     nodes = {node.guest: node.name for node in plan.nodes if node.disk is not None}
     with Client(run_dir) as client:
-        is_held = nodes and client.request("clock.show")["held"]
+        is_held = nodes and client.request(CLOCK_SHOW)["held"]
     if is_held:
         yield (
             "its clock was held before, so disks are as after a power cut: what programs wrote and did not sync may be "
@@ -86,22 +86,22 @@ def _write_disks(run_dir: Path, plan: Plan) -> Iterator[str]:
 
 def _left_out(run_dir: Path) -> list[str]:
     with Client(run_dir) as client:
-        faults = client.request("fault.list")["faults"]
+        faults = client.request(FAULT_LIST)["faults"]
     names = [fault["name"] for fault in faults if fault["by_hand"] and fault["state"] in ("waiting", "lasting")]
     return [f"not saved: faults that were begun by hand ({', '.join(names)})"] if names else []
 
 
 def _fill(tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
-    line, _ = take_over(run_dir, "save.open")
+    line, _ = take_over(run_dir, SAVE_OPEN)
     with line, line.makefile("rb") as replies:
         # Until it is closed, virtual time stands still.
-        saving = Saving.model_validate(result_of(_next(replies, run_dir)))
+        saving: Saving = result_of(_next(replies, run_dir))
         images = {node.image.name: node.image.digest for node in plan.nodes if node.image.kind == "stored"}
         found = About(
             lab=plan.lab,
             run=str(run_dir.resolve()),
-            virtual_s=saving.virtual_s,
-            settings=saving.settings,
+            virtual_s=saving["virtual_s"],
+            settings=saving["settings"],
             images=sorted(set(images.values())),
         )
         (tree / ABOUT).write_text(found.model_dump_json(indent=1))
@@ -111,7 +111,7 @@ def _fill(tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
         for node in plan.nodes:
             asyncio.run(_pack(run_dir, node.name, tree / WRITTEN / f"{node.name}.tar", progress))
         (tree / DISKS).mkdir()
-        for name, file in saving.disks.items():
+        for name, file in saving["disks"].items():
             _copy_disk(Path(file), tree / DISKS / name, progress)
         shutil.copytree(run_dir, tree / RESULTS, symlinks=True)
         progress("results", 0)
@@ -128,7 +128,7 @@ def _next(replies: Any, run_dir: Path) -> bytes:
 def _copy_lab(tree: Path, run_dir: Path, found: About, images: dict[str, str]) -> None:
     """Copies the lab, as it was when the run was begun, and what is beside it; it has to be one."""
     with Client(run_dir) as client:
-        file = client.request("show")["lab_file"]
+        file = client.request(SHOW)["lab_file"]
     lab = tree / LAB
     lab.mkdir()
     if file is not None and Path(file).name == LAB_FILE:

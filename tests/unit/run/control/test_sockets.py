@@ -20,6 +20,7 @@ import pytest
 
 from dilaton.run.control import requests as control
 from dilaton.run.control import sockets
+from dilaton.run.control.answers import SHOW
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client, Request, Result
 from dilaton.run.control.sockets import Peer, name_for
@@ -137,7 +138,7 @@ def test_a_run_that_answers_badly_is_told_and_keeps_nobody(
     if answer is flood:
         monkeypatch.setattr(sockets, "SILENCE_HOST_S", 60.0)
     with listening(tmp_path, answer), Client(tmp_path) as client, pytest.raises(ControlError, match=said):
-        client.request("show")
+        client.request(SHOW)
 
 
 @pytest.mark.parametrize("answer", [keep_silent, drip, show_life_only, babble, say_a_list, hang_up])
@@ -182,7 +183,7 @@ def test_who_leaves_while_its_answer_is_worked_on_disturbs_nobody(
         client.close()
         assert over.wait(60)
         with Client(tmp_path) as other:
-            assert other.request("show")["lab"] == "mine"
+            assert other.request(SHOW)["lab"] == "mine"
     assert capfd.readouterr().err == ""
 
 
@@ -223,7 +224,7 @@ def test_a_run_that_is_stopped_keeps_nobody_waiting(tmp_path: Path, monkeypatch:
         os.waitpid(process.pid, os.WUNTRACED)
         assert any(f"process {process.pid} of the run is stopped" in why for why in going().silent)
         with Client(tmp_path) as client, pytest.raises(ControlError, match=f"process {process.pid} .* is stopped"):
-            client.request("show")
+            client.request(SHOW)
     finally:
         process.kill()
         process.wait()
@@ -293,7 +294,7 @@ def test_another_user_who_was_there_first_neither_hinders_nor_hears_anybody(
         with pytest.raises(ControlError, match=r"no run is going on there(; user nobody listens in its name)?"):
             Client(tmp_path)
         with serving(tmp_path, {"show": show}), Client(tmp_path) as client:
-            assert client.request("show")["lab"] == "mine"
+            assert client.request(SHOW)["lab"] == "mine"
             runs = going()
             assert runs.shown.count(MINE) == 1
         other.send_signal(signal.SIGKILL)

@@ -11,11 +11,12 @@ import jsonschema
 import pytest
 
 from dilaton.run.control import verbs
+from dilaton.run.control.answers import CLOCK_UNTIL, Clock, Done
 from dilaton.run.control.errors import ControlError, ErrorKind
 from dilaton.run.control.happenings import Entered, happening_of, line_of
 from dilaton.run.control.requests import Client
 from dilaton.run.control.schema import schema_text
-from dilaton.run.control.verbs import VERBS, Clock, Nothing, Until, Verb
+from dilaton.run.control.verbs import VERBS, Until, Verb
 from tests.conftest import ROOT
 from tests.unit.run.control.test_requests import serving
 
@@ -28,9 +29,9 @@ def read(verb: Verb[Any, Any], request: dict[str, Any]) -> Any:
     """What reaches who answers a verb."""
     found = []
 
-    async def keep(asked: Any) -> Nothing:
+    async def keep(asked: Any) -> Done:
         found.append(asked)
-        return Nothing()
+        return Done()
 
     asyncio.run(verb.by(keep)[verb.name](request))  # type: ignore[arg-type]
     return found[0]
@@ -77,13 +78,13 @@ def test_errors_tell_programs_why(tmp_path: Path) -> None:
         return CLOCK
 
     with serving(tmp_path, verbs.CLOCK_UNTIL.by(until)), Client(tmp_path) as client:
-        assert Clock.model_validate(client.request("clock.until", at="0s")) == CLOCK
+        assert client.request(CLOCK_UNTIL, at="0s") == CLOCK
         for request, kind in (({"verb": "dance"}, "verb"), ({"verb": "clock.until"}, "argument")):
             with pytest.raises(ControlError) as error:
                 client.request(**request)
             assert error.value.kind == kind
         with pytest.raises(ControlError, match=r"^not now$") as error:
-            client.request("clock.until", at="5s")
+            client.request(CLOCK_UNTIL, at="5s")
         assert error.value.kind == "refused"
 
 
@@ -101,7 +102,7 @@ def test_the_schema_is_one_and_fits_what_is_sent() -> None:
         jsonschema.validate(value, whole)
 
     check({"at": "5s"}, schema["verbs"]["clock.until"]["takes"])
-    check(CLOCK.model_dump(), schema["verbs"]["clock.until"]["answers"])
+    check(CLOCK, schema["verbs"]["clock.until"]["answers"])
     check(json.loads(line_of(Entered(state="running"))), schema["happening"])
     with pytest.raises(jsonschema.ValidationError):
         check({"at": "5s", "so": 1}, schema["verbs"]["clock.until"]["takes"])

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
+from dilaton.run.control.answers import SHOW
 from dilaton.run.control.requests import Client as Control
 from dilaton.server.database.tables import RunRow, Table
 from dilaton.server.settings import Settings
@@ -60,7 +61,7 @@ def test_what_was_asked_for_outlives_servers_that_are_killed_and_no_run_begins_t
         endless = first.client.launch(first.client.keep(ENDLESS))
         first.client.wait(endless, "running")
         with Control(tmp_path / "runs" / endless / "run") as control:
-            pid = control.request("show")["pid"]
+            pid = control.request(SHOW)["pid"]
         lab = first.client.keep()
         # Killed with one that is being launched, and others that wait.
         short += [first.client.launch(lab) for _ in range(4)]
@@ -78,7 +79,7 @@ def test_what_was_asked_for_outlives_servers_that_are_killed_and_no_run_begins_t
             assert journal.count("clock released") == 1, journal
         assert third.client.api("GET", f"/runs/{endless}")["state"] == "running"
         with Control(tmp_path / "runs" / endless / "run") as control:
-            assert control.request("show")["pid"] == pid, "the same process"
+            assert control.request(SHOW)["pid"] == pid, "the same process"
         third.client.api("POST", f"/runs/{endless}/stop")
         assert third.client.wait(endless, "aborted", "failed")["state"] == "aborted"
         assert len(third.client.api("GET", "/audit?action=run.launch")) == 6

@@ -25,6 +25,7 @@ from pydantic import Field, ValidationError
 from starlette.websockets import WebSocketDisconnect
 
 from dilaton.lab.parts.measure import SNAPLEN_MAX, SNAPLEN_MIN
+from dilaton.run.control.answers import SESSION_OPEN, SHOW
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
 from dilaton.run.control.terminal_client import Terminal, terminal
@@ -76,9 +77,8 @@ async def carry_session(socket: WebSocket, run: TheRun, who: Who, server: Server
         try:
             with server.sessions.one_of(who.name):
                 await asyncio.to_thread(noted, server, who, run.path, asked.node, asked.argv)
-                line, _ = await asyncio.to_thread(
-                    take_over, server.keeper.run_dir(run.identity), "session.open", **asked.model_dump(mode="json")
-                )
+                run_dir, said = server.keeper.run_dir(run.identity), asked.model_dump(mode="json")
+                line, _ = await asyncio.to_thread(lambda: take_over(run_dir, SESSION_OPEN, **said))
                 line.setblocking(False)
                 reader, writer = await asyncio.open_unix_connection(sock=line)
                 try:
@@ -148,7 +148,7 @@ async def capture_packets(
     `count` packets have come, or the run ends. What a client is too slow for is lost, and counted at the end."""
     run_dir = server.keeper.run_dir(run.identity)
     async with connected(run_dir) as connection:
-        date_ns = (await connection.request("show"))["date_ns"]
+        date_ns = (await connection.request(SHOW))["date_ns"]
     if date_ns is None:
         raise Problem(409, "state", "the run has not begun yet")
     plan = await asyncio.to_thread(_plan, run_dir)

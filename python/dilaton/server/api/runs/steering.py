@@ -8,14 +8,21 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from dilaton.run.control.verbs import (
+from dilaton.run.control.answers import (
+    FAULT_BEGIN,
+    FAULT_LIST,
+    FAULT_UNDO,
+    LINK_CHANGE,
+    LINK_SHOW,
+    STATUS,
+    Answer,
     ChangeTaken,
     Clock,
     FaultsShown,
     FaultsTaken,
     LinksShown,
+    Name,
     ProcessShown,
-    Status,
     Timeliness,
 )
 from dilaton.server.access.callers import Caller
@@ -88,14 +95,14 @@ class EndedFaults(Asked):
 @ENDPOINTS.add("GET", f"{RUN}/status", needs(("Run.Read", "run")))
 async def show_status(run: TheRun, server: Server) -> RunStatus:
     """The clock of a run, how well time is kept, and what has become of each process so far."""
-    status = Status.model_validate(await _ask(server, run, "status"))
-    return RunStatus(clock=status.run.clock, fidelity=status.fidelity, processes=status.processes)
+    status = await _ask(server, run, STATUS)
+    return RunStatus(clock=status["run"]["clock"], fidelity=status["fidelity"], processes=status["processes"])
 
 
 @ENDPOINTS.add("GET", f"{RUN}/links", needs(("Run.Read", "run")))
 async def show_links(run: TheRun, server: Server, link: str | None = None) -> LinksShown:
     """The links of a run as they are now."""
-    return LinksShown.model_validate(await _ask(server, run, "link.show", link=link))
+    return await _ask(server, run, LINK_SHOW, link=link)
 
 
 @ENDPOINTS.add("POST", f"{RUN}/links", STEER)
@@ -105,14 +112,13 @@ async def change_link(asked: NewLink, run: TheRun, who: Who, server: Server) -> 
     await _noted(server, who, run, "run.link", link=asked.link, settings=asked.settings, at=asked.at)
     when = {} if asked.at is None else {"at": asked.at}
     files = _files(server, run)
-    done = await _ask(server, run, "link.change", link=asked.link, settings=asked.settings, directory=files, **when)
-    return ChangeTaken.model_validate(done)
+    return await _ask(server, run, LINK_CHANGE, link=asked.link, settings=asked.settings, directory=files, **when)
 
 
 @ENDPOINTS.add("GET", f"{RUN}/faults", needs(("Run.Read", "run")))
 async def show_faults(run: TheRun, server: Server) -> FaultsShown:
     """The faults of a run, those of its lab and those that were begun by hand."""
-    return FaultsShown.model_validate(await _ask(server, run, "fault.list"))
+    return await _ask(server, run, FAULT_LIST)
 
 
 @ENDPOINTS.add("POST", f"{RUN}/faults", STEER)
@@ -121,15 +127,14 @@ async def begin_fault(asked: NewFault, run: TheRun, who: Who, server: Server) ->
     # Whom it is about has a slash where it is a process, as db1/server.
     _check_paths(who, "fault", _texts({key: of for key, of in asked.fault.items() if key not in SUBJECTS}))
     await _noted(server, who, run, "run.fault", fault=asked.fault)
-    done = await _ask(server, run, "fault.begin", fault=asked.fault, directory=_files(server, run))
-    return FaultsTaken.model_validate(done)
+    return await _ask(server, run, FAULT_BEGIN, fault=asked.fault, directory=_files(server, run))
 
 
 @ENDPOINTS.add("POST", f"{RUN}/faults/undo", STEER)
 async def undo_faults(asked: EndedFaults, run: TheRun, who: Who, server: Server) -> FaultsTaken:
     """Undoes faults that last, now."""
     await _noted(server, who, run, "run.fault-undo", names=asked.names)
-    return FaultsTaken.model_validate(await _ask(server, run, "fault.undo", names=asked.names))
+    return await _ask(server, run, FAULT_UNDO, names=asked.names)
 
 
 @ENDPOINTS.add("POST", f"{RUN}/hold", STEER)
@@ -171,10 +176,10 @@ async def stop(run: TheRun, who: Who, server: Server) -> None:
 
 async def _steer(server: State, who: Caller, run: RunRow, what: str, **arguments: Any) -> Clock:
     await _noted(server, who, run, f"run.{what}", **arguments)
-    return Clock.model_validate(await _ask(server, run, f"clock.{what}", **arguments))
+    return await _ask(server, run, Name(f"clock.{what}", Clock), **arguments)
 
 
-async def _ask(server: State, run: RunRow, verb: str, **arguments: Any) -> dict[str, Any]:
+async def _ask(server: State, run: RunRow, verb: Name[Answer], **arguments: Any) -> Answer:
     """What a run answers, whose control socket only goes on as long as it does."""
     async with connected(server.keeper.run_dir(run.identity)) as connection:
         return await connection.request(verb, **arguments)
