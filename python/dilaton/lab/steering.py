@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -50,8 +50,7 @@ def read_change(link: Link, settings: Sequence[Setting], at_ns: int, directory: 
         change = Change.model_validate(given, by_name=False, context={"directory": directory})
     except ValidationError as error:
         details = [detail | {"loc": ("changes", 0, *detail["loc"])} for detail in error.errors()]
-        names = {name for name, _ in settings}
-        raise LabError([_problem(_as_set(one["loc"][2:], names), message(one)) for one in details]) from error
+        raise LabError([_problem(_as_said(one["loc"][2:], data), message(one)) for one in details]) from error
     _raise(check_change(change, ()), check_segment(change, ()) if len(link.endpoints) > 2 else ())
     return change.model_copy(update={"at_ns": at_ns})
 
@@ -80,7 +79,7 @@ def read_faults(
         fault = Fault.model_validate({**_as_text(written), **when}, by_name=False, context=context)
     except ValidationError as error:
         details = [detail | {"loc": ("faults", 0, *detail["loc"])} for detail in error.errors()]
-        raise LabError([_problem(field_name(one["loc"][2:]), message(one)) for one in details]) from error
+        raise LabError([_problem(_as_said(one["loc"][2:], written), message(one)) for one in details]) from error
     place = 1 + max((one.place for one in lab.faults), default=-1)
     name = fault.name or name
     made = drawn([fault.model_copy(update={"name": name}).at_place(place)], scene_of(lab))
@@ -118,10 +117,13 @@ def check_changed(link: Link, changes: Sequence[Change], faults: Iterable[Change
     _raise(check_course(link, (), [((), one) for one in in_order], [((), one) for one in faults]))
 
 
-def _as_set(path: Path, names: Container[str]) -> str:
-    """The field at a path, by the name by which it was set: `delay=5` sets `delay.mean`, and is told of `delay`."""
-    whole = field_name(path[:-1])
-    return whole if path[-1] in MAIN_FIELDS and whole in names else field_name(path)
+def _as_said(path: Path, said: Any) -> str:
+    """The field at a path, by the name by which it was said: `delay=5` means `delay.mean`, and is told of `delay`."""
+    if path[-1] not in MAIN_FIELDS:
+        return field_name(path)
+    for step in path[:-1]:
+        said = said.get(step) if isinstance(said, Mapping) else None
+    return field_name(path if isinstance(said, Mapping) else path[:-1])
 
 
 def _raise(*findings: Iterable[Finding]) -> None:

@@ -393,7 +393,7 @@ def _shares(seen: Observation) -> Reason | None:
 
 
 def _dropped(name: str, count: int) -> Reason:
-    what = f"the capture of {name} dropped {count} packets: what is read from it is incomplete"
+    what = f"the capture of {name} dropped {numbers.counted(count, 'packet')}: what is read from it is incomplete"
     return Reason("suspect", what, count, 0, "packets", "raise tdf, or capture less: a filter, a smaller snaplen")
 
 
@@ -405,14 +405,15 @@ def _ended(ended: str, why: str, unit: str, less: str) -> Reason:
 def _samples(seen: Observation) -> Reason | None:
     if not seen.samples_lost:
         return None
-    what = f"{seen.samples_lost} samples could not be taken"
+    what = f"{numbers.counted(seen.samples_lost, 'sample')} could not be taken"
     return Reason("suspect", what, seen.samples_lost, 0, "samples", "raise tdf, or sample less often")
 
 
 def _disks(seen: Observation) -> Reason | None:
     if not seen.disk_errors:
         return None
-    what = f"{seen.disk_errors} requests to disks failed, since this machine could not do them: nodes saw I/O errors"
+    requests = numbers.counted(seen.disk_errors, "request")
+    what = f"{requests} to disks failed, since this machine could not do them: nodes saw I/O errors"
     return Reason("invalid", what, seen.disk_errors, 0, "requests", "make room where the run directory and images are")
 
 

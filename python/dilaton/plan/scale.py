@@ -105,7 +105,7 @@ def _losses(lab: Lab, parts: list[Part], machine: Machine) -> Iterator[str]:
     promised = sum(part.memory_bytes for part in parts)
     unsaid = sum(1 for name in machines(lab) if lab.nodes[name].memory_bytes is None)
     if unsaid:
-        yield f"memory: nothing is said of {unsaid} machines (memory:), which take what their guest has"
+        yield f"memory: machines without memory:, {unsaid} of them, take what their guest has"
     if promised:
         has = f" of {_gigabytes(machine.memory_bytes)}" if machine.memory_bytes else ""
         yield f"memory: it is not scaled; {_gigabytes(promised)}{has} are needed when all machines use theirs"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
+from dilaton.measure.numbers import counted
 from dilaton.measure.relabelling import Block, least_p, sets_apart
 from dilaton.measure.statistics import (
     SIGNIFICANCE,
@@ -118,7 +119,7 @@ class Comparison:
             where = ", ".join(self.untold)
             return f"cannot tell: as far apart as so few runs can be, {often}, in {where}; --repeat 4 tells"
         compared = len({row.metric for row in self.rows})
-        share = f" in {compared} of {compared + len(self.missing)} metrics, the others not compared"
+        share = f" in {compared} of {counted(compared + len(self.missing), 'metric')}, the others not compared"
         return "indistinguishable" + (share if self.missing else "")
 
 
@@ -261,5 +262,6 @@ def draw_comparison(runs: Mapping[str, Metrics], names: Sequence[str]) -> Drawin
         unit(right.yaxis, metric.unit if metric.unit != "packets" else "")
     handles, labels = panels[0][0].get_legend_handles_labels()
     below(figure, handles, labels)
-    caption = f"Distributions and series of {len(shown)} of {len(names)} metrics of {len(runs)} runs, overlaid."
+    of_all = f"{len(shown)} of {counted(len(names), 'metric')}"
+    caption = f"Distributions and series of {of_all} of {counted(len(runs), 'run')}, overlaid."
     return Drawing("comparison", "Comparison", caption, figure)

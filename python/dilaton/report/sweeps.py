@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dilaton.lab.settings import Setting
+from dilaton.measure.numbers import counted
 from dilaton.measure.results.fairness import fairness
 from dilaton.measure.statistics import half_interval
 from dilaton.report.figures.names import names_of
@@ -139,7 +140,8 @@ class Swept:
                 runs.setdefault(words, []).append(connections_of(run.tcp, names_of(run.plan)))
             except RecordError:
                 damaged += 1
-        yield from draw_repeats(runs, f" Without {damaged} runs, whose samples are damaged." if damaged else "")
+        without = f" Without {counted(damaged, 'run')}, whose samples are damaged." if damaged else ""
+        yield from draw_repeats(runs, without)
 
 
 def load(directory: Path) -> Swept:

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from dilaton.host.messages import Event
 from dilaton.host.port import LEFT_OUT_FILE
+from dilaton.measure.numbers import counted
 from dilaton.plan.common import FORMAT
 from dilaton.plan.model import Plan
 from dilaton.run.adaptive.epoch import COLUMNS
@@ -308,7 +309,7 @@ class Run:
         except CaptureError as error:
             raise RecordError(f"{path}: {error}") from error
         if not packets.is_whole:
-            self.missing.append(f"captures/{path.name}: it breaks off behind {len(packets.table)} packets")
+            self.missing.append(f"captures/{path.name}: it breaks off behind {counted(len(packets.table), 'packet')}")
         return packets
 
     def _open(self, path: Path, read: Callable[[BinaryIO], Result]) -> Result:

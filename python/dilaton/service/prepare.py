@@ -135,8 +135,9 @@ def refuse_division(plan: Plan, machines: int, onto: Sequence[str] = ()) -> None
     if machines == 1 and not onto:
         return
     if machines > len(plan.guests):
+        guests = numbers.counted(len(plan.guests), "guest")
         raise RequestError(
-            f"{machines}: the lab has {len(plan.guests)} guests, of which each is on one machine; divide it into more, "
+            f"{machines}: the lab has {guests}, and each is on one machine; divide it into more, "
             f"as with --set guests={machines}",
             field,
         )

@@ -45,6 +45,8 @@ def seen(text: str) -> list[str]:
             "run: [{on: a, exec: iperf3 -c b --time 12.5}]\n",
             ["run[0].exec: time 12.5: iperf3 reads whole seconds; it takes 12"],
         ),
+        ("run: [{on: a, exec: ping -w 0.5 b}]\n", ["run[0].exec: -w 0.5: ping takes whole seconds"]),
+        ("run: [{on: a, exec: ping -W 0.5 -i 0.1 -c1.5 b}]\n", ["run[0].exec: -c 1.5: ping takes whole numbers"]),
         (
             "run: [{on: a, exec: iperf -c b}]\n",
             [

@@ -1,5 +1,7 @@
 // All that the page says, apart from what it was told; another language is another file of this shape.
 
+const counted = (n: number, what: string) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
 export const en = {
   language: "en",
   brand: "Dilaton",
@@ -169,7 +171,7 @@ export const en = {
     edit: "Edit lab",
     report: "Report",
     network: "Network",
-    networkOf: (n: number, l: number) => `The network: ${n} nodes, ${l} links`,
+    networkOf: (n: number, l: number) => `The network: ${counted(n, "node")}, ${counted(l, "link")}`,
     waiting: "Waiting for its turn in the queue.",
     building: (done: number, total: number, what: string) => `Building: ${done} of ${total} ${what}`,
     notMeasured: "This lab measures no interfaces, so links have no rates. Add to it: measure: {interfaces: 100ms}",
@@ -253,14 +255,14 @@ export const en = {
     never: "never",
     seeds: "Repeats have the seeds 1, 2, … so that chance is another in each.",
     launch: (n: number) => (n === 1 ? "Run" : `Make ${n} runs`),
-    tooMany: (n: number) => `At most ${n} runs at once.`,
+    tooMany: (n: number) => `At most ${counted(n, "run")} at once.`,
     continueHere: "Run again up to here",
     continueHelp:
       "Runs the lab again with the same seed and holds it at this instant, for you to go on by hand. On the event drive it comes to the same state.",
   },
   compare: {
     title: "Comparison",
-    done: (done: number, of: number) => `${done} of ${of} runs are over`,
+    done: (done: number, of: number) => `${done} of ${counted(of, "run")} over`,
     runs: "Runs",
     help: "Means over repeats with their 95 % confidence intervals; changes are relative to the first group.",
     metric: "Metric",
@@ -271,7 +273,7 @@ export const en = {
     asWritten: "as the lab says",
     doubtful: (n: number) =>
       `${n === 1 ? "The timing of one run" : `The timing of ${n} runs`} is not to be trusted without a look: see its verdict.`,
-    count: (n: number) => (n === 1 ? "1 run" : `${n} runs`),
+    count: (n: number) => counted(n, "run"),
     waiting: "Results are shown as runs come to their end.",
     nothing: "These runs have measured nothing that is a number.",
     choose: (name: string, n: number) => `Choose ${name} #${n}`,
@@ -280,9 +282,9 @@ export const en = {
   sweeps: {
     title: "Sweeps",
     of: (name: string) => `Sweep of ${name}`,
-    repeat: (n: number) => (n === 1 ? "one run each" : `${n} runs each`),
+    repeat: (n: number) => `${counted(n, "run")} each`,
     stopAsk: "End all of its runs in good order, and cancel those that wait?",
-    deleteAsk: (n: number) => `Delete the sweep, its ${n} runs, and all that they left?`,
+    deleteAsk: (n: number) => `Delete the sweep, its ${counted(n, "run")}, and all that was left?`,
   },
   distributions: {
     title: "Whole distributions",
@@ -312,7 +314,7 @@ export const en = {
       away: "connection lost, coming back",
       over: "ended",
     } as Record<string, string>,
-    pasteAsk: (lines: number) => `Paste ${lines} lines? Each may run at once.`,
+    pasteAsk: (lines: number) => `Paste ${counted(lines, "line")}? Each may run at once.`,
   },
   node: { shell: "Terminal", processes: "Processes", interfaces: "Interfaces", routes: "Routes", sockets: "Sockets" },
   faults: {
@@ -348,12 +350,12 @@ export const en = {
     follow: "Follow this stream",
     stream: (protocol: string) => `What ${protocol} carried`,
     saveBytes: (end: string) => `Save what ${end} sent`,
-    missing: (n: number) => `… ${n} bytes were not captured …`,
+    missing: (n: number) => `… ${counted(n, "byte")} not captured …`,
     silent: "None of its packets carries anything.",
     cut: "The rest is not shown; the file for Wireshark has it.",
     again: "Again",
     download: "Download pcapng",
-    count: (n: number, of: number) => `${n} of ${of} packets`,
+    count: (n: number, of: number) => `${n} of ${counted(of, "packet")}`,
     columns: { number: "No.", at: "At, s", source: "From", destination: "To", protocol: "Protocol", info: "What" },
   },
   requests: {
@@ -448,7 +450,7 @@ export const en = {
     addRole: "Add a role",
   },
   editor: {
-    canvas: (n: number, l: number) => `Drawing: ${n} nodes, ${l} links`,
+    canvas: (n: number, l: number) => `Drawing: ${counted(n, "node")}, ${counted(l, "link")}`,
     text: "Text of the lab",
     addHelp: "Press, or drag it to its place",
     theirs: (person: string, version: number) => `${person} has saved version ${version}, which you see now.`,
@@ -511,7 +513,7 @@ export const en = {
       title: "Links by a pattern",
       from: "From each node that matches",
       to: "To",
-      found: (n: number) => `${n} links`,
+      found: (n: number) => counted(n, "link"),
       make: "Make them",
       help: "Regular expressions: leaf(\\d+) and spine$1, or leaf\\d+ and spine\\d+ for all to all.",
     },

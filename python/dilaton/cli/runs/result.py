@@ -120,7 +120,7 @@ def _table(plan: Plan, record: Record) -> Table:
     for process in record.processes[:PROCESSES_SHOWN]:
         table.add_row(f"{process.node}/{process.name}", Text(_command(process)), _ended(process))
     if len(record.processes) > PROCESSES_SHOWN:
-        table.add_row(f"{len(record.processes) - PROCESSES_SHOWN} more processes", "", "see run.json")
+        table.add_row(numbers.counted(len(record.processes) - PROCESSES_SHOWN, "more process"), "", "see run.json")
     for check in record.checks:
         mark = Text("passed  ", style="green") if check.passed else Text("failed  ", style="bold red")
         table.add_row("check", Text(check.text), mark.append(quantity(check.text, check.value), style="default"))

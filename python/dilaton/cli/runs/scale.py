@@ -10,6 +10,7 @@ from rich.table import Table
 
 from dilaton.cli.terminal import Output
 from dilaton.lab.text import units
+from dilaton.measure import numbers
 from dilaton.plan.scale import Proposal, nodes_per_guest_max
 from dilaton.run import here
 from dilaton.service.studies.scale import Pilot, Scaled, ScaleRequest, run_pilot, scale
@@ -38,7 +39,9 @@ def show(scaled: Scaled, onto: int, pilot: Pilot | None) -> None:
     rows.add_column(overflow="fold")
     count, cores = len(proposal.cpus), here.for_plans().cores
     most, bound = nodes_per_guest_max(lab)
-    rows.add_row("machines", f"{count} onto {onto} guests: at most {proposal.machines_per_guest_max} in one")
+    rows.add_row(
+        "machines", f"{count} onto {numbers.counted(onto, 'guest')}: at most {proposal.machines_per_guest_max} in one"
+    )
     rows.add_row("a guest can hold", f"{most}: {bound}")
     rows.add_row("TDF", f"{proposal.tdf}: the CPUs of the fullest guest, and a quarter for what is charged to nobody")
     shares = sorted({float(cpu / proposal.tdf) for cpu in proposal.cpus.values()})

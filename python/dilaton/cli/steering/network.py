@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dilaton.measure.numbers import counted
 from dilaton.plan.model import Node, Plan
 
 
@@ -26,7 +27,7 @@ class Network:
 
     def greeting(self) -> str:
         """What somebody is told who comes to the prompt."""
-        counts = f"{len(self.plan.nodes)} nodes, {len(self.plan.links)} links"
+        counts = f"{counted(len(self.plan.nodes), 'node')}, {counted(len(self.plan.links), 'link')}"
         return f"{self.plan.lab}: {counts}; help lists what can be typed, exit leaves"
 
     def connections(self) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from dilaton.measure.numbers import counted
 from dilaton.plan.links import queues
 from dilaton.plan.links.queues import (
     Delivery,
@@ -56,7 +57,7 @@ def _drops(drops: Drops) -> str:
 
 
 def _delivery(delivery: Delivery) -> str:
-    return f"delivers by the trace {delivery.trace}, limit {delivery.limit_packets} packets"
+    return f"delivers by the trace {delivery.trace}, limit {counted(delivery.limit_packets, 'packet')}"
 
 
 def _options(qdisc: Qdisc) -> str:

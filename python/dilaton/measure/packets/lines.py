@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from dilaton.measure.numbers import counted
 from dilaton.measure.packets.headers import ACK, FIN, PSH, RST, SYN, TCP, UDP, Addresses, Headers, read_headers
 from dilaton.measure.packets.pcapng import Capture
 from dilaton.measure.packets.table import PROTOCOLS
@@ -31,7 +32,8 @@ def lines(stream: BinaryIO) -> Iterator[str]:
             kind = int.from_bytes(piece.octets[begin + 12 : begin + 14].tobytes(), "big")
             direction = ARROWS[min(int(piece.flags[number]) & 3, 2)]
             said = _said(headers, number, addresses.names) or ETHER_TYPES.get(kind, f"EtherType {kind:#06x}")
-            yield f"{int(piece.t_ns[number]) / 1e9:14.6f} s  {direction}  {said}, {int(piece.length[number])} bytes"
+            size = counted(int(piece.length[number]), "byte")
+            yield f"{int(piece.t_ns[number]) / 1e9:14.6f} s  {direction}  {said}, {size}"
 
 
 def _said(headers: Headers, number: int, names: list[str]) -> str:

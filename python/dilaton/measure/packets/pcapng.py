@@ -22,6 +22,8 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from dilaton.measure.numbers import counted
+
 PIECE_BYTES = 8 << 20
 BEGIN_BYTES = 12
 """The first bytes of a file, by which it is known."""
@@ -128,7 +130,8 @@ class Capture:
         while position + 12 <= size:
             kind, length = unpack(data, position)
             if length < 12 or length % 4 or length > BLOCK_BYTES_MAX:
-                raise CaptureError(f"damaged: a block of {length} bytes behind {len(packets)} packets of a piece")
+                behind = counted(len(packets), "packet")
+                raise CaptureError(f"damaged: a block of {counted(length, 'byte')} behind {behind} of a piece")
             if position + length > size:
                 break
             if kind == _PACKET:
@@ -141,7 +144,7 @@ class Capture:
     def _note(self, kind: int, body: bytes) -> None:
         """Takes in a block that is no packet; kinds that are not known are skipped, as the format wants it."""
         if len(body) < _FIXED_BYTES.get(kind, 0):
-            raise CaptureError(f"damaged: a block of kind {kind} has {len(body)} bytes")
+            raise CaptureError(f"damaged: a block of kind {kind} has {counted(len(body), 'byte')}")
         if kind == _INTERFACE:
             options = dict(_options(body[8:]))
             resolution = (options.get(_IF_TSRESOL) or b"\x06")[0]

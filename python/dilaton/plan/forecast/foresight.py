@@ -27,6 +27,9 @@ INTERPRETERS = frozenset({"bash", "node", "perl", "python", "python3", "ruby", "
 
 PING_OPTIONS = "46aAbBdDfhLnOqrRUvVc:e:F:i:I:l:m:M:N:p:Q:s:S:t:T:w:W:"
 
+PING_WHOLE = {"-w": "seconds", "-c": "numbers"}
+"""Options of ping whose values have no fractions, and what they count."""
+
 OF_OVS = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-vswitchd")
 """The programs of the script that starts an Open vSwitch."""
 
@@ -130,6 +133,10 @@ def doubts(lab: Lab, plan: Plan) -> Iterator[Problem]:
             yield _problem(
                 f"run[{number}].exec", "nothing is read of what iperf prints; iperf3 -J gives rates and losses"
             )
+        pinged = _ping(process.argv[1:]) if posixpath.basename(process.argv[0]) == "ping" else None
+        for option, value in (pinged[0] if pinged else {}).items():
+            if option in PING_WHOLE and "." in value:
+                yield _problem(f"run[{number}].exec", f"{option} {value}: ping takes whole {PING_WHOLE[option]}")
         seconds = _value(process, "iperf3", "-t", "--time") or ""
         if "." in seconds:
             taken = seconds.partition(".")[0].lstrip("0")
@@ -186,7 +193,7 @@ def _is_endless(process: Process) -> bool:
     program, words = posixpath.basename(process.argv[0]), process.argv[1:]
     if program == "ping":
         options = _ping(words)
-        return options is not None and not {"-c", "-w", "-V", "-h"} & options[0]
+        return options is not None and not {"-c", "-w", "-V", "-h"} & {*options[0]}
     if program == "iperf3":
         if {"-c", "--client"} & {*words} and not {"-n", "--bytes", "-k", "--blockcount"} & {*words}:
             return (_value(process, "iperf3", "-t", "--time") or "1").partition(".")[0].strip("0") == ""
@@ -202,12 +209,13 @@ def _host(process: Process) -> str | None:
     return _value(process, "iperf3", "-c", "--client")
 
 
-def _ping(words: list[str]) -> tuple[set[str], list[str]] | None:
+def _ping(words: list[str]) -> tuple[dict[str, str], list[str]] | None:
+    """The options of ping with their values, and its other words; None: it would not read them."""
     try:
         options, others = getopt.gnu_getopt(words, PING_OPTIONS)
     except getopt.GetoptError:
         return None
-    return {option for option, _ in options}, others
+    return dict(options), others
 
 
 def _value(process: Process, program: str, *options: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dilaton.lab import LabError, loads
+from dilaton.lab.steering import read_faults
 from dilaton.plan.compile import compile
 from dilaton.plan.course.entries import ImpairLink, Timed
 from dilaton.plan.links.queues import Netem
@@ -68,3 +69,17 @@ def test_more_sets_than_a_plan_can_have_are_told() -> None:
     each = [f"{{after: p, link: a--b, {way}: {{{field}}}}}" for way in ("a_to_b", "b_to_a") for field in fields]
     with pytest.raises(LabError, match="may last together in more than 500 ways; write at: in them"):
         planned(", ".join(each))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"delay": 50}, "delay: 50: a delay needs a unit"),
+        ({"a_to_b": {"loss": "5"}}, "a_to_b.loss: 5: a loss needs a percent sign"),
+        ({"delay": {"mean": 50}}, "delay.mean: 50: a delay needs a unit"),
+    ],
+)
+def test_a_fault_by_hand_is_told_of_the_fields_that_it_says(fields: dict[str, object], said: str) -> None:
+    with pytest.raises(LabError) as caught:
+        read_faults(loads(HEAD, "lab.yaml"), {"link": "a--b", **fields}, "mine", 0, ".")
+    assert str(caught.value).startswith(said)

@@ -147,6 +147,11 @@ def test_modules_and_tables_that_the_plan_lacks_come_with_the_change() -> None:
     ("setting", "said"),
     [
         (("rate", "0"), "rate: 0: a rate needs a unit: write 0Mbit (or kbit, Gbit, Tbit)"),
+        (("a_to_b", "{delay: 5}"), "a_to_b.delay: 5: a delay needs a unit: write 5ms (or ns, us, s, min, h)"),
+        (
+            ("a_to_b", "{delay: {mean: 5}}"),
+            "a_to_b.delay.mean: 5: a delay needs a unit: write 5ms (or ns, us, s, min, h)",
+        ),
         (("dely", "3ms"), "dely: unknown field; did you mean delay?"),
         (("loss", "101%"), "loss: 101%: a loss can be at most 100%"),
         (("queue.limit", "1bdp"), "queue.limit: a limit in bdp needs a rate; write rate: too, or a limit in packets"),

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
+from dilaton.measure.numbers import counted
 from dilaton.report.sweeps import points
 from dilaton.run.control.errors import ControlError
 from dilaton.server.access.callers import Caller
@@ -108,7 +109,8 @@ async def launch_sweep(asked: NewSweep, lab: TheLab, folder: Folder, who: Who, s
     combinations = math.prod(len(one.values) for one in asked.fields)
     if combinations > COMBINATIONS_MAX or combinations * asked.repeat > RUNS_MAX:
         most = f"at most {COMBINATIONS_MAX} combinations and {RUNS_MAX} runs"
-        raise Problem(422, "argument", f"fields: {combinations} combinations, {asked.repeat} runs each: {most}")
+        wanted = f"{counted(combinations, 'combination')}, {counted(asked.repeat, 'run')} each"
+        raise Problem(422, "argument", f"fields: {wanted}: {most}")
     version = await asyncio.to_thread(version_of, server, lab, asked.version)
     work = points({one.path: one.values for one in asked.fields}, asked.repeat)
     settings = list(dict.fromkeys(tuple(f"{path}={value}" for path, value in point.settings) for point in work))
@@ -198,7 +200,7 @@ def delete_sweep(sweep: TheSweep, who: Who, server: Server) -> None:
             raise missing("sweep", sweep.identity)
         runs = list(session.scalars(select(RunRow).where(RunRow.sweep == sweep.identity)))
         if going := [run for run in runs if run.state not in FINAL]:
-            raise Problem(409, "state", f"{len(going)} of its runs are not over; stop it first")
+            raise Problem(409, "state", f"not over: {counted(len(going), 'run')} of it; stop it first")
         for run in runs:
             session.delete(run)
             tell(session, "Run.Read", run.path, "run", run=run.identity, state=None)
