@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from dilaton.cluster.engines.engine import Order
 from dilaton.cluster.engines.having import Needs
 from dilaton.cluster.engines.processes import LINE_BYTES_MAX
 from dilaton.cluster.relay import Relay, Saying, What
+from dilaton.cluster.sessions import Passing
 from dilaton.cluster.values import from_json, to_json
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.here.machine import Here
@@ -54,6 +56,8 @@ class Agent:
         self._relay, self._number, self._memory_fd = relay, order.number, memory_fd
         self._dir = Path(order.directory)
         self._guests: Any = None
+        self._passing: list[Passing] = []
+        """The sessions of the run, for each guest."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, ended: Awaitable[object]) -> str | None:
@@ -80,6 +84,9 @@ class Agent:
             if what is What.GONE:
                 raise GuestError(message.decode(errors="replace"))
             saying = json.loads(message)
+            if "line" in saying:
+                self._passing[saying["line"]].take(saying)
+                continue
             if saying["do"] == "end":
                 return
             task = asyncio.create_task(self._answer(saying))
@@ -143,6 +150,10 @@ class Agent:
             planned, self._dir, jailed=asked["jailed"], disk_bytes=asked["disk_bytes"], progress=progress
         )
         self._guests = await booting
+        self._passing = [
+            Passing(number, guest.streams, partial(self._relay.put, self._number))
+            for number, guest in enumerate(self._guests.all)
+        ]
         if planned.wires:
             await self._relay.send(self._number, What.LAYOUT, b"")
         return to_json(self._guests.identity())  # type: ignore[no-any-return]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import socket
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dilaton.cluster import archive
 from dilaton.cluster.lines import Lines
 from dilaton.cluster.relay import Saying
+from dilaton.cluster.sessions import FarSessions
 from dilaton.cluster.values import from_json, to_json
 from dilaton.host.counters import Counters, Traffic, Wires
 from dilaton.host.errors import GuestError
@@ -24,8 +24,6 @@ from dilaton.host.identity import Identity
 from dilaton.host.messages import Event, Finished, FromAgent, Names, ToAgent, Update, parse
 from dilaton.host.orders import NEVER_NS, Orders
 from dilaton.host.port import LEFT_OUT_FILE
-from dilaton.host.sessions.frames import HEADER, Kind
-from dilaton.host.sessions.streams import Streams, read_frame
 from dilaton.host.tasks import all_of, beside
 
 if TYPE_CHECKING:
@@ -37,8 +35,6 @@ FRAME_BYTES_MIN = 64
 COLLECT_HOST_S_MAX = 30.0
 """How long it may take to bring files of a run that has failed here."""
 
-NO_SESSIONS = b"the run is on several machines, where nobody can work in its nodes"
-
 
 class Guest:
     """A guest on some machine."""
@@ -48,9 +44,7 @@ class Guest:
         self.name, self.kernel = name, ""
         self._lines, self._machine, self._place, self._run_dir = lines, machine, place, run_dir
         self._counters, self._is_stopped = Counters(), False
-        host, self._refusing = socket.socketpair()
-        self.streams = Streams(host)
-        self._is_refusing = False
+        self.streams = FarSessions(place, lambda saying: lines.put(machine, saying))
 
     def see(self, seen: Saying) -> None:
         """Takes in what its agent has seen of it."""
@@ -76,27 +70,6 @@ class Guest:
             more["file"] = base64.b64encode((self._run_dir / message.file).read_bytes()).decode()
         await self._lines.ask(self._machine, "send", guest=self._place, message=message.json(), **more)
 
-    async def refuse_sessions(self) -> None:
-        """Answers whoever wants to work in it that this is not possible."""
-        self._is_refusing = True
-        await self.streams.open()
-        reader, writer = await asyncio.open_unix_connection(sock=self._refusing)
-        try:
-            while True:
-                number, kind, _, _ = await read_frame(reader)
-                if kind is Kind.OPEN:
-                    writer.write(HEADER.pack(number, Kind.FAILED, 0, 0, len(NO_SESSIONS)) + NO_SESSIONS)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the run is over
-        finally:
-            writer.close()
-
-    async def close(self) -> None:
-        """Ends its line of sessions."""
-        await self.streams.close()
-        if not self._is_refusing:
-            self._refusing.close()
-
 
 class Guests:
     """The guests of a run. `close` ends them, and all machines."""
@@ -113,12 +86,15 @@ class Guests:
         self._seen: list[Saying | None] = [None for _ in lines.machines]
         self._identity = Identity()
         self._is_collected = False
-        lines.seen = self._see
+        lines.seen, lines.of_line = self._see, self._of_line
 
     def _see(self, machine: int, seen: Saying) -> None:
         self._seen[machine] = seen
         for number, of_guest in zip(self._numbers[machine], seen["guests"], strict=True):
             self.all[number].see(of_guest)
+
+    def _of_line(self, machine: int, place: int, saying: Saying) -> None:
+        self.all[self._numbers[machine][place]].streams.take(saying)
 
     def _all_seen(self) -> list[Saying]:
         return [seen for seen in self._seen if seen is not None]
@@ -239,8 +215,7 @@ class Guests:
             raise GuestError(f"{why}, at {self.look()[0] / 1e9:.6f} virtual seconds")
 
         self._lines.told = hear
-        refusing = [guest.refuse_sessions() for guest in self.all]
-        of_machines = await beside(self._followed(), fail(), lose(), *refusing)
+        of_machines = await beside(self._followed(), fail(), lose())
         finished: dict[int, Finished] = {}
         for numbers, messages in zip(self._numbers, of_machines, strict=True):
             for number, message in zip(numbers, messages, strict=True):
@@ -308,7 +283,7 @@ class Guests:
         finally:
             await self._lines.end()
             for guest in self.all:
-                await guest.close()
+                guest.streams.close()
 
 
 def joined(sent: Traffic, received: Traffic) -> Traffic:

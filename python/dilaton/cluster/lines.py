@@ -44,6 +44,7 @@ class Lines:
         """Set to why once a machine is gone; nothing is asked from then on but what the others' guests have written."""
         self.seen: Callable[[int, Saying], None] = lambda machine, seen: None
         self.told: Callable[[int, int, Saying], None] = lambda machine, guest, message: None
+        self.of_line: Callable[[int, int, Saying], None] = lambda machine, guest, saying: None
         self.progressed: Callable[[Saying], None] = lambda progress: None
 
     @property
@@ -125,6 +126,8 @@ class Lines:
             self.seen(machine, saying["seen"])
         if "told" in saying:
             self.told(machine, saying["told"], saying["message"])
+        if "line" in saying:
+            self.of_line(machine, saying["line"], saying)
         waiting = self._waiting.pop((machine, saying["answers"]), None) if "answers" in saying else None
         if waiting is None or waiting.done():
             return
@@ -146,6 +149,11 @@ class Lines:
                     self._gone.add(machine)
                     why = f"its host agent has said nothing for {SILENCE_HOST_S_MAX:g} seconds"
                     self._fail(GuestError(f"{self._names[machine]} was lost: {why}"))
+
+    def put(self, machine: int, saying: Saying) -> None:
+        """Says something of a line to the agent of a machine, which does not answer; one that is gone hears nothing."""
+        if machine not in self._gone:
+            self._hub.put(machine, saying)
 
     async def ask(self, machine: int, do: str, **arguments: Any) -> Any:
         """Asks the agent of a machine to do something, and waits for the answer.

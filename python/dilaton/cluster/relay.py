@@ -71,13 +71,20 @@ class Relay:
 
     async def send(self, machine: int, what: What, message: bytes) -> None:
         """Says something; that the relay is gone is seen by who listens."""
+        self._put(machine, what, message)
         with contextlib.suppress(ConnectionError):
-            self._to.write(HEADER.pack(machine, what, len(message)) + message)
             await self._to.drain()
+
+    def _put(self, machine: int, what: What, message: bytes) -> None:
+        self._to.write(HEADER.pack(machine, what, len(message)) + message)
 
     async def say(self, machine: int, saying: Saying) -> None:
         """Says something to the other side of the run."""
         await self.send(machine, What.CONTROL, json.dumps(saying).encode())
+
+    def put(self, machine: int, saying: Saying) -> None:
+        """As `say`, without waiting until it is on its way: for what is bounded elsewhere, as by windows."""
+        self._put(machine, What.CONTROL, json.dumps(saying).encode())
 
     async def hear(self) -> tuple[int, What, bytes]:
         """The next message.

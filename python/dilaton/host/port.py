@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     # A run of one command needs no models, which take longer to import than it does to run.
     from dilaton.host.sessions.frames import Request
     from dilaton.host.sessions.session import Session
-    from dilaton.host.sessions.streams import Streams
+    from dilaton.host.sessions.streams import Sessions
     from dilaton.plan.alone import Alone
     from dilaton.plan.model import Plan
 
@@ -57,7 +57,7 @@ class Guest(Protocol):
         """The release of its kernel."""
 
     @property
-    def streams(self) -> Streams:
+    def streams(self) -> Sessions:
         """The line of the sessions in it."""
 
     def reached_ns(self) -> int:

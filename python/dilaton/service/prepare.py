@@ -151,8 +151,6 @@ def refuse_division(plan: Plan, machines: int, onto: Sequence[str] = ()) -> None
             f"{machines}: on the wall drive the clock of one host drives all guests; use drive work or event",
             field,
         )
-    if plan.stays:
-        raise RequestError(f"{machines}: a run that stays, to be worked in, is on one machine", field)
 
 
 def doubts(prepared: Prepared) -> list[Problem]:

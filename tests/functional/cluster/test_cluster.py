@@ -146,7 +146,6 @@ def test_whatever_dies_ends_the_run_and_nothing_is_left(
     [
         (("--machines", "4"), "the lab has 3 guests"),
         (("--machines", "2", "--drive", "wall"), "on the wall drive the clock of one host drives all guests"),
-        (("--machines", "2", "--stay"), "a run that stays, to be worked in, is on one machine"),
     ],
 )
 def test_what_cannot_be_on_several_machines_is_refused(run_lab: RunLab, arguments: tuple[str, ...], said: str) -> None:

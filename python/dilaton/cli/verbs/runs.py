@@ -11,14 +11,17 @@ from dilaton.cli.verbs.options import (
     DriveOption,
     HoldAtOption,
     LabOrSaved,
+    MachinesOption,
     MaxDisk,
     MaxSpeedOption,
+    OntoOption,
     Out,
     RunName,
     SetOption,
     TdfOption,
     TerminalOption,
     completing,
+    hosts,
     overridden,
     read_lab,
 )
@@ -44,6 +47,8 @@ def up(
     ] = None,
     settings: SetOption = None,
     max_disk: MaxDisk = None,
+    machines: MachinesOption = 1,
+    onto: OntoOption = None,
 ) -> None:
     """Start a lab that stays, and work in it by hand, at a prompt; at host speed unless told otherwise."""
     from dilaton.cli.runs.up import bring_up
@@ -60,6 +65,8 @@ def up(
         stays=True,
         max_disk=max_disk,
         saved=saved,
+        machines=machines,
+        onto=hosts(onto),
     )
     if context.obj is not None:
         from dilaton.cli.runs.remote import bring_up_there

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -37,8 +38,58 @@ class Receiver(Protocol):
 SomeReceiver = TypeVar("SomeReceiver", bound=Receiver)
 
 
-class Streams:
-    """The host's end of a line."""
+class Sessions(ABC):
+    """The sessions of a line, whatever carries their frames."""
+
+    def __init__(self) -> None:
+        """There are none yet."""
+        self._receivers: dict[int, Receiver] = {}
+        self._opened = LINE
+
+    def begin(self, request: Request) -> Session:
+        """Starts a program; the run must have begun, since the agent serves the line from then on."""
+        return self.begin_for(Session, request.encode())
+
+    def begin_for(self, make: Callable[[Send], SomeReceiver], request: bytes) -> SomeReceiver:
+        """Starts a program, by the payload of the frame that does, for what `make` makes of the way back to it."""
+        receiver = self.expect(make)
+        self._send(self._opened, Kind.OPEN, payload=request)
+        return receiver
+
+    def expect(self, make: Callable[[Send], SomeReceiver]) -> SomeReceiver:
+        """As `begin_for`, of a program that the other side starts without being asked to by a frame."""
+        self._opened += 1
+        number = self._opened
+
+        def send(kind: Kind, stream: int, payload: bytes) -> None:
+            self._send(number, kind, stream, payload)
+
+        self._receivers[number] = receiver = make(send)
+        return receiver
+
+    @abstractmethod
+    def _send(self, session: int, kind: Kind, stream: int = 0, payload: bytes = b"") -> None:
+        """Sends a frame to the other side, after all that were sent before."""
+
+    def _receive(self, session: int, kind: Kind, stream: int, payload: bytes) -> None:
+        """Gives a frame to whom it is for; one of a session that is over is for nobody."""
+        if receiver := self._receivers.get(session):
+            receiver.receive(kind, stream, payload)
+            if kind in (Kind.FAILED, Kind.EXITED):
+                del self._receivers[session]
+
+    def _lose(self, session: int) -> None:
+        """Nothing more comes of a session, unless it is over."""
+        if receiver := self._receivers.pop(session, None):
+            receiver.lose()
+
+    def _lose_all(self) -> None:
+        for session in list(self._receivers):
+            self._lose(session)
+
+
+class Streams(Sessions):
+    """The host's end of a line that is a socket."""
 
     def __init__(self, line: socket.socket, room_bytes: int | None = None) -> None:
         """Takes a line.
@@ -47,10 +98,9 @@ class Streams:
             line: Connected with who serves sessions.
             room_bytes: What it takes before it has granted more; None: whatever comes.
         """
+        super().__init__()
         self._line = line
         self._line.setblocking(False)
-        self._receivers: dict[int, Receiver] = {}
-        self._opened = LINE
         self._unsent = bytearray()
         self._room_bytes = room_bytes
         self._writer: asyncio.StreamWriter | None = None
@@ -77,31 +127,9 @@ class Streams:
         await self.close()
         self._line, guest = socket.socketpair()
         self._line.setblocking(False)
-        self._receivers.clear()
         self._unsent.clear()
         self._room_bytes, self._writer, self._reading = LINE_WINDOW_BYTES, None, None
         return guest.detach()
-
-    def begin(self, request: Request) -> Session:
-        """Starts a program; the run must have begun, since the agent serves the line from then on."""
-        return self.begin_for(Session, request)
-
-    def begin_for(self, make: Callable[[Send], SomeReceiver], request: Request) -> SomeReceiver:
-        """Starts a program whose frames go to what `make` makes of the way back to it."""
-        receiver = self.expect(make)
-        self._send(self._opened, Kind.OPEN, payload=request.encode())
-        return receiver
-
-    def expect(self, make: Callable[[Send], SomeReceiver]) -> SomeReceiver:
-        """As `begin_for`, of a program that the other side starts without being asked to by a frame."""
-        self._opened += 1
-        number = self._opened
-
-        def send(kind: Kind, stream: int, payload: bytes) -> None:
-            self._send(number, kind, stream, payload)
-
-        self._receivers[number] = receiver = make(send)
-        return receiver
 
     def _send(self, session: int, kind: Kind, stream: int = 0, payload: bytes = b"") -> None:
         self._unsent += HEADER.pack(session, kind, stream, 0, len(payload)) + payload
@@ -122,15 +150,12 @@ class Streams:
                 if number == LINE and self._room_bytes is not None:
                     self._room_bytes += struct.unpack("<I", payload)[0]
                     self._flush()
-                elif receiver := self._receivers.get(number):
-                    receiver.receive(kind, stream, payload)
-                    if kind in (Kind.FAILED, Kind.EXITED):
-                        del self._receivers[number]
+                else:
+                    self._receive(number, kind, stream, payload)
         except (asyncio.IncompleteReadError, ConnectionError, ValueError, struct.error):
             pass  # the other side has ended, or says what is no frame, after which nothing makes sense
         finally:
-            for receiver in self._receivers.values():
-                receiver.lose()
+            self._lose_all()
 
     async def close(self) -> None:
         """Ends the line; programs that still run are lost to it."""

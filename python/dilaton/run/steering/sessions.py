@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dilaton.host.messages import Event
 from dilaton.host.sessions.frames import HEADER, STREAMS, Kind, Request
 from dilaton.host.sessions.session import Send
-from dilaton.host.sessions.streams import Streams, read_frame
+from dilaton.host.sessions.streams import Sessions, read_frame
 from dilaton.plan.schedule import environment
 from dilaton.run.control import verbs
 from dilaton.run.control.errors import ControlError
@@ -44,7 +44,7 @@ class SessionControl:
     def __init__(
         self,
         guest_of: Mapping[str, int],
-        lines: list[Streams],
+        lines: list[Sessions],
         steering: ClockControl,
         told: Callable[[int, Event], None],
         clock: Callable[[], RunClock],
@@ -118,7 +118,7 @@ class SessionControl:
         now = self._clock()
         began = SessionBegan(t_ns=now.virtual_ns, node=request.node, program=program, host_s=now.host_ns / 1e9)
         self._told(guest, began)
-        relay = self._lines[guest].begin_for(lambda send: Relay(send, writer), request)
+        relay = self._lines[guest].begin_for(lambda send: Relay(send, writer), request.encode())
         ends = (relay.over.wait(), relay.forward(reader), self._closed.wait())
         _, gone, closed = waiting = [asyncio.create_task(end) for end in ends]
         try:

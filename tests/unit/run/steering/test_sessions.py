@@ -62,7 +62,7 @@ def test_what_a_guest_must_not_get_ends_the_session(garbled: bytes) -> None:
 class Line:
     """A stream line whose programs end at once."""
 
-    def begin_for(self, make: Callable[[Send], Relay], _: Request) -> Relay:
+    def begin_for(self, make: Callable[[Send], Relay], _: bytes) -> Relay:
         relay = make(lambda *_: None)
         relay.receive(Kind.EXITED, 0, struct.pack("<II", 0, 0))
         return relay
