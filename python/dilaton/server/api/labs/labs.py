@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Query
 from pydantic import BaseModel, Field
 from sqlalchemy import select
 
 from dilaton.lab.errors import Problem as LabProblem
 from dilaton.server.access.callers import Caller
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Folder, Server, TheLab, Who, needs
+from dilaton.server.api.lists import ByIdentity
 from dilaton.server.api.session import Asked
-from dilaton.server.database.listing import PAGE_MAX, readable
 from dilaton.server.database.tables import LabRow, VersionRow
 from dilaton.server.labs import keeping, layouts
 from dilaton.server.labs.drawing import Drawing
@@ -124,20 +123,9 @@ def sees_host(who: Caller) -> bool:
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/labs", needs(("Lab.Read", "each")))
-def list_labs(
-    who: Who, server: Server, count: Annotated[int, Query(ge=1, le=PAGE_MAX)] = PAGE_MAX, skip_to: str = ""
-) -> list[Lab]:
+def list_labs(listed: ByIdentity) -> list[Lab]:
     """The labs that one may see, by their identities; those after the identity `skip_to`, where it is given."""
-    with server.store.reading() as session:
-        rows = readable(
-            session,
-            LabRow,
-            who.access,
-            "Lab.Read",
-            count,
-            lambda wanted: wanted.where(LabRow.identity > skip_to).order_by(LabRow.identity),
-        )
-    return [Lab.of(row) for row in rows]
+    return [Lab.of(row) for row in listed.of(LabRow, "Lab.Read")]
 
 
 @ENDPOINTS.add("POST", f"{PREFIX}/labs", needs(("Lab.Write", "folder")), status_code=201)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any
 
-from fastapi import Query
 from pydantic import BaseModel, Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -14,9 +13,9 @@ from dilaton.server.access.callers import Caller
 from dilaton.server.access.secrets import identity
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Folder, Server, TheTemplate, Who, needs
 from dilaton.server.api.labs.labs import Name, Text, WholeLab, sees_host, whole
+from dilaton.server.api.lists import ByIdentity
 from dilaton.server.api.session import Asked
 from dilaton.server.database.actions import note, now_ms, tell
-from dilaton.server.database.listing import PAGE_MAX, readable
 from dilaton.server.database.tables import TemplateRow
 from dilaton.server.labs import keeping
 from dilaton.server.problems import Problem, missing
@@ -99,20 +98,9 @@ class LabOfTemplate(Asked):
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/templates", needs(("Template.Read", "each")))
-def list_templates(
-    who: Who, server: Server, count: Annotated[int, Query(ge=1, le=PAGE_MAX)] = PAGE_MAX, skip_to: str = ""
-) -> list[Template]:
+def list_templates(listed: ByIdentity) -> list[Template]:
     """The templates that one may see, by their identities; those after the identity `skip_to`, where it is given."""
-    with server.store.reading() as session:
-        rows = readable(
-            session,
-            TemplateRow,
-            who.access,
-            "Template.Read",
-            count,
-            lambda wanted: wanted.where(TemplateRow.identity > skip_to).order_by(TemplateRow.identity),
-        )
-    return [Template.of(row) for row in rows]
+    return [Template.of(row) for row in listed.of(TemplateRow, "Template.Read")]
 
 
 @ENDPOINTS.add("POST", f"{PREFIX}/templates", needs(("Template.Write", "folder")), status_code=201)

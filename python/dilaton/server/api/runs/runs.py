@@ -9,11 +9,11 @@ from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import Query, Response
+from fastapi import Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy.orm import Session
 
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.loading import REPORT
@@ -21,9 +21,9 @@ from dilaton.server.access.callers import Caller
 from dilaton.server.access.secrets import identity
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Folder, Server, TheLab, TheRun, Who, needs
 from dilaton.server.api.labs.labs import sees_host
+from dilaton.server.api.lists import ByNumber
 from dilaton.server.api.session import Asked
 from dilaton.server.database.actions import note, now_ms, tell
-from dilaton.server.database.listing import PAGE_MAX, readable
 from dilaton.server.database.tables import LabRow, RunRow, VersionRow
 from dilaton.server.labs import keeping
 from dilaton.server.labs.drawing import Drawing
@@ -45,23 +45,33 @@ FILES = needs(("Run.Files", "run"))
 PLAIN_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 
-class NewRun(Asked):
-    """A run of a lab."""
+class ToRun(Asked):
+    """What is asked of a run, whether it is of a sweep or by itself."""
 
     version: int | None = None
     """Which version of the lab is run; null: the newest."""
-    overrides: Overrides = Overrides()
-    """What counts instead of what the lab says."""
     hold_at: str | None = None
     """The virtual instant at which it holds its clock, as in a lab; null: at none."""
-    stays: bool = False
-    """Whether it goes on when nothing is left to do, until it is stopped."""
     host_s: Annotated[int | None, Field(ge=1, le=31_536_000)] = None
     """After how many seconds of the host it is stopped; null: as its person's quota has it."""
     key: Annotated[str | None, Field(min_length=1, max_length=64, pattern=r"^[!-~]+$")] = None
-    """One's own name of what is asked: who asks again by it, as after a lost connection, gets the same run."""
+    """One's own name of what is asked: who asks again by it, as after a lost connection, gets the same."""
     max_disk: str | None = None
     """What it may leave, as in a lab: 2G; null: half of what is free."""
+
+    def of_run(self, overrides: Overrides, *, stays: bool) -> dict[str, Any]:
+        """What is kept of it with a run."""
+        said = overrides.model_dump(mode="json")
+        return {"overrides": said, "hold_at": self.hold_at, "stays": stays, "max_disk": self.max_disk}
+
+
+class NewRun(ToRun):
+    """A run of a lab."""
+
+    overrides: Overrides = Overrides()
+    """What counts instead of what the lab says."""
+    stays: bool = False
+    """Whether it goes on when nothing is left to do, until it is stopped."""
 
 
 class Run(BaseModel):
@@ -115,35 +125,18 @@ class File(BaseModel):
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs", needs(("Run.Read", "each")))
 def list_runs(
-    who: Who,
+    listed: ByNumber,
     server: Server,
     state: RunState | None = None,
     lab: str | None = None,
     sweep: str | None = None,
-    before: int | None = None,
-    count: Annotated[int, Query(ge=1, le=PAGE_MAX)] = PAGE_MAX,
 ) -> list[Run]:
     """The runs that one may see, the newest first: of a state, of a lab or a sweep, before one of a number."""
-    wheres = [
-        where
-        for is_wanted, where in (
-            (state is not None, RunRow.state == state),
-            (lab is not None, RunRow.lab == lab),
-            (sweep is not None, RunRow.sweep == sweep),
-            (before is not None, RunRow.number < (before or 0)),
-        )
-        if is_wanted
-    ]
+    asked = ((RunRow.state, state), (RunRow.lab, lab), (RunRow.sweep, sweep))
+    wheres = [column == wanted for column, wanted in asked if wanted is not None]
     with server.store.reading() as session:
-        rows = readable(
-            session,
-            RunRow,
-            who.access,
-            "Run.Read",
-            count,
-            # Without the texts of their labs, each of which may have a million characters.
-            lambda wanted: wanted.where(*wheres).order_by(RunRow.number.desc()).options(defer(RunRow.text)),
-        )
+        # Without the texts of their labs, each of which may have a million characters.
+        rows = listed.of(session, RunRow, "Run.Read", *wheres, without=(RunRow.text,))
     return [Run.of(row) for row in rows]
 
 
@@ -162,7 +155,7 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
     assert checked.plan is not None, "it was asked for"
     memory_bytes = [guest["memory_bytes"] for guest in checked.plan["guests"]]
     needed = needs_of(server, who, memory_bytes, asked.max_disk, asked.host_s)
-    said = asked.model_dump(mode="json", exclude={"version", "key", "host_s"})
+    said = asked.of_run(asked.overrides, stays=asked.stays)
     row = new_row(server, who, folder, lab, version, checked.name, said, needed)
     row.key = asked.key
     return await asyncio.to_thread(_queued, server, who, row, checked.drawing)

@@ -7,7 +7,6 @@ import contextlib
 import math
 from typing import Annotated
 
-from fastapi import Query
 from pydantic import BaseModel, Field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
@@ -19,10 +18,9 @@ from dilaton.server.access.callers import Caller
 from dilaton.server.access.secrets import identity
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Folder, Server, TheLab, TheSweep, Who, needs
 from dilaton.server.api.labs.labs import sees_host
-from dilaton.server.api.runs.runs import Run, begin, needs_of, new_row, version_of
-from dilaton.server.api.session import Asked
+from dilaton.server.api.lists import ByNumber
+from dilaton.server.api.runs.runs import Run, ToRun, begin, needs_of, new_row, version_of
 from dilaton.server.database.actions import note, now_ms, tell
-from dilaton.server.database.listing import PAGE_MAX, readable
 from dilaton.server.database.tables import RunRow, SweepRow
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem, missing
@@ -48,22 +46,12 @@ class SweptField(BaseModel):
     values: Annotated[list[Value], Field(min_length=1, max_length=COMBINATIONS_MAX)]
 
 
-class NewSweep(Asked):
-    """A sweep of a lab."""
+class NewSweep(ToRun):
+    """A sweep of a lab; what is said of runs is of each of its runs, and `key` of the sweep."""
 
     fields: Annotated[list[SweptField], Field(max_length=20)] = Field(default=[])
     repeat: Annotated[int, Field(ge=1, le=RUNS_MAX)] = 1
     """Runs of each combination, each with a seed of its own."""
-    version: int | None = None
-    """Which version of the lab is run; null: the newest."""
-    hold_at: str | None = None
-    """The virtual instant at which each run holds its clock, as in a lab; null: at none."""
-    host_s: Annotated[int | None, Field(ge=1, le=31_536_000)] = None
-    """After how many seconds of the host each run is stopped; null: as its person's quota has it."""
-    key: Annotated[str | None, Field(min_length=1, max_length=64, pattern=r"^[!-~]+$")] = None
-    """One's own name of what is asked: who asks again by it, as after a lost connection, gets the same sweep."""
-    max_disk: str | None = None
-    """What each run may leave, as in a lab: 2G."""
 
 
 class Sweep(BaseModel):
@@ -134,12 +122,7 @@ async def launch_sweep(asked: NewSweep, lab: TheLab, folder: Folder, who: Who, s
         own = tuple(f"{path}={value}" for path, value in point.settings)
         found = read[own]
         overrides = Overrides(settings=(f"seed={found.seed + point.repeat}", *own))
-        said = {
-            "overrides": overrides.model_dump(mode="json"),
-            "hold_at": asked.hold_at,
-            "stays": False,
-            "max_disk": asked.max_disk,
-        }
+        said = asked.of_run(overrides, stays=False)
         needed = needs_of(server, who, found.memory_bytes, asked.max_disk, asked.host_s)
         row = new_row(server, who, folder, lab, version, found.name, said, needed)
         row.sweep, row.point = sweep.identity, number
@@ -148,24 +131,10 @@ async def launch_sweep(asked: NewSweep, lab: TheLab, folder: Folder, who: Who, s
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/sweeps", needs(("Run.Read", "each")))
-def list_sweeps(
-    who: Who,
-    server: Server,
-    before: int | None = None,
-    count: Annotated[int, Query(ge=1, le=PAGE_MAX)] = PAGE_MAX,
-) -> list[Sweep]:
+def list_sweeps(listed: ByNumber, server: Server) -> list[Sweep]:
     """The sweeps that one may see, the newest first; those before one of a number."""
     with server.store.reading() as session:
-        rows = readable(
-            session,
-            SweepRow,
-            who.access,
-            "Run.Read",
-            count,
-            lambda wanted: (wanted if before is None else wanted.where(SweepRow.number < before)).order_by(
-                SweepRow.number.desc()
-            ),
-        )
+        rows = listed.of(session, SweepRow, "Run.Read")
         counts: dict[str, dict[str, int]] = {}
         wanted = select(RunRow.sweep, RunRow.state, func.count()).group_by(RunRow.sweep, RunRow.state)
         for sweep, state, number in session.execute(wanted.where(RunRow.sweep.in_([row.identity for row in rows]))):
