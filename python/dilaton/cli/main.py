@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
+from typer.main import get_command_name
+from typer.models import CommandInfo, TyperInfo
 
 from dilaton import __version__
 from dilaton.cli.errors import BAD_INPUT, FAILED, HOST_LACKS, BadInputError, FailedError, complain, spelled, usage
@@ -14,28 +17,16 @@ from dilaton.cli.output import finish, prepare
 from dilaton.cli.verbs import labs, machine, results, runs, serving
 from dilaton.lab.errors import LabError
 
-app = typer.Typer(
-    name="dilaton",
-    help="Real Linux kernels and programs on networks that you do not have, in virtual time.",
-    epilog="To begin: dilaton new first, then dilaton run first. Exit status: 0 all well, 1 a check or process failed, "
-    "2 bad input, 3 this machine lacks something, 130 interrupted.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+COMPLETING = "_DILATON_COMPLETE"
+"""What a shell sets in the environment that asks how a command line could go on."""
 
-for panel, verbs in {
+PANELS = {
     "Labs": labs.app,
     "Runs in progress": runs.app,
     "Results": results.app,
     "This machine": machine.app,
     "Other people and programs": serving.app,
-}.items():
-    for verb in verbs.registered_commands:
-        verb.rich_help_panel = panel
-    for group in verbs.registered_groups:
-        group.rich_help_panel = panel
-    app.add_typer(verbs)
+}
 
 
 def _version(wanted: bool) -> None:
@@ -51,7 +42,6 @@ AT_A_SERVER = (
 """Verbs that ask a server with `--server`."""
 
 
-@app.callback()
 def _options(
     context: typer.Context,
     version: Annotated[
@@ -70,12 +60,63 @@ def _options(
     context.obj = server
 
 
-@app.command("help")
 def show_help(
     verb: Annotated[list[str] | None, typer.Argument(metavar="VERB", help="Such as run, or kernel build.")] = None,
 ) -> None:
     """Show the help of a verb, as VERB --help does."""
     app([*(verb or []), "--help"], prog_name="dilaton", standalone_mode=False)
+
+
+def assembled(only: str | None = None) -> typer.Typer:
+    """The command line.
+
+    Args:
+        only: the one verb, or group of verbs, that it is to know; None: all of them. What is made of a verb's
+            parameters takes a millisecond, and there are forty of them.
+    """
+    made = typer.Typer(
+        name="dilaton",
+        help="Real Linux kernels and programs on networks that you do not have, in virtual time.",
+        epilog="To begin: dilaton new first, then dilaton run first. Exit status: 0 all well, 1 a check or process "
+        "failed, 2 bad input, 3 this machine lacks something, 130 interrupted.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_options)
+    for panel, verbs in PANELS.items():
+        for verb in verbs.registered_commands:
+            verb.rich_help_panel = panel
+            if only in {None, _name(verb)}:
+                made.registered_commands.append(verb)
+        for group in verbs.registered_groups:
+            group.rich_help_panel = panel
+            if only in {None, _name(group)}:
+                made.registered_groups.append(group)
+    if only is None:
+        made.command("help")(show_help)
+    return made
+
+
+def _name(entry: CommandInfo | TyperInfo) -> str | None:
+    """The name of a verb or group as it is called, which typer makes of what was given last, or of a function's."""
+    if isinstance(entry, CommandInfo):
+        return entry.name or (None if entry.callback is None else get_command_name(entry.callback.__name__))
+    below = entry.typer_instance
+    given = [entry.name, *([] if below is None else [below.info.name])]
+    return next((name for name in given if isinstance(name, str)), None)
+
+
+app = assembled()
+
+
+def _asked() -> str | None:
+    """The verb on the command line, if it is one that the others need not be known for."""
+    if COMPLETING in os.environ:
+        return None
+    first = next(iter(sys.argv[1:]), "")
+    known = {*map(_name, app.registered_commands), *map(_name, app.registered_groups)}
+    return first if first in known - {"help"} else None
 
 
 def main() -> None:
@@ -100,7 +141,7 @@ def _status() -> int:
     from dilaton.host.errors import HostLacksError
 
     try:
-        status: int = app(prog_name="dilaton", standalone_mode=False) or 0
+        status: int = assembled(_asked())(prog_name="dilaton", standalone_mode=False) or 0
         return status
     except TyperException as error:
         complain(usage(error))

@@ -21,7 +21,14 @@ run: [{on: a, exec: "true"}]
 """
 
 TABLES = {"numpy", "pandas", "matplotlib", "pyarrow"}
-ELSEWHERE = TABLES | {"networkx", "prometheus_client", "pymetis", "dilaton.server", "dilaton.lab.topologies"}
+ELSEWHERE = TABLES | {
+    "elftools",
+    "networkx",
+    "prometheus_client",
+    "pymetis",
+    "dilaton.server",
+    "dilaton.lab.topologies",
+}
 """What neither a check nor a run of a plain lab has any use for."""
 
 RUNS = {"asyncio", "jinja2", "rich", "dilaton.run.execute", "dilaton.run.record", "dilaton.host.port"}

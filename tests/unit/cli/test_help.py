@@ -9,7 +9,7 @@ import pytest
 import typer
 from rich.text import Text
 
-from dilaton.cli.main import app, main
+from dilaton.cli.main import app, assembled, main
 from tests.conftest import dilaton
 
 
@@ -52,3 +52,21 @@ def test_help_of_a_verb_is_that_of_its_option() -> None:
         asked = dilaton("help", *words)
         assert (asked.returncode, asked.stdout) == (0, dilaton(*words, "--help").stdout)
     assert dilaton("help", "nosuch").returncode == 2
+
+
+def shape(command: Any) -> Any:
+    """A command's name, parameters, panel and what is below it."""
+    parameters = [(parameter.name, parameter.opts, getattr(parameter, "help", None)) for parameter in command.params]
+    below = {name: shape(verb) for name, verb in getattr(command, "commands", {}).items()}
+    return command.name, command.help, command.rich_help_panel, parameters, below
+
+
+def test_a_verb_alone_is_what_it_is_among_all() -> None:
+    all_of_them = typer.main.get_command(app)
+    names = set(all_of_them.commands) - {"help"}
+    assert len(names) > 20
+    for name in names:
+        alone = typer.main.get_command(assembled(name))
+        assert list(alone.commands) == [name]
+        assert shape(alone.commands[name]) == shape(all_of_them.commands[name])
+        assert shape(alone)[:4] == shape(all_of_them)[:4]

@@ -7,12 +7,11 @@ so it is refused in words. What counts is what a kernel imports, not its version
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from functools import cache
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import BinaryIO
+
+from dilaton.host.here.uml.elf import DYNSYM, Elf
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,6 @@ FOREIGN = frozenset(
 )
 """What would tell a kernel the host's time, or let it wait in that."""
 
-MAGIC = b"\x7fELF\x02\x01"
-DYNSYM = 11
-"""SHT_DYNSYM; this and the structures: System V ABI, chapter 4, ELF64."""
-HEADER, SECTION, SYMBOL = struct.Struct("<40xQ10xHH2x"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
-
 
 @cache
 def why_not_understood(kernel: Path) -> str:
@@ -67,8 +61,7 @@ def why_not_understood(kernel: Path) -> str:
     Args:
         kernel: A `linux.uml`.
     """
-    with kernel.open("rb") as file:
-        imported = _imports(file)
+    imported = _imports(kernel)
     for duty in DUTIES:
         if not any(way <= imported for way in duty.ways):
             lacking = " or ".join(" and ".join(sorted(way - imported)) for way in duty.ways)
@@ -85,28 +78,12 @@ def why_no_seccomp(kernel: Path) -> str:
     Args:
         kernel: A `linux.uml`.
     """
-    with kernel.open("rb") as file:
-        imported = _imports(file)
-        file.seek(0)
-        image = file.read()
-    if SECCOMP_ARGUMENT not in image or not any(way <= imported for way in SECCOMP_DUTY.ways):
+    imported = _imports(kernel)
+    if SECCOMP_ARGUMENT not in kernel.read_bytes() or not any(way <= imported for way in SECCOMP_DUTY.ways):
         return f"{kernel} does not {SECCOMP_DUTY.name}: Linux 6.16 and later do, with seccomp="
     return ""
 
 
-def _imports(file: BinaryIO) -> frozenset[str]:
-    """The names that an ELF file takes from libraries; none where it is no such file."""
-    image = mmap(file.fileno(), 0, access=ACCESS_READ) if file.read(len(MAGIC)) == MAGIC else b""
-    if len(image) < HEADER.size:
-        return frozenset()
-    sections_at, size, count = HEADER.unpack_from(image)
-    sections = [SECTION.unpack_from(image, sections_at + number * size) for number in range(count)]
-    names = set()
-    for _, kind, _, _, offset, length, link, _, _, _ in sections:
-        if kind == DYNSYM:
-            strings = sections[link][4]
-            for name, _, _, section, _, _ in SYMBOL.iter_unpack(image[offset : offset + length]):
-                if section == 0:
-                    begin = strings + name
-                    names.add(image[begin : image.find(b"\0", begin)].decode())
-    return frozenset(names)
+def _imports(kernel: Path) -> frozenset[str]:
+    """The names that a kernel takes from libraries; none where it is no such file."""
+    return frozenset(symbol.name.decode() for symbol in Elf(kernel).symbols(DYNSYM) if not symbol.is_defined)

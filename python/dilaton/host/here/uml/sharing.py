@@ -13,12 +13,9 @@ import re
 import struct
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dilaton.host.errors import HostLacksError
-
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
+from dilaton.host.here.uml.elf import SYMTAB, Elf, rows
 
 SLEEP = "usleep_range_state"
 """Since Linux 5.17."""
@@ -59,32 +56,23 @@ def alone_address(kernel: Path) -> int | None:
 
 
 def _address(kernel: Path, function: str) -> int | None:
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
-    with kernel.open("rb") as file:
-        try:
-            elf = ELFFile(file)
-            return _exported(elf, function) or _defined(elf, function)
-        except ELFError:
-            return None
+    elf = Elf(kernel)
+    return _exported(elf, function) or _defined(elf, function)
 
 
-def _exported(elf: ELFFile, name: str) -> int | None:
+def _exported(elf: Elf, name: str) -> int | None:
     """The address of an exported function; None where there is none of that name."""
-    strings = elf.get_section_by_name(NAMES)
+    strings = elf.section(NAMES)
     if strings is None:
         return None
-    names = {strings["sh_addr"] + found.start() for found in re.finditer(f"{name}\0".encode(), strings.data())}
-    tables = filter(None, map(elf.get_section_by_name, TABLES))
-    exports = (export for table in tables for export in EXPORT.iter_unpack(table.data()))
+    names = {strings.address + found.start() for found in re.finditer(f"{name}\0".encode(), strings.data)}
+    tables = filter(None, map(elf.section, TABLES))
+    exports = (export for table in tables for export in rows(EXPORT, table))
     return next((value for value, at, _ in exports if at in names), None)
 
 
-def _defined(elf: ELFFile, name: str) -> int | None:
+def _defined(elf: Elf, name: str) -> int | None:
     """The address of a function in the table of symbols; None where there is none, or none of that name."""
-    from elftools.elf.sections import SymbolTableSection
-
-    table = elf.get_section_by_name(".symtab")
-    found = table.get_symbol_by_name(name) if isinstance(table, SymbolTableSection) else None
-    return next((symbol["st_value"] for symbol in found or () if symbol["st_shndx"] != "SHN_UNDEF"), None)
+    wanted = name.encode()
+    symbols = (symbol for symbol in elf.symbols(SYMTAB) if symbol.is_defined)
+    return next((symbol.value for symbol in symbols if symbol.name == wanted), None)
