@@ -159,11 +159,14 @@ def started(*arguments: str | Path, **options: Any) -> Iterator[subprocess.Popen
 
 
 @contextlib.contextmanager
-def held_run(directory: Path, lab: str, at: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A run of a lab that holds its clock at `at`, once it does, and its directory; it ends with the context."""
+def held_run(directory: Path, lab: str, at: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A run of a lab that holds its clock at `at`, once it does, and its directory; it ends with the context.
+
+    Arguments are further ones of `dilaton run`.
+    """
     path, out = directory / "lab.yaml", directory / "run"
     path.write_text(lab)
-    with started("run", path, "--out", out, "--hold-at", at, stderr=subprocess.PIPE, text=True) as process:
+    with started("run", path, "--out", out, "--hold-at", at, *arguments, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         for line in process.stderr:
             if "clock held" in line:

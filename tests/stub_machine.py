@@ -109,6 +109,12 @@ class StubGuests:
     def disks(self) -> dict[str, int]:
         return {}
 
+    async def suspend(self) -> int:
+        return 0
+
+    async def resume(self) -> None:
+        pass  # nothing is put away
+
     def wires(self) -> Wires | None:
         return None
 

@@ -118,6 +118,17 @@ class Guests:
         """
         raise GuestError("the run is spread over several machines: its disks are not here")
 
+    async def suspend(self) -> int:
+        """As of a run on this machine alone.
+
+        Raises:
+            GuestError: Always.
+        """
+        raise GuestError("the run is spread over several machines, and cannot be suspended")
+
+    async def resume(self) -> None:
+        """Nothing is ever put away."""
+
     def identity(self) -> Identity:
         """See `port.Guests`."""
         return self._identity

@@ -140,6 +140,20 @@ class Guests(Clocks, Protocol):
             GuestError: They are not on this machine.
         """
 
+    async def suspend(self) -> int:
+        """Puts all guests away, whose clocks are held: memory to disk, and cores free; returns the bytes of memory.
+
+        Raises:
+            GuestError: They cannot be put away here; all go on as they were. So with an OSError of the disk.
+        """
+
+    async def resume(self) -> None:
+        """Lets guests that are put away go on as they were before.
+
+        Raises:
+            OSError: Memory cannot be brought back, and the run is lost.
+        """
+
     def wires(self) -> Wires | None:
         """What went over the wires between them so far; None where there are none."""
 

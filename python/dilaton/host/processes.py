@@ -56,6 +56,21 @@ def descent(pid: int, depth: int) -> list[int]:
     return found
 
 
+def below(pid: int) -> list[int]:
+    """All that a process has started, directly or not, as far as it lives and belongs to somebody below."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{one}/task"):
+                found += map(int, Path(f"/proc/{one}/task/{task}/children").read_text().split())
+    return found[1:]
+
+
+def outlive_starter() -> None:
+    """Has this process go on when the thread ends that has started it; undoes `ending_with_us`."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, 0)
+
+
 def _state(pid: int) -> str:
     """The letter of a process's state, as in proc(5); empty when it is gone."""
     try:

@@ -57,6 +57,7 @@ from dilaton.run.steering.links import LinkControl
 from dilaton.run.steering.saving import SaveControl
 from dilaton.run.steering.sessions import SessionControl
 from dilaton.run.steering.steered import Steered
+from dilaton.run.steering.suspending import SuspendControl
 from dilaton.run.steering.updates import Updates
 
 SPINNING_LOOK_HOST_S = 0.25
@@ -156,9 +157,11 @@ class _Run:
         self.observer = observer
         self.options = options
         self.stop = stop
-        self.so_far = SoFar()
+        file = str(source.file.resolve()) if source.file else None
+        self.so_far = SoFar(lab_file=file, settings=source.settings)
         self.is_repeatable = plan.time.drive == "event"
         self.steering: ClockControl | None = None
+        self.suspending: SuspendControl | None = None
         self.watch: Watch | None = None
         self.violation: Span | None = None
         """The violation for which the run was ended."""
@@ -254,7 +257,8 @@ class _Run:
 
         saving = SaveControl(self.source, steering, lambda: links.asked, guests.disks, self.write_record)
         of_parts = steering.handlers | links.handlers | faults.handlers | sessions.handlers | saving.handlers
-        while_running = of_parts | verbs.STATUS.by(on_status)
+        suspending = self.suspending = SuspendControl(guests, steering)
+        while_running = suspending.guarding(of_parts) | suspending.handlers | verbs.STATUS.by(on_status)
         self.handlers |= while_running
         await steering.start(self.options.hold_at_ns)
         self.enter("running")
@@ -358,6 +362,8 @@ class _Run:
     async def stop_when_asked(self, guests: Guests) -> None:
         """Ends the run in good order when asked, and at once when that takes too long."""
         await self.stop.wait()
+        if self.suspending:
+            await self.suspending.bring_back()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_HOST_S_MAX):
                 if self.steering:
@@ -400,10 +406,11 @@ class _Run:
         """What the run is, and how far it has come."""
         return RunState(
             lab=self.plan.lab,
-            lab_file=str(self.source.file.resolve()) if self.source.file else None,
+            lab_file=self.so_far.lab_file,
             run_dir=str(self.run_dir.path),
             pid=os.getpid(),
             state=self.so_far.state,
+            suspended=self.suspending is not None and self.suspending.is_suspended,
             clock=self.steering.state() if self.steering else None,
             date_ns=self.so_far.date_ns or None,
         )

@@ -86,7 +86,7 @@ def _ask(line: Line) -> bool:
 
 def _shown(reply: bytes) -> RunState:
     result: RunState = result_of(reply)
-    if any(field not in result for field in ("lab", "lab_file", "run_dir", "state", "clock")):
+    if any(field not in result for field in ("lab", "lab_file", "run_dir", "state", "suspended", "clock")):
         raise ControlError("a run does not say what it is; was it begun by another version of Dilaton?")
     return result
 

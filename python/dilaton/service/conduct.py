@@ -75,6 +75,10 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
 
 def _conducted(request: RunRequest, options: Options, stack: contextlib.ExitStack, watcher: Watcher) -> Record:
     prepared = _prepared(request, stack, watcher)
+    if request.repeats is not None:
+        from dilaton.service.saved.repeat import refuse_another
+
+        refuse_another(prepared.plan, request.repeats)
     prepare.refuse_division(prepared.plan, request.machines, request.onto)
     require(jailed=request.jailed)
     for doubt in prepare.doubts(prepared):

@@ -29,8 +29,10 @@ from dilaton.run.control.answers import (
     FOLLOW,
     LINK_CHANGE,
     LINK_SHOW,
+    RESUME,
     SHOW,
     STOP,
+    SUSPEND,
     Answer,
     Clock,
     LinkShown,
@@ -91,9 +93,12 @@ class AsyncRun:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stops the run, if it was started here and still goes on."""
+        """Stops the run, if it was started here and still goes on; one that is suspended stays as it is."""
         if self._process:
             with contextlib.suppress(ControlError):
+                if (await self._ask(SHOW))["suspended"]:
+                    await self._process.leave()
+                    return
                 await self._ask(STOP)
             await self._process.wait()
 
@@ -120,6 +125,17 @@ class AsyncRun:
     async def set_tdf(self, tdf: float | str) -> ClockState:
         """Changes the TDF."""
         return _clock(await self._ask(CLOCK_TDF, tdf=str(tdf)))
+
+    async def suspend(self) -> None:
+        """Puts the run away: virtual time stands still, memory of guests is on disk, their cores are free.
+
+        Until it is resumed nothing else can be asked of it but what it is, and to stop. It then outlives this program.
+        """
+        await self._ask(SUSPEND)
+
+    async def resume(self) -> ClockState:
+        """Goes on where it was put away."""
+        return _clock(await self._ask(RESUME))
 
     async def links(self) -> list[str]:
         """The names of all links."""

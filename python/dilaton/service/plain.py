@@ -107,6 +107,14 @@ class LiveRun:
         """Changes the TDF."""
         return wait(self._run.set_tdf(tdf))
 
+    def suspend(self) -> None:
+        """Puts the run away: virtual time stands still, memory of guests is on disk, their cores are free."""
+        wait(self._run.suspend())
+
+    def resume(self) -> ClockState:
+        """Goes on where it was put away."""
+        return wait(self._run.resume())
+
     def link(self, name: str) -> LiveLink:
         """A link by its ends, as `a--b` or `a:eth0--b:eth1`; a segment by all of its nodes."""
         return LiveLink(self._run, wait(self._run.link_name(name)))

@@ -98,6 +98,7 @@ class RunRequest(Value):
         machines: How many it is spread over, all made of this one.
         onto: The hosts that it is spread over instead.
         saved: The name of the saved lab that it goes on from; None: it begins anew.
+        repeats: The run that it has to be as, to the plan; None: none.
     """
 
     lab: LabText
@@ -112,6 +113,7 @@ class RunRequest(Value):
     machines: int = 1
     onto: tuple[str, ...] = ()
     saved: str | None = None
+    repeats: Path | None = None
 
 
 def lab_file(path: Path) -> Path:

@@ -80,7 +80,7 @@ def ended(path: Path, message: Finished, *, stays: bool, broken: str | None = No
     lab, stop = loads(LAB, "lab.yaml"), asyncio.Event()
     stop.set()
     plan = compile_plan(lab).model_copy(update={"stays": stays})
-    run = _Run(plan, lab, RunDir(path), Mock(spec=Observer), Options(), stop, {})
+    run = _Run(plan, Source(lab, LAB), RunDir(path), Mock(spec=Observer), Options(), stop, {})
     run.judge([message], broken)
     record = run.conclude()
     return record.state, record.reason

@@ -93,6 +93,8 @@ def print_clock(state: Clock) -> None:
 
 
 def _state(run: RunState) -> str:
+    if run["suspended"]:
+        return "suspended"
     return "held" if run["clock"] and run["clock"]["held"] else str(run["state"])
 
 

@@ -303,6 +303,14 @@ class Prompt(cmd.Cmd):
 
     do_quit: Callable[[Prompt, str], bool] = do_exit
 
+    def do_suspend(self, _: str) -> bool:
+        """Put the lab away, and leave the prompt: its memory goes to disk, its cores are free, until dilaton resume."""
+        self._run.suspend()
+        print(
+            f"suspended; dilaton resume {self._run.path} lets it go on, and dilaton cli {self._run.path} is its prompt"
+        )
+        return True
+
     def do_EOF(self, _: str) -> bool:
         """The same, as Ctrl-D."""
         if self._has_terminal:

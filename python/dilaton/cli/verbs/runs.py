@@ -301,6 +301,36 @@ def save(
 
 
 @app.command()
+def suspend(run: RunName) -> None:
+    """Put a run away: its memory goes to disk, and its cores are free, until dilaton resume, if need be days later."""
+    from dilaton.cli.runs.suspend import suspend as put_away
+
+    put_away(run)
+
+
+@app.command()
+def resume(
+    run: RunName,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="T", help="Of a run on the event drive that is over: repeat it up to here, and hold it."
+        ),
+    ] = None,
+    out: Out = None,
+) -> None:
+    """Let a run go on that was suspended; or one that is over, from an instant of it, in the state it had then."""
+    from dilaton.cli.runs import suspend as away
+
+    if at is not None:
+        away.repeat(run, at, out)
+    elif out is not None:
+        raise BadInputError("--out: is of --at T, which begins another run")
+    else:
+        away.resume(run)
+
+
+@app.command()
 def logs(
     context: typer.Context,
     run: Annotated[

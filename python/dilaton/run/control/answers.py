@@ -82,10 +82,21 @@ class RunState(TypedDict):
     pid: int
     """The process of the run."""
     state: State
+    suspended: bool
+    """Whether it is put away, until it is resumed."""
     clock: Clock | None
     """Null as long as it has not been released."""
     date_ns: int | None
     """The date at virtual 0, nanoseconds since 1970; null before that."""
+
+
+class PutAway(TypedDict):
+    """A run that is put away."""
+
+    virtual_s: float
+    """Where virtual time stands, since the run's virtual 0."""
+    memory_bytes: int
+    """The memory of guests that went to disk."""
 
 
 class Timeliness(TypedDict):
@@ -203,6 +214,8 @@ SHOW = Name("show", RunState)
 STOP = Name("stop", Done)
 STATUS = Name("status", Status)
 FOLLOW = Name("follow", Done)
+SUSPEND = Name("suspend", PutAway)
+RESUME = Name("resume", Clock)
 CLOCK_SHOW = Name("clock.show", Clock)
 CLOCK_HOLD = Name("clock.hold", Clock)
 CLOCK_RELEASE = Name("clock.release", Clock)

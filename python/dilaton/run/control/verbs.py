@@ -183,6 +183,13 @@ FOLLOW = Verb(
     Nothing,
     "happenings, a line of JSON each, up to the end of the run",
 )
+SUSPEND = Verb(
+    answers.SUSPEND,
+    "Holds virtual time, and puts the run away: memory of guests to disk, cores free. Until `resume`, nobody gets more "
+    "than `show`, `status`, `follow`, `clock.show`, `link.show`, `fault.list`, `resume` and `stop`.",
+    Nothing,
+)
+RESUME = Verb(answers.RESUME, "Goes on where `suspend` came; a clock that was held before stays so.", Nothing)
 CLOCK_SHOW = Verb(answers.CLOCK_SHOW, "The clock, now.", Nothing)
 CLOCK_HOLD = Verb(answers.CLOCK_HOLD, "Stops virtual time, and ends `until` and `step` if one is under way.", Nothing)
 CLOCK_RELEASE = Verb(answers.CLOCK_RELEASE, "Lets virtual time go on.", Nothing)
@@ -219,6 +226,8 @@ VERBS: tuple[Verb[Any, Any], ...] = (
     STATUS,
     FOLLOW,
     STOP,
+    SUSPEND,
+    RESUME,
     CLOCK_SHOW,
     CLOCK_HOLD,
     CLOCK_RELEASE,

@@ -391,6 +391,10 @@ class Record(Part):
     """Why the run failed or was aborted."""
     attempts: int = 1
     """How often it was begun; what the attempts before have left is in `attempt-<n>`."""
+    lab_file: str | None = None
+    """The lab's file, which may have changed since; None: it has none."""
+    settings: list[str] = Field(default_factory=list)
+    """What counts instead of what `lab.yaml` says, as PATH=VALUE."""
     seed: int
     dilaton: Dilaton
     host: Host

@@ -67,6 +67,8 @@ class SoFar:
     Attributes:
         state: Where it is in its life.
         attempts: How often it was begun.
+        lab_file: The lab's file; None: it has none.
+        settings: What counts instead of what the lab says.
         reason: Why it failed or was aborted.
         boot_host_s: Host seconds until it was ready.
         date_ns: The date at virtual 0, since 1970.
@@ -83,6 +85,8 @@ class SoFar:
 
     state: State = "prepare"
     attempts: int = 1
+    lab_file: str | None = None
+    settings: tuple[str, ...] = ()
     reason: str | None = None
     boot_host_s: float = 0.0
     date_ns: int = 0
@@ -116,6 +120,8 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
         state=so_far.state,
         reason=so_far.reason,
         attempts=so_far.attempts,
+        lab_file=so_far.lab_file,
+        settings=list(so_far.settings),
         seed=plan.seed,
         dilaton=machine.program(),
         host=machine.host(so_far.guest_kernel, so_far.guest_kernel_identity),

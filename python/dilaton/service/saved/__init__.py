@@ -1,1 +1,1 @@
-"""Labs that are saved with what their nodes have, and gone on from."""
+"""Labs that are saved with what their nodes have, and gone on from; and runs that stand where another one was."""

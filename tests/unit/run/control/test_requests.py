@@ -42,6 +42,7 @@ def shown(lab: str, run_dir: Path, file: Path | None = None) -> Result:
         "lab_file": str(file) if file else None,
         "run_dir": str(run_dir),
         "state": "boot",
+        "suspended": False,
         "clock": None,
     }
 

@@ -34,7 +34,7 @@ NOBODY = 65534
 SHORT_S = 1.0
 FLOOD = b"x" * (1 << 16)
 
-MINE = {"lab": "mine", "lab_file": None, "run_dir": "/mine", "state": "boot", "clock": None}
+MINE = {"lab": "mine", "lab_file": None, "run_dir": "/mine", "state": "boot", "suspended": False, "clock": None}
 
 
 async def show(_: Request) -> Result:

@@ -23,7 +23,8 @@ from dilaton.host.errors import GuestError
 from dilaton.host.here.guests import console, cores
 from dilaton.host.here.guests.channel import PROTOCOL
 from dilaton.host.here.guests.kernel import Placement, Wanted
-from dilaton.host.here.guests.started import Started, boot_orders, end_with_jail, started
+from dilaton.host.here.guests.started import Started, boot_orders, end_with_jail, of_boot, started
+from dilaton.host.here.guests.suspension import Suspension
 from dilaton.host.here.jail import jail, orphans
 from dilaton.host.messages import Arm, Armed, Build, Event, Fatal, FromAgent, Halt, HandsOver, Hello, Ready, ToAgent
 from dilaton.host.orders import NEVER_NS, Drive, Orders
@@ -50,7 +51,6 @@ ANSWER_LOOKS_MAX = 20_000
 LAST_WORDS_HOST_S_MAX = 10.0
 """Host seconds in which a guest that will not come up may write why."""
 
-
 END_HOST_S_MAX = 10.0
 """Host seconds in which a warden or guard ends what is left of a guest, which takes milliseconds."""
 
@@ -65,10 +65,6 @@ READING_NS_MAX = 1_000
 
 LOOK_HOST_S = 0.0005
 """How often the clock page is looked at while something is awaited in it."""
-
-
-BOOT_SEED_STEP = 0xD1B5_4A32_D192_ED03
-"""Between the seeds of a guest's kernels: odd, and far from that between guests."""
 
 
 class Guest:
@@ -98,6 +94,7 @@ class Guest:
         """The instant of the run at which its kernel went on, which its clock gets to in a moment."""
         self._is_there = asyncio.Event()
         self._is_there.set()
+        self._suspension = Suspension()
         self._said: list[ToAgent] = []
         """What the present agent was told since it was armed."""
         self._before: tuple[Counters, Counters] | None = None
@@ -165,9 +162,8 @@ class Guest:
             await self._power_off()
             await self._mourning
             streams_fd = await self.streams.renew()
-            seed = None if self._wanted.seed is None else self._wanted.seed + self._boots * BOOT_SEED_STEP
+            wanted = of_boot(self._wanted, self._boots)
             self._boots += 1
-            wanted = replace(self._wanted, seed=seed)
             page, channel = self.page, self.channel
             self._take(await started(wanted, self._placement, self._core, self._log, streams_fd))
             channel.close()
@@ -366,7 +362,7 @@ class Guest:
 
     def is_stopped(self) -> bool:
         """Whether somebody has stopped the kernel's process, as by SIGSTOP."""
-        return any(map(is_stopped, self._processes()))
+        return not self._suspension.is_on and any(map(is_stopped, self._processes()))
 
     def is_at_work(self) -> bool:
         """Whether the kernel's process runs or would, if the host let it."""
@@ -428,6 +424,19 @@ class Guest:
             return self.zero_ns + self._away_ns
         return max(self.zero_ns + self._floor_ns, self.page.virtual_ns(time.monotonic_ns()) + self._shift_ns)
 
+    async def suspend(self) -> int:
+        """See `kind.Guest.suspend`."""
+        await self._is_there.wait()
+        is_event = self._orders.drive == "event"
+        written = await self._suspension.begin(self._processes()[-1], self._placement, may_interrupt=not is_event)
+        self._core.free()
+        return written
+
+    async def resume(self, core: cores.Core) -> None:
+        """See `kind.Guest.resume`."""
+        if await self._suspension.end(core):
+            self._core = core
+
     async def send(self, message: ToAgent) -> None:
         """Tells its agent something; that the guest is gone is noticed by `receive`."""
         await self._is_there.wait()
@@ -486,5 +495,6 @@ class Guest:
         self.channel.close()
         await self.streams.close()
         self.page.close()
+        self._suspension.close()
         self._log.close()
         self._core.free()

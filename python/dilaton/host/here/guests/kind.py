@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dilaton.host import port
+from dilaton.host.here.guests.cores import Core
 from dilaton.host.messages import Event, FromAgent, HandsOver
 from dilaton.host.orders import Orders
 
@@ -71,6 +72,20 @@ class Guest(port.Guest, Protocol):
 
     async def boot_anew(self, left: HandsOver, take_part: Callable[[int], None]) -> None:
         """Has another kernel go on with the run, which the present one has left to it; see `Guest.boot_anew`."""
+
+    async def suspend(self) -> int:
+        """Puts it away, whose clock is held: memory to disk, and its core free; returns the bytes of its memory.
+
+        Raises:
+            GuestError: It cannot be put away, and goes on as it was. So with an OSError of the disk.
+        """
+
+    async def resume(self, core: Core) -> None:
+        """Goes on as it was, on that core, which it holds; does nothing if it is not put away.
+
+        Raises:
+            OSError: Its memory cannot be brought back, and it is lost.
+        """
 
     async def halt(self) -> None:
         """Powers it off in good order."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import IO
 
@@ -21,6 +21,9 @@ BOOT_TDF = Fraction(1, 50)
 """Pace of a booting guest, on the work drive: the kernel counts jiffies where it does not idle, so its clock, at
 whatever rate it reads, runs ahead of the host's until the guest is built."""
 
+BOOT_SEED_STEP = 0xD1B5_4A32_D192_ED03
+"""Between the seeds of a guest's kernels: odd, and far from that between guests."""
+
 
 @dataclass(frozen=True)
 class Started:
@@ -34,6 +37,11 @@ class Started:
 def boot_orders(wanted: Wanted) -> Orders:
     """What the clock of a kernel that boots is ordered."""
     return Orders(BOOT_TDF * wanted.clock_rate, "work") if wanted.seed is None else Orders(Fraction(1), "event")
+
+
+def of_boot(wanted: Wanted, boots: int) -> Wanted:
+    """What is wanted of the kernel that goes on in a guest after so many others: a seed of its own."""
+    return wanted if wanted.seed is None else replace(wanted, seed=wanted.seed + boots * BOOT_SEED_STEP)
 
 
 async def started(wanted: Wanted, placement: Placement, core: cores.Core, log: IO[bytes], streams_fd: int) -> Started:
