@@ -177,10 +177,11 @@ def step_ms(guests: int, epochs: int = 300) -> float:
     planned = compile_plan(loads(json.dumps(lab("step", {})), "step.yaml"))
     with ExitStack() as pages:
         paged = [Paged(pages.enter_context(closing(ClockPage(0)))) for _ in range(guests)]
-        watched = [Watched(guest) for guest in paged]
+        network = network_of(planned)
+        watched = [Watched(guest, network=network) for guest in paged]
         assert planned.time.watch
-        meter = Meter(watched, planned.time.watch.epoch_ns, Fraction(2))
-        watch = Watch(watched, planned.time, network_of(planned))
+        meter = Meter(watched, planned.time.watch.epoch_ns, Fraction(2), planned.time.drive)
+        watch = Watch(watched, planned.time, network)
         took_s = 0.0
         for epoch in range(1, epochs + 1):
             for guest in paged:

@@ -82,11 +82,7 @@ class Busy:
                 (self.idle_totals_ns, before.idle_totals_ns),
             )
         )
-        # Of periods shorter than 2^i, so many are needed to be that long together.
-        counts = [
-            max(count, -(-total_ns >> bin_))
-            for bin_, (count, total_ns) in enumerate(zip(counts, totals_ns, strict=True))
-        ]
+        counts = _whole(counts, totals_ns)
         if self.present_ns:
             present = min(self.present_ns.bit_length(), BINS - 1)
             counts[present] += 1
@@ -124,6 +120,20 @@ class Contention:
     interrupts: Sequence[int] = NOTHING
     longest_ns: int = 0
     jobs: Sequence[int] = NOTHING
+
+    def since(self, before: Contention | None = None) -> Contention:
+        """Those that have ended since an earlier moment, or ever; `longest_ns` is that of all."""
+        before = before or Contention()
+        counts, totals_ns, interrupts, jobs = (
+            [now - then for now, then in zip(*both, strict=True)]
+            for both in (
+                (self.counts, before.counts),
+                (self.totals_ns, before.totals_ns),
+                (self.interrupts, before.interrupts),
+                (self.jobs, before.jobs),
+            )
+        )
+        return Contention(_whole(counts, totals_ns), totals_ns, interrupts, self.longest_ns, jobs)
 
     def and_then(self, later: Contention) -> Contention:
         """Those counted here and there."""
@@ -281,6 +291,14 @@ class Wires:
 
     ways: Sequence[Traffic]
     waits: Sequence[Waits]
+
+
+def _whole(counts: Sequence[int], totals_ns: Sequence[int]) -> list[int]:
+    """The counts of stretches of which the totals may have been counted already: of those shorter than 2^i, so many are
+    needed to be that long together."""
+    return [
+        max(count, -(-total_ns >> bin_)) for bin_, (count, total_ns) in enumerate(zip(counts, totals_ns, strict=True))
+    ]
 
 
 def _added(these: Sequence[int], those: Sequence[int]) -> list[int]:

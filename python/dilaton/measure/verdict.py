@@ -7,8 +7,9 @@ link of 100 us before a way of 40 ms, or one of 10 Gbit/s before a bottleneck of
 
 - **Waiting.** Programs wait for the guest's CPU, on every drive but `event`, where it takes no time. What they do late
   is noticed when it comes later by a quarter of a round trip, or of what the bottleneck's queue takes to fill or drain:
-  `dilaton.measure.waiting.waits` explains what is known of that, and `busy_periods` beside it what is where a kernel
-  does not tell who waits. A guest with a TDF of its own is as slow as the lab asks for.
+  `dilaton.measure.waiting.waits` explains what is known of that, `busy_periods` beside it what is where a kernel does
+  not tell who waits, and `patience` decides, for the TDF that follows the load as well. A guest with a TDF of its own
+  is as slow as the lab asks for.
 
 - **Beginning.** Programs that begin at one instant wait for each other first, and then find what others have done
   meanwhile. A twentieth of the time that one of them looks at may be that (`dilaton.measure.waiting.together`).
@@ -77,7 +78,7 @@ from dilaton.measure.lateness import lateness_of_share, share_later, time_later
 from dilaton.measure.observation import Memory, Observation
 from dilaton.measure.waiting.busy_periods import LATE_SHARE_MAX
 from dilaton.measure.waiting.offered import SHORT_MAX
-from dilaton.measure.waiting.waits import JOB_PATIENCES, Waits
+from dilaton.measure.waiting.patience import Patience
 from dilaton.plan.network.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 Level = Literal["valid", "suspect", "invalid"]
@@ -230,22 +231,16 @@ def _late_ns(seen: Observation) -> float:
     return min(lateness_of_share(seen.lateness_counts, TIMERS_LATE_MAX), seen.lateness_max_ns)
 
 
+def judge_waiting(asked: Patience, seen: Observation) -> Reason | None:
+    """What is wrong with how long the programs of a guest waited, of which the rest is seen."""
+    if not asked.is_lost or seen.drive == "event" or seen.own_tdf:
+        return None
+    return _slow(seen, asked.said(), asked.share(), LATE_SHARE_MAX, asked.factor_needed())
+
+
 def _waiting(network: Network, seen: Observation) -> Reason | None:
     told = seen.waits or seen.busy_periods
-    if network.wait_ns_max is None or told is None or seen.drive == "event" or seen.own_tdf:
-        return None
-    bound_ns = _tolerated(network, network.wait_ns_max)
-    if not told.is_minded(bound_ns):
-        return None
-    share, what, times = told.late_share(bound_ns), "of what happened may have waited for the CPU for", 1
-    if isinstance(told, Waits) and told.long_share(bound_ns) > max(share, LATE_SHARE_MAX):
-        share, what, times = told.long_share(bound_ns), "of what programs were woken up for took them", JOB_PATIENCES
-    why = "that the lab states"
-    if bound_ns == network.wait_ns_max:
-        why = f"of {network.wait_path}, where {network.wait_why}"
-    patience = "the patience" if times == 1 else f"{times} times the patience"
-    what = f"{_percent(share)} {what} more than {_duration(times * bound_ns)}, {patience} {why}"
-    return _slow(seen, what, share, LATE_SHARE_MAX, told.factor_needed(bound_ns))
+    return None if told is None else judge_waiting(Patience(network, told), seen)
 
 
 def _beginning(network: Network, seen: Observation) -> Reason | None:

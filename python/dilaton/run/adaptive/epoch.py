@@ -11,8 +11,10 @@ from typing import Protocol
 
 from dilaton.measure.lateness import lateness_of_share
 from dilaton.measure.observation import Observation
-from dilaton.measure.verdict import TIMERS_LATE_MAX, Verdict, judge
-from dilaton.measure.waiting.busy_periods import FACTOR_STEP, BusyPeriods
+from dilaton.measure.verdict import TIMERS_LATE_MAX, Verdict, judge, judge_waiting
+from dilaton.measure.waiting.busy_periods import FACTOR_STEP
+from dilaton.measure.waiting.patience import Patience
+from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.network.bounds import Network
 
 COLUMNS = "begin_s,end_s,tdf,busy,late_us,timers,share_lost,in_bounds"
@@ -42,7 +44,8 @@ class Epoch:
         share_lost: The part of what nodes with a share of their guest's CPU should have had that they did not have,
             0..1, in the guest where it was most.
         lacked: Host seconds of work per virtual second that they would have had, in that guest where it was most.
-        busy_periods: Of each guest: for how long without a pause it was busy.
+        waits: Of each guest: for how long its programs waited, and what its paths notice of that.
+        drive: `wall`, `work` or `event`.
     """
 
     begin_ns: int
@@ -52,7 +55,8 @@ class Epoch:
     lateness_counts: Sequence[Sequence[int]]
     share_lost: float = 0.0
     lacked: float = 0.0
-    busy_periods: Sequence[BusyPeriods] = ()
+    waits: Sequence[Patience] = ()
+    drive: str = "wall"
 
     @property
     def work(self) -> float:
@@ -96,19 +100,38 @@ class Epoch:
         """The same of all guests' timers, however few: of less than a hundred the latest counts."""
         return _late_ns(self.all_counts)
 
-    def tdf_for_waits(self, bound_ns: float) -> float:
-        """The TDF at which programs in no guest wait for the CPU for longer than a bound; 0 where none would anyway."""
-        factors = [each.factor_needed(bound_ns, LEAST_FACTOR) for each in self.busy_periods]
-        needed = max(factors, default=0.0)
-        return needed * float(self.tdf) if needed > FACTOR_STEP**LEAST_FACTOR else 0.0
+    @cached_property
+    def keeps_instants(self) -> bool:
+        """Whether a late timer moved no packet, and what it asked of programs is judged as waits are."""
+        return self.drive == "work" and bool(self.waits) and all(isinstance(each.told, Waits) for each in self.waits)
 
-    def judge(self, network: Network, drive: str) -> Verdict:
-        """The verdict on this epoch alone."""
+    @cached_property
+    def most_waiting(self) -> Patience | None:
+        """That of the guest whose waits need the highest TDF; None where nobody would notice them at a lower one."""
+        asked = [each for each in self.waits if each.factor_needed(LEAST_FACTOR) > FACTOR_STEP**LEAST_FACTOR]
+        return max(asked, key=lambda each: each.factor_needed(LEAST_FACTOR), default=None)
+
+    @property
+    def tdf_for_waits(self) -> float:
+        """The TDF at which nobody would notice that programs wait; 0 where nobody does anyway."""
+        return self.most_waiting.factor_needed(LEAST_FACTOR) * float(self.tdf) if self.most_waiting else 0.0
+
+    def judge(self, network: Network) -> Verdict:
+        """The verdict on this epoch alone, in a run with this network."""
         # Of the latest timer only its bin is known; the lower edge wrongs nobody.
         highest = max((bin_ for bin_, count in enumerate(self.all_counts) if count), default=0)
-        latest_ns = 1 << (highest - 1) if highest else 0
-        seen = Observation(drive, float(self.tdf), self.latest_counts, latest_ns, self.busy, share_lost=self.share_lost)
-        return judge(network, seen)
+        seen = Observation(
+            drive=self.drive,
+            tdf=float(self.tdf),
+            lateness_counts=self.latest_counts,
+            lateness_max_ns=1 << (highest - 1) if highest else 0,
+            busy=self.busy,
+            # Each guest's are judged by its own paths.
+            waits=Waits() if self.keeps_instants else None,
+            share_lost=self.share_lost,
+        )
+        waited = filter(None, (judge_waiting(each, seen) for each in self.waits))
+        return Verdict.of([*waited, *judge(network, seen).reasons])
 
     def row(self, *, in_bounds: bool) -> str:
         """As a line of the table with `COLUMNS`."""
@@ -129,15 +152,14 @@ class Limits:
     Attributes:
         least, most: TDFs.
         target: The busy fraction to aim at, between 0 and 1.
-        late_ns_max: What one timer in a hundred may be later than, virtual nanoseconds; None: lateness spoils nothing.
-        wait_ns_max: For how long programs may wait for the CPU, virtual nanoseconds; None: nobody notices.
+        late_ns_max: What one timer in a hundred may be later than where they move packets, virtual nanoseconds; None:
+            lateness spoils nothing.
     """
 
     least: Fraction
     most: Fraction
     target: float
     late_ns_max: float | None
-    wait_ns_max: float | None = None
 
     def within(self, tdf: Fraction) -> Fraction:
         """The TDF within the limits that is nearest."""

@@ -36,10 +36,12 @@ not there then, such as flows whose programs took all of the CPU as they started
 so is what nodes have lost of their shares: they can take no more than these, so that a rise for them is not in vain.
 
 **Waits.** Packets can be in time, and the CPU idle for a third of it, while programs wait for longer than their paths
-notice (`dilaton.measure.waiting.busy_periods`). How long they waited goes as 1 / f, and so an epoch says at which TDF
-too few would have waited for too long, by the bound of the verdict. That is wanted, too. A saturated CPU keeps
-everybody waiting, and is answered as above. Programs that start keep few waiting, and are over when it is known, so
-that for waits, as for lateness, the TDF rises to twice as much at most with every epoch.
+notice (`dilaton.measure.waiting.waits`). How long they waited goes as 1 / f, and so does how long what they were woken
+up for took them; an epoch says at which TDF too few would have waited or worked for too long. That is wanted, too, and
+it is the verdict's own answer (`dilaton.measure.waiting.patience`). Where it is known on the work drive, on which no
+packet waits for a timer, lateness is not asked for, as the verdict does not. A saturated CPU keeps everybody waiting,
+and is answered as above. Programs that start keep few waiting, and are over when it is known, so that for waits, as for
+lateness, the TDF rises to twice as much at most with every epoch.
 
 **No oscillation.** It rises as soon as a tenth more is wanted, and falls only when the most that any of the last
 `CALM_EPOCHS` epochs wanted is a fifth less: to a twentieth more than that, so that noise which they did not show does
@@ -138,7 +140,7 @@ class Lateness:
         return replace(policy, before=seen, lost=lost), decision
 
     def _decide(self, seen: Epoch, peak: Epoch | None) -> tuple[Lateness, Decision]:
-        bound = self.limits.late_ns_max
+        bound = None if seen.keeps_instants else self.limits.late_ns_max
         for_lateness = float(seen.tdf) * LATENESS_MARGIN * seen.late_ns / bound if bound else 0.0
         is_starving = seen.share_lost > SHARE_LOST_WANTED
         if seen.busy > SATURATED and for_lateness <= seen.tdf and not is_starving:
@@ -153,14 +155,13 @@ class Lateness:
         for_shares = LOST_MARGIN * self.lost / SHARE_LOST_WANTED
         if for_shares > for_work:
             for_work, lost = for_shares, self.lost / float(seen.tdf)
-        waits_ns = self.limits.wait_ns_max
-        for_waits = seen.tdf_for_waits(waits_ns) if waits_ns and seen.busy <= SATURATED else 0.0
+        for_waits = seen.tdf_for_waits if seen.busy <= SATURATED else 0.0
         may_fall = not bound or seen.few_late_ns <= bound
         wanted = rounded_up(max(for_lateness, for_waits, for_work, 1e-6 if may_fall else float(seen.tdf)))
         if max(for_lateness, for_waits) > for_work:
             why = f"1 % of timers later than {numbers.duration(seen.late_ns / 1e9)}"
-            if for_waits > for_lateness:
-                why = f"programs waited for the CPU for more than {numbers.duration((waits_ns or 0) / 1e9)}"
+            if seen.most_waiting and for_waits > for_lateness:
+                why = seen.most_waiting.said()
             rise_max = LATE_RISE_MAX if self.before else LATE_RISE_MAX_FIRST
             most = max(rise_max * seen.tdf, rounded_up(max(for_work, 1e-6)))
             return rested._follow(seen, wanted, why, most)

@@ -9,13 +9,16 @@ the wall drive has not counted the idle time in which it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
 from dilaton.host.counters import Counters, Shares
 from dilaton.measure.waiting.busy_periods import BusyPeriods
+from dilaton.measure.waiting.patience import Patience
+from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.model import Plan
+from dilaton.plan.network.bounds import Network, network_of
 from dilaton.run.adaptive.epoch import TIMERS_MIN, Epoch
 
 STRETCH_MAX = 10
@@ -39,10 +42,12 @@ class Watched:
     Attributes:
         guest: Itself.
         shares: What its nodes have of its CPU when all of them take their shares, cores of the host.
+        network: What its links promise, and what their paths notice.
     """
 
     guest: Counting
     shares: float = 0.0
+    network: Network = field(default_factory=Network)
 
 
 def watched(planned: Plan, guests: Sequence[Counting]) -> list[Watched]:
@@ -55,9 +60,9 @@ def watched(planned: Plan, guests: Sequence[Counting]) -> list[Watched]:
     for node in planned.nodes:
         if node.cpu is not None:
             shares[node.guest] += node.cpu.numerator / node.cpu.denominator
-    everybody = [Watched(guest, most) for guest, most in zip(guests, shares.values(), strict=True)]
-    following = [one for one, guest in zip(everybody, planned.guests, strict=True) if guest.tdf is None]
-    return following or everybody
+    everybody = list(zip(guests, planned.guests, strict=True))
+    following = [(guest, of) for guest, of in everybody if of.tdf is None]
+    return [Watched(guest, shares[of.name], network_of(planned, of.name)) for guest, of in following or everybody]
 
 
 @dataclass(frozen=True)
@@ -86,9 +91,13 @@ class _Counts:
         both = zip(self.seen.timers.counts, before.seen.timers.counts, strict=True)
         return [count - earlier for count, earlier in both]
 
-    def busy_periods_since(self, before: _Counts) -> BusyPeriods:
-        seen = self.seen.busy.since(before.seen.busy)
-        return BusyPeriods(seen.counts, seen.totals_ns, seen.interrupts)
+    def waits_since(self, before: _Counts) -> Waits | BusyPeriods:
+        busy = self.seen.busy.since(before.seen.busy)
+        if self.seen.contention is None:
+            return BusyPeriods(busy.counts, busy.totals_ns, busy.interrupts)
+        seen = self.seen.contention.since(before.seen.contention)
+        stretches = BusyPeriods(seen.counts, seen.totals_ns, seen.interrupts)
+        return Waits(stretches, sum(busy.interrupts), seen.jobs)
 
     def share_lost_since(self, before: _Counts) -> float:
         lost_ns = self.shares.lost_ns - before.shares.lost_ns
@@ -107,14 +116,16 @@ class _Counts:
 class Meter:
     """The epochs of a run, one after the other."""
 
-    def __init__(self, guests: Sequence[Watched], epoch_ns: int, tdf: Fraction) -> None:
+    def __init__(self, guests: Sequence[Watched], epoch_ns: int, tdf: Fraction, drive: str = "wall") -> None:
         """Begins the first epoch.
 
         Args:
             guests: Those of the run.
             epoch_ns: How long an epoch is at least, in virtual time.
             tdf: With which it begins.
+            drive: `wall`, `work` or `event`.
         """
+        self._drive = drive
         self._guests = guests
         self._epoch_ns = epoch_ns
         self._begin(tdf)
@@ -145,7 +156,7 @@ class Meter:
         self._before = now
         busy = max(after.busy_since(before) for after, before in both)
         share_lost = max(after.share_lost_since(before) for after, before in both)
-        each = zip(both, self._guests, strict=True)
+        each = list(zip(both, self._guests, strict=True))
         lacked = max(after.lacked_since(before, guest.shares) for (after, before), guest in each)
-        periods = [after.busy_periods_since(before) for after, before in both]
-        return Epoch(max(0, begin_ns), reached_ns, tdf, busy, late, share_lost, lacked, periods)
+        waits = [Patience(guest.network, after.waits_since(before)) for (after, before), guest in each]
+        return Epoch(max(0, begin_ns), reached_ns, tdf, busy, late, share_lost, lacked, waits, self._drive)

@@ -57,10 +57,9 @@ class Watch:
         """
         assert planned.watch, "made for runs that are watched"
         self._planned = planned.watch
-        self._drive = planned.drive
         self._network = network
         self._most = self._planned.most.ratio
-        self._meter = Meter(guests, self._planned.epoch_ns, planned.tdf.ratio)
+        self._meter = Meter(guests, self._planned.epoch_ns, planned.tdf.ratio, planned.drive)
         self._policy = _policy(self._planned, network)
         self._last_tdf = planned.tdf.ratio
         self._spans_told = 0
@@ -100,7 +99,7 @@ class Watch:
     def step(self, seen: Epoch) -> Decision:
         """What an epoch leads to."""
         self._policy, decision = self._policy.decide(seen)
-        self.ledger.add(seen, decision, seen.judge(self._network, self._drive))
+        self.ledger.add(seen, decision, seen.judge(self._network))
         self._last_tdf = seen.tdf
         return decision
 
@@ -160,8 +159,7 @@ class Watch:
 
 def _policy(planned: model.Watch, network: Network) -> Policy:
     """The policy of a run, at its start."""
-    waits_ns = None if network.wait_ns_max is None else max(network.wait_ns_max, network.tolerance_ns or 0)
-    limits = Limits(planned.least.ratio, planned.most.ratio, planned.target, network.late_ns_max, waits_ns)
+    limits = Limits(planned.least.ratio, planned.most.ratio, planned.target, network.late_ns_max)
     return Pads15(limits) if planned.policy == "pads15" else Lateness(limits)
 
 

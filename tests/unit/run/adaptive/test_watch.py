@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from dilaton.host.counters import Busy, Counters, Late, Shares
+from dilaton.host.counters import Busy, Contention, Counters, Late, Shares
+from dilaton.measure.waiting.busy_periods import BusyPeriods
+from dilaton.measure.waiting.patience import Patience
+from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.model import Plan
 from dilaton.plan.network.bounds import network_of
 from dilaton.run.adaptive.epoch import COLUMNS, GUEST_TIMERS_MIN, TIMERS_MIN, Epoch
@@ -74,17 +77,36 @@ def test_an_epoch_is_over_when_its_virtual_time_has_passed_and_it_has_timers() -
     assert meter.take(Fraction(2)) is None
 
 
+def bins(first: int, second: int) -> list[int]:
+    return [first, second, *[0] * 62]
+
+
 def test_the_busy_periods_of_an_epoch_are_those_since_the_one_before() -> None:
     def periods(first: int, second: int) -> Busy:
-        return Busy(*([first, second, *[0] * 62] for _ in range(3)))
+        return Busy(*(bins(first, second) for _ in range(3)))
 
     guest = Guest(Counters(busy=periods(7, 5)))
     meter = Meter([Watched(guest)], EPOCH_NS, Fraction(1))
     guest.count(virtual_ns=EPOCH_NS, timers=TIMERS_MIN, busy=periods(8, 9))
     seen = meter.take(Fraction(1))
     assert seen is not None
-    assert [each.counts[:3] for each in seen.busy_periods] == [[1, 4, 0]]
-    assert seen.busy_periods[0].totals_ns[:3] == seen.busy_periods[0].interrupts[:3] == [1, 4, 0]
+    assert [each.told for each in seen.waits] == [BusyPeriods(bins(1, 4), bins(1, 4), bins(1, 4))]
+
+
+def test_where_the_kernel_tells_the_waits_and_jobs_of_an_epoch_are_those_since_the_one_before() -> None:
+    def contention(first: int, second: int) -> Contention:
+        return Contention(*(bins(first, second) for _ in range(3)), longest_ns=9, jobs=bins(second, first))
+
+    def busy(interrupts: int) -> Busy:
+        return Busy(interrupts=bins(interrupts, 0))
+
+    guest, network = Guest(Counters(contention=contention(7, 5), busy=busy(20))), network_of(planned("{}"))
+    meter = Meter([Watched(guest, network=network)], EPOCH_NS, Fraction(1), "work")
+    guest.count(virtual_ns=EPOCH_NS, timers=TIMERS_MIN, contention=contention(8, 9), busy=busy(50))
+    seen = meter.take(Fraction(1))
+    assert seen is not None and seen.keeps_instants
+    stretches = BusyPeriods(bins(1, 4), bins(1, 4), bins(1, 4))
+    assert seen.waits == [Patience(network, Waits(stretches, 30, bins(4, 1)))]
 
 
 def test_an_epoch_with_few_timers_ends_all_the_same() -> None:
@@ -123,7 +145,7 @@ def test_of_several_guests_the_latest_counts_if_it_has_served_enough(timers: int
     seen = replace(epoch(0, 1), lateness_counts=counts)
     assert seen.timers == 99 * GUEST_TIMERS_MIN + timers
     assert seen.late_ns == pytest.approx(1e3 * late_us, rel=0.05)
-    assert (seen.judge(network_of(planned("{}")), "work").level == "valid") == (late_us == 0)
+    assert (seen.judge(network_of(planned("{}"))).level == "valid") == (late_us == 0)
 
 
 def test_what_nodes_lack_is_what_they_lost_but_no_more_than_their_shares() -> None:
@@ -156,7 +178,7 @@ def test_a_guest_with_a_cpu_of_its_own_is_not_followed_unless_all_are() -> None:
 def test_nodes_that_lost_their_shares_make_an_epoch_out_of_bounds() -> None:
     made = planned("{tdf: auto}")
     starved = replace(epoch(0, 2), share_lost=0.2)
-    assert starved.judge(network_of(made), "work").level == "invalid"
+    assert starved.judge(network_of(made)).level == "invalid"
 
 
 def test_a_row_has_a_value_for_every_column() -> None:
