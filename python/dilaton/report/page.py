@@ -127,9 +127,9 @@ def write_sweep(directory: Path, swept: Swept, pictures: list[Picture]) -> Path:
     page = _template("sweep.html.j2").render(
         lab=swept.lab,
         run_count=len(swept.table),
-        fields=fields,
+        fields=[swept.named(field) for field in fields],
         verdicts=[(level, LEVELS[level], by_verdict[level]) for level in LEVELS if level in by_verdict],
-        heads=[*fields, "runs", *swept.units],
+        heads=[*map(swept.named, fields), "runs", *map(swept.named, swept.units)],
         means=[
             [
                 *(row[field] for field in fields),

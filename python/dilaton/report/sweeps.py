@@ -35,6 +35,12 @@ FILE = "sweep.json"
 Values = Mapping[str, Sequence[str]]
 """The values of each field, in the order in which they are swept."""
 
+FAIRNESS = "fairness"
+"""The number that no program measures alone."""
+
+Labels = Mapping[str, str]
+"""What fields and measured numbers are called where people read; those that it lacks have their own names."""
+
 BARS_WIDTH = 0.8
 """Of what there is for each name on an axis."""
 
@@ -97,7 +103,7 @@ def _of_all(record: Record) -> dict[str, float]:
     results = [process.result or {} for process in record.processes]
     measured = [result["streams"] for result in results if result.get("streams")]
     index = fairness(list(itertools.chain(*measured))) if len(measured) > 1 else None
-    return {} if index is None else {"fairness": index}
+    return {} if index is None else {FAIRNESS: index}
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,7 @@ class Swept:
         table: As of `table_of`.
         units: As of `units_of`.
         directory: Where it is.
+        labels: What its fields and numbers are called.
     """
 
     lab: str
@@ -117,24 +124,38 @@ class Swept:
     table: pd.DataFrame
     units: Mapping[str, str]
     directory: Path
+    labels: Labels
 
     @classmethod
-    def of(cls, directory: Path, done: Sequence[tuple[Point, Path, Record]], values: Values) -> Swept:
+    def of(
+        cls, directory: Path, done: Sequence[tuple[Point, Path, Record]], values: Values, labels: Labels | None = None
+    ) -> Swept:
         """From the runs that have left a record, one at least."""
-        return cls(done[0][2].lab, values, table_of(done), units_of(done), directory)
+        return cls(done[0][2].lab, values, table_of(done), units_of(done), directory, labels or {})
 
     @cached_property
     def means(self) -> pd.DataFrame:
         """As of `means_of`."""
         return means_of(self.table, self.values, self.units)
 
+    def named(self, name: str) -> str:
+        """What a field or a number is called."""
+        return self.labels.get(name, name)
+
+    @property
+    def means_labelled(self) -> pd.DataFrame:
+        """The same, with the heads that people read."""
+        known = {column: self.named(column) for column in (*self.values, *self.units)}
+        return self.means.rename(columns=known | {f"{column} ±": f"{self.named(column)} ±" for column in self.units})
+
     def drawings(self) -> Iterator[Drawing]:
         """As of `draw_sweep`, and the connections of TCP over repeats, where they were sampled."""
-        yield from draw_sweep(self.table, self.values, self.units)
+        yield from draw_sweep(self.table, self.values, self.units, self.labels)
         runs: dict[str, list[pd.DataFrame]] = {}
         damaged = 0
         for row in self.table.to_dict("records"):
-            words = ", ".join(f"{field.rpartition('.')[2]} {row[field]}" for field in self.values)
+            names = {field: self.labels.get(field, field.rpartition(".")[2]) for field in self.values}
+            words = ", ".join(f"{name} {row[field]}" for field, name in names.items())
             try:
                 run = loading.load(self.directory / row["run"])
                 runs.setdefault(words, []).append(connections_of(run.tcp, names_of(run.plan)))
@@ -158,7 +179,8 @@ def load(directory: Path) -> Swept:
         done.append((point, Path(row["run"]), records.load(directory / row["run"])))
     if not done:
         raise ValueError(f"{directory}: none of its runs has finished")
-    return Swept.of(directory, done, {field: list(dict.fromkeys(table[field])) for field in fields})
+    labels = json.loads((directory / FILE).read_text()).get("labels", {})
+    return Swept.of(directory, done, {field: list(dict.fromkeys(table[field])) for field in fields}, labels)
 
 
 def read(directory: Path) -> tuple[list[str], pd.DataFrame]:
@@ -224,7 +246,9 @@ def units_of(done: Sequence[tuple[Point, Path, Record]]) -> dict[str, str]:
     return units | {name: "" for _, _, record in done for name in _of_all(record)}
 
 
-def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> Iterator[Drawing]:
+def draw_sweep(
+    table: pd.DataFrame, values: Values, units: Mapping[str, str], labels: Labels | None = None
+) -> Iterator[Drawing]:
     """A figure for each measured number: over the first field, a line for each combination of the others.
 
     None where no field was swept. Points are means of repeats, with their 95 % confidence intervals, where there are
@@ -233,6 +257,7 @@ def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) ->
     if not values:
         return
     first, *others = values
+    named = (labels or {}).get
     for column, symbol in units.items():
         figure, (where,) = axes(height_in=2.8)
         places, scale = _places(values[first])
@@ -241,7 +266,8 @@ def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) ->
         for number, (combination, rows) in enumerate(groups):
             by_value = rows.groupby(first)[column]
             means, bars = (by_value.agg(each).reindex(values[first]) for each in ("mean", _half_interval))
-            label = ", ".join(f"{name} {value}" for name, value in zip(others, combination, strict=True)) or None
+            pairs = zip(others, combination, strict=True)
+            label = ", ".join(f"{named(other, other)} {value}" for other, value in pairs) or None
             tops.append(float((means + bars.fillna(0.0)).max()))
             colour = COLOURS[number % 8]
             if scale == "categories":
@@ -254,14 +280,15 @@ def draw_sweep(table: pd.DataFrame, values: Values, units: Mapping[str, str]) ->
             where.set_xscale("log")
         where.set_xticks(places, values[first])
         where.minorticks_off()
-        where.set_xlabel(first)
-        where.set_ylabel(column)
+        where.set_xlabel(named(first, first))
+        where.set_ylabel(named(column, column))
         unit(where.yaxis, symbol)
         if table[column].min() >= 0:
             where.set_ylim(bottom=0, top=(np.nanmax(tops) or 1) * 1.08)
         legend(where)
-        caption = f"{column} over {first}: means of repeats, with their 95 % confidence intervals."
-        yield Drawing(re.sub(r"[^a-z0-9]+", "-", f"sweep-{column}".lower()), column, caption, figure)
+        title = named(column, column)
+        caption = f"{title} over {named(first, first)}: means of repeats, with their 95 % confidence intervals."
+        yield Drawing(re.sub(r"[^a-z0-9]+", "-", f"sweep-{column}".lower()), title, caption, figure)
 
 
 def means_of(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> pd.DataFrame:
@@ -285,9 +312,17 @@ def means_of(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> p
     return pd.DataFrame(rows)
 
 
-def latex_of(means: pd.DataFrame, values: Values, units: Mapping[str, str]) -> str:
+def write_means(directory: Path, swept: Swept) -> None:
+    """Writes the means of a sweep as tables, for programs and for LaTeX, with the heads that people read."""
+    swept.means_labelled.to_csv(directory / "sweep-means.csv", index=False)
+    (directory / "sweep-means.tex").write_text(latex_of(swept.means, swept.values, swept.units, swept.labels))
+
+
+def latex_of(means: pd.DataFrame, values: Values, units: Mapping[str, str], labels: Labels | None = None) -> str:
     """The table of `means_of` for LaTeX, with the package booktabs."""
-    heads = [*values, "runs", *(f"{column} ({symbol})" if symbol else column for column, symbol in units.items())]
+    named = (labels or {}).get
+    heads = [*(named(field, field) for field in values), "runs"]
+    heads += [f"{named(column, column)}{f' ({symbol})' if symbol else ''}" for column, symbol in units.items()]
     lines = [
         f"\\begin{{tabular}}{{{'l' * len(values)}{'r' * (1 + len(units))}}}",
         "\\toprule",

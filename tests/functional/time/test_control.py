@@ -110,6 +110,26 @@ def test_a_wrong_command_is_refused_before_it_reaches_the_clock(
         assert client.request(CLOCK_SHOW)["virtual_s"] == 5.0
 
 
+POLLING = """
+name: polling
+time: {drive: event}
+nodes: {a: , b: }
+links: [{endpoints: [a, b], delay: 1ms}]
+run: [{on: a, exec: ping -i 0.008 -c 9 b}]
+"""
+"""When the next packet is due within 10 ms ping polls, and on the event drive the kernel has no idle moment until then."""
+
+
+def test_a_clock_that_is_held_under_a_program_that_polls_goes_on(tmp_path: Path) -> None:
+    with held_run(tmp_path, POLLING, "45.5ms") as (process, out):
+        with Client(out) as client:
+            assert client.request(CLOCK_SHOW)["virtual_s"] == 0.0455
+            assert client.request(CLOCK_STEP)["virtual_s"] > 0.0455
+            client.request(CLOCK_RELEASE)
+        assert outcome_of(process, out).status == 0
+    assert "9 packets transmitted, 9 received" in (out / "nodes/a/ping.stdout").read_text()
+
+
 def test_a_second_who_steers_is_told_and_hold_ends_the_first(tmp_path: Path) -> None:
     lab, out = tmp_path / "lab.yaml", tmp_path / "run"
     # In host time, in which it is not over before the others have started.

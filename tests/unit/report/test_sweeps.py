@@ -8,7 +8,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dilaton.report.sweeps import Point, draw_sweep, latex_of, means_of, points, sets_of, table_of, units_of
+from dilaton.report.sweeps import (
+    Point,
+    Swept,
+    draw_sweep,
+    latex_of,
+    means_of,
+    points,
+    sets_of,
+    table_of,
+    units_of,
+    write_means,
+)
 from dilaton.run.record import record as records
 from tests.unit.measure import made
 
@@ -86,6 +97,24 @@ def test_a_table_for_latex_has_nothing_that_latex_takes_for_commands() -> None:
     assert lines[2] == "time.tdf & cc & runs & bulk.throughput (bit/s) & ping.loss \\\\"
     assert lines[4] == "1 & a\\_b & 3 & $10 \\pm 2.5$ & $0.25 \\pm 3.2$ \\\\"
     assert lines[5] == "1/2 & a\\_b & 1 & $5$ & -- \\\\"
+
+
+def test_labels_are_what_people_read_in_figures_and_tables(tmp_path: Path) -> None:
+    labels = {"time.tdf": "dilation", "bulk.throughput": "goodput", "cc": "congestion control"}
+    [first, second] = draw_sweep(TABLE, VALUES, UNITS, labels)
+    [where] = first.figure.axes
+    assert (where.get_xlabel(), where.get_ylabel(), first.title) == ("dilation", "goodput", "goodput")
+    assert first.caption.startswith("goodput over dilation")
+    [drawn] = first.figure.legends
+    assert [text.get_text() for text in drawn.get_texts()] == ["congestion control a_b"]
+    assert (first.name, second.title) == ("sweep-bulk-throughput", "ping.loss"), "files keep their names"
+    write_means(tmp_path, Swept("x", VALUES, TABLE, UNITS, tmp_path, labels))
+    head = (tmp_path / "sweep-means.csv").read_text().splitlines()[0]
+    assert head == "dilation,congestion control,runs,goodput,goodput ±,ping.loss,ping.loss ±"
+    assert (
+        "dilation & congestion control & runs & goodput (bit/s) & ping.loss"
+        in (tmp_path / "sweep-means.tex").read_text()
+    )
 
 
 @pytest.mark.parametrize(("streams", "index"), [([[9e6], [3e6]], 0.8), ([[9e6, 3e6]], None), ([[0.0], [0.0]], None)])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from dilaton.run.record import record as records
 from dilaton.run.record.record import SoFar
+from dilaton.service.errors import RequestError
 from dilaton.service.request import LabText
 from dilaton.service.studies import sweep as sweeping
 from dilaton.service.studies.sweep import PointEnded, Sweep, SweepRequest
@@ -79,3 +82,25 @@ def test_a_sweep_that_is_given_up_begins_no_further_run(tmp_path: Path) -> None:
     said = swept(tmp_path, give_up=True)
     assert len(said) == 1
     assert len(list((tmp_path / "out").glob("*/*.log"))) < 3
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("seed",), "--label seed: write NAME=TEXT"),
+        (("speed=TDF",), "--label speed: not a field of this sweep, nor of a process; there are seed, true.…"),
+        (("seed=a", "seed=b"), "--label seed=b: said twice"),
+        (("seed=a", "true.exit=a"), "--label true.exit=a: said twice, or of two things"),
+    ],
+)
+def test_labels_are_of_what_there_is_and_said_once(texts: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        sweeping.labels_of(texts, {"seed": ["1"]}, ["true"])
+
+
+def test_a_sweep_goes_on_with_other_labels_but_not_with_other_fields(tmp_path: Path) -> None:
+    sweeping.take(tmp_path, LAB, {"seed": ["1"]}, {})
+    sweeping.take(tmp_path, LAB, {"seed": ["1"]}, {"seed": "draw"})
+    assert json.loads((tmp_path / "sweep.json").read_text())["labels"] == {"seed": "draw"}
+    with pytest.raises(RequestError, match="another lab or other fields"):
+        sweeping.take(tmp_path, LAB, {"time.tdf": ["1"]}, {"seed": "draw"})

@@ -22,7 +22,7 @@ use crate::nodes::shares;
 use crate::occasions::serving::{serve_in_handler, KERNEL};
 use crate::occasions::{deaths, user_code, waiting};
 use crate::sources::input;
-use crate::time::{aside, present};
+use crate::time::{aside, drive, present};
 
 /// A signal whose handler in the kernel goes behind one of ours.
 pub struct Adopted {
@@ -118,6 +118,11 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     if present::is_event() {
         // It has ended the kernel's sleep, if it slept.
         if !spinning::look(page, stub) {
+            // A program that polls until time has passed keeps the kernel from idling for as long as the clock stands. What
+            // does not poll comes to its end first, so that where in it the host's command came has no effect.
+            if drive::is_busy() && present::stands() {
+                commands::heed(page);
+            }
             exclusively(timer::arm_look);
             return;
         }

@@ -276,6 +276,11 @@ pub fn step_entry() {
     METER.steps_ns.add(step_ns);
 }
 
+/// Whether the guest is busy: programs have entered the kernel often since it idled last.
+pub fn is_busy() -> bool {
+    METER.entries.get() >= BUSY_ENTRIES
+}
+
 /// The guest is no longer busy: its kernel idles.
 pub fn forget_entries() {
     METER.entries.set(0);

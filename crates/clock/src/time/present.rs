@@ -137,6 +137,11 @@ pub fn end() -> VirtualInstant {
     read(Clock::end)
 }
 
+/// Whether virtual time passes neither by work nor by idling: the host holds the clock, or has let it come to its end.
+pub fn stands() -> bool {
+    read(|clock| clock.line().pace() == Pace::Held || virtual_now(clock) >= clock.end())
+}
+
 /// The virtual instant when the guest has worked for another `ns` of host time.
 pub fn after_work(ns: u64) -> VirtualInstant {
     read(|clock| clock.virtual_at(DriveInstant::from_ns(drive::now(clock.drive()).as_ns() + ns)))

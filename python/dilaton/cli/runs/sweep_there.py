@@ -22,7 +22,7 @@ from dilaton.run.files.directory import SWEEPS
 from dilaton.run.record import record as records
 from dilaton.run.record.record import RecordError
 from dilaton.service.request import UNNAMED, RunRequest
-from dilaton.service.studies.sweep import SweepRequest, conclude, take, values_of
+from dilaton.service.studies.sweep import SweepRequest, conclude, labels_of, take, values_of
 
 KEY_FILE = "server-key"
 """By which the server knows the sweep of a directory."""
@@ -38,6 +38,7 @@ def sweep_there(url: str, request: SweepRequest) -> int:
         raise BadInputError("--jobs, --confirm, --no-confirm: not at a server, which has a queue of its own")
     with refusing(ValueError):
         values = values_of(request.fields)
+        labels = labels_of(request.labels, values, None)
     work = points(values, request.repeat)
     text = request.lab.text
     with asking(RunRequest(lab=request.lab)):
@@ -45,7 +46,7 @@ def sweep_there(url: str, request: SweepRequest) -> int:
         name = server.check(text)
         directory = request.out or SWEEPS / (name if PLAIN_NAME.fullmatch(name) else UNNAMED)
         with refusing(ValueError, OSError):
-            take(directory, text, values)
+            take(directory, text, values, labels)
         fields = [{"path": path, "values": found} for path, found in values.items()]
         asked = {"fields": fields, "repeat": request.repeat, "max_disk": request.max_disk, "key": _key(directory)}
         sweep = server.sweep(server.keep(name, text), asked)
@@ -57,7 +58,7 @@ def sweep_there(url: str, request: SweepRequest) -> int:
         except KeyboardInterrupt:
             print(f"it goes on there; the same command goes on with what is not in {directory}", file=sys.stderr)
             return 130
-    return tell(conclude(directory, work, values))
+    return tell(conclude(directory, work, values, labels))
 
 
 def _key(directory: Path) -> str:

@@ -281,6 +281,15 @@ def sweep(
             "--set", metavar="PATH=A,B,C", help="A field and its values, such as time.tdf=1,10,100. Repeatable."
         ),
     ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="NAME=TEXT",
+            help="What a field, or a number that is measured, is called in figures and tables: "
+            "links.0.loss=loss. Repeatable.",
+        ),
+    ] = None,
     repeat: Annotated[
         int, typer.Option("--repeat", metavar="N", min=1, help="Runs of each combination, each with its own seed.")
     ] = 1,
@@ -296,7 +305,14 @@ def sweep(
 
     fields, text = tuple(settings or ()), LabText.read(lab)
     request = SweepRequest(
-        lab=text, fields=fields, repeat=repeat, jobs=jobs, out=out, confirm=confirm, max_disk=max_disk
+        lab=text,
+        fields=fields,
+        labels=tuple(labels or ()),
+        repeat=repeat,
+        jobs=jobs,
+        out=out,
+        confirm=confirm,
+        max_disk=max_disk,
     )
     if context.obj is not None:
         from dilaton.cli.runs.sweep_there import sweep_there

@@ -19,9 +19,9 @@ from dilaton.host.errors import HostLacksError
 from dilaton.host.here.doctor.doctor import require
 from dilaton.lab.errors import LabError
 from dilaton.lab.settings import parse_setting
-from dilaton.report.sweeps import FILE, Point, points
+from dilaton.report.sweeps import FAIRNESS, FILE, Labels, Point, points
 from dilaton.run.control.errors import ControlError
-from dilaton.run.files.directory import SWEEPS
+from dilaton.run.files.directory import SWEEPS, replace_file
 from dilaton.run.record import record as records
 from dilaton.run.record.record import RecordError
 from dilaton.service.errors import RequestError, refusing
@@ -45,6 +45,7 @@ class SweepRequest(Value):
         out: The directory; None: `sweeps/<lab>`.
         confirm: Whether its runs are confirmed; None: as the lab says.
         max_disk: What each run's directory may take, as `RunRequest` has it.
+        labels: Each as NAME=TEXT: what a field, or a number that is measured, is called in tables and figures.
     """
 
     lab: LabText
@@ -54,6 +55,7 @@ class SweepRequest(Value):
     out: Path | None = None
     confirm: bool | None = None
     max_disk: str | None = None
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,9 +121,11 @@ class Sweep:
             self._values = values_of(request.fields)
             self.work = points(self._values, request.repeat)
         labs = [prepare(request.lab, self._overrides(point)).lab for point in self.work]
+        with refusing(ValueError):
+            self._labels = labels_of(request.labels, self._values, [process.name for process in labs[0].run])
         self.directory = request.out or SWEEPS / labs[0].name
         with _writing(self.directory):
-            take(self.directory, request.lab.text, self._values)
+            take(self.directory, request.lab.text, self._values, self._labels)
         require(jailed=True)
         self._seeds = {point: lab.seed for point, lab in zip(self.work, labs, strict=True)}
         self.waiting = [
@@ -197,16 +201,16 @@ class Sweep:
 
     def conclude(self) -> Concluded:
         """Writes the table and the plots of all runs that have left a record."""
-        return conclude(self.directory, self.work, self._values)
+        return conclude(self.directory, self.work, self._values, self._labels)
 
 
-def conclude(directory: Path, work: Sequence[Point], values: Values) -> Concluded:
+def conclude(directory: Path, work: Sequence[Point], values: Values, labels: Labels) -> Concluded:
     """Writes the table and the plots of all runs in a sweep's directory that have left a record."""
     from dilaton.report.export import save
     from dilaton.report.page import write_sweep
     from dilaton.report.pictures import picture_of
     from dilaton.report.style import applied
-    from dilaton.report.sweeps import Swept, latex_of, table_of
+    from dilaton.report.sweeps import Swept, table_of, write_means
 
     done, lost = [], []
     for point in work:
@@ -219,9 +223,8 @@ def conclude(directory: Path, work: Sequence[Point], values: Values) -> Conclude
     table.to_parquet(directory / "sweep.parquet", index=False)
     figures = 0
     if done:
-        swept = Swept.of(directory, done, values)
-        swept.means.to_csv(directory / "sweep-means.csv", index=False)
-        (directory / "sweep-means.tex").write_text(latex_of(swept.means, swept.values, swept.units))
+        swept = Swept.of(directory, done, values, labels)
+        write_means(directory, swept)
         with applied():
             # What a figure was saved as shows in how it is saved next, and the same sweep is to give the same page.
             figures = len([save(drawing, directory / f"{drawing.name}.svg") for drawing in swept.drawings()])
@@ -248,23 +251,57 @@ def values_of(fields: tuple[str, ...]) -> Values:
     return values
 
 
-def take(directory: Path, lab: str, values: Values) -> None:
-    """Takes a directory for a sweep, or goes on with the sweep in it.
+def labels_of(texts: tuple[str, ...], values: Values, processes: Sequence[str] | None) -> dict[str, str]:
+    """What each field, or number that is measured, is called.
+
+    Args:
+        texts: Each as NAME=TEXT.
+        values: Of the sweep.
+        processes: The names of those that may measure something; None: not known here.
+
+    Raises:
+        ValueError: one is not NAME=TEXT, is of nothing that there is, or is said twice.
+    """
+    labels: dict[str, str] = {}
+    for text in texts:
+        name, _, label = (part.strip() for part in text.partition("="))
+        if not (name and label):
+            raise ValueError(f"--label {text}: write NAME=TEXT, such as links.0.loss=loss or bulk.throughput=goodput")
+        if processes is not None and name not in values and name.partition(".")[0] not in (*processes, FAIRNESS):
+            known = ", ".join([*values, *(f"{process}.…" for process in processes)])
+            raise ValueError(f"--label {name}: not a field of this sweep, nor of a process; there are {known}")
+        if name in labels or label in labels.values():
+            raise ValueError(f"--label {text}: said twice, or of two things")
+        labels[name] = label
+    return labels
+
+
+def take(directory: Path, lab: str, values: Values, labels: Labels) -> None:
+    """Takes a directory for a sweep, or goes on with the sweep in it, which may be called otherwise by now.
 
     Raises:
         RequestError: it belongs to another sweep.
     """
-    text = json.dumps({"lab": lab, "fields": list(values)}, indent=1) + "\n"
+    known = {"lab": lab, "fields": list(values)}
+    path = directory / FILE
     directory.mkdir(parents=True, exist_ok=True)
-    if (directory / FILE).exists():
-        if (directory / FILE).read_text() != text:
+    if path.exists():
+        if {key: value for key, value in _read(path).items() if key != "labels"} != known:
             raise RequestError(
                 f"{directory}: holds a sweep of another lab or other fields; --out takes another directory"
             )
     elif any(directory.iterdir()):
         raise RequestError(f"{directory}: is not empty and holds no sweep; --out takes a new directory")
-    else:
-        (directory / FILE).write_text(text)
+    replace_file(path, (json.dumps(known | ({"labels": labels} if labels else {}), indent=1) + "\n").encode())
+
+
+def _read(path: Path) -> dict[str, object]:
+    """A sweep's file; nothing, where it is damaged."""
+    try:
+        found = json.loads(path.read_text())
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _is_done(run_dir: Path, confirm: bool) -> bool:
