@@ -19,12 +19,18 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dilaton.host.here.uml import interface, kernels
+
 # Neither other load on the machine nor what is drawn may fail a test: the same examples are tried each time.
 settings.register_profile("dilaton", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dilaton")
 
 # Which images somebody has in their store is no matter of the tests.
 os.environ["XDG_DATA_HOME"] = "/nonexistent"
+
+# A kernel that all tests are to run is there also for runs with a home of their own.
+if kernels.VARIABLE in os.environ:
+    os.environ.setdefault("XDG_CACHE_HOME", str(kernels.cache().parents[1]))
 
 # Processes usually start with so few open files, whatever they may have: what needs more has to ask for it.
 resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -209,3 +215,14 @@ def run_example(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Ou
 def run_lab_once(tmp_path_factory: pytest.TempPathFactory) -> RunLab:
     """As `run_lab`, for fixtures whose run all tests of a module look at."""
     return functools.partial(run_in, tmp_path_factory.mktemp("module"))
+
+
+@pytest.fixture
+def untraced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guests run a kernel that does not trace its programs."""
+    found = [kernel.name for kernel in kernels.there() if kernel.has_seccomp]
+    if not found:
+        pytest.skip("there is no kernel here that can do without tracing: ./dev kernels sid")
+    if why := interface.why_not_understood(kernels.named(found[-1]).program):
+        pytest.skip(f"that kernel is refused: {why}")
+    monkeypatch.setenv(kernels.VARIABLE, found[-1])

@@ -20,7 +20,9 @@
 //! there on the stub sleeps until it is woken here, and its CPU time, read then, is all that it has used.
 //!
 //! **A stop that is made** must not lose the mappings that are queued, which the kernel takes for made after any stop. Where
-//! there are some, the stub makes them first, and comes back at once, as it does for the kernel's own purposes.
+//! there are some, the stub makes them first, and comes back at once, as it does for the kernel's own purposes. One that ends
+//! meanwhile (its program has closed the line by which it gets the memory to map) has stopped as well for the kernel, which
+//! learns of the end when it lets the stub run the next time.
 //!
 //! **Whose core.** Waking a stub mostly lets it run at once, in place of the kernel, which comes back when the stub sleeps and
 //! finds that it need not wait. So there are two switches for a system call and one sleeper. To make the kernel wait for its
@@ -126,10 +128,12 @@ fn resume(page: &ClockPage, stub: Stub) {
     }
     if !go(page, stub, is_for_kernel) {
         if shared.has_queue() {
-            shared.return_at_once();
+            shared.set_returns_at_once(true);
             go(page, stub, true);
             host_wait(stub);
             user_code::after_user(page);
+            // One that has ended in doing so has left it set, which the kernel takes for a fault of its own.
+            shared.set_returns_at_once(false);
         }
         shared.set_signal(if shared.has_failed() { libc::SIGTRAP } else { libc::SIGALRM });
     }

@@ -112,9 +112,9 @@ impl Shared {
         self.field::<AtomicI16>(RETURNS).load(Relaxed) != 0
     }
 
-    /// Lets it do so.
-    pub fn return_at_once(self) {
-        self.field::<AtomicI16>(RETURNS).store(1, Relaxed);
+    /// Lets it do so, or not.
+    pub fn set_returns_at_once(self, does: bool) {
+        self.field::<AtomicI16>(RETURNS).store(does.into(), Relaxed);
     }
 
     /// Whether there are mappings for it to make.
