@@ -1,8 +1,10 @@
 """Who talks to whom in a plan, and over which links: the paths whose round trips, rates and queues results depend on.
 
 A program that names another node, or an address of it, talks to that: `iperf3 -c b`, `curl http://b/`. Where no
-program names any, all that have programs may talk to each other. The path between two nodes is one with the fewest
-links, and of these one with the least delay; routes may lead over another one.
+program names any, all that have programs may talk to each other. The path between two nodes is one that leads through
+routers and ports of switches alone, if there is one; of these one with the fewest links; and of these one with the
+least delay. Routes may lead over another one. What a program makes of a host while it runs, a bridge or a router, the
+plan does not know: so paths lead through hosts where nothing else does.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dilaton.plan.course.entries import ChangeLink, ImpairLink, Timed
+from dilaton.plan.kinds.recipe import FORWARDING, FORWARDING_IPV6
 from dilaton.plan.links.disciplines import ETHERNET_HEADER_BYTES, held_bytes
 from dilaton.plan.links.queues import Egress
 from dilaton.plan.model import HostsEntry, Interface, Link, Node, Process
@@ -38,6 +41,7 @@ class Direction:
         rate_bit_per_s: Its highest rate; None: unlimited.
         frame_bits: Of a full frame.
         queue_bits: What its queue holds, full frames; None where it has no rate.
+        is_transit: Whether it may carry what its node has from another node: as of a router, or by a port of a switch.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Direction:
     rate_bit_per_s: int | None
     frame_bits: int
     queue_bits: int | None
+    is_transit: bool
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,12 @@ def _direction(node: Node, interface: Interface, states: Sequence[Egress], other
         rate_bit_per_s=None if None in rates else max(rate for rate in rates if rate),
         frame_bits=frame_bytes * 8,
         queue_bits=min(held) * 8 if held else None,
+        is_transit=_is_router(node) or not interface.addresses,
     )
+
+
+def _is_router(node: Node) -> bool:
+    return any(node.sysctls.get(name) == on for name, on in (FORWARDING | FORWARDING_IPV6).items())
 
 
 def paths(known: Sequence[Direction], pairs: Iterable[tuple[str, str]]) -> Iterator[Path]:
@@ -163,18 +173,20 @@ def _last_links(ways: Mapping[str, Sequence[Direction]], start: str, wanted: set
     last: dict[str, Direction] = {}
     done: set[str] = set()
     missing = wanted - {start}
-    open_: list[tuple[int, int, str, str, Direction | None]] = [(0, 0, start, "", None)]
+    open_: list[tuple[int, int, int, str, str, Direction | None]] = [(0, 0, 0, start, "", None)]
     while open_ and missing:
-        hops, delay_ns, node, _, by = heapq.heappop(open_)
+        hosts, hops, delay_ns, node, _, by = heapq.heappop(open_)
         if node in done:
             continue
         done.add(node)
         missing.discard(node)
         if by is not None:
             last[node] = by
+        by_transit = by is None or _reverse(ways, by).is_transit
         for way in ways[node]:
             if way.other not in done:
-                heapq.heappush(open_, (hops + 1, delay_ns + way.delay_ns, way.other, way.name, way))
+                through = hosts + (by is not None and not (by_transit and way.is_transit))
+                heapq.heappush(open_, (through, hops + 1, delay_ns + way.delay_ns, way.other, way.name, way))
     return last
 
 

@@ -96,3 +96,27 @@ def test_a_path_that_leads_through_a_guest_is_judged_there_too() -> None:
 
 def test_programs_of_one_node_talk_to_nobody() -> None:
     assert talking(plan(WAN + "  - {on: a, exec: ping 127.0.0.1}\n")) == []
+
+
+def test_paths_lead_through_routers_and_ports_of_switches_not_through_hosts_and_their_controllers_links() -> None:
+    text = """
+    name: x
+    nodes:
+      c: {kind: controller}
+      s: {kind: ovs, controller: "tcp:c:6653"}
+      m: {kind: switch}
+      t: {kind: ovs, controller: "tcp:c:6653"}
+      a:
+      b:
+      between: {kind: host}
+    links: [a -- s, s -- m, m -- t, t -- b, a -- between, between -- b, {endpoints: [c, "s:mgmt0", "t:mgmt0"]}]
+    run: [{on: a, exec: ping b}]
+    """
+    (path,) = talking(plan(text))
+    assert [direction.node for direction in path.there] == ["a", "s", "m", "t"]
+
+
+def test_where_only_a_host_is_between_two_others_the_path_leads_through_it() -> None:
+    text = "name: x\nnodes: {a: , b: , h: {kind: host}}\nlinks: [a -- h, h -- b]\nrun: [{on: a, exec: ping b}]\n"
+    (path,) = talking(plan(text))
+    assert [direction.node for direction in path.there] == ["a", "h"]
