@@ -67,7 +67,7 @@ def going() -> Going:
                 # One that has ended meanwhile is none.
                 with contextlib.suppress(OSError):
                     if (reply := line.receive(deadline)).endswith(b"\n"):
-                        shown.append(_shown(reply))
+                        shown.append(_shown(reply, line.pid))
             except ControlError as error:
                 silent.append(str(error))
     finally:
@@ -84,10 +84,15 @@ def _ask(line: Line) -> bool:
     return True
 
 
-def _shown(reply: bytes) -> RunState:
-    result: RunState = result_of(reply)
+def _shown(reply: bytes, pid: int) -> RunState:
+    try:
+        result: RunState = result_of(reply)
+    except ControlError as error:
+        raise ControlError(f"process {pid}: {error}") from error
     if any(field not in result for field in ("lab", "lab_file", "run_dir", "state", "suspended", "clock")):
-        raise ControlError("a run does not say what it is; was it begun by another version of Dilaton?")
+        raise ControlError(
+            f"process {pid} of a run does not say what it is; was it begun by another version of Dilaton?"
+        )
     return result
 
 

@@ -149,7 +149,8 @@ def test_the_list_of_runs_has_all_others_whatever_one_does(
     with listening(tmp_path / "bad", answer), serving(tmp_path, {"show": show}):
         runs = going()
     assert MINE in runs.shown
-    assert bool(runs.silent) == (answer is not hang_up)
+    # Other runs of this machine may be silent, too.
+    assert any(f"process {os.getpid()}" in why for why in runs.silent) == (answer is not hang_up)
 
 
 def test_an_answer_that_takes_long_is_waited_for_since_the_run_shows_that_it_is_alive(
