@@ -47,7 +47,7 @@ def commands() -> set[str]:
         text = page.read_text()
         said |= {block for kind, block in BLOCK.findall(text) if kind in ("sh", "console")}
         said |= set(INLINE.findall(BLOCK.sub("", text)))
-    found = (command for text in said for command in COMMAND.findall(text))
+    found = (command for text in said for command in COMMAND.findall(text.replace("\\\n", "")))
     return {re.sub(r"[][]", "", REDIRECTION.split(command)[0]).strip() for command in found}
 
 
