@@ -3,8 +3,8 @@
 //!
 //! One thread, no runtime: whatever the agent waits for is a file descriptor. The same program is the init of every
 //! node (`node/init.rs`), the guest kernel's `modprobe` (`guest/modules.rs`), a capture that somebody follows
-//! (`measure/following.rs`), what packs what a node has written (`node/changes.rs`), and what waits for a router's routes
-//! (`network/converged.rs`).
+//! (`measure/following.rs`), what packs what a node has written (`node/changes.rs`), what joins a connection from outside to
+//! a port (`node/port.rs`), and what waits for a router's routes (`network/converged.rs`).
 //!
 //! It is built static, since the guest's root is whatever machine the run happens on, and the flag is given for this
 //! crate alone, since another member of the workspace is a shared library:
@@ -39,7 +39,7 @@ use crate::error::{Doing, Error, Result};
 use crate::guest::modules::Modules;
 use crate::measure::following;
 use crate::network::converged;
-use crate::node::changes;
+use crate::node::{changes, port};
 use crate::run::handover::{self, Handover};
 use crate::run::Run;
 use crate::streams::Streams;
@@ -62,6 +62,7 @@ fn main() {
         _ if std::process::id() == 1 => None,
         [_, following::WORD, wanted] => Some(following::follow(wanted)),
         [_, converged::WORD, seconds, networks] => Some(converged::wait(seconds, networks)),
+        [_, port::WORD, number] => Some(port::join(number)),
         [_, changes::WORD] => Some(changes::write()),
         [_, changes::WORD_ALL] => Some(changes::write_all()),
         [_, changes::WORD_FLUSH] => {

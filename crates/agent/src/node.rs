@@ -13,6 +13,7 @@ pub mod load;
 pub mod memory;
 pub mod orders;
 pub mod passwd;
+pub mod port;
 pub mod ready;
 mod restore;
 pub mod spawn;

@@ -37,7 +37,7 @@ def _version(wanted: bool) -> None:
 
 AT_A_SERVER = (
     *("run", "up", "ps", "down", "stop", "clock", "link", "fault"),
-    *("shell", "cp", "capture", "logs", "report", "compare", "sweep", "template", "image"),
+    *("shell", "cp", "capture", "forward", "logs", "report", "compare", "sweep", "template", "image"),
 )
 """Verbs that ask a server with `--server`."""
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
 
 from dilaton.remote.asking import ServerError, refusal
 from dilaton.remote.server import RemoteRun
@@ -31,12 +32,17 @@ def reached(run: RemoteRun) -> Reached:
     except ImportError:
         raise ServerError("programs in nodes of a server take the package websockets: pip install websockets") from None
 
-    @contextlib.asynccontextmanager
-    async def line(
+    def line(
         node: str, argv: Sequence[str], terminal: tuple[int, int] | None, env: Mapping[str, str]
-    ) -> AsyncIterator[socket.socket]:
+    ) -> contextlib.AbstractAsyncContextManager[socket.socket]:
+        return opened({"node": node, "argv": list(argv), "env": dict(env), "terminal": terminal})
+
+    def port(node: str, port: int) -> contextlib.AbstractAsyncContextManager[socket.socket]:
+        return opened({"node": node, "port": port})
+
+    @contextlib.asynccontextmanager
+    async def opened(asked: dict[str, Any]) -> AsyncIterator[socket.socket]:
         url, headers = run.asker.websocket(f"{run.path}/sessions")
-        asked = {"node": node, "argv": list(argv), "env": dict(env), "terminal": terminal}
         try:
             connection = await connect(url, additional_headers=headers, compression=None, max_size=None)
         except InvalidStatus as error:
@@ -80,4 +86,4 @@ def reached(run: RemoteRun) -> Reached:
         finally:
             writer.close()
 
-    return Reached(run.identity, line)
+    return Reached(run.identity, line, port)

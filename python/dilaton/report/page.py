@@ -88,6 +88,7 @@ def render(run: Run, drawn: Drawn | None) -> str:
     return _template("report.html.j2").render(
         record=record,
         verdict=record.verdict,
+        from_outside=words.from_outside(record),
         comparisons=_comparisons(record),
         adaptation=record.fidelity.adaptation if record.fidelity else None,
         verdict_colour=LEVELS[record.verdict.level] if record.verdict else "#777777",

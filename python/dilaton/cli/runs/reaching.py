@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -19,8 +21,10 @@ from dilaton.cli.steering.attach import wants_terminal
 from dilaton.cli.steering.capture import check_target, written
 from dilaton.cli.steering.cp import copy_of
 from dilaton.cli.steering.fault import steer_faults
+from dilaton.cli.steering.forward import forward_here, ways_of
 from dilaton.cli.steering.link import steer_link
 from dilaton.cli.steering.shell import run_here
+from dilaton.remote.asking import ServerError
 from dilaton.remote.control import Control
 from dilaton.remote.server import FINAL, RemoteRun, Server
 from dilaton.remote.sessions import reached
@@ -82,6 +86,29 @@ def capture_there(
             while piece := packets.read1(PIECE_BYTES):  # type: ignore[attr-defined]
                 os.write(stdout, piece)
     return 0
+
+
+def forward_there(url: str, run: str, texts: Sequence[str]) -> int:
+    """As `forward`, to nodes of a server's run."""
+    ways = ways_of(texts)
+    with asking():
+        found = found_at(Server(url), run)
+        drawn = found.asker.ask("GET", f"{found.path}/drawing")
+        return forward_here(reached(found), [node["name"] for node in drawn["nodes"]], ways, lambda: _over(found))
+
+
+async def _over(run: RemoteRun) -> None:
+    """Waits until a run is over; nobody waits for the thread that hears of it."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def wait() -> None:
+        with contextlib.suppress(ServerError, RuntimeError):  # the server is gone, or nobody waits any more
+            run.wait()
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=wait, daemon=True).start()
+    await ended.wait()
 
 
 def report_there(url: str, run: str, formats: list[str], out: Path | None) -> None:

@@ -24,7 +24,7 @@ from dilaton.run.record.model import (
     VerdictRecord,
 )
 from dilaton.run.record.record import Record
-from dilaton.run.record.words import command, outcome
+from dilaton.run.record.words import command, from_outside, outcome
 
 LINKS_SHOWN = 8
 PROCESSES_SHOWN = 24
@@ -112,7 +112,7 @@ def _table(plan: Plan, record: Record) -> Table:
     if record.fidelity and record.fidelity.shares:
         table.add_row("CPU shares", "", _shares(record.fidelity.shares))
     if record.verdict:
-        table.add_row("verdict", "", _verdict(record.verdict))
+        table.add_row("verdict", "", _verdict(record.verdict, from_outside(record)))
     for link, asked in links_of(plan)[:LINKS_SHOWN]:
         table.add_row(f"link {link.name}", asked, "")
     if len(plan.links) > LINKS_SHOWN:
@@ -165,8 +165,10 @@ def _shares(shares: SharesRecord) -> str:
     return f"{uncharged} of the work charged to no node; nodes missed {lost} of their CPUs"
 
 
-def _verdict(verdict: VerdictRecord) -> Text:
+def _verdict(verdict: VerdictRecord, outside: str) -> Text:
     text = Text(verdict.level, style=VERDICT_STYLES[verdict.level])
     for reason in verdict.reasons:
         text.append(f"\n{reason.what}; {reason.advice}", style="not bold default")
+    if outside:
+        text.append(f"\n{visible(outside)}", style="not bold default")
     return text

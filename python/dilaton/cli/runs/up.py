@@ -13,7 +13,7 @@ from dilaton.service.request import RunRequest
 
 def bring_up(request: RunRequest, *, detached: bool) -> int:
     """Starts a lab that stays, and gives its prompt; the lab ends with it. Detached: it goes on. Returns the status."""
-    from dilaton.cli.steering.prompt import converse
+    from dilaton.cli.prompt.prompt import converse
 
     with refusing(ControlError):
         with _progress():

@@ -90,7 +90,7 @@ def down(context: typer.Context, run: RunName) -> None:
 @app.command("cli")
 def prompt(run: RunName) -> None:
     """Work in a run in progress, at a prompt with the words of Mininet's; it goes on afterwards."""
-    from dilaton.cli.steering.prompt import attach_prompt
+    from dilaton.cli.prompt.prompt import attach_prompt
 
     raise typer.Exit(attach_prompt(run))
 
@@ -253,6 +253,27 @@ def capture(
     from dilaton.cli.steering.capture import follow
 
     raise typer.Exit(follow(run, place, pcap_filter or [], to, snaplen, count, wireshark=wireshark))
+
+
+@app.command()
+def forward(
+    context: typer.Context,
+    run: RunName,
+    ports: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[PORT:]NODE:PORT", help="A port here and one of a node: 8080:web:80 (default: any here)."
+        ),
+    ],
+) -> None:
+    """Have ports of this machine lead to TCP ports of nodes of a run in progress, until Ctrl-C."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import forward_there
+
+        raise typer.Exit(forward_there(context.obj, run, ports))
+    from dilaton.cli.steering.forward import forward as forward_ports
+
+    raise typer.Exit(forward_ports(run, ports))
 
 
 @app.command("cp")

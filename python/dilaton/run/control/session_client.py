@@ -6,19 +6,21 @@ import contextlib
 import socket
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeVar
 
 from dilaton.host.errors import GuestError
 from dilaton.host.sessions.frames import Ending
-from dilaton.host.sessions.session import Session
-from dilaton.host.sessions.streams import Streams
+from dilaton.host.sessions.session import Send, Session
+from dilaton.host.sessions.streams import Receiver, Streams
 from dilaton.host.tasks import finish
-from dilaton.run.control.answers import SESSION_OPEN
+from dilaton.run.control.answers import PORT_OPEN, SESSION_OPEN
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
+
+End = TypeVar("End", bound=Receiver)
 
 
 class Line(Protocol):
@@ -34,6 +36,13 @@ class Line(Protocol):
         """As the arguments of `session`."""
 
 
+class Port(Protocol):
+    """As `Line`, for a connection to a port of a node, which the program's input and output are."""
+
+    def __call__(self, node: str, port: int) -> contextlib.AbstractAsyncContextManager[socket.socket]:
+        """Connects to it."""
+
+
 @dataclass(frozen=True)
 class Reached:
     """A run in whose nodes programs can be started: one of this machine, or of a server.
@@ -41,10 +50,12 @@ class Reached:
     Attributes:
         name: What it is called in messages.
         line: Starts one.
+        port: Connects to a port.
     """
 
     name: str
     line: Line
+    port: Port
 
 
 def reached(run_dir: Path) -> Reached:
@@ -57,7 +68,11 @@ def reached(run_dir: Path) -> Reached:
         asked = {"node": node, "argv": list(argv), "terminal": terminal, "env": dict(env)}
         yield take_over(run_dir, SESSION_OPEN, **asked)[0]
 
-    return Reached(str(run_dir), line)
+    @contextlib.asynccontextmanager
+    async def port(node: str, port: int) -> AsyncIterator[socket.socket]:
+        yield take_over(run_dir, PORT_OPEN, node=node, port=port)[0]
+
+    return Reached(str(run_dir), line, port)
 
 
 @contextlib.asynccontextmanager
@@ -80,11 +95,20 @@ async def session(
     Raises:
         ControlError: no run goes on there, or it refuses.
     """
-    async with run.line(node, argv, terminal, env or {}) as line:
+    async with over(run.line(node, argv, terminal, env or {}), Session) as begun:
+        yield begun
+
+
+@contextlib.asynccontextmanager
+async def over(
+    carried: contextlib.AbstractAsyncContextManager[socket.socket], kind: Callable[[Send], End]
+) -> AsyncIterator[End]:
+    """Our end of a session, of this kind, whose frames a connection carries as long as the context lasts."""
+    async with carried as line:
         streams = Streams(line)
         await streams.open()
         try:
-            yield streams.expect(Session)
+            yield streams.expect(kind)
         finally:
             await streams.close()
 

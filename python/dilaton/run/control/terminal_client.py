@@ -77,6 +77,18 @@ class Terminal:
         self._type()
         return True
 
+    async def hand_over(self, typed: bytes) -> None:
+        """Types something, and waits until the program has taken it, or has ended."""
+        self._typed += typed
+        self._type()
+        while self._typed and self.ending is None:
+            await self._moved.wait()
+
+    def end_input(self) -> None:
+        """Nothing more is typed: what the program reads ends, once it has been handed over."""
+        if self.ending is None:
+            self._send(Kind.CLOSE, STDIN, b"")
+
     @property
     def errors(self) -> str:
         """The end of what it has written as errors, which a program with a terminal writes there."""

@@ -126,6 +126,13 @@ class SessionOpen(Value):
     """Rows and columns; null: its streams are pipes."""
 
 
+class PortOpen(Value):
+    """A connection of somebody outside to a port of a node."""
+
+    node: str
+    port: Annotated[int, Field(strict=True, ge=1, le=65_535)]
+
+
 Asked = TypeVar("Asked", bound=Value)
 Answered = TypeVar("Answered", bound=Mapping[str, Any])
 
@@ -214,6 +221,12 @@ SESSION_OPEN = Verb(
     "the frames of that session, both ways (crates/agent/PROTOCOL.md)",
 )
 
+PORT_OPEN = Verb(
+    answers.PORT_OPEN,
+    "Connects to a TCP port of a node from outside, at host speed at most; the record says so.",
+    PortOpen,
+    "the frames of a session whose input and output are the connection's, both ways (crates/agent/PROTOCOL.md)",
+)
 SAVE_OPEN = Verb(
     answers.SAVE_OPEN,
     "Stops virtual time as long as the connection lasts, and says what a saved lab keeps of the run.",
@@ -241,6 +254,7 @@ VERBS: tuple[Verb[Any, Any], ...] = (
     FAULT_LIST,
     FAULT_UNDO,
     SESSION_OPEN,
+    PORT_OPEN,
     SAVE_OPEN,
 )
 """All of them."""

@@ -56,6 +56,13 @@ class SessionBegan(OfSession):
     host_s: float
 
 
+class PortReached(OfSession):
+    """Somebody outside connects to a port of a node: what comes from there no other run would have."""
+
+    port: int
+    host_s: float
+
+
 class SessionEnded(OfSession):
     """It ended, with a status, or because somebody hung up or the run was over."""
 

@@ -381,6 +381,16 @@ class ImageRecord(Part):
     nodes: list[str]
 
 
+class ReachedRecord(Part):
+    """A port of a node to which somebody outside connected: what came in there no seed repeats."""
+
+    node: str
+    port: int
+    connections: int
+    first_s: float
+    """When the first one was asked for, in virtual time."""
+
+
 class Record(Part):
     """The whole of it."""
 
@@ -406,6 +416,8 @@ class Record(Part):
     """None as long as the run has not ended by itself."""
     verdict: VerdictRecord | None = None
     """None when there is no `fidelity`."""
+    from_outside: list[ReachedRecord] = Field(default_factory=list)
+    """By which ports the run was influenced from outside; none: by none."""
     confirmation: ConfirmationRecord | None = None
     """None where it was not asked for, or is not over."""
     processes: list[ProcessRecord] = Field(default_factory=list)

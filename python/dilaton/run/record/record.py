@@ -30,7 +30,7 @@ from dilaton.plan.network.conversations import ways
 from dilaton.run.files.directory import RECORD_FILE, last_run_hint, replace_file
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import machine
-from dilaton.run.record.events import faults_of
+from dilaton.run.record.events import PortReached, faults_of
 from dilaton.run.record.model import (
     FORMAT,
     Adaptation,
@@ -43,6 +43,7 @@ from dilaton.run.record.model import (
     Host,
     ImageRecord,
     ProcessRecord,
+    ReachedRecord,
     ReasonRecord,
     Record,
     Time,
@@ -146,6 +147,7 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
             for guest, fidelity, waits in zip(plan.guests, fidelities, waits_of, strict=True)
         ],
         images=_images(plan),
+        from_outside=_from_outside(so_far.events),
         processes=processes,
         checks=evaluate_checks(plan, processes, _course(so_far, processes, plan, run_dir))
         if is_over and so_far.events
@@ -161,6 +163,18 @@ def _images(plan: Plan) -> list[ImageRecord]:
         if isinstance(node.image, StoredImage):
             found.setdefault((node.image.name, node.image.digest), []).append(node.name)
     return [ImageRecord(name=name, digest=digest, nodes=nodes) for (name, digest), nodes in found.items()]
+
+
+def _from_outside(events: Sequence[Event]) -> list[ReachedRecord]:
+    """The ports that were reached from outside, in the order in which they were first."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for event in events:
+        if isinstance(event, PortReached):
+            found.setdefault((event.node, event.port), []).append(event.t_ns)
+    return [
+        ReachedRecord(node=node, port=port, connections=len(at_ns), first_s=min(at_ns) / 1e9)
+        for (node, port), at_ns in found.items()
+    ]
 
 
 def _fidelity(so_far: SoFar, beside: Seen) -> Fidelity | None:

@@ -24,7 +24,7 @@ from dilaton.host.messages import (
 )
 from dilaton.measure import numbers
 from dilaton.run.record.events import FaultSteered, LinkBecame, LinkSteered, OfSession, SessionEnded
-from dilaton.run.record.model import ProcessRecord
+from dilaton.run.record.model import ProcessRecord, Record
 
 
 def command(process: ProcessRecord) -> str:
@@ -112,6 +112,12 @@ def _served(result: Mapping[str, Any]) -> str:
     if errors := result.get("errors"):
         parts.append(numbers.counted(errors, "error"))
     return ", ".join(parts)
+
+
+def from_outside(record: Record) -> str:
+    """By what a run was influenced from outside; empty: by nothing."""
+    each = [f"{one.node}:{one.port} ({numbers.counted(one.connections, 'connection')})" for one in record.from_outside]
+    return f"influenced from outside by {', '.join(each)}: no other run will have that" if each else ""
 
 
 def subject(event: Event) -> str:

@@ -5,7 +5,10 @@ the request came, and answers in frames. Here they are only passed on: windows a
 reader that rests stops its own program, and nothing is kept here but what a window holds. When the connection ends, by
 whatever death, the program's terminal or its streams hang up, as with ssh.
 
-While somebody has a terminal virtual time does not run faster than host time.
+While somebody has a terminal, or a connection to a port of a node, virtual time does not run faster than host time.
+
+A connection to a port is such a session, of the agent's program (`crates/agent/src/node/port.rs`): so it gets to a port
+of that one node, and there is no way for it to another lab or onto the host, whose networks are not in the guest.
 """
 
 from __future__ import annotations
@@ -26,13 +29,16 @@ from dilaton.plan.schedule import environment
 from dilaton.run.control import verbs
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler, Takeover
-from dilaton.run.control.verbs import Nothing, SessionOpen
+from dilaton.run.control.verbs import Nothing, PortOpen, SessionOpen
 from dilaton.run.observer import RunClock
-from dilaton.run.record.events import SessionBegan, SessionEnded
+from dilaton.run.record.events import PortReached, SessionBegan, SessionEnded
 from dilaton.run.steering.clock import ClockControl
 
 ONLY = 1
 """The number of the session of a connection."""
+
+PORT = ("/proc/1/exe", "port")
+"""What joins its streams to a port of the node that it is executed in."""
 
 PAYLOADS = {Kind.SIGNAL: struct.Struct("<I"), Kind.SIZE: struct.Struct("<II"), Kind.GRANT: struct.Struct("<I")}
 """The payloads of frames to a guest that consist of numbers."""
@@ -69,7 +75,8 @@ class SessionControl:
     @property
     def handlers(self) -> dict[str, Handler]:
         """What answers the verbs of the control socket."""
-        return verbs.SESSION_OPEN.by(self._on_open) | verbs.CLOCK_PACE.by(self._on_pace)
+        opened = verbs.SESSION_OPEN.by(self._on_open) | verbs.PORT_OPEN.by(self._on_port)
+        return opened | verbs.CLOCK_PACE.by(self._on_pace)
 
     async def _on_open(self, asked: SessionOpen) -> Takeover:
         """Starts a program, and carries its frames."""
@@ -82,11 +89,35 @@ class SessionControl:
             terminal=asked.terminal,
         )
 
+        def began(now: RunClock) -> Event:
+            return SessionBegan(t_ns=now.virtual_ns, node=asked.node, program=program, host_s=now.host_ns / 1e9)
+
+        program = shlex.join(asked.argv)
+        return self._carrying(request, program, began, is_paced=request.terminal is not None)
+
+    async def _on_port(self, asked: PortOpen) -> Takeover:
+        """Connects to a port, and carries what is said there."""
+        self._check_node(asked.node)
+        env = {os.fsencode(name): os.fsencode(value) for name, value in environment(asked.node).items()}
+        argv = [word.encode() for word in (*PORT, str(asked.port))]
+
+        def began(now: RunClock) -> Event:
+            at, host_s = now.virtual_ns, now.host_ns / 1e9
+            return PortReached(t_ns=at, node=asked.node, program=program, port=asked.port, host_s=host_s)
+
+        program = f"port {asked.port}"
+        return self._carrying(Request(node=asked.node, argv=argv, env=env), program, began, is_paced=True)
+
+    def _carrying(
+        self, request: Request, program: str, began: Callable[[RunClock], Event], *, is_paced: bool
+    ) -> Takeover:
+        """A connection that carries a program's frames, at host speed at most where that is asked for."""
+
         async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            async with self._steering.paced() if request.terminal else contextlib.nullcontext():
+            async with self._steering.paced() if is_paced else contextlib.nullcontext():
                 if self._closed.is_set():
                     return
-                task = asyncio.create_task(self._carry(request, shlex.join(asked.argv), reader, writer))
+                task = asyncio.create_task(self._carry(request, program, began, reader, writer))
                 self._carried.add(task)
                 task.add_done_callback(self._carried.discard)
                 await task
@@ -112,12 +143,15 @@ class SessionControl:
             raise ControlError(f"{node}: no such node; there are {', '.join(sorted(self._guest_of))}", "argument")
 
     async def _carry(
-        self, request: Request, program: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        request: Request,
+        program: str,
+        began: Callable[[RunClock], Event],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         guest = self._guest_of[request.node]
-        now = self._clock()
-        began = SessionBegan(t_ns=now.virtual_ns, node=request.node, program=program, host_s=now.host_ns / 1e9)
-        self._told(guest, began)
+        self._told(guest, began(self._clock()))
         relay = self._lines[guest].begin_for(lambda send: Relay(send, writer), request.encode())
         ends = (relay.over.wait(), relay.forward(reader), self._closed.wait())
         _, gone, closed = waiting = [asyncio.create_task(end) for end in ends]

@@ -31,7 +31,7 @@ from dilaton.run.execute import Options
 from dilaton.run.files.directory import RunDir
 from dilaton.run.loading import Run, load
 from dilaton.run.record import record as records
-from dilaton.run.record.events import FaultSteered, LinkSteered, SessionBegan
+from dilaton.run.record.events import FaultSteered, LinkSteered, PortReached, SessionBegan
 from dilaton.run.record.model import Level, Record
 from dilaton.run.record.record import RecordError
 from dilaton.run.source import Source
@@ -52,6 +52,7 @@ BY_HAND = {
     LinkSteered: "a link was changed by hand",
     FaultSteered: "a fault was begun or undone by hand",
     SessionBegan: "somebody worked in a node",
+    PortReached: "somebody outside connected to a node",
 }
 """Events of a run that another would not have."""
 

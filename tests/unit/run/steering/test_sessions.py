@@ -13,6 +13,7 @@ import pytest
 from dilaton.host.sessions.frames import HEADER, Kind, Request
 from dilaton.host.sessions.session import Send
 from dilaton.run.observer import RunClock
+from dilaton.run.record.events import SessionBegan
 from dilaton.run.steering.sessions import ONLY, Relay, SessionControl
 from tests.conftest import PATIENCE_HOST_S
 
@@ -72,6 +73,10 @@ def clock() -> RunClock:
     return RunClock(0, 0, None, 0)
 
 
+def began(now: RunClock) -> SessionBegan:
+    return SessionBegan(t_ns=now.virtual_ns, node="a", program="true", host_s=0.0)
+
+
 def test_who_does_not_hang_up_does_not_keep_a_run_that_is_over() -> None:
     async def scenario() -> list[str]:
         here, there = socket.socketpair()
@@ -79,7 +84,7 @@ def test_who_does_not_hang_up_does_not_keep_a_run_that_is_over() -> None:
         told: list[str] = []
         control = SessionControl({"a": 0}, [Line()], None, lambda _, event: told.append(event.tag), clock)  # type: ignore[list-item,arg-type]
         with there:
-            carried = asyncio.create_task(control._carry(Request("a", [b"true"]), "true", reader, writer))
+            carried = asyncio.create_task(control._carry(Request("a", [b"true"]), "true", began, reader, writer))
             while "session-ended" not in told:
                 await asyncio.sleep(0)
             assert not carried.done(), "what was written is still on its way"
@@ -98,7 +103,7 @@ def test_the_end_of_a_program_is_an_event_before_it_is_heard_of() -> None:
         heard: list[bool] = []
         control = SessionControl({"a": 0}, [Line()], None, lambda *_: heard.append(can_be_read(there)), clock)  # type: ignore[list-item,arg-type]
         with there:
-            carried = asyncio.create_task(control._carry(Request("a", [b"true"]), "true", reader, writer))
+            carried = asyncio.create_task(control._carry(Request("a", [b"true"]), "true", began, reader, writer))
             await asyncio.to_thread(there.recv, HEADER.size)
         await carried
         writer.close()

@@ -17,15 +17,16 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from pathlib import Path
+from socket import socket as Socket
 from typing import Annotated, Any
 
 from fastapi import Query, WebSocket
 from fastapi.responses import StreamingResponse
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from starlette.websockets import WebSocketDisconnect
 
 from dilaton.lab.parts.measure import SNAPLEN_MAX, SNAPLEN_MIN
-from dilaton.run.control.answers import SESSION_OPEN, SHOW
+from dilaton.run.control.answers import PORT_OPEN, SESSION_OPEN, SHOW
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
 from dilaton.run.control.terminal_client import Terminal, terminal
@@ -53,15 +54,33 @@ Word = Annotated[str, Field(max_length=131_072, pattern=r"^[^\x00]*$")]
 
 
 class NewSession(Asked):
-    """A program that is to be executed in a node."""
+    """A program that is to be executed in a node, or a port of the node to which somebody outside connects."""
 
     node: str = Field(max_length=255)
-    argv: list[Word] = Field(min_length=1, max_length=1000)
-    """Program and arguments."""
+    argv: list[Word] = Field(default=[], max_length=1000)
+    """Program and arguments; none where there is a port."""
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+    """Of TCP: the input and the output of the session are those of a connection to it."""
     env: dict[Annotated[str, Field(max_length=255)], Word] = Field(default={}, max_length=100)
     """Variables beside those that all programs of the node have."""
     terminal: tuple[Rows, Rows] | None = None
     """Rows and columns; null: its streams are pipes."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> NewSession:
+        if bool(self.argv) == (self.port is not None):
+            raise ValueError("either argv or port")
+        return self
+
+    def taken_over(self, run_dir: Path) -> Socket:
+        """A connection of the run that carries its frames.
+
+        Raises:
+            ControlError: no run goes on there, or it refuses.
+        """
+        if self.port is not None:
+            return take_over(run_dir, PORT_OPEN, node=self.node, port=self.port)[0]
+        return take_over(run_dir, SESSION_OPEN, **self.model_dump(mode="json", exclude={"port"}))[0]
 
 
 @ENDPOINTS.add("WEBSOCKET", f"{PREFIX}/runs/{{run}}/sessions", CONSOLE)
@@ -76,9 +95,9 @@ async def carry_session(socket: WebSocket, run: TheRun, who: Who, server: Server
             return
         try:
             with server.sessions.one_of(who.name):
-                await asyncio.to_thread(noted, server, who, run.path, asked.node, asked.argv)
-                run_dir, said = server.keeper.run_dir(run.identity), asked.model_dump(mode="json")
-                line, _ = await asyncio.to_thread(lambda: take_over(run_dir, SESSION_OPEN, **said))
+                did = asked.argv or ["port", str(asked.port)]
+                await asyncio.to_thread(noted, server, who, run.path, asked.node, did)
+                line = await asyncio.to_thread(asked.taken_over, server.keeper.run_dir(run.identity))
                 line.setblocking(False)
                 reader, writer = await asyncio.open_unix_connection(sock=line)
                 try:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dilaton.cli.errors import BAD_INPUT, FAILED, BadInputError, FailedError, complain, refusing
+from dilaton.cli.prompt.network import Network
 from dilaton.cli.steering.attach import signalled
 from dilaton.cli.steering.control import steer
 from dilaton.cli.steering.fault import steer_faults
 from dilaton.cli.steering.link import ACTIONS as LINK_ACTIONS
 from dilaton.cli.steering.link import steer_link
-from dilaton.cli.steering.network import Network
 from dilaton.cli.steering.shell import run_here
 from dilaton.host.here.doctor.programs import fix
 from dilaton.host.processes import OURSELVES

@@ -1,0 +1,1 @@
+"""The `lab>` prompt of a lab that stays."""
