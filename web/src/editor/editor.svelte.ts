@@ -1,6 +1,6 @@
 // The one store of a lab that is written: its text and positions with their history, what the server says of the text, and
 // what is selected. The text is the truth; the canvas is drawn from it, and what is drawn changes it.
-import { ask, permissionsAt, Problem, words } from "../api/client";
+import { ask, Problem, words } from "../api/client";
 import type { Drawing, LabChecked, Positions, Run, Told, WholeLab } from "../api/types";
 import { completed, layOut, type LayoutName, type Point } from "../canvas/layouts";
 import * as lab from "../lab/document";
@@ -25,8 +25,6 @@ export interface Shown {
 export class EditorStore {
   whole = $state.raw<WholeLab | null>(null);
   wrong = $state("");
-  /** What one may do with this lab, which may be another's. */
-  permissions = $state.raw<string[]>([]);
   stale = $state.raw<{ version: number; text: string } | null>(null);
   /** The version of somebody else that has become the one here; 0: none. */
   news = $state(0);
@@ -57,6 +55,11 @@ export class EditorStore {
 
   get isDirty(): boolean {
     return this.text !== this.savedText || this.positions !== this.savedPositions;
+  }
+
+  /** Whether one may do this with the lab, which may be another's. */
+  may(permission: string): boolean {
+    return this.whole?.permissions.includes(permission) ?? false;
   }
 
   get isChecked(): boolean {
@@ -142,7 +145,6 @@ export class EditorStore {
       ask<WholeLab>("GET", `/labs/${this.id}`),
       ask<Positions>("GET", `/labs/${this.id}/layout`),
     ]);
-    this.permissions = await permissionsAt(whole.path);
     return [whole, layout.positions as Spots];
   }
 
@@ -157,7 +159,7 @@ export class EditorStore {
   }
 
   write(text: string, options: { isTyped?: boolean; positions?: Spots } = {}): void {
-    if (!this.permissions.includes("Lab.Write")) return;
+    if (!this.may("Lab.Write")) return;
     this.history.write({ text, positions: options.positions ?? this.positions }, options.isTyped);
     this.take();
   }

@@ -242,6 +242,16 @@ export const en = {
     kinds: { program: "program", fault: "fault", change: "link" } as Record<string, string>,
     columns: { name: "What", planned: "Planned", happened: "Happened", outcome: "Came of it" },
   },
+  bars: {
+    title: "Schedule",
+    counted: (programs: number, faults: number, changes: number) =>
+      [counted(programs, "program"), counted(faults, "fault"), counted(changes, "change")].join(", "),
+    help: "Drag a bar to another instant, or a fault's right edge to another end; or move it with the arrow keys, Page Up and Page Down for ten steps. Only that instant changes in the text.",
+    when: (name: string) => `When ${name} begins`,
+    howLong: (name: string) => `How long ${name} lasts`,
+    after: (wait: string, after: string) => `${wait} after ${after}`,
+    lasts: (time: string) => `for ${time}`,
+  },
   changed: {
     title: "Run with changes",
     button: "Run with changes",

@@ -258,6 +258,62 @@ await run({
     await demandAccessible(page, "runs");
   },
 
+  "what a lab does at instants is dragged to others, and its text says so": async () => {
+    await page.evaluate(async () => {
+      const text = `name: broken
+nodes: {a: {}, b: {}}
+links: [a -- b]
+run:
+  - {on: a, exec: ping -c 8 -i 1 b}
+faults:
+  - {name: cut, at: 4s, for: 2s, link: a -- b, down: true}   # the outage
+  - {name: "<b>${"long ".repeat(60)}", after: cut, wait: 1s, for: 500ms, pause: b}
+`;
+      const headers = { "Content-Type": "application/json" };
+      await fetch("/api/v1/labs", { method: "POST", headers, body: JSON.stringify({ name: "broken", text }) });
+    });
+    await page.goto(`${origin}/#/labs`);
+    await page.getByRole("link", { name: "broken" }).click();
+    const begin = page.getByRole("slider", { name: "When cut begins" });
+    const end = page.getByRole("slider", { name: "How long cut lasts" });
+    const says = (slider, value) => until(value, async () => (await slider.getAttribute("aria-valuetext")) === value);
+    await says(begin, "4s");
+    // By the keyboard, a step each, and ten.
+    await begin.press("ArrowRight");
+    await begin.press("PageUp");
+    const moved = await begin.getAttribute("aria-valuetext");
+    demand(moved !== "4s", "an arrow moves the fault");
+    await text().getByText(`at: ${moved}`).waitFor();
+    await text().getByText("# the outage").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await says(begin, "4s");
+    // By the pointer: what waits for the fault goes with it, and its length is its right edge.
+    const drag = async (slider, bySeconds) => {
+      await page.getByText("Checking …").waitFor({ state: "detached" });
+      await slider.scrollIntoViewIfNeeded();
+      const track = await page.locator(".track").first().boundingBox();
+      const by = (track.width * bySeconds) / Number(await slider.getAttribute("aria-valuemax"));
+      const box = await slider.boundingBox();
+      const [x, y] = [box.x + Math.min(box.width / 2, 5), box.y + box.height / 2];
+      await page.mouse.move(x, y);
+      await page.mouse.down();
+      await page.mouse.move(x + by / 2, y);
+      await page.mouse.move(x + by, y);
+      await page.mouse.up();
+    };
+    await drag(begin, -2);
+    await says(begin, "2s");
+    await drag(end, 1);
+    await says(end, "3s");
+    await text().getByText("at: 2s, for: 3s").waitFor();
+    await page.getByRole("slider", { name: "When <b>long" }).waitFor();
+    await demandAccessible(page, "schedule of a lab");
+    await page.keyboard.press("Control+s");
+    await page.getByText("v2 · Saved").waitFor();
+    await page.goto(`${origin}/#/runs`);
+  },
+
   "nodes and links of a run are looked at by the keyboard alone": async () => {
     await page
       .getByRole("link", { name: "drawn" })
@@ -285,7 +341,7 @@ await run({
     await page.getByLabel("Repeats").fill("2");
     await demandAccessible(page, "run with changes");
     await page.getByRole("button", { name: "Make 4 runs" }).click();
-    await page.getByText("4 of 4 runs are over").waitFor({ timeout: 60_000 });
+    await page.getByText("4 of 4 runs over").waitFor({ timeout: 60_000 });
     await page.getByText("seed=2, links.0.delay=10ms").first().waitFor();
     await page.getByText("4 finished", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Compare them" }).click();
@@ -298,11 +354,11 @@ await run({
     await page.getByText("Sweeps").click();
     await demandAccessible(page, "sweeps");
     await page.getByRole("link", { name: "Sweep of" }).click();
-    await page.getByText("4 of 4 runs are over").waitFor();
+    await page.getByText("4 of 4 runs over").waitFor();
     await page.goto(`${origin}/#/runs`);
     for (const n of [0, 1]) await page.getByRole("checkbox").nth(n).check();
     await page.getByRole("link", { name: "Compare 2" }).click();
-    await page.getByText("2 of 2 runs are over").waitFor();
+    await page.getByText("2 of 2 runs over").waitFor();
   },
 
   "a run is made again up to an instant, and held there": async () => {
@@ -330,6 +386,15 @@ await run({
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("reader", { exact: true }).waitFor();
     await demandAccessible(page, "people");
+    await page.setViewportSize({ width: 400, height: 800 });
+    const owner = page.getByRole("cell", { name: "owner", exact: true });
+    const lines = await owner.evaluate((cell) => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return new Set([...range.getClientRects()].map((one) => one.top)).size;
+    });
+    demand(lines === 1, `the name of a person is broken into ${lines} lines`);
+    await page.setViewportSize({ width: 1280, height: 800 });
     await page.getByRole("tab", { name: "Audit" }).click();
     await page.getByText("person.link").first().waitFor();
     await demandAccessible(page, "audit");
@@ -341,7 +406,9 @@ await run({
     await ann.getByRole("button", { name: "Log in" }).click();
     await ann.getByRole("heading", { name: "Labs", exact: true }).waitFor();
 
-    // A lab that she may read is shared with her, to change, and then no more.
+    // A lab that she may read is shared with her, to change, and then no more. Nothing is offered that would be refused.
+    await ann.getByRole("button", { name: "Duplicate begun" }).waitFor();
+    demand((await ann.getByRole("button", { name: /^Delete/ }).count()) === 0, "ann deletes no lab of another");
     await ann.getByRole("link", { name: "begun" }).click();
     await ann.getByText("v1 · you may read it").waitFor();
     demand((await ann.getByRole("button", { name: /^(Save|Share)$/ }).count()) === 0, "ann only reads");

@@ -77,7 +77,7 @@ measure: {interfaces: 100ms}
       return made;
     });
     await page.goto(`${origin}/#/compare/${ids.join(",")}`);
-    await page.getByText("6 of 6 runs are over").waitFor();
+    await page.getByText("6 of 6 runs over").waitFor();
     await picture("compare", isThere(page.locator(".u-over")));
   },
   "labs, editor, desk and account": async () => {

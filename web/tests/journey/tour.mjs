@@ -92,7 +92,7 @@ await run({
       return (await ask(`/labs/${lab}/runs`, { overrides })).run;
     }, first);
     await page.goto(`${origin}/#/compare/${first},${second}`);
-    await page.getByText("2 of 2 runs are over").waitFor();
+    await page.getByText("2 of 2 runs over").waitFor();
     await page.getByText("Runs: 2 of 2").waitFor();
     // The legend has a line for time, and one for each run.
     await page.locator(".u-series").nth(2).getByText("links.1.rate=5Mbit").waitFor();

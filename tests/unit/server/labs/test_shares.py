@@ -40,6 +40,11 @@ def test_who_has_a_share_may_do_what_it_says_and_nothing_else(server: Served, ro
     ann.wait(run, "running")
     if role:
         assert ann.api("PUT", f"/labs/{lab}/shares/ben", {"role": role}) == {"person": "ben", "role": role}
+    if role:
+        # What one may do is told with the lab, alone and listed, so that nothing is offered that would be refused.
+        told = [ben.api("GET", f"/labs/{lab}"), *(one for one in ben.api("GET", "/labs") if one["lab"] == lab)]
+        assert [one["permissions"] for one in told] == [["Lab.Write"] if role == "editor" else []] * 2
+        assert ann.api("GET", f"/labs/{lab}")["permissions"] == ["Lab.Write", "Lab.Delete", "Lab.Share"]
     tried = {
         "read": [("GET", f"/labs/{lab}", None), ("GET", f"/runs/{run}", None), ("GET", f"/runs/{run}/status", None)],
         "operate": [("POST", f"/runs/{run}/hold", {}), ("GET", f"/runs/{run}/files", None)],

@@ -21,6 +21,9 @@ ENDPOINTS = Endpoints()
 
 TEXT_CHARACTERS_MAX = 1_000_000
 
+ON_LABS = ("Lab.Write", "Lab.Delete", "Lab.Share")
+"""What somebody who sees a lab may do with it, or not: so that nothing is offered that would be refused."""
+
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Text = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
 
@@ -37,12 +40,15 @@ class Lab(BaseModel):
     version: int
     """The newest."""
     created_ms: int
+    permissions: list[str]
+    """What who asks may do with it, of `ON_LABS`."""
 
     @classmethod
-    def of(cls, row: LabRow) -> Lab:
-        """As the database has it."""
+    def of(cls, row: LabRow, who: Caller) -> Lab:
+        """As the database has it, for somebody who may see it."""
         fields = {name: getattr(row, name) for name in ("name", "folder", "path", "created_ms")}
-        return cls(lab=row.identity, version=row.head, **fields)
+        permissions = [permission for permission in ON_LABS if who.access.may(permission, row.path)]
+        return cls(lab=row.identity, version=row.head, permissions=permissions, **fields)
 
 
 class Version(BaseModel):
@@ -123,23 +129,23 @@ def sees_host(who: Caller) -> bool:
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/labs", needs(("Lab.Read", "each")))
-def list_labs(listed: ByIdentity) -> list[Lab]:
+def list_labs(listed: ByIdentity, who: Who) -> list[Lab]:
     """The labs that one may see, by their identities; those after the identity `skip_to`, where it is given."""
-    return [Lab.of(row) for row in listed.of(LabRow, "Lab.Read")]
+    return [Lab.of(row, who) for row in listed.of(LabRow, "Lab.Read")]
 
 
 @ENDPOINTS.add("POST", f"{PREFIX}/labs", needs(("Lab.Write", "folder")), status_code=201)
 def make_lab(asked: NewLab, who: Who, folder: Folder, server: Server) -> WholeLab:
     """Keeps a lab in a folder, one's own unless the query names another."""
     with server.store.writing() as session:
-        return whole(keeping.make(session, who, folder, asked.name, asked.text))
+        return whole(who, keeping.make(session, who, folder, asked.name, asked.text))
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/labs/{{lab}}", needs(("Lab.Read", "lab")))
-def show_lab(lab: TheLab, server: Server, version: int | None = None) -> WholeLab:
+def show_lab(lab: TheLab, who: Who, server: Server, version: int | None = None) -> WholeLab:
     """A lab with its newest text, or that of a version."""
     with server.store.reading() as session:
-        return whole(keeping.Written(lab, keeping.version(session, lab, version or lab.head)))
+        return whole(who, keeping.Written(lab, keeping.version(session, lab, version or lab.head)))
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/labs/{{lab}}/versions", needs(("Lab.Read", "lab")))
@@ -154,7 +160,7 @@ def list_versions(lab: TheLab, server: Server) -> list[Version]:
 def change_lab(asked: ChangedLab, lab: TheLab, who: Who, server: Server) -> WholeLab:
     """A new version of a lab."""
     with server.store.writing() as session:
-        return whole(keeping.change(session, who, lab.identity, asked.base, asked.text, asked.name))
+        return whole(who, keeping.change(session, who, lab.identity, asked.base, asked.text, asked.name))
 
 
 @ENDPOINTS.add("DELETE", f"{PREFIX}/labs/{{lab}}", needs(("Lab.Delete", "lab")), status_code=204)
@@ -173,7 +179,7 @@ async def check_text(asked: ToCheck, who: Who, server: Server) -> LabChecked:
     return LabChecked(name=checked.name, doubts=doubts, drawing=checked.drawing, plan=checked.plan)
 
 
-def whole(written: keeping.Written) -> WholeLab:
-    """A lab as it is answered."""
-    lab = Lab.of(written.lab)
+def whole(who: Caller, written: keeping.Written) -> WholeLab:
+    """A lab as somebody is answered."""
+    lab = Lab.of(written.lab, who)
     return WholeLab(**lab.model_dump(), text=written.version.text, shown=Version.of(written.version))

@@ -150,7 +150,7 @@ async def make_lab_of_template(
 
 def _begun(server: State, who: Caller, folder: str, name: str, text: str) -> WholeLab:
     with server.store.writing() as session:
-        return whole(keeping.make(session, who, folder, name, text))
+        return whole(who, keeping.make(session, who, folder, name, text))
 
 
 async def _said(server: State, who: Caller, asked: ChangedTemplate) -> dict[str, Any]:
