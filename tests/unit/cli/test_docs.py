@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def test_every_lab_is_a_good_one(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("text", sorted(commands()))
 def test_every_command_is_understood(text: str) -> None:
-    words = text.split()
+    words = shlex.split(text)
     command: Any = typer.main.get_command(app)
     while words and hasattr(command, "commands"):
         assert words[0] in command.commands
