@@ -19,7 +19,7 @@ from dilaton.cluster.relay import Saying
 from dilaton.cluster.sessions import FarSessions
 from dilaton.cluster.values import from_json, to_json
 from dilaton.host.counters import Counters, Traffic, Wires
-from dilaton.host.errors import GuestError
+from dilaton.host.errors import GuestError, MachineLostError
 from dilaton.host.identity import Identity
 from dilaton.host.messages import Event, Finished, FromAgent, Names, ToAgent, Update, parse
 from dilaton.host.orders import NEVER_NS, Orders
@@ -223,7 +223,8 @@ class Guests:
 
         async def lose() -> None:
             why = await asyncio.shield(self._lines.lost)
-            raise GuestError(f"{why}, at {self.look()[0] / 1e9:.6f} virtual seconds")
+            what = f"{why}, at {self.look()[0] / 1e9:.6f} virtual seconds"
+            raise MachineLostError(why.machine, what) if isinstance(why, MachineLostError) else GuestError(what)
 
         self._lines.told = hear
         of_machines = await beside(self._followed(), fail(), lose())

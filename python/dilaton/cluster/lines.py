@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from dilaton.cluster.engines.engine import Engine, Host
 from dilaton.cluster.relay import Relay, Saying, What
-from dilaton.host.errors import GuestError, HostLacksError
+from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
 from dilaton.host.tasks import all_of
 
 SILENCE_HOST_S_MAX = 10.0
@@ -74,7 +74,7 @@ class Lines:
                 missing = [name for name, joined in zip(self._names, self._joined, strict=True) if not joined.is_set()]
                 said = [ended.result() for ended in ends if ended.done()]
                 why = "; ".join(said) or f"nothing was heard for {patience_host_s:g} s"
-                raise GuestError(f"{', '.join(missing)} did not join the run: {why}")
+                raise MachineLostError(missing[0], f"{', '.join(missing)} did not join the run: {why}")
         finally:
             for task in (*joining, *ends):
                 task.cancel()
@@ -107,7 +107,10 @@ class Lines:
         # A line ends for what its agent ends for, which may know more.
         with contextlib.suppress(TimeoutError):
             why = await asyncio.wait_for(self._engine.ended(self._hosts[machine]), ENGINE_WORD_HOST_S)
-        self._fail(GuestError(f"{self._names[machine]} was lost: {why}"))
+        self._fail(self._lost(machine, why))
+
+    def _lost(self, machine: int, why: str) -> MachineLostError:
+        return MachineLostError(self._names[machine], f"{self._names[machine]} was lost: {why}")
 
     def _fail(self, error: GuestError) -> None:
         if not self.lost.done():
@@ -148,7 +151,7 @@ class Lines:
                 if machine not in self._gone and now_s - heard_s > SILENCE_HOST_S_MAX:
                     self._gone.add(machine)
                     why = f"its host agent has said nothing for {SILENCE_HOST_S_MAX:g} seconds"
-                    self._fail(GuestError(f"{self._names[machine]} was lost: {why}"))
+                    self._fail(self._lost(machine, why))
 
     def put(self, machine: int, saying: Saying) -> None:
         """Says something of a line to the agent of a machine, which does not answer; one that is gone hears nothing."""

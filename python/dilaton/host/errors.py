@@ -19,3 +19,15 @@ class HostLacksError(Exception):
 
 class GuestError(Exception):
     """A guest did not start, ended by itself, or answered with something that it must not say."""
+
+
+class MachineLostError(GuestError):
+    """A machine of a run is gone, or cannot be reached any more, and with it the run.
+
+    Attributes:
+        machine: By which messages name it.
+    """
+
+    def __init__(self, machine: str, what: str) -> None:
+        super().__init__(what)
+        self.machine = machine

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dilaton.host.errors import GuestError, HostLacksError
+from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
 from dilaton.host.messages import Event, Finished, FromAgent, OfUpdate, Stop, WhoComputes
 from dilaton.host.orders import REPEATABLE_DATE_NS
 from dilaton.host.port import Guests, Machine
@@ -125,6 +125,8 @@ async def execute(
                     stack.push_async_callback(feed.close)
                 await run.live()
             except (GuestError, OSError) as error:
+                if isinstance(error, MachineLostError):
+                    run.so_far.lost_machine = error.machine
                 run.break_off(str(error))
             except HostLacksError as error:
                 run.fail(str(error))

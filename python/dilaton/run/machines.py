@@ -91,23 +91,31 @@ def divided(planned: Plan, machines: int, onto: Sequence[str]) -> Division:
     return Division([host.name for host in hosts], homes, cuts(planned, homes))
 
 
-def look(names: Sequence[str]) -> list[tuple[Has | str, list[str]]]:
+def look(names: Sequence[str], plans: Sequence[Plan] = ()) -> list[tuple[Has | str, list[str]]]:
     """What each of these hosts has, or why that is not known; and why it cannot have a part in a run of this machine.
+
+    Args:
+        names: Of the hosts.
+        plans: What is to be run there in jails; none: whatever every run needs.
 
     Raises:
         ValueError: No host can have such a name.
+        HostLacksError: A plan needs what only this machine has.
     """
     from dilaton.cluster.engines import having
+
+    needed = having.together([having.needs(planned, jailed=True) for planned in plans])
+    drive = "work" if any(planned.time.drive == "work" for planned in plans) else "event"
 
     async def asked() -> list[Has | str]:
         hosts = _named(names)
         try:
-            return await hosts.look(having.Needs())
+            return await hosts.look(needed)
         finally:
             await hosts.stop()
 
-    here = having.has(having.Needs())
-    return [(there, having.refusals(having.Needs(), here, there, drive="event")) for there in asyncio.run(asked())]
+    here = having.has(needed)
+    return [(there, having.refusals(needed, here, there, drive=drive)) for there in asyncio.run(asked())]
 
 
 def serve_agent() -> int:

@@ -52,9 +52,25 @@ class NamedHosts:
         ):
             subprocess.run(self.entered("ip", *arguments), check=True)
 
+    def go(self, number: int) -> None:
+        """Cuts a host off, so that nothing can be started there either."""
+        pid = self._pid(number)
+        pid.rename(pid.with_name("away"))
+        self.cut(number)
+
+    def come_back(self, number: int) -> None:
+        """Undoes that."""
+        pid = self._pid(number)
+        with contextlib.suppress(FileNotFoundError):
+            pid.with_name("away").rename(pid)
+        self.join(number)
+
+    def _pid(self, number: int) -> Path:
+        return self.directory / self.names[number - 1] / "pid"
+
     def holder(self, number: int) -> int:
         """The process that holds the namespace of a host."""
-        return int((self.directory / self.names[number - 1] / "pid").read_text())
+        return int(self._pid(number).read_text())
 
     def environment(self) -> dict[str, str]:
         """That of who conducts."""
@@ -68,10 +84,10 @@ class NamedHosts:
         return subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
 
     @contextlib.contextmanager
-    def started(self, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    def started(self, *arguments: str | Path, stdout: int | None = None) -> Iterator[subprocess.Popen[str]]:
         """Starts `dilaton` there, and ends it with the context."""
-        command = self.entered(*command_line(*arguments))
-        with subprocess.Popen(command, env=self.environment(), stderr=subprocess.PIPE, text=True) as process:
+        command, pipe = self.entered(*command_line(*arguments)), subprocess.PIPE
+        with subprocess.Popen(command, env=self.environment(), stdout=stdout, stderr=pipe, text=True) as process:
             try:
                 yield process
             finally:

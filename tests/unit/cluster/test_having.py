@@ -15,7 +15,7 @@ from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
 
-HAS = Has("1", "sources", "kernel", "libc", "a CPU", 2, 2700, 10**9, "6.1", ["digest"], [], "", 0)
+HAS = Has("1", "sources", "kernel", "libc", "a CPU", 2, 2, 2700, 10**9, "6.1", ["digest"], [], "", 0)
 NEEDED = Needs(same=["/usr/bin/iperf3"])
 
 

@@ -6,9 +6,11 @@ import asyncio
 import sys
 
 from dilaton.cli.errors import complain
+from dilaton.cli.output import visible
 from dilaton.measure.numbers import counted
+from dilaton.report.sweeps import Point
 from dilaton.service.conduct import ENDING
-from dilaton.service.studies.sweep import Concluded, PointEnded, Sweep, SweepRequest
+from dilaton.service.studies.sweep import Concluded, HostLost, PointAgain, PointEnded, Sweep, SweepRequest
 
 
 def sweep_lab(request: SweepRequest) -> int:
@@ -44,13 +46,23 @@ async def _run(sweep: Sweep) -> bool:
     stop = asyncio.Event()
     for number in ENDING:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async for ended in sweep.run(stop):
-        what = " ".join([*(f"{name}={value}" for name, value in ended.point.settings), f"#{ended.point.repeat}"])
-        print(f"{ended.number}/{len(sweep.waiting)} {what}: {_ending(ended)}", flush=True)
+    async for happened in sweep.run(stop):
+        match happened:
+            case PointEnded() as ended:
+                said = f"{ended.number}/{len(sweep.waiting)} {_named(ended.point)}: {_ending(ended)}"
+            case PointAgain(point=point, why=why):
+                said = f"{_named(point)}: {why}; it is run again"
+            case HostLost(name=name, why=why):
+                said = f"{name} gets no runs any more: {why}"
+        print(visible(said), flush=True)
     return stop.is_set()
+
+
+def _named(point: Point) -> str:
+    return " ".join([*(f"{name}={value}" for name, value in point.settings), f"#{point.repeat}"])
 
 
 def _ending(ended: PointEnded) -> str:
     if not ended.why:
-        return "well"
+        return f"well, on {ended.host}" if ended.host else "well"
     return "interrupted" if ended.was_interrupted else f"{ended.why}; see {ended.log}"

@@ -34,8 +34,8 @@ def sweep_there(url: str, request: SweepRequest) -> int:
     Raises:
         LabError, BadInputError, FailedError: as of `run_there`; or the directory is another sweep's.
     """
-    if request.jobs != 1 or request.confirm is not None:
-        raise BadInputError("--jobs, --confirm, --no-confirm: not at a server, which has a queue of its own")
+    if request.jobs is not None or request.confirm is not None or request.onto:
+        raise BadInputError("--jobs, --onto, --confirm, --no-confirm: not at a server, which has a queue of its own")
     with refusing(ValueError):
         values = values_of(request.fields)
         labels = labels_of(request.labels, values, None)

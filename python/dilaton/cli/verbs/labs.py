@@ -293,7 +293,14 @@ def sweep(
     repeat: Annotated[
         int, typer.Option("--repeat", metavar="N", min=1, help="Runs of each combination, each with its own seed.")
     ] = 1,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Runs side by side.")] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option("-j", "--jobs", metavar="N", min=1, help="Runs side by side (default: 1, or what hosts hold)."),
+    ] = None,
+    onto: Annotated[
+        str | None,
+        typer.Option("--onto", metavar="HOST,…", help="Run on these hosts, reached by ssh, each run on one of them."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: sweeps/<lab>).")] = None,
     confirm: ConfirmOption = None,
     max_disk: MaxDisk = None,
@@ -313,6 +320,7 @@ def sweep(
         out=out,
         confirm=confirm,
         max_disk=max_disk,
+        onto=hosts(onto),
     )
     if context.obj is not None:
         from dilaton.cli.runs.sweep_there import sweep_there

@@ -21,7 +21,7 @@ import dilaton
 from dilaton.cluster import place
 from dilaton.host import files
 from dilaton.host.errors import HostLacksError
-from dilaton.host.here.doctor import calibration, doctor
+from dilaton.host.here.doctor import calibration, doctor, facts
 from dilaton.host.here.doctor.cpu import cpu_model
 from dilaton.host.here.uml import kernels
 
@@ -60,6 +60,7 @@ class Has:
         c_library: Digest of the C library; empty where it is not found.
         cpu: Model of its CPU.
         cores: How many it has.
+        free_cores: How many of them no guest holds.
         ghz: Speed of a core, in thousandths of GHz-equivalents; None: it was not measured.
         memory_bytes: All that it has.
         release: Of its own kernel.
@@ -75,6 +76,7 @@ class Has:
     c_library: str
     cpu: str
     cores: int
+    free_cores: int
     ghz: int | None
     memory_bytes: int
     release: str
@@ -104,6 +106,13 @@ def needs(planned: Plan, *, jailed: bool) -> Needs:
     return Needs(jailed, list(dict.fromkeys(_programs(on_host))), list(dict.fromkeys(there)))
 
 
+def together(needs: Iterable[Needs]) -> Needs:
+    """What several runs need, each in jails."""
+    needs = list(needs)
+    same, there = ([path for each in needs for path in getattr(each, name)] for name in ("same", "there"))
+    return Needs(True, list(dict.fromkeys(same)), list(dict.fromkeys(there)))
+
+
 def _programs(processes: Iterable[Process]) -> Iterator[str]:
     """The files of programs; what is none of this machine is one that a node brings."""
     for process in processes:
@@ -131,6 +140,7 @@ def has(needed: Needs) -> Has:
         c_library=_digest(_c_library()),
         cpu=cpu,
         cores=len(os.sched_getaffinity(0)),
+        free_cores=facts.free_cores(),
         ghz=None if stored is None else round(stored.ghz * 1000),
         memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         release=platform.release(),

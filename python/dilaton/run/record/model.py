@@ -399,6 +399,8 @@ class Record(Part):
     state: State
     reason: str | None = None
     """Why the run failed or was aborted."""
+    lost_machine: str | None = None
+    """The machine whose loss ended a run over several, or over hosts; None where none was lost."""
     attempts: int = 1
     """How often it was begun; what the attempts before have left is in `attempt-<n>`."""
     lab_file: str | None = None

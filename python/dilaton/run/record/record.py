@@ -71,6 +71,7 @@ class SoFar:
         lab_file: The lab's file; None: it has none.
         settings: What counts instead of what the lab says.
         reason: Why it failed or was aborted.
+        lost_machine: The machine of several whose loss ended it.
         boot_host_s: Host seconds until it was ready.
         date_ns: The date at virtual 0, since 1970.
         host_s: Host seconds from the release of the clock to the end.
@@ -89,6 +90,7 @@ class SoFar:
     lab_file: str | None = None
     settings: tuple[str, ...] = ()
     reason: str | None = None
+    lost_machine: str | None = None
     boot_host_s: float = 0.0
     date_ns: int = 0
     host_s: float = 0.0
@@ -120,6 +122,7 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
         lab=plan.lab,
         state=so_far.state,
         reason=so_far.reason,
+        lost_machine=so_far.lost_machine,
         attempts=so_far.attempts,
         lab_file=so_far.lab_file,
         settings=list(so_far.settings),

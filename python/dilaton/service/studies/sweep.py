@@ -3,6 +3,9 @@
 Each run is a process of its own: it takes its own core, and one that fails fails alone. What is done is told by its run
 record, so a sweep that was interrupted goes on with the rest. When whoever sweeps dies, however that happens, the runs
 are told to end in good order by the kernel.
+
+Over hosts, each run is a run over one host: it is conducted here, where what it leaves is gathered, and its guests are
+there. A run whose host was lost is run again, with the same seed, wherever there is room.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import shutil
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +23,22 @@ from dilaton.host.errors import HostLacksError
 from dilaton.host.here.doctor.doctor import require
 from dilaton.lab.errors import LabError
 from dilaton.lab.settings import parse_setting
+from dilaton.plan.model import Plan
 from dilaton.report.sweeps import FAIRNESS, FILE, Labels, Point, points
+from dilaton.run import machines
 from dilaton.run.control.errors import ControlError
 from dilaton.run.files.directory import SWEEPS, replace_file
 from dilaton.run.record import record as records
 from dilaton.run.record.record import RecordError
 from dilaton.service.errors import RequestError, refusing
 from dilaton.service.launch import RunProcess, launch
-from dilaton.service.prepare import disk_bytes, prepare
+from dilaton.service.prepare import disk_bytes, prepare, refuse_division
 from dilaton.service.request import LabText, Overrides, RunRequest, Value
+from dilaton.service.studies.places import ENDLESS, HERE, NoPlaceError, Places, Room
 from dilaton.service.tidings import Ended
+
+ATTEMPTS_MAX = 3
+"""How often a run is begun whose hosts are lost."""
 
 Values = dict[str, list[str]]
 """The values of each field, in the order in which they are swept."""
@@ -41,21 +51,39 @@ class SweepRequest(Value):
         lab: What is run.
         fields: Each as PATH=A,B,C: a field of the lab and its values.
         repeat: Runs of each combination, each with its own seed.
-        jobs: Runs side by side.
+        jobs: Runs side by side; None: one, or as many as hosts have room for.
         out: The directory; None: `sweeps/<lab>`.
         confirm: Whether its runs are confirmed; None: as the lab says.
         max_disk: What each run's directory may take, as `RunRequest` has it.
         labels: Each as NAME=TEXT: what a field, or a number that is measured, is called in tables and figures.
+        onto: The hosts that have the guests of runs, of each run one; empty: this machine.
     """
 
     lab: LabText
     fields: tuple[str, ...]
     repeat: int = 1
-    jobs: int = 1
+    jobs: int | None = None
     out: Path | None = None
     confirm: bool | None = None
     max_disk: str | None = None
     labels: tuple[str, ...] = ()
+    onto: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HostLost:
+    """A host cannot be used any more; runs that were there go elsewhere."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class PointAgain:
+    """A run was lost with its host, and is to be run again."""
+
+    point: Point
+    why: str
 
 
 @dataclass(frozen=True)
@@ -68,6 +96,7 @@ class PointEnded:
         why: Why it did not go well, in a line; empty: it did.
         log: Where it says more.
         was_interrupted: Whether the sweep was.
+        host: Where it was; empty: on this machine.
     """
 
     number: int
@@ -75,6 +104,11 @@ class PointEnded:
     why: str
     log: Path
     was_interrupted: bool
+    host: str = HERE
+
+
+Happened = PointEnded | PointAgain | HostLost
+"""What a sweep tells while it goes on."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +154,17 @@ class Sweep:
         with refusing(ValueError):
             self._values = values_of(request.fields)
             self.work = points(self._values, request.repeat)
-        labs = [prepare(request.lab, self._overrides(point)).lab for point in self.work]
+        prepared = [prepare(request.lab, self._overrides(point)) for point in self.work]
+        labs = [each.lab for each in prepared]
+        rooms = _rooms(request.onto, [each.plan for each in prepared])
         with refusing(ValueError):
             self._labels = labels_of(request.labels, self._values, [process.name for process in labs[0].run])
         self.directory = request.out or SWEEPS / labs[0].name
         with _writing(self.directory):
             take(self.directory, request.lab.text, self._values, self._labels)
         require(jailed=True)
+        self._places = Places(rooms or {HERE: ENDLESS}, request.jobs or (math.inf if rooms else 1))
+        self._wanted = {point: Room.of(each.plan) for point, each in zip(self.work, prepared, strict=True)}
         self._seeds = {point: lab.seed for point, lab in zip(self.work, labs, strict=True)}
         self.waiting = [
             point
@@ -137,8 +175,8 @@ class Sweep:
             if link.is_symlink():
                 raise RequestError(f"{link}: a symbolic link, which no run replaces; remove it")
 
-    async def run(self, stop: asyncio.Event) -> AsyncIterator[PointEnded]:
-        """Runs all that waits, some side by side; yields each run as it ends.
+    async def run(self, stop: asyncio.Event) -> AsyncIterator[Happened]:
+        """Runs all that waits, some side by side; yields each run as it ends, and what becomes of hosts.
 
         Args:
             stop: Set to have all runs end in good order, and none begin.
@@ -146,28 +184,52 @@ class Sweep:
         Raises:
             RequestError: the place of a run cannot be written.
         """
-        places = asyncio.Semaphore(self._request.jobs)
-
-        async def one(number: int, point: Point) -> PointEnded | None:
-            async with places:
-                if stop.is_set():
-                    return None
-                why = await self._run(point, stop)
-                return PointEnded(number, point, why, self._log(point), stop.is_set())
-
-        tasks = [asyncio.create_task(one(number, point)) for number, point in enumerate(self.waiting, 1)]
+        told: asyncio.Queue[Happened | None] = asyncio.Queue()
+        numbered = enumerate(self.waiting, 1)
+        tasks = [asyncio.create_task(self._one(number, point, stop, told.put_nowait)) for number, point in numbered]
+        everything = asyncio.gather(*tasks)
+        everything.add_done_callback(lambda _: told.put_nowait(None))
         try:
-            for task in asyncio.as_completed(tasks):
-                if ended := await task:
-                    yield ended
+            while (happened := await told.get()) is not None:
+                yield happened
+            await everything
         finally:
             # Whoever gives up, or fails, leaves no run behind.
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, everything, return_exceptions=True)
 
-    async def _run(self, point: Point, stop: asyncio.Event) -> str:
-        """Runs a point; returns why that did not go well."""
+    async def _one(self, number: int, point: Point, stop: asyncio.Event, tell: Callable[[Happened], None]) -> None:
+        """Runs a point, and again where its host was lost."""
+        host, is_lost = HERE, True
+        try:
+            for attempt in range(1, ATTEMPTS_MAX + 1):
+                async with self._places.place(self._wanted[point]) as host:
+                    if stop.is_set():
+                        return
+                    why, is_lost = await self._run(point, host, stop)
+                    is_first = is_lost and self._places.shut(host)
+                if not is_lost or stop.is_set():
+                    break
+                if attempt < ATTEMPTS_MAX:
+                    tell(PointAgain(point, why))
+                if is_first:
+                    await self._look_again(host, tell)
+        except NoPlaceError as error:
+            host, why = HERE, f"no host is left: {error}"
+        tell(PointEnded(number, point, why, self._log(point), stop.is_set(), host))
+
+    async def _look_again(self, host: str, tell: Callable[[Happened], None]) -> None:
+        """Asks a host on which a run was lost whether it is still there."""
+        ((_, refusals),) = await asyncio.to_thread(machines.look, [host])
+        if refusals:
+            tell(HostLost(host, refusals[0]))
+            self._places.drop(host, refusals[0])
+        else:
+            self._places.open(host)
+
+    async def _run(self, point: Point, host: str, stop: asyncio.Event) -> tuple[str, bool]:
+        """Runs a point on a host; returns why that did not go well, and whether that is for the host."""
         run_dir = self.directory / point.directory
         with _writing(run_dir):
             if run_dir.exists():
@@ -176,7 +238,11 @@ class Sweep:
             run_dir.parent.mkdir(parents=True, exist_ok=True)
             overrides = self._overrides(point, f"seed={self._seeds[point] + point.repeat}")
             request = RunRequest(
-                lab=self._request.lab, overrides=overrides, out=run_dir, max_disk=self._request.max_disk
+                lab=self._request.lab,
+                overrides=overrides,
+                out=run_dir,
+                max_disk=self._request.max_disk,
+                onto=(host,) if host else (),
             )
             process = launch(request, journal=self._log(point))
         ended = asyncio.create_task(process.end())
@@ -185,9 +251,13 @@ class Sweep:
             await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
                 process.stop()
-            return _why(run_dir, await ended)
-        except (LabError, HostLacksError, ControlError, RecordError) as error:
-            return str(error).strip().splitlines()[-1]
+            why = _why(run_dir, await ended)
+            return why, bool(why) and records.load(run_dir).lost_machine is not None
+        except HostLacksError as error:
+            # A host that is gone before a run begins lacks all that it needs.
+            return error.what.strip().splitlines()[-1], host != HERE
+        except (LabError, ControlError, RecordError) as error:
+            return str(error).strip().splitlines()[-1], False
         finally:
             asked.cancel()
             await _let_go(process, ended)
@@ -202,6 +272,33 @@ class Sweep:
     def conclude(self) -> Concluded:
         """Writes the table and the plots of all runs that have left a record."""
         return conclude(self.directory, self.work, self._values, self._labels)
+
+
+def _rooms(hosts: tuple[str, ...], plans: Sequence[Plan]) -> dict[str, Room]:
+    """What hosts have for runs; that of others, which have begun before, is not theirs.
+
+    Raises:
+        RequestError: No host can have such a name, or the runs cannot be on one at all.
+        HostLacksError: One lacks something.
+    """
+    if not hosts:
+        return {}
+    for plan in plans:
+        refuse_division(plan, 1, hosts[:1])
+    with refusing(ValueError, field="onto"):
+        found = machines.look(hosts, plans)
+    if wrong := [f"{name}: {why}" for name, (_, refusals) in zip(hosts, found, strict=True) for why in refusals]:
+        raise HostLacksError("\n".join(wrong), f"dilaton cluster status {' '.join(hosts)}")
+    # Who shares all cores of a host with others is late, but not wrong.
+    rooms = {
+        name: Room(max(1, has.free_cores), has.memory_bytes)
+        for name, (has, _) in zip(hosts, found, strict=True)
+        if not isinstance(has, str)
+    }
+    wanted = max(Room.of(plan).memory_bytes for plan in plans)
+    if wanted > max(room.memory_bytes for room in rooms.values()):
+        raise RequestError(f"no host has the {wanted / 1e9:.3g} GB that the guests of a run take", "onto")
+    return rooms
 
 
 def conclude(directory: Path, work: Sequence[Point], values: Values, labels: Labels) -> Concluded:

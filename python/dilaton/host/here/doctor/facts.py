@@ -21,7 +21,7 @@ from dilaton.host.here.doctor import calibration
 from dilaton.host.here.doctor.cpu import cpu_flags, cpu_model
 from dilaton.host.here.doctor.own_counter import OwnCounter
 from dilaton.host.here.doctor.tracing import xstate_bytes
-from dilaton.host.here.guests import room
+from dilaton.host.here.guests import cores, room
 from dilaton.host.here.jail import control_groups, jail, warden
 from dilaton.host.here.uml import interface, kernels
 from dilaton.host.here.uml.kernels import Kernel
@@ -136,6 +136,11 @@ def gather() -> Facts:
         python=platform.python_version(),
         unbuilt=tuple(part.name for part in (files.CLOCK_LIBRARY, files.AGENT, files.WARDEN) if not part.exists()),
     )
+
+
+def free_cores() -> int:
+    """How many cores no guest holds by now."""
+    return cores.free()
 
 
 def bwrap_version(output: str) -> str:

@@ -10,6 +10,10 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
+from pathlib import Path
+
+_NAME = "dilaton-core-"
+"""What the name of a socket begins with that holds a core; its number follows."""
 
 
 @dataclass
@@ -42,11 +46,17 @@ def take(count: int = 1) -> list[Core]:
     return free + shared
 
 
+def free() -> int:
+    """How many cores no guest has by now; read, since to hold one, however shortly, may keep it from a run."""
+    names = set(Path("/proc/net/unix").read_text().split())
+    return sum(f"@{_NAME}{number}" not in names for number in os.sched_getaffinity(0))
+
+
 def _hold(number: int) -> socket.socket | None:
     """The hold on a core; None when another guest has it."""
     name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
-        name.bind(f"\0dilaton-core-{number}")
+        name.bind(f"\0{_NAME}{number}")
     except OSError:
         name.close()
         return None
