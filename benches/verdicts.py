@@ -36,11 +36,11 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.lab import loads
-from dilaton.measure.waiting.offered import offered
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run.record.model import GuestFidelity, ProcessRecord
 from dilaton.run.record.observation import NOTHING_BESIDE
-from dilaton.run.record.record import judge_fidelity, lives_of
+from dilaton.run.record.programs import programs_of
+from dilaton.run.record.record import judge_fidelity
 
 OFF = 0.05
 """Of a result, that is more than a run may be wrong by."""
@@ -218,19 +218,6 @@ def results_of(record: Record, directory: Path) -> dict[str, float]:
     return found
 
 
-def sent_in(record: Record) -> Iterator[tuple[str, str, Record]]:
-    """What programs sent in a run, and what they were told to, as `offered` takes it."""
-    kept = ("told_throughput", "sent_throughput")
-    for process in record["processes"]:
-        result = process.get("result") or {}
-        if process.get("exit") == 0 and "told_throughput" in result:
-            yield (
-                process["node"],
-                process["name"],
-                {name: result[name] for name in kept},
-            )
-
-
 def run_lab(lab: Record, drive: str, tdf: float) -> Record:
     """Runs a lab; what there is to know of that."""
     lab = lab | {"time": {"drive": drive, "tdf": tdf}}
@@ -251,8 +238,7 @@ def run_lab(lab: Record, drive: str, tdf: float) -> Record:
                 "virtual_s": record["time"]["virtual_s"],
                 "guests": [guest["fidelity"] for guest in record["guests"]],
                 "results": summed(lab, results_of(record, out)),
-                "sent": list(sent_in(record)),
-                "processes": [process | {"result": None} for process in record["processes"]],
+                "processes": record["processes"],
             }
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             return {"tdf": tdf, "state": "broken", "said": f"{error!r}: {(done.stdout + done.stderr)[-500:]}"}
@@ -351,9 +337,8 @@ def judged_again(lab: Record, run: Record) -> Record:
     """The verdict that this version of Dilaton gives on a run."""
     planned = compile_plan(loads(json.dumps(lab | {"time": lab["time"] | {"tdf": run["tdf"]}}), "lab.yaml"))
     guests = [GuestFidelity.model_validate(guest) for guest in run["guests"]]
-    sent = offered(planned, run["sent"])
-    lives = lives_of(planned, [ProcessRecord.model_validate(process) for process in run["processes"]])
-    return judge_fidelity(planned, guests, run["virtual_s"], None, NOTHING_BESIDE, sent, lives).model_dump()
+    programs = programs_of(planned, [ProcessRecord.model_validate(process) for process in run["processes"]])
+    return judge_fidelity(planned, guests, run["virtual_s"], None, NOTHING_BESIDE, programs).model_dump()
 
 
 def cases(book: Book) -> Iterator[tuple[Record, Record, dict[str, float], Record]]:

@@ -30,6 +30,7 @@ class Observation:
         waits: For how long its programs waited for each other; None when its kernel does not tell.
         together: The shortest time for which a program of the run talked beside others; None where none did, or where
             it is not known.
+        is_filled: Whether all that programs of the run measured is flows that filled their bottlenecks.
         packets_dropped: By captures, by the name of the interface.
         samples_lost: Samples that should have been taken, and were not.
         captures_ended: Captures that ended before the run did, with the reason.
@@ -55,6 +56,7 @@ class Observation:
     busy_periods: BusyPeriods | None = None
     waits: Waits | None = None
     together: Together | None = None
+    is_filled: bool = False
     packets_dropped: tuple[tuple[str, int], ...] = ()
     samples_lost: int = 0
     captures_ended: tuple[tuple[str, str], ...] = ()

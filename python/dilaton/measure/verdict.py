@@ -11,6 +11,9 @@ link of 100 us before a way of 40 ms, or one of 10 Gbit/s before a bottleneck of
   not tell who waits, and `patience` decides, for the TDF that follows the load as well. A guest with a TDF of its own
   is as slow as the lab asks for.
 
+  Where all that was measured is flows that filled their bottlenecks, none was kept from anything
+  (`dilaton.measure.waiting.filled`).
+
 - **Beginning.** Programs that begin at one instant wait for each other first, and then find what others have done
   meanwhile. A twentieth of the time that one of them looks at may be that (`dilaton.measure.waiting.together`).
 
@@ -233,7 +236,7 @@ def _late_ns(seen: Observation) -> float:
 
 def judge_waiting(asked: Patience, seen: Observation) -> Reason | None:
     """What is wrong with how long the programs of a guest waited, of which the rest is seen."""
-    if not asked.is_lost or seen.drive == "event" or seen.own_tdf:
+    if not asked.is_lost or seen.drive == "event" or seen.own_tdf or seen.is_filled:
         return None
     return _slow(seen, asked.said(), asked.share(), LATE_SHARE_MAX, asked.factor_needed())
 
@@ -245,7 +248,7 @@ def _waiting(network: Network, seen: Observation) -> Reason | None:
 
 def _beginning(network: Network, seen: Observation) -> Reason | None:
     told = seen.waits or seen.busy_periods
-    if seen.together is None or told is None or seen.drive == "event" or seen.own_tdf:
+    if seen.together is None or told is None or seen.drive == "event" or seen.own_tdf or seen.is_filled:
         return None
     share = told.longest_ns / (seen.together.seconds * 1e9)
     if share <= BESIDE_SHARE_MAX or told.longest_ns <= (network.tolerance_ns or 0):

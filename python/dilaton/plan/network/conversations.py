@@ -195,22 +195,21 @@ def _reverse(ways: Mapping[str, Sequence[Direction]], direction: Direction) -> D
     return min(back, key=lambda way: (way.delay_ns, way.name))
 
 
-def ways(
+def spoken(
     processes: Sequence[Process],
     hosts: Iterable[HostsEntry],
     nodes: Sequence[Node],
     links: Iterable[Link],
     course: Iterable[Timed],
-) -> dict[tuple[str, str], frozenset[str]]:
-    """Over which directions of links a program talks that names other nodes, there and back, by its node and name."""
-    named = talks(processes, hosts, nodes)
+) -> dict[tuple[str, str], tuple[Path, ...]]:
+    """The paths to the nodes that a program names, by its node and name; none where no link leads to one of them."""
+    named = sorted(talks(processes, hosts, nodes))
     known = directions(nodes, links, egresses(course))
     found = {path.ends: path for path in paths(known, {(one, other) for _, one, other in named})}
-    over: dict[tuple[str, str], frozenset[str]] = {}
+    over: dict[tuple[str, str], tuple[Path, ...]] = {}
     for process, one, other in named:
         path = found.get((one, other))
-        names = frozenset(each.name for each in path.directions) if path else frozenset()
-        over[one, process] = over.get((one, process), frozenset()) | names
+        over[one, process] = over.get((one, process), ()) + ((path,) if path else ())
     return over
 
 

@@ -21,12 +21,10 @@ from dilaton.measure.operations.history import History
 from dilaton.measure.operations.sources import history_of
 from dilaton.measure.verdict import Reason, Verdict, judge, judge_frames
 from dilaton.measure.waiting.busy_periods import BusyPeriods
-from dilaton.measure.waiting.offered import Offered, offered
-from dilaton.measure.waiting.together import Life, shortest
+from dilaton.measure.waiting.together import shortest
 from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.model import Guest, Plan, StoredImage
 from dilaton.plan.network.bounds import Network, network_of, network_to, on_drive
-from dilaton.plan.network.conversations import ways
 from dilaton.run.files.directory import RECORD_FILE, last_run_hint, replace_file
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import machine
@@ -52,6 +50,7 @@ from dilaton.run.record.model import (
 )
 from dilaton.run.record.observation import NOTHING_BESIDE, Seen, seen_of
 from dilaton.run.record.processes import processes_from_events
+from dilaton.run.record.programs import NOBODY, Programs, programs_of
 from dilaton.run.record.states import FINAL_STATES, State
 
 __all__ = ["CheckRecord", "Dilaton", "GuestRecord", "Host", "ProcessRecord", "Record", "RecordError", "State", "Time"]
@@ -192,9 +191,8 @@ def _verdict(plan: Plan, so_far: SoFar, beside: Seen, processes: Sequence[Proces
     if not so_far.guests:
         return None
     adaptation = so_far.fidelity.adaptation if so_far.fidelity else None
-    done = [(each.node, each.name, each.result) for each in processes if each.exit == 0]
-    lives = lives_of(plan, processes)
-    return judge_fidelity(plan, so_far.guests, so_far.virtual_s, adaptation, beside, offered(plan, done), lives)
+    programs = programs_of(plan, processes)
+    return judge_fidelity(plan, so_far.guests, so_far.virtual_s, adaptation, beside, programs)
 
 
 def _course(so_far: SoFar, processes: Sequence[ProcessRecord], plan: Plan, run_dir: Path) -> Course:
@@ -233,15 +231,14 @@ def judge_fidelity(
     virtual_s: float,
     adaptation: Adaptation | None,
     beside: Seen,
-    sent: Sequence[Offered] = (),
-    lives: Sequence[Life] = (),
+    programs: Programs = NOBODY,
 ) -> VerdictRecord:
     """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them; it took `virtual_s`."""
     reasons: list[Reason] = []
     watch = plan.time.watch
     is_adaptive = watch is not None and watch.least != watch.most
     tdf = (adaptation and adaptation.tdf_mean) or float(plan.time.tdf.ratio)
-    beside_others = shortest(lives)
+    beside_others, lives = shortest(programs.lives), programs.lives
     slow = {node.name for node in plan.nodes if node.cpu is not None}
     shortest_life_s = min((life.seconds for life in lives if life.node in slow and not life.is_background), default=0.0)
     for guest, fidelity in zip(plan.guests, guests, strict=True):
@@ -258,6 +255,7 @@ def judge_fidelity(
             busy_periods=_busy_periods(fidelity),
             waits=_waits(fidelity),
             together=beside_others,
+            is_filled=programs.filled,
             is_adaptive=is_adaptive,
             own_tdf=_own_tdf(plan, guest),
         )
@@ -276,26 +274,10 @@ def judge_fidelity(
         samplings_ended=beside.samplings_ended,
         spinning=beside.spinning,
         shortages=beside.shortages,
-        offered=tuple(sent),
+        offered=tuple(programs.sent),
     )
     verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons])
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
-
-
-def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:
-    """When the programs of a run were there that ended as they should, or with the run."""
-    over = ways(plan.processes, plan.hosts, plan.nodes, plan.links, plan.course)
-    behind = {process.name for process in plan.processes if process.background}
-
-    def life(of: ProcessRecord, begin_s: float, end_s: float) -> Life:
-        return Life(of.node, of.name, begin_s, end_s, over.get((of.node, of.name), frozenset()), of.name in behind)
-
-    return [
-        life(each, each.start_s, each.end_s)
-        for each in processes
-        if each.start_s is not None and each.end_s is not None and (each.exit == 0 or each.stopped)
-        if "error" not in (each.result or {})
-    ]
 
 
 def _share_lost(fidelity: GuestFidelity, shortest_life_s: float) -> float:

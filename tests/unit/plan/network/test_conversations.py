@@ -6,7 +6,7 @@ import pytest
 
 from dilaton.plan.model import Plan
 from dilaton.plan.network.bounds import network_of
-from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, ways
+from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, spoken
 from tests.unit.measure.made import plan
 
 WAN = """
@@ -63,7 +63,8 @@ def test_the_shortest_queue_is_the_one_that_the_bottleneck_fills_first() -> None
 def test_a_program_talks_over_the_links_to_those_it_names_and_back() -> None:
     run = "  - {on: a, name: far, exec: curl http://b/}\n  - {on: b, name: near, exec: ping c}\n  - {on: c, name: none, exec: date}"
     made = plan(WAN + run)
-    over = ways(made.processes, made.hosts, made.nodes, made.links, made.course)
+    found = spoken(made.processes, made.hosts, made.nodes, made.links, made.course)
+    over = {key: {each.name for path in paths for each in path.directions} for key, paths in found.items()}
     assert over.keys() == {("a", "far"), ("b", "near")}
     assert {name.split(":")[0] for name in over["a", "far"]} == {"a", "r", "s", "b"} and len(over["a", "far"]) == 6
     assert {name.split(":")[0] for name in over["b", "near"]} == {"b", "s", "c"} and len(over["b", "near"]) == 4

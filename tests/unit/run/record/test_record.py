@@ -33,6 +33,7 @@ from dilaton.run.record.model import (
 )
 from dilaton.run.record.observation import NOTHING_BESIDE
 from dilaton.run.record.processes import processes_from_events
+from dilaton.run.record.programs import Programs, lives_of
 from dilaton.run.schema import schema_text
 from tests.unit.measure.made import pcapng, plan, so_far, transfer
 
@@ -395,7 +396,7 @@ def test_a_program_is_late_by_what_it_waited_of_its_time_beside_others_and_by_wh
         )
         for process in planned.processes
     ]
-    lives = records.lives_of(planned, processes)
+    lives = lives_of(planned, processes)
     assert [(life.process, life.is_background, len(life.way)) for life in lives] == [
         ("flow", False, 2),
         ("pings", False, 2),
@@ -403,9 +404,9 @@ def test_a_program_is_late_by_what_it_waited_of_its_time_beside_others_and_by_wh
         ("server", True, 0),
     ]
     failed = [each.model_copy(update={"exit": 1, "stopped": each.name == "server"}) for each in processes]
-    assert [life.process for life in records.lives_of(planned, failed)] == ["server"]
+    assert [life.process for life in lives_of(planned, failed)] == ["server"]
     refused = [each.model_copy(update={"result": {"error": "Connection refused"}}) for each in processes]
-    assert records.lives_of(planned, refused) == []
+    assert lives_of(planned, refused) == []
 
     nothing = [0] * 64
     guest = GuestFidelity(
@@ -421,7 +422,7 @@ def test_a_program_is_late_by_what_it_waited_of_its_time_beside_others_and_by_wh
     )
 
     def said(lives: Sequence[Life]) -> list[str]:
-        verdict = records.judge_fidelity(planned, [guest], 6.0, None, NOTHING_BESIDE, lives=lives)
+        verdict = records.judge_fidelity(planned, [guest], 6.0, None, NOTHING_BESIDE, Programs(lives=lives))
         return [reason.what for reason in verdict.reasons]
 
     waited, lost = said(lives)

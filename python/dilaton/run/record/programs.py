@@ -1,0 +1,54 @@
+"""What the programs of a run say about its fidelity, for the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dilaton.measure.waiting.filled import is_filled
+from dilaton.measure.waiting.offered import Offered, offered
+from dilaton.measure.waiting.together import Life
+from dilaton.plan.model import Plan
+from dilaton.plan.network.conversations import spoken
+from dilaton.run.record.model import ProcessRecord
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What is known of the programs of a run when it is over.
+
+    Attributes:
+        sent: What those sent that were told at which rate.
+        lives: When those were there that ended as they should.
+        filled: Whether all that they measured is flows that filled their bottlenecks.
+    """
+
+    sent: Sequence[Offered] = ()
+    lives: Sequence[Life] = ()
+    filled: bool = False
+
+
+NOBODY = Programs()
+
+
+def programs_of(plan: Plan, processes: Sequence[ProcessRecord]) -> Programs:
+    """What became of the processes of a plan."""
+    done = [(each.node, each.name, each.result) for each in processes if each.exit == 0]
+    return Programs(offered(plan, done), lives_of(plan, processes), is_filled(plan, done))
+
+
+def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:
+    """When the programs of a run were there that ended as they should, or with the run."""
+    paths = spoken(plan.processes, plan.hosts, plan.nodes, plan.links, plan.course)
+    behind = {process.name for process in plan.processes if process.background}
+
+    def life(of: ProcessRecord, begin_s: float, end_s: float) -> Life:
+        way = {each.name for path in paths.get((of.node, of.name), ()) for each in path.directions}
+        return Life(of.node, of.name, begin_s, end_s, frozenset(way), of.name in behind)
+
+    return [
+        life(each, each.start_s, each.end_s)
+        for each in processes
+        if each.start_s is not None and each.end_s is not None and (each.exit == 0 or each.stopped)
+        if "error" not in (each.result or {})
+    ]
