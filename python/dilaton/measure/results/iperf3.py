@@ -29,7 +29,8 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
     Returns:
         - `throughput`: what was received, and `sent_throughput`: what was sent, in bit/s of payload.
         - `retransmits`: TCP segments sent again; None where the sender could not tell.
-        - `told_throughput`: what this end was told to send by UDP, all streams together; only where it alone sends.
+        - `told_throughput`: what this end was told to send (`-b`), all streams together; only where it alone sends,
+          by TCP without a buffer of its own (`-w`).
         - UDP only: `loss`: the ratio of datagrams that did not arrive, 0..1; `jitter_s`: as RFC 3550 defines it.
         - `streams`: what each stream received (UDP: sent), in bit/s; `fairness`, of two or more: Jain's index of these.
         - `intervals`: a list of `start_s`, `end_s`, `throughput` (as this end of the test saw it) and `retransmits`;
@@ -58,13 +59,15 @@ def _result(report: dict[str, Any]) -> dict[str, Any]:
     result = _direction(report, "")
     if f"sum_received{_REVERSE}" in report["end"]:
         return result | {"reverse": _direction(report, _REVERSE)}
-    return result | _told(report.get("start", {}).get("test_start", {}))
+    return result | _told(report.get("start", {}))
 
 
-def _told(test: dict[str, Any]) -> dict[str, Any]:
+def _told(start: dict[str, Any]) -> dict[str, Any]:
     """The rate that was asked for, where it says what this end should have sent."""
+    test = start.get("test_start", {})
     rate = test.get("target_bitrate")
-    if test.get("protocol") != "UDP" or not rate or test["reverse"]:
+    # With a buffer of its own (-w) a connection may not be able to.
+    if not rate or test["reverse"] or (test.get("protocol") != "UDP" and start.get("sock_bufsize")):
         return {}
     return {"told_throughput": _number(rate) * _number(test["num_streams"])}
 

@@ -26,6 +26,7 @@ def result(fixture: str) -> dict[str, Any]:
 
 def test_tcp_gives_received_and_sent_throughput_and_intervals() -> None:
     assert result("tcp.json") == {
+        "told_throughput": 50_000_000,
         "throughput": 50309562.10223711,
         "sent_throughput": 50328276.005507626,
         "retransmits": 0,
@@ -128,9 +129,11 @@ def test_json_is_recognised_however_it_is_asked_for(argv: list[str]) -> None:
     assert parse(argv, text("tcp.json")) is not None
 
 
-def test_what_a_sender_of_udp_was_told_is_known_where_it_alone_sends() -> None:
+def test_what_a_sender_was_told_is_known_where_it_alone_sends() -> None:
     told = {
         name: result(f"{name}.json").get("told_throughput") for name in ("udp", "udp-parallel", "udp-reverse", "tcp")
     }
-    assert told == {"udp": 5_000_000, "udp-parallel": 4_000_000, "udp-reverse": None, "tcp": None}
+    assert told == {"udp": 5_000_000, "udp-parallel": 4_000_000, "udp-reverse": None, "tcp": 50_000_000}
     assert "told_throughput" not in result("udp-bidir.json")
+    narrow = text("tcp.json").replace('"sock_bufsize":\t0', '"sock_bufsize":\t4096')
+    assert "told_throughput" not in (parse(["iperf3", "-c", "b", "-J"], narrow) or {})
