@@ -2,7 +2,8 @@
 
 python papers/pads15-chain/reproduce.py --out DIR [--switches 40] [--rates 4Gbit,8Gbit,10Gbit] [--tdfs 1,4]
 
-It prints a table, and draws figure 3 where there are several rates, figure 4 where there are several rows.
+It prints a table, and draws figure 3(b), throughputs over time, for the highest rate, figure 3(a) where there are
+several rates, and figure 4 where there are several rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pads15 import chain, throughputs
+from pads15 import MEGA, chain, throughputs
 from sweeping import run
 
 from dilaton.report.style import COLOURS, applied, axes, below, from_zero
@@ -58,11 +59,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Found:
-    """What the runs of a point measured: means, and the deviation of the throughputs."""
+    """What the runs of a point measured: means, the deviation of the throughputs, and the first run's in its course.
+
+    `course` has the seconds since the flow's begin, each with the Mbit/s of the interval that ends there.
+    """
 
     mbit_per_s: float
     deviation: float
     host_s: float
+    course: list[tuple[float, float]]
 
 
 def measure(point: Point, chosen: argparse.Namespace) -> Found | None:
@@ -75,7 +80,9 @@ def measure(point: Point, chosen: argparse.Namespace) -> Found | None:
     records = [run(lab, place) for place in places]
     flows = [throughputs(record)[0] for record in records]
     host_s = statistics.mean(record["time"]["host_s"] for record in records)
-    return Found(statistics.mean(flows), statistics.stdev(flows) if len(flows) > 1 else 0.0, host_s)
+    [flow] = [process for process in records[0]["processes"] if process["name"] == "flow"]
+    course = [(part["end_s"], part["throughput"] / MEGA) for part in flow["result"]["intervals"]]
+    return Found(statistics.mean(flows), statistics.stdev(flows) if len(flows) > 1 else 0.0, host_s, course)
 
 
 def draw(found: dict[Point, Found], by_rate: bool) -> Figure:
@@ -103,6 +110,21 @@ def draw(found: dict[Point, Found], by_rate: bool) -> Figure:
         place.set_xticks(range(len(values)), values)
         from_zero(place)
     below(figure, *places[0].get_legend_handles_labels())
+    return figure
+
+
+def draw_course(found: dict[Point, Found], rate: str) -> Figure:
+    """Figure 3(b): throughputs over time with links of that rate."""
+    figure, (place,) = axes()
+    for number, (point, one) in enumerate((each, one) for each, one in found.items() if each.rate == rate):
+        times, flows = zip(*one.course, strict=True)
+        label = f"{point.switches} switches, {point.drive} drive, TDF {point.tdf}"
+        style = {"color": COLOURS[number % len(COLOURS)], "marker": "os^v"[number % 4], "markersize": 3}
+        place.plot(times, [flow / 1000 for flow in flows], label=label, **style)
+    place.set(ylabel="throughput (Gbit/s)", xlabel="time since the flow began (s)", title=f"links of {rate}/s")
+    place.set_xlim(left=0)
+    from_zero(place)
+    below(figure, *place.get_legend_handles_labels())
     return figure
 
 
@@ -136,8 +158,11 @@ def main() -> None:
         found[point] = one
         row = f"{point.switches} | {point.rate} | {point.drive} | {point.tdf} | {one.mbit_per_s:.0f} | {one.host_s:.0f}"
         print(f"| {row} | {point.published or ''} |", flush=True)
-    if len(rates) > 1 or len(counts) > 1:
-        with applied():
+    with applied():
+        highest = rates[-1]
+        if any(point.rate == highest for point in found):
+            draw_course(found, highest).savefig(chosen.out / "figure-3b.svg", metadata={"Date": None})
+        if len(rates) > 1 or len(counts) > 1:
             name = "figure-3.svg" if len(rates) > 1 else "figure-4.svg"
             draw(found, by_rate=len(rates) > 1).savefig(chosen.out / name, metadata={"Date": None})
 

@@ -37,6 +37,7 @@ def test_a_flow_crosses_a_row_of_switches_under_a_controller_at_their_rate(tmp_p
     [[*_, throughput, host_s, _]] = rows("pads15-chain", "--out", str(tmp_path), *arguments)
     assert 0.9 * 50 < float(throughput) < 50
     assert re.fullmatch(r"\d+", host_s)
+    assert "time since the flow began (s)" in (tmp_path / "figure-3b.svg").read_text(), "figure 3(b)"
 
 
 def test_mininet_measures_in_virtual_time_what_the_lab_of_its_shape_does(tmp_path: Path) -> None:
