@@ -9,6 +9,7 @@ pub mod bpf;
 pub mod converged;
 pub mod drops;
 pub mod egress;
+pub mod filter;
 pub mod netlink;
 pub mod partition;
 pub mod programs;

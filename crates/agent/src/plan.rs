@@ -18,7 +18,7 @@ use crate::plan::queues::Egress;
 pub use course::{key_of, Awaited, Cut, Effect, EndChange, FaultUpdate, Flap, LinkUpdate, Moment, Off, Timed, When};
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 17;
+pub const FORMAT: u32 = 18;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -163,6 +163,10 @@ pub struct Node {
     _memory_bytes: IgnoredAny,
     #[serde(rename = "disk")]
     _disk: IgnoredAny,
+    #[serde(rename = "kind")]
+    _kind: IgnoredAny,
+    #[serde(rename = "position")]
+    _position: IgnoredAny,
     #[serde(rename = "written")]
     _written: IgnoredAny,
 }

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from dilaton.lab.kinds import HOST
 from dilaton.plan.bind import Bind
 from dilaton.plan.common import FORMAT, GRACE_NS, MODULES
 
@@ -76,6 +77,8 @@ class Alone:
             "sysctls": {},
             "memory_bytes": None,
             "disk": None,
+            "kind": HOST,
+            "position": None,
             "written": None,
         }
         return {

@@ -215,6 +215,10 @@ class Node(Part):
     """What its programs may take, the files that it has in memory included; None: no limit of its own."""
     disk: Disk | None
     """None: what it writes is in memory."""
+    kind: str
+    """What it is, as drawings and tables say it."""
+    position: tuple[float, float] | None
+    """Where the lab's topology has it on a drawing, x to the right and y up, in any unit; None: nowhere."""
     written: str | None = None
     """The file of this machine with what it had written in memory in an earlier run, as the agent packs it. None: it
     begins anew."""
@@ -408,7 +412,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[17] = FORMAT
+    format: Literal[18] = FORMAT
     lab: str
     seed: int
     time: Time

@@ -7,18 +7,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dilaton.lab.kinds import HOST, ROUTER, TRANSIT_DEGREE_MIN
+from dilaton.lab.kinds import kind_of
 from dilaton.lab.model import Lab
 from dilaton.lab.parts.links import Link
 from dilaton.lab.segments import without_lans
 from dilaton.measure import numbers
 from dilaton.report.figures.layout import positions
-from dilaton.report.style import COLOURS, NODE_MARKS, OTHER_NODE_MARK
+from dilaton.report.figures.nodes import mark_nodes, write_names
+from dilaton.report.style import COLOURS
 
 LABELS = ("rate", "delay", "address")
 """What can be written beside links."""
@@ -41,6 +43,8 @@ PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.4}
 SIDE_INCHES_MIN, SIDE_INCHES_MAX = 4.0, 16.0
 INCHES_PER_STEP, INCHES_PER_LABELLED_STEP = 0.75, 1.6
 """Between neighbours, if the picture does not become too large by that."""
+INCHES_PER_LETTER = 0.09
+"""Of the longest name, which is to fit between neighbours."""
 
 
 def draw(
@@ -72,7 +76,9 @@ def figure(
     flat = without_lans(lab)
     places = positions(lab)
     xs, ys = ([place[axis] for place in places.values()] for axis in (0, 1))
-    width, height = (_inches(max(values) - min(values), bool(labels)) for values in (xs, ys))
+    least_in = max([INCHES_PER_STEP, *(INCHES_PER_LETTER * len(name) for name in places)])
+    step_in = INCHES_PER_LABELLED_STEP if labels else min(least_in, INCHES_PER_LABELLED_STEP)
+    width, height = (_inches(max(values) - min(values), step_in) for values in (xs, ys))
     picture = Figure(figsize=(width, height))
     axes = picture.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
@@ -85,35 +91,20 @@ def figure(
     axes.add_collection(
         LineCollection(lines, colors="#b9c0c8", linewidths=[_thickness(link, size) for link in flat.links], zorder=1)
     )
-    kinds = _kinds(flat)
+    of_node = kinds(flat)
     colours = _colours(machines or {})
-    marks = {name: (kinds[name], machines[name] if machines else "") for name in flat.nodes}
+    marks = {name: (of_node[name], machines[name] if machines else "") for name in flat.nodes}
     in_order = sorted(dict.fromkeys(marks.values()), key=lambda mark: list(colours).index(mark[1]) if colours else 0)
     for kind, machine in in_order:
-        names = [name for name, mark in marks.items() if mark == (kind, machine)]
-        shape, colour = NODE_MARKS.get(kind, OTHER_NODE_MARK)
-        scale = 0.7 if kind == HOST else 1.0
-        axes.plot(
-            [places[name][0] for name in names],
-            [places[name][1] for name in names],
-            linestyle="none",
-            marker=shape,
-            color=colours.get(machine, colour),
-            markersize=size * scale,
-            markeredgewidth=0,
-            label=f"{kind} on {machine}" if machine else kind,
-            zorder=2,
-        )
-    if len(places) <= LABELLED_NODES_MAX:
-        for name, place in places.items():
-            offset = (0, -size * 0.75 - 1)
-            text = min(8.0, max(4.0, size * 0.75))
-            label = axes.annotate(name, place, offset, textcoords="offset points", ha="center", va="top", bbox=PAPER)
-            label.set_fontsize(text)
+        where = np.array([places[name] for name, mark in marks.items() if mark == (kind, machine)])
+        mark_nodes(axes, where, kind, size, colours.get(machine), f"{kind} on {machine}" if machine else None)
     for link in flat.links:
         for at, words in _beside(link, places, labels, addresses or {}):
             axes.annotate(words, at, ha="center", va="center", fontsize=6, bbox=PAPER, zorder=2.5)
     axes.margins(0.06)
+    if len(places) <= LABELLED_NODES_MAX:
+        letters = min(8.0, max(4.0, size * 0.75))
+        write_names(axes, list(places), np.array(list(places.values())), size * 0.5 + 1, letters)
     if max(ys) - min(ys) < 1:
         axes.set_ylim(min(ys) - 0.5, max(ys) + 0.5)
     if len(set(marks.values())) > 1:
@@ -162,11 +153,8 @@ def _words(rate_bit_per_s: int | None, delay_ns: int, labels: Collection[str]) -
         yield numbers.duration(delay_ns / 1e9)
 
 
-def _inches(extent: float, has_labels: bool) -> float:
-    return min(
-        max((extent + 1) * (INCHES_PER_LABELLED_STEP if has_labels else INCHES_PER_STEP), SIDE_INCHES_MIN / 2),
-        SIDE_INCHES_MAX,
-    )
+def _inches(extent: float, step_in: float) -> float:
+    return min(max((extent + 1) * step_in, SIDE_INCHES_MIN / 2), SIDE_INCHES_MAX)
 
 
 def _thickness(link: Link, size: float) -> float:
@@ -176,12 +164,10 @@ def _thickness(link: Link, size: float) -> float:
     return min(1.0, size / 8) * (0.7 + 0.5 * steps)
 
 
-def _kinds(lab: Lab) -> dict[str, str]:
+def kinds(lab: Lab) -> dict[str, str]:
     """What each node is; of no kind, a router or a host by its links."""
     links: dict[str, int] = dict.fromkeys(lab.nodes, 0)
     for link in lab.links:
         for end in link.endpoints:
             links[end.node] += 1
-    return {
-        name: node.kind or (ROUTER if links[name] >= TRANSIT_DEGREE_MIN else HOST) for name, node in lab.nodes.items()
-    }
+    return {name: kind_of(node.kind, links[name]) for name, node in lab.nodes.items()}

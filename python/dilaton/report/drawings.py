@@ -30,14 +30,14 @@ FLOW_SHARE_MIN = 0.01
 
 
 def draw(run: Run) -> tuple[list[Drawing], list[str]]:
-    """Draws everything that a run has.
+    """Draws everything that a run has: the network, then what its programs measured, then what explains it.
 
     Returns:
         The figures, and what is missing: `Run.missing` and what was damaged.
     """
     drawings: list[Drawing] = []
     damaged: list[str] = []
-    for part in (_network, _samples, _captures, _processes, _clock):
+    for part in (_network, _processes, _samples, _captures, _clock):
         try:
             drawings.extend(part(run))
         except RecordError as error:

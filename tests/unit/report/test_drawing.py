@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from dilaton.lab import loads
-from dilaton.report.drawing import draw, figure
-from dilaton.report.figures.layout import positions
+from dilaton.lab.segments import without_lans
+from dilaton.plan.compile import compile as compile_plan
+from dilaton.report.drawing import draw, figure, kinds
+from dilaton.report.figures.layout import positions, positions_of
 
 LABS = {
     "generated": "topology: {generate: fat-tree, k: 4}\nnodes: {extra: }\nlinks: [extra -- core1]\n",
@@ -25,6 +27,14 @@ def test_every_node_has_a_place_of_its_own(text: str) -> None:
     places = positions(lab)
     assert set(lab.nodes) <= set(places)
     assert len({(round(x, 3), round(y, 3)) for x, y in places.values()}) == len(places)
+
+
+@pytest.mark.parametrize("text", LABS.values(), ids=LABS)
+def test_reports_have_nodes_where_graphs_have_them(text: str) -> None:
+    lab = loads(f"name: x\n{text}", "lab.yaml")
+    plan = compile_plan(lab)
+    assert positions_of(plan) == positions(lab)
+    assert {node.name: node.kind for node in plan.nodes} == kinds(without_lans(lab))
 
 
 @pytest.mark.parametrize("text", LABS.values(), ids=LABS)

@@ -23,11 +23,13 @@ from dilaton.report.figures.adaptation import draw_adaptation
 from dilaton.report.figures.bands import Band, draw_bands, lanes, processes_of, within
 from dilaton.report.figures.clocks import draw_clocks
 from dilaton.report.figures.distributions import draw_ecdf
+from dilaton.report.figures.layout import place
 from dilaton.report.figures.marks import marks_of
+from dilaton.report.figures.nodes import write_names
 from dilaton.report.figures.sequence import thin
 from dilaton.report.figures.series import draw_interfaces, draw_intervals, draw_tcp
 from dilaton.report.figures.served import draw_flows, draw_percentiles, draw_requests, latencies
-from dilaton.report.figures.topology import place, utilisation, write_names
+from dilaton.report.figures.topology import utilisation
 from dilaton.report.fitting import LEGEND_ROW_IN, NARROW_IN, fit
 from dilaton.report.style import COLOURS, HEIGHT_IN, WIDTH_IN, Drawing, applied
 from tests.unit.measure import made

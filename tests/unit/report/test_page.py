@@ -102,14 +102,18 @@ def test_the_page_has_summary_checks_verdict_figures_processes_and_events(whole:
     figures = [attributes["id"] for tag, attributes in page.tags if tag == "figure"]
     assert figures == [
         "figure-topology",
+        "figure-programs-rtt",
         "figure-interfaces",
         "figure-tcp",
         "figure-nodes",
         "figure-sequence-a-eth0-1",
         "figure-gaps-a-eth0",
-        "figure-programs-rtt",
         "figure-lateness",
     ]
+    parts = [
+        page.text.index(each) for each in ("Checks", "Programs and their results", "Can it be trusted?", "Network")
+    ]
+    assert parts == sorted(parts), "what was measured comes first, then whether to believe it"
     for expected in ("ping.rtt.avg within 1% of 20ms", "20.2ms", "Suspect:", "raise tdf to", "3 of them sent again"):
         assert expected in page.text
     for expected in ("1 link as at the start", "100 Mbit/s, 10 ms one way", "10 % of its rate"):

@@ -14,6 +14,7 @@ use nix::sys::socket::{getsockopt, socket, AddressFamily, SockFlag, SockType};
 
 use super::dump::small_number;
 use crate::network::bind_packets;
+use crate::network::filter::attach;
 use crate::plan::BpfInstruction;
 
 /// Holds the largest packet that an interface with offloads passes on.
@@ -201,14 +202,6 @@ fn packet(header: &[u8]) -> Packet<'_> {
         vlan: has_tag.then(|| (small(36), small_number(header, 32) as u16)),
         is_outgoing: header[KIND_AT] == libc::PACKET_OUTGOING,
     }
-}
-
-/// Gives the socket a filter, in place of the one that it has.
-fn attach(socket: &OwnedFd, program: &[BpfInstruction]) -> nix::Result<()> {
-    let mut filter: Vec<libc::sock_filter> =
-        program.iter().map(|&BpfInstruction(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 fn set_option<T>(socket: &OwnedFd, level: i32, name: i32, value: &T) -> nix::Result<()> {

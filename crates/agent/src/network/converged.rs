@@ -1,10 +1,12 @@
 //! Seeing that routing has converged: this program, executed in a router's node, ends when the router has a route to every
 //! network that it is told of.
 //!
-//! The kernel says what routes come and go (rtnetlink's groups), so nothing is looked for again and again, and the end is
-//! the instant of the last route that was missing. A route to a network is one that covers it, a default route too: then
-//! the kernel sends packets there. What the messages say is only what may still be missing; the tables decide, so that a
-//! route that went again meanwhile, or a message that the kernel had no room for, leaves no mistake.
+//! The kernel says what routes come and go (rtnetlink's groups), so nothing is looked for again and again. A router gets
+//! hundreds of routes, and a program that is woken up for each of them costs more than the routing daemon's own part in
+//! that. So it waits for one missing route at a time, by a filter in the kernel, and looks at the tables when that has
+//! come: the last route that comes is waited for by then, so the end is its instant. A route to a network is one that
+//! covers it, a default route too: then the kernel sends packets there. The tables decide, so that a route that went again
+//! meanwhile, or a message that the kernel had no room for, leaves no mistake.
 
 use std::collections::BTreeSet;
 use std::fs::read_to_string;
@@ -16,8 +18,10 @@ use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{bind, recv, socket, AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType};
 
-use super::netlink::{read_u16, read_u32, HEADER_BYTES};
+use super::filter::attach;
+use super::netlink::HEADER_BYTES;
 use crate::error::{Doing, Error, Result};
+use crate::plan::BpfInstruction;
 
 /// The first argument of this program when it waits for routes.
 pub const WORD: &str = "converged";
@@ -27,8 +31,12 @@ const ROUTE_BYTES: usize = 12;
 const GROUPS: u32 = (libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE) as u32;
 /// `RTF_REJECT` of `linux/route.h`: packets are refused.
 const REJECT: u32 = 0x200;
-const MESSAGES_BYTES_MAX: usize = 32768;
-const ALIGNMENT: usize = 4;
+/// Where a message of `RTM_NEWROUTE` has its type (`struct nlmsghdr`), and what its route is of and how long its prefix is.
+const TYPE_AT: u32 = 4;
+const FAMILY_AT: u32 = HEADER_BYTES as u32;
+const LENGTH_AT: u32 = FAMILY_AT + 1;
+/// A load from here finds an attribute.
+const ATTRIBUTE: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_NLATTR) as u32;
 /// How many networks a complaint names.
 const NAMED_MAX: usize = 5;
 
@@ -75,19 +83,20 @@ pub fn wait(seconds: &str, file: &str) -> Result<()> {
     let networks: Vec<&str> = text.lines().collect();
     let wanted: BTreeSet<Network> =
         networks.iter().map(|text| Network::read(text).ok_or_else(|| not_understood(text))).collect::<Result<_>>()?;
-    // The socket comes before the first look, so that nothing is missed between them.
     let messages = open().doing(doing)?;
-    let mut missing = missing_of(&wanted);
-    while !missing.is_empty() {
-        if !has_message(&messages, deadline.saturating_duration_since(Instant::now())).doing(doing)? {
-            missing = missing_of(&wanted);
-            if missing.is_empty() {
-                break;
+    let mut missing = wanted.clone();
+    while let Some(awaited) = missing.last().copied() {
+        // The filter comes before the look, so that nothing is missed between them.
+        attach(&messages, &filter(&awaited)).doing(doing)?;
+        missing = missing_of(&wanted);
+        if missing.contains(&awaited) {
+            if !has_message(&messages, deadline.saturating_duration_since(Instant::now())).doing(doing)? {
+                missing = missing_of(&wanted);
+                if !missing.is_empty() {
+                    return Err(Error::new(format!("no route after {seconds} s to {}", named(&missing, &networks))));
+                }
             }
-            return Err(Error::new(format!("no route after {seconds} s to {}", named(&missing, &networks))));
-        }
-        if may_have_all(&messages, &mut missing).doing(doing)? {
-            missing = missing_of(&wanted);
+            drain(&messages).doing(doing)?;
         }
     }
     Ok(())
@@ -107,59 +116,59 @@ fn has_message(messages: &OwnedFd, within: Duration) -> nix::Result<bool> {
     Ok(poll(&mut [PollFd::new(messages.as_fd(), PollFlags::POLLIN)], timeout)? > 0)
 }
 
-/// Takes from `missing` what messages say that there is. Whether that is all, or cannot be told by messages alone.
-fn may_have_all(messages: &OwnedFd, missing: &mut BTreeSet<Network>) -> nix::Result<bool> {
-    let mut bytes = vec![0; MESSAGES_BYTES_MAX];
+/// Takes all messages; what they say is in the tables.
+fn drain(messages: &OwnedFd) -> nix::Result<()> {
+    let mut bytes = [0; HEADER_BYTES];
     loop {
         match recv(messages.as_raw_fd(), &mut bytes, MsgFlags::empty()) {
-            Ok(length) => {
-                for route in routes_of(&bytes[..length]) {
-                    missing.retain(|network| !route.covers(network));
-                }
-            }
-            Err(Errno::EAGAIN) => return Ok(missing.is_empty()),
             // There were more than the socket has room for.
-            Err(Errno::ENOBUFS) => return Ok(true),
+            Ok(_) | Err(Errno::ENOBUFS) => {}
+            Err(Errno::EAGAIN) => return Ok(()),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// The networks to which messages tell of a new route.
-fn routes_of(messages: &[u8]) -> Vec<Network> {
-    let mut found = Vec::new();
-    let mut rest = messages;
-    while let Some(length) = read_u32(rest, 0).map(|length| length as usize) {
-        let Some(message) = rest.get(..length).filter(|message| message.len() >= HEADER_BYTES) else { break };
-        if read_u16(message, 4) == Some(libc::RTM_NEWROUTE) {
-            found.extend(route_of(&message[HEADER_BYTES..]));
-        }
-        rest = rest.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
-    }
-    found
+/// A filter that lets in only messages of new routes that may cover the network; of IPv6, it looks at the first 32 bits.
+fn filter(network: &Network) -> [BpfInstruction; 24] {
+    let load = |size: u32, mode: u32, k: u32| of(libc::BPF_LD | size | mode, k);
+    let jump = |test: u32, k: u32, jt: u8, jf: u8| BpfInstruction((libc::BPF_JMP | test) as u16, jt, jf, k);
+    let family = if network.is_ipv6 { libc::AF_INET6 } else { libc::AF_INET };
+    [
+        // The kernel loads numbers as networks have them; the header has them as memory does.
+        load(libc::BPF_H, libc::BPF_ABS, TYPE_AT),
+        jump(libc::BPF_JEQ, u32::from(libc::RTM_NEWROUTE.swap_bytes()), 0, 20),
+        load(libc::BPF_B, libc::BPF_ABS, FAMILY_AT),
+        jump(libc::BPF_JEQ, family as u32, 0, 18),
+        load(libc::BPF_B, libc::BPF_ABS, LENGTH_AT),
+        // A default route, which has no destination, covers all; a longer prefix covers nothing of this one's length.
+        jump(libc::BPF_JEQ, 0, 17, 0),
+        jump(libc::BPF_JGT, u32::from(network.length), 15, 0),
+        // How many of the first 32 bits are of no account, for later.
+        jump(libc::BPF_JGE, 32, 0, 1),
+        load(libc::BPF_W, libc::BPF_IMM, 32),
+        of(libc::BPF_ALU | libc::BPF_NEG, 0),
+        of(libc::BPF_ALU | libc::BPF_ADD, 32),
+        of(libc::BPF_ST, 0),
+        // Where the destination is among the attributes; and its first bits beside those that are wanted.
+        of(libc::BPF_LDX | libc::BPF_IMM, u32::from(libc::RTA_DST)),
+        load(libc::BPF_W, libc::BPF_IMM, (HEADER_BYTES + ROUTE_BYTES) as u32),
+        load(libc::BPF_W, libc::BPF_ABS, ATTRIBUTE),
+        jump(libc::BPF_JEQ, 0, 6, 0),
+        of(libc::BPF_MISC | libc::BPF_TAX, 0),
+        load(libc::BPF_W, libc::BPF_IND, 4),
+        of(libc::BPF_ALU | libc::BPF_XOR, (network.bits >> 96) as u32),
+        of(libc::BPF_LDX | libc::BPF_MEM, 0),
+        of(libc::BPF_ALU | libc::BPF_RSH | libc::BPF_X, 0),
+        jump(libc::BPF_JEQ, 0, 1, 0),
+        of(libc::BPF_RET, 0),
+        of(libc::BPF_RET, u32::MAX),
+    ]
 }
 
-/// The network that one message of a route that leads somewhere is about.
-fn route_of(message: &[u8]) -> Option<Network> {
-    let (family, length, kind) = (*message.first()?, *message.get(1)?, *message.get(7)?);
-    if kind != libc::RTN_UNICAST && kind != libc::RTN_LOCAL {
-        return None;
-    }
-    let unspecified: IpAddr = if i32::from(family) == libc::AF_INET { [0; 4].into() } else { [0; 16].into() };
-    let mut rest = message.get(ROUTE_BYTES..)?;
-    while let (Some(bytes), Some(attribute)) = (read_u16(rest, 0).map(usize::from), read_u16(rest, 2)) {
-        let payload = rest.get(4..bytes)?;
-        if attribute == libc::RTA_DST {
-            let address = <[u8; 4]>::try_from(payload).map(IpAddr::from);
-            return Some(Network::new(
-                address.or_else(|_| <[u8; 16]>::try_from(payload).map(IpAddr::from)).ok()?,
-                length,
-            ));
-        }
-        rest = rest.get(bytes.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
-    }
-    // A default route has no destination.
-    (length == 0).then(|| Network::new(unspecified, 0))
+/// An instruction that does not jump.
+fn of(code: u32, k: u32) -> BpfInstruction {
+    BpfInstruction(code as u16, 0, 0, k)
 }
 
 /// The networks to which the node has no route.
@@ -238,24 +247,63 @@ mod tests {
         assert_eq!(ipv6_route(&line.replace(" 00000003 ", " 00200200 ")), None);
     }
 
-    /// A message of `RTM_NEWROUTE` as rtnetlink has it, to 10.1.2.0/24.
-    fn message(kind: u8) -> Vec<u8> {
+    /// A message as rtnetlink has it: its table, which comes first, and its destination.
+    fn message(kind: u16, network: &str) -> Vec<u8> {
+        let to = self::network(network);
+        let octets = if to.is_ipv6 { 16 } else { 4 };
+        let family = if to.is_ipv6 { libc::AF_INET6 } else { libc::AF_INET };
         let mut bytes = vec![0; HEADER_BYTES];
-        bytes[0] = (HEADER_BYTES + ROUTE_BYTES + 8) as u8;
-        bytes[4..6].copy_from_slice(&libc::RTM_NEWROUTE.to_ne_bytes());
-        bytes.extend([libc::AF_INET as u8, 24, 0, 0, 254, 12, 0, kind, 0, 0, 0, 0]);
-        bytes.extend([8, 0]);
-        bytes.extend(libc::RTA_DST.to_ne_bytes());
-        bytes.extend([10, 1, 2, 0]);
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes.extend([family as u8, to.length, 0, 0, 254, 12, 0, libc::RTN_UNICAST, 0, 0, 0, 0]);
+        bytes.extend([8, 0, 15, 0, 254, 0, 0, 0]);
+        if to.length > 0 {
+            bytes.extend([4 + octets, 0]);
+            bytes.extend(libc::RTA_DST.to_ne_bytes());
+            bytes.extend(&to.bits.to_be_bytes()[..usize::from(octets)]);
+        }
+        let length = bytes.len() as u32;
+        bytes[..4].copy_from_slice(&length.to_ne_bytes());
         bytes
     }
 
     #[test]
-    fn messages_of_new_routes_are_read_and_what_is_cut_off_is_left() {
-        let (new, refused) = (message(libc::RTN_UNICAST), message(libc::RTN_UNREACHABLE));
-        assert_eq!(routes_of(&[new.clone(), refused, new.clone()].concat()), [network("10.1.2.0/24"); 2]);
-        for length in 0..new.len() {
-            assert_eq!(routes_of(&new[..length]), []);
+    fn the_kernel_wakes_up_for_routes_that_cover_what_is_waited_for_and_for_no_others() {
+        let (from, to) = nix::sys::socket::socketpair(
+            AddressFamily::Unix,
+            SockType::Datagram,
+            None,
+            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+        )
+        .unwrap();
+        let wakes = |awaited: &str, kind: u16, route: &str| {
+            attach(&to, &filter(&network(awaited))).unwrap();
+            nix::unistd::write(&from, &message(kind, route)).unwrap();
+            let found = has_message(&to, Duration::ZERO).unwrap();
+            drain(&to).unwrap();
+            found
+        };
+        for (route, comes) in [
+            ("10.1.2.0/24", true),
+            ("10.1.0.0/16", true),
+            ("0.0.0.0/0", true),
+            ("10.1.2.0/25", false),
+            ("10.1.3.0/24", false),
+            ("138.1.2.0/24", false),
+            ("::/0", false),
+        ] {
+            assert_eq!(wakes("10.1.2.0/24", libc::RTM_NEWROUTE, route), comes, "{route}");
+            assert!(!wakes("10.1.2.0/24", libc::RTM_DELROUTE, route), "{route}");
+        }
+        assert!(wakes("10.0.0.1/32", libc::RTM_NEWROUTE, "10.0.0.1/32"));
+        assert!(!wakes("10.0.0.1/32", libc::RTM_NEWROUTE, "10.0.0.0/32"));
+        for (route, comes) in [
+            ("fd00:1::/64", true),
+            ("fd00::/16", true),
+            ("::/0", true),
+            ("fd01:1::/64", false),
+            ("fd00:1::1/128", false),
+        ] {
+            assert_eq!(wakes("fd00:1::/64", libc::RTM_NEWROUTE, route), comes, "{route}");
         }
     }
 

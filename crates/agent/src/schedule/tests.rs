@@ -308,7 +308,7 @@ fn schedule_of_two(processes: &[Value]) -> Schedule {
     let node = |name, guest| {
         json!({"name": name, "guest": guest, "image": {"kind": "host"}, "interfaces": [], "bridge": null,
                "loopback": [], "files": [], "binds": [], "routes": [], "cpu": null, "sysctls": {},
-               "memory_bytes": null, "disk": null, "written": null})
+               "memory_bytes": null, "disk": null, "kind": "host", "position": null, "written": null})
     };
     let end = |guest| json!({"guest": guest, "device": "vec0"});
     let wire = json!({

@@ -170,6 +170,8 @@ class Network:
             sysctls=sysctls | (SYSCTLS_OF_IMAGES if written.image != "host" else {}) | parts.sysctls | written.sysctls,
             memory_bytes=written.memory_bytes,
             disk=self._disks.get(name),
+            kind=self._kinds[name],
+            position=self.lab.topology.positions.get(name) if self.lab.topology else None,
         )
 
     def _loopbacks(self, name: str) -> dict[Version, str]:

@@ -16,6 +16,8 @@ use nix::sys::socket::{
 };
 
 use crate::error::{Doing, Result};
+use crate::network::filter::attach;
+use crate::plan::BpfInstruction;
 
 /// The first of the ports from which segments go, and how many there are: more than a server waits for answers of at a time.
 const PORTS: (u16, u16) = (61_000, 4096);
@@ -95,19 +97,7 @@ fn silent_socket(to: IpAddr, port: u16) -> nix::Result<Option<OwnedFd>> {
 /// Lets a socket drop all that comes to it.
 fn take_nothing(socket: &OwnedFd) -> nix::Result<()> {
     // The one instruction: return, 0 bytes of the packet (linux/bpf_common.h).
-    let mut code = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
-    let filter = libc::sock_fprog { len: 1, filter: &raw mut code };
-    // SAFETY: the kernel copies the one instruction that the option points to.
-    let set = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const filter).cast(),
-            size_of::<libc::sock_fprog>() as u32,
-        )
-    };
-    Errno::result(set).map(drop)
+    attach(socket, &[BpfInstruction((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0)])
 }
 
 fn family(to: IpAddr) -> AddressFamily {
