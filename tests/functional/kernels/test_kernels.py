@@ -17,6 +17,7 @@ import pytest
 
 from dilaton.host.here.uml import interface, kernels
 from tests.conftest import PATIENCE_HOST_S, PYTHON, Outcome, RunLab, dilaton
+from tests.functional.nodes.test_nodes import LONG_READS, charged_s
 from tests.functional.time.test_repeatable import left
 from tests.host.clock.test_cpuid import answering
 from tests.host.kills.test_kills import every_test_begins_alone, orphans_come_to_us
@@ -145,6 +146,12 @@ def test_nodes_that_share_a_guest_are_as_fast_as_their_cpus(run_lab: RunLab) -> 
     assert lives_s(outcome, "slow") == pytest.approx(4 * lives_s(outcome, "fast"), rel=0.4)
     round_trips_ms = [float(found) for found in re.findall(r"time=([\d.]+)", outcome.stdout("a", "ping"))]
     assert len(round_trips_ms) == 3 and 40 <= min(round_trips_ms) < 41
+
+
+def test_long_calls_are_charged_to_the_kernel(run_lab: RunLab) -> None:
+    """Which newer kernels would not, from registers: see `OF_KERNEL` of the clock."""
+    user_s, system_s = charged_s(run_lab, LONG_READS)
+    assert system_s > 2 * user_s
 
 
 def test_on_the_wall_drive_idle_time_is_waited_for(run_lab: RunLab) -> None:

@@ -2,13 +2,20 @@
 //! address the kernel finds its interrupt stack, and with the arguments of a signal.
 
 use core::arch::asm;
-use core::ffi::c_int;
-use core::mem::{zeroed, MaybeUninit};
+use core::ffi::{c_int, c_void};
+use core::mem::{offset_of, zeroed, MaybeUninit};
 use core::ptr;
 
 use interrupts::Count;
 
 use crate::host::sys;
+
+/// The context of a signal that has interrupted none of a program's code: its registers would be at address 0, where the
+/// handler of alarms takes them for not there, and the interrupted code for the kernel's (timer_real_alarm_handler in
+/// arch/um/os-Linux/signal.c). From registers that are there it does not learn whose they are: it takes what is in that
+/// place of its stack, where Linux 6.12 and 7.2 have left an address, which says that a program was interrupted. To that the
+/// tick then charges its time, and RCU thinks that no task reads in the kernel.
+pub const OF_KERNEL: *mut c_void = 0_usize.wrapping_sub(offset_of!(libc::ucontext_t, uc_mcontext)) as *mut c_void;
 
 /// The kernel's signal stack; both ends are zero until it is known.
 struct SignalStack {
@@ -61,9 +68,8 @@ pub fn free_signal_stack() -> Option<usize> {
 /// # Safety
 /// Nothing may be using that stack, and it has to have so many words.
 pub unsafe fn call_handler(top: usize, clear_words: usize, signal: c_int, handler: usize) {
-    // SAFETY: for these C structures zeros are a value; the kernel reads the registers of the interrupted code from the
-    // context, only to tell user code from its own.
-    let (mut info, mut context): (libc::siginfo_t, libc::ucontext_t) = unsafe { (zeroed(), zeroed()) };
+    // SAFETY: for this C structure zeros are a value.
+    let mut info: libc::siginfo_t = unsafe { zeroed() };
     info.si_signo = signal;
     // SAFETY: the stack is free, and large enough.
     unsafe { ptr::write_bytes((top as *mut u64).sub(clear_words), 0, clear_words) };
@@ -78,7 +84,7 @@ pub unsafe fn call_handler(top: usize, clear_words: usize, signal: c_int, handle
             handler = in(reg) handler,
             inout("rdi") signal => _,
             inout("rsi") &raw mut info => _,
-            inout("rdx") &raw mut context => _,
+            inout("rdx") OF_KERNEL => _,
             out("r12") _,
             clobber_abi("C"),
         );

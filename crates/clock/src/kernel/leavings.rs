@@ -7,7 +7,7 @@
 //! when it idles, and handles it when it turns them on: on the stack of the present task, just where the clock's own
 //! frames were a moment ago, with the instants at which its sleep began and ended. Whether one of them is in that very place
 //! depends on how both were compiled. Another word there says whether user code was interrupted, to which the tick then
-//! charges its time.
+//! charges its time; where none was, the kernel is given no registers at all (`direct.rs`).
 //!
 //! **The rule.** On the event drive, where a run follows from its seed, each function of the clock's that knows something of
 //! the host, be it an instant or how far other guests have come, runs [`unseen`]; and before a handler of the kernel's is
@@ -22,19 +22,15 @@ use crate::kernel::direct::signal_stack_bytes;
 /// down to their registers, which on Linux 6 are below 2,696 bytes of extended state. The kernel's stacks have 16 KiB.
 const WORDS: usize = 768;
 
-/// What the first frames of the kernel's alarm handler take of its stack, at most; the stock kernel's take fewer than 32.
-const FIRST_FRAMES_WORDS: usize = 64;
-
 /// What is at the low end of a stack of the kernel's, and never overwritten: what it knows of its task.
 const LOW_END_BYTES: usize = 1024;
 
-/// How many words of its stack are to be overwritten before a handler of the kernel's is called on one of its own: where
-/// runs do not have to be the same, only what tells the tick whether user code was interrupted.
+/// How many words of its stack are to be overwritten before a handler of the kernel's is called on one of its own.
 pub fn words_to_clear(is_same: bool) -> usize {
     if is_same {
         WORDS
     } else {
-        FIRST_FRAMES_WORDS
+        0
     }
 }
 

@@ -15,6 +15,7 @@ use interrupts::Count;
 use crate::deadlines::{bound, commands, spinning, timer};
 use crate::host::page::{self, count, ClockPage};
 use crate::host::{own_counter, sys};
+use crate::kernel::direct::OF_KERNEL;
 use crate::kernel::leavings::fill_stack_below;
 use crate::kernel::masks::{self, exclusively};
 use crate::kernel::{rest, serial};
@@ -138,6 +139,7 @@ extern "C" fn on_alarm(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         }
     }
     exclusively(|| {
+        let context = if in_user { context } else { OF_KERNEL };
         // SAFETY: the addresses that the kernel installed with SA_SIGINFO.
         let call = |signal, kernel| unsafe { sys::handler(kernel)(signal, info, context) };
         if serve_in_handler(page, in_user, call) == 0 {
