@@ -218,6 +218,20 @@ def run_lab_once(tmp_path_factory: pytest.TempPathFactory) -> RunLab:
 
 
 @pytest.fixture
+def unjailed() -> None:
+    """Guests run a kernel that starts without a jail: those of other suites find their libc only in one."""
+    if kernels.chosen().libraries:
+        pytest.skip("this kernel starts in a jail only")
+
+
+@pytest.fixture
+def traced() -> None:
+    """Guests run a kernel that traces its programs, of which alone such counts are."""
+    if kernels.chosen_name().endswith(kernels.SECCOMP):
+        pytest.skip("this kernel does not trace its programs")
+
+
+@pytest.fixture
 def untraced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guests run a kernel that does not trace its programs."""
     found = [kernel.name for kernel in kernels.there() if kernel.has_seccomp]

@@ -119,6 +119,7 @@ def test_an_alarm_in_the_middle_of_a_system_call_takes_no_signal_to_the_program(
     with_guest(ENTERS, tmp_path, work)
 
 
+@pytest.mark.usefixtures("traced")
 def test_extended_state_that_has_not_changed_is_not_set_again(tmp_path: Path) -> None:
     """Whatever its size on this host: the kernel's buffer may be larger, of which the end is not part of it."""
 

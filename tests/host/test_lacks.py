@@ -75,6 +75,7 @@ def fake_bwrap(directory: Path, script: str) -> dict[str, str]:
 FORBIDDEN = 'test "$1" = --version && exec echo bubblewrap 0.0; echo "bwrap: No permissions to create a new namespace" >&2; exit 1'
 
 
+@pytest.mark.usefixtures("unjailed")
 def test_where_no_jail_can_be_made_a_run_is_refused_unless_it_is_asked_for_in_so_many_words(
     lab: Path, tmp_path: Path, open_directory: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_where_no_jail_can_be_made_a_run_is_refused_unless_it_is_asked_for_in_so
     assert dilaton("run", lab, "--out", tmp_path / "run", "--no-jail", env=forbidding).returncode == 0
 
 
+@pytest.mark.usefixtures("unjailed")
 def test_without_bwrap_a_run_without_a_jail_needs_none(lab: Path, tmp_path: Path, open_directory: Path) -> None:
     done = dilaton("run", lab, "--out", tmp_path / "run", "--no-jail", env=machine_without(open_directory, "bwrap"))
     assert done.returncode == 0

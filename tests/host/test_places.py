@@ -64,6 +64,7 @@ def test_a_directory_that_cannot_be_written_is_bad_input(lab: Path) -> None:
     assert done.stderr.startswith("dilaton: /proc/dilaton: the run directory cannot be made: ")
 
 
+@pytest.mark.usefixtures("unjailed")
 def test_a_run_without_a_jail_works_and_leaves_its_files_in_the_run_directory(lab: Path, tmp_path: Path) -> None:
     before = {path.name for path in Path("/tmp").glob("*uml*")}  # noqa: S108
     assert dilaton("run", lab, "--no-jail", "--out", tmp_path / "run").returncode == 0

@@ -110,12 +110,15 @@ tried(lambda: mmap.mmap(-1, 8 << 40, prot=0, flags=mmap.MAP_PRIVATE | mmap.MAP_A
 tried(lambda: os.open("/dev/kvm", os.O_RDWR))
 tried(lambda: os.sched_setaffinity(0, {3}))
 ctypes.CDLL(None).syscall(158, 0x1023, 18)  # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA)
+print(os.uname().release)
 raise SystemExit(1)
 """
     done = execute("--", str(PYTHON), "-c", asks)
     assert done.returncode == 1
+    # Linux 7 gives a program as much as a machine does.
+    too_much = "dilaton: 8,192 GiB of address space were asked for at once, and a guest's kernel gives a program less"
     assert done.stderr.splitlines() == [
-        "dilaton: 8,192 GiB of address space were asked for at once, and a guest's kernel gives a program less",
+        *([too_much] if done.stdout.startswith("6.") else []),
         "dilaton: /dev/kvm was asked for; a guest cannot have guests",
         "dilaton: another CPU than CPU 0 was asked for; a guest has one",
         "dilaton: AMX was asked for; a guest does not have it",

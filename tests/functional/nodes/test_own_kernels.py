@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -68,19 +69,18 @@ def boots(printed: str) -> list[str]:
 
 
 def test_both_kernels_are_on_its_console_and_nothing_of_the_handover_is_left(outcome: Outcome) -> None:
-    assert (outcome.path / "guest" / "b.log").read_text().count("reboot: System halted") == 2
+    said = (outcome.path / "guest" / "b.log").read_text()
+    assert len(re.findall("reboot: (?:System halted|Power down)", said)) == 2, "as Linux 6 and 7 say it"
     assert sorted(os.listdir(outcome.path / "guest")) == ["a.log", "b.log", "c.log"]
 
 
 def test_begin_and_end_are_at_their_instants_and_what_waits_for_them_too(outcome: Outcome) -> None:
     seen = [(event["kind"], round(event["t_ns"] / 1e6)) for event in outcome.events if event.get("fault") == "dark"]
     assert seen == [("began", 827), ("undone", 1327)]
-    started = [
-        (event["process"], round(event["t_ns"] / 1e9, 4))
-        for event in outcome.events
-        if event["kind"] == "started" and event["node"] == "b"
-    ]
-    assert started == [("hello", 0), ("hello", 1.327), ("late", 1.3271)]
+    started = [event for event in outcome.events if event["kind"] == "started" and event["node"] == "b"]
+    assert [event["process"] for event in started] == ["hello", "hello", "late"]
+    # What starts at an instant takes a kernel some steps of its clock.
+    assert [event["t_ns"] / 1e9 for event in started] == pytest.approx([0, 1.327, 1.327], abs=2e-4)
     # Guests hear of each other by way of the first.
     assert 1.347 <= outcome.instant_s("started", "afterwards") < 1.348
 

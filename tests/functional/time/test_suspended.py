@@ -191,7 +191,11 @@ def test_a_run_that_was_put_away_outlives_its_terminal(verb: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("jail", [[], ["--no-jail"]])
-def test_nothing_is_left_of_a_run_that_is_killed_while_it_is_put_away(jail: list[str], tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_run_that_is_killed_while_it_is_put_away(
+    jail: list[str], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if jail:
+        request.getfixturevalue("unjailed")
     with held_run(tmp_path, "name: a\nnodes: {a: {}}\nrun: [{on: a, exec: sleep 9}]\n", "1s", *jail) as (process, out):
         assert dilaton("suspend", out).returncode == 0
         below = descendants(process.pid)

@@ -180,6 +180,7 @@ def test_a_kill_leaves_nothing_and_is_recorded(tmp_path: Path, round_: int) -> N
     kill_and_look(RunToKill(tmp_path), VICTIMS[round_ % len(VICTIMS)], random.Random(round_))
 
 
+@pytest.mark.usefixtures("unjailed")
 @pytest.mark.parametrize("round_", range(9))
 def test_a_kill_leaves_nothing_where_there_is_no_jail_either(tmp_path: Path, round_: int) -> None:
     victims = ("command line", "kernel", "stub")
