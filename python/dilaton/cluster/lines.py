@@ -105,8 +105,10 @@ class Lines:
             return
         self._gone.add(machine)
         # A line ends for what its agent ends for, which may know more.
+        # Not by wait_for, which up to Python 3.11 forgets that it was cancelled when what it waits for comes just then.
         with contextlib.suppress(TimeoutError):
-            why = await asyncio.wait_for(self._engine.ended(self._hosts[machine]), ENGINE_WORD_HOST_S)
+            async with asyncio.timeout(ENGINE_WORD_HOST_S):
+                why = await self._engine.ended(self._hosts[machine])
         self._fail(self._lost(machine, why))
 
     def _lost(self, machine: int, why: str) -> MachineLostError:

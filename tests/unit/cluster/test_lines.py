@@ -208,3 +208,25 @@ def test_what_an_agent_says_last_is_how_it_ended() -> None:
             await engine.stop()
 
     assert "/nowhere/machine0" in asyncio.run(do())
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_an_agent_that_ends_just_when_a_run_does_keeps_nobody_waiting(turns: int) -> None:
+    class Ending(Engine):
+        async def stop(self, lost: Sequence[Host] = ()) -> None:
+            self.words[HOSTS[1].name].set_result("it ended")
+            for _ in range(turns):
+                await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        hub, engine = Hub(), Ending()
+        lines = Lines(hub, engine, HOSTS)
+        hub.heard.put_nowait((1, What.GONE, b""))
+        while not hub.heard.empty():
+            await asyncio.sleep(0)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_HOST_S):
+            await lines.end()
+
+    asyncio.run(scenario())

@@ -95,7 +95,8 @@ class Processes:
         assert agent.process.stdout is not None
         # What the agent has left behind may have its standard output open for a moment more.
         with contextlib.suppress(TimeoutError):
-            last_word = await asyncio.wait_for(agent.process.stdout.read(LAST_WORD_BYTES_MAX), LAST_WORD_HOST_S)
+            async with asyncio.timeout(LAST_WORD_HOST_S):
+                last_word = await agent.process.stdout.read(LAST_WORD_BYTES_MAX)
             if last_word:
                 return last_word.decode(errors="replace").strip()
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
