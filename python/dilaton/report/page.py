@@ -98,7 +98,8 @@ def render(run: Run, drawn: Drawn | None) -> str:
             (process, words.command(process), words.outcome(process), _outputs(run, process))
             for process in record.processes
         ],
-        events=events,
+        events=events[:EVENTS_MAX],
+        event_count=len(events),
         faults=faults,
         missing=list(dict.fromkeys([*run.missing, *damaged])),
         links=links,
@@ -230,5 +231,5 @@ def _outputs(run: Run, process: Any) -> list[tuple[str, str]]:
 
 
 def _events(run: Run) -> list[tuple[float, str, str]]:
-    """The first events: when, whose, what."""
-    return [(event.t_ns / 1e9, words.subject(event), words.happened(event)) for event in run.happened[:EVENTS_MAX]]
+    """All events: when, whose, what."""
+    return [(event.t_ns / 1e9, words.subject(event), words.happened(event)) for event in run.happened]

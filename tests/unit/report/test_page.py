@@ -16,7 +16,7 @@ import pytest
 
 import dilaton
 from dilaton.report import page
-from dilaton.report.page import write_report
+from dilaton.report.page import EVENTS_MAX, write_report
 from dilaton.run.adaptive.epoch import COLUMNS, Epoch
 from dilaton.run.record.model import Adaptation, ClockChange, Fidelity, LatenessRecord, OutOfBounds, SharesRecord
 from tests.unit.measure import made
@@ -261,3 +261,11 @@ def test_templates_are_compiled_once_and_again_where_that_cannot_be_read(
     # Where the package may not be written it is as without: a file is in the directory's place.
     monkeypatch.setattr(page, "_COMPILED", next(iter(kept)))
     assert page.render(run, None) == html
+
+
+def test_of_many_events_the_page_says_how_many_it_shows(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path)
+    event = json.dumps({"t_ns": 0, "kind": "started", "process": "ping", "node": "a"}) + "\n"
+    (path / "events.jsonl").write_text(event * (EVENTS_MAX + 1))
+    text = Page(write_report(dilaton.load(path)).read_text()).text
+    assert f"{EVENTS_MAX + 1} events, the first {EVENTS_MAX} of them" in text
