@@ -219,16 +219,28 @@ def chain(bridges: int, packets: int) -> dict[str, Any]:
     }
 
 
+CHAINS = [(bridges, packets) for bridges in (20, 2) for packets in (8_000, 20)]
+"""Long and short, with packets and with hardly any."""
+
+
+def each_hop(runs: Sequence[Cost], what: Callable[[Cost], float]) -> float:
+    """Of a packet on a hop, from a run of each of the chains."""
+    (long, packets), (_, few), (short, _) = CHAINS[:3]
+    a, b, c, d = map(what, runs)
+    return (a - b - c + d) / ((packets - few) * (long - short))
+
+
+def hop_us() -> float:
+    """What a packet costs on one hop more, microseconds of CPU, by one run of each of the chains."""
+    return 1e6 * each_hop([run_lab(chain(*kind)) for kind in CHAINS], lambda run: run.cpu_s)
+
+
 def packet(repeat: int) -> None:
     """Prints what a packet costs on one hop more."""
-    short, long, packets = 2, 20, 8_000
-    kinds = [(long, packets), (long, 20), (short, packets), (short, 20)]
-    runs = [[run_lab(chain(*kind)) for kind in kinds] for _ in range(repeat)]
+    runs = [[run_lab(chain(*kind)) for kind in CHAINS] for _ in range(repeat)]
 
     def each(what: Callable[[Cost], float]) -> list[float]:
-        """Of a packet on a hop, run by run."""
-        figures = [list(map(what, row)) for row in runs]
-        return [(a - b - c + d) / (packets * (long - short)) for a, b, c, d in figures]
+        return [each_hop(row, what) for row in runs]
 
     timers, reads = (statistics.median(each(what)) for what in (lambda run: run.timers, lambda run: run.reads))
     print(f"packet and hop: {timers:.2f} timers, {reads:.1f} readings of the clock")

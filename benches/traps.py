@@ -3,9 +3,12 @@
     PYTHONPATH=python .venv/bin/python benches/traps.py debian 6.12.113 7.2.7 7.2.7+seccomp [--repeat 5]
 
 Names are those of `dilaton kernel list`. Measured are a system call that does nothing, a page fault, a byte there and
-back through two pipes between two programs, a file of the host opened, read and closed, and fork, exec and wait of
-`true`. In a guest that computes CPU time is virtual time on the work drive, at TDF 1. Kernels take turns, and each
-figure is the least of several runs, and the greatest beside it: what else runs on the host only ever adds.
+back through two pipes between two programs, a file of the host opened, read and closed, fork, exec and wait of `true`,
+a megabyte by TCP over veth, and a datagram on one hop more of a chain of bridges (`costs.py`).
+In a guest that computes CPU time is virtual time on the work drive, at TDF 1. Kernels take turns. Each figure is the
+least of several runs, with the greatest beside it, as what else runs on the host only ever adds; that of a hop is a
+difference of runs, and so their median, with the least and the greatest. Ratios are to the kernel that is named first:
+the median of those within a turn, with the least and the greatest.
 """
 
 from __future__ import annotations
@@ -13,9 +16,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+from costs import hop_us
+from overhead import TCP, gbit_per_s
+
+from dilaton.host.here.uml import kernels
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -54,12 +64,33 @@ print(json.dumps({
 """
 
 
+HOP = "packet and hop"
+
+
+def in_guest(*words: str) -> str:
+    """What a command prints in a guest."""
+    command = [sys.executable, "-m", "dilaton", "exec", "--", *words]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
 def measured(kernel: str) -> dict[str, float]:
-    """The costs in one guest of that kernel, microseconds."""
-    command = [sys.executable, "-m", "dilaton", "exec", "--", "python3", "-I", "-S", "-c", PROGRAM]
-    environment = os.environ | {"DILATON_KERNEL": kernel, "PYTHONPATH": str(ROOT / "python")}
-    run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return dict(json.loads(run.stdout))
+    """The costs in guests of that kernel, microseconds."""
+    os.environ[kernels.VARIABLE] = kernel
+    traps = dict(json.loads(in_guest("python3", "-I", "-S", "-c", PROGRAM)))
+    megabyte_us = 8e3 / gbit_per_s(in_guest("sh", "-c", TCP))
+    return {**traps, "a megabyte of TCP over veth": megabyte_us, HOP: hop_us()}
+
+
+def cell(name: str, costs: Sequence[float], firsts: Sequence[float]) -> str:
+    """A kernel's cost, and its ratio to the first kernel's, turn by turn."""
+    shown = f"{min(costs):.1f} (to {max(costs):.1f})"
+    if name == HOP:
+        shown = f"{statistics.median(costs):.2f} ({min(costs):.2f} to {max(costs):.2f})"
+    if costs is firsts:
+        return shown
+    ratios = [cost / first for cost, first in zip(costs, firsts, strict=True)]
+    return f"{shown}; {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def main() -> None:
@@ -71,12 +102,13 @@ def main() -> None:
     for _ in range(asked.repeat):
         for kernel, runs in found.items():
             runs.append(measured(kernel))
+            print(kernel, json.dumps(runs[-1]), file=sys.stderr, flush=True)
     names = list(found[asked.kernels[0]][0])
     print("| us of CPU |", " | ".join(asked.kernels), "|")
     print("| --- |", " | ".join("---" for _ in asked.kernels), "|")
     for name in names:
-        cells = [[run[name] for run in runs] for runs in found.values()]
-        print(f"| {name} |", " | ".join(f"{min(cell):.1f} (to {max(cell):.1f})" for cell in cells), "|")
+        costs = [[run[name] for run in runs] for runs in found.values()]
+        print(f"| {name} |", " | ".join(cell(name, each, costs[0]) for each in costs), "|")
 
 
 if __name__ == "__main__":
