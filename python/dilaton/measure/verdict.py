@@ -250,15 +250,20 @@ def _beginning(network: Network, seen: Observation) -> Reason | None:
     told = seen.waits or seen.busy_periods
     if seen.together is None or told is None or seen.drive == "event" or seen.own_tdf or seen.is_filled:
         return None
-    share = told.longest_ns / (seen.together.seconds * 1e9)
+    share = told.longest_ns / (seen.together.seconds * 1e9) * seen.together.part
     if share <= BESIDE_SHARE_MAX or told.longest_ns <= (network.tolerance_ns or 0):
         return None
     what = (
         f"{'a program waited for the CPU' if seen.waits else 'the guest was busy without a pause'} for "
-        f"{_duration(told.longest_ns)}, {_percent(share)} of the time that {seen.together.process} looked at beside "
-        "others: it may have begun as much later than they"
+        f"{_duration(told.longest_ns)}, {_percent(share / seen.together.part)} of the time that "
+        f"{seen.together.process} looked at beside others"
+        f"{_depends(seen.together.part)}: it may have begun as much later than they"
     )
     return _slow(seen, what, share, BESIDE_SHARE_MAX, share / BESIDE_SHARE_MAX)
+
+
+def _depends(part: float) -> str:
+    return "" if part == 1 else f", on whom {_percent(part)} of what it got depends"
 
 
 def _slow(seen: Observation, what: str, share: float, bound: float, factor: float) -> Reason:

@@ -327,6 +327,12 @@ def test_what_a_program_saw_beside_others_may_have_begun_later_by_a_twentieth() 
     )
     assert judge(network, replace(begun, together=None)).level == "valid", "nothing that it could come late for"
     assert judge(network, replace(begun, together=Together("a/pings", 1.1))).level == "valid"
+    (reason,) = judge(network, replace(begun, together=Together("a/flow", 0.5, 0.8))).reasons
+    assert reason.value == pytest.approx(0.08)
+    assert (
+        "10 % of the time that a/flow looked at beside others, on whom 80 % of what it got depends: it" in reason.what
+    )
+    assert judge(network, replace(begun, together=Together("a/flow", 0.5, 0.4))).level == "valid"
     assert judge(network, replace(begun, drive="event")).level == "valid"
     assert judge(network, replace(begun, own_tdf=("g",))).level == "valid"
     assert judge(replace(network, tolerance_ns=50_000_000), begun).level == "valid"

@@ -30,7 +30,7 @@ def parse(arguments: Sequence[str], stdout: str) -> dict[str, Any] | None:
         - `throughput`: what was received, and `sent_throughput`: what was sent, in bit/s of payload.
         - `retransmits`: TCP segments sent again; None where the sender could not tell.
         - `told_throughput`: what this end was told to send (`-b`), all streams together; only where it alone sends,
-          by TCP without a buffer of its own (`-w`).
+          by TCP without a buffer of its own (`-w`). UDP only: `datagram_bytes`: of how much payload each was to be.
         - UDP only: `loss`: the ratio of datagrams that did not arrive, 0..1; `jitter_s`: as RFC 3550 defines it.
         - `streams`: what each stream received (UDP: sent), in bit/s; `fairness`, of two or more: Jain's index of these.
         - `intervals`: a list of `start_s`, `end_s`, `throughput` (as this end of the test saw it) and `retransmits`;
@@ -69,7 +69,8 @@ def _told(start: dict[str, Any]) -> dict[str, Any]:
     # With a buffer of its own (-w) a connection may not be able to.
     if not rate or test["reverse"] or (test.get("protocol") != "UDP" and start.get("sock_bufsize")):
         return {}
-    return {"told_throughput": _number(rate) * _number(test["num_streams"])}
+    told = {"told_throughput": _number(rate) * _number(test["num_streams"])}
+    return told | ({"datagram_bytes": _number(test["blksize"])} if test.get("protocol") == "UDP" else {})
 
 
 def _direction(report: dict[str, Any], ending: str) -> dict[str, Any]:

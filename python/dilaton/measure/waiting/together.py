@@ -10,49 +10,97 @@ time that it looks at: from the begin of the first program that talks over a lin
 That is the time after which a queue, a window or a share is what it is, and of which the program measures the last
 part: pings in 24 ms of a queue that was 28 ms of 561 ms late measured 4.2 % less. Programs that have no link in common
 do not notice each other, and one alone finds the network the same whenever it begins.
+
+**How much depends on others.** Programs notice each other in queues. Where all that they ask of a link is half of what
+it carries at most, there is next to none: what comes then waits for half a frame, in the mean (M/D/1). And a flow that
+takes what there is gets C - D of a link of rate C beside others that ask for D, and at most C while they are not there
+yet: the part D / (C - D) of what it gets depends on them. What else meets in a full link, does so wholly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+FREE = 0.5
+"""The share of a link that may be asked for so that next to nothing waits for it."""
 
 
 @dataclass(frozen=True)
 class Life:
-    """When a program was there, virtual seconds since virtual 0, and over which directions of links it talks."""
+    """When a program was there, and what it asked of which links.
+
+    Attributes:
+        node, process: Which it is.
+        begin_s, end_s: Virtual seconds since virtual 0.
+        way: The directions of links over which it talks, each with its lowest rate, bit/s, where that is known.
+        is_background: Whether the run did not wait for it.
+        asks_bit_per_s: What it asked of them at most; None: all that there is.
+    """
 
     node: str
     process: str
     begin_s: float
     end_s: float
-    way: frozenset[str] = frozenset()
+    way: Mapping[str, int | None] = field(default_factory=dict)
     is_background: bool = False
+    asks_bit_per_s: float | None = None
 
     @property
     def seconds(self) -> float:
         """How long that was."""
         return self.end_s - self.begin_s
 
+    @property
+    def most_bit_per_s(self) -> float:
+        """The most that it can have taken."""
+        asked = math.inf if self.asks_bit_per_s is None else self.asks_bit_per_s
+        return min([asked, *(rate for rate in self.way.values() if rate)])
+
 
 @dataclass(frozen=True)
 class Together:
-    """For how long a program looked at what it did beside others, virtual seconds."""
+    """For how long a program looked at what it did beside others.
+
+    Attributes:
+        process: Its node and name.
+        seconds: How long, virtual time.
+        part: The part of what it measured that depends on whether they were there, 0..1.
+    """
 
     process: str
     seconds: float
+    part: float = 1.0
 
 
 def shortest(lives: Iterable[Life]) -> Together | None:
-    """The shortest such time of these programs; None where each is alone."""
+    """Of the program of these to which others that come later matter most; None where they matter to none."""
     known = list(lives)
     found = []
     for one in known:
-        others = [other.begin_s for other in known if other is not one and _meet(one, other)]
-        if others:
-            found.append(Together(f"{one.node}/{one.process}", one.end_s - min(one.begin_s, *others)))
-    return min(found, key=lambda each: each.seconds, default=None)
+        others = [other for other in known if other is not one and _meet(one, other)]
+        if part := max((_part(one, name, others) for name in one.way), default=0.0):
+            begin_s = min(one.begin_s, *(other.begin_s for other in others))
+            found.append(Together(f"{one.node}/{one.process}", one.end_s - begin_s, part))
+    return min(found, key=lambda each: each.seconds / each.part, default=None)
+
+
+def _part(one: Life, name: str, others: Sequence[Life]) -> float:
+    """The part of what a program measured in a direction of a link that depends on others."""
+    here = [other for other in others if name in other.way]
+    rate = one.way[name]
+    if not here:
+        return 0.0
+    if rate is None:
+        return 1.0
+    asked = sum(other.most_bit_per_s for other in here)
+    if asked + one.most_bit_per_s <= FREE * rate:
+        return 0.0
+    if one.asks_bit_per_s is not None or asked >= rate:
+        return 1.0
+    return min(1.0, asked / (rate - asked))
 
 
 def _meet(one: Life, other: Life) -> bool:
-    return bool(one.way & other.way) and one.begin_s < other.end_s and other.begin_s < one.end_s
+    return bool(one.way.keys() & other.way.keys()) and one.begin_s < other.end_s and other.begin_s < one.end_s

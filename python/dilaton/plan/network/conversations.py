@@ -39,6 +39,7 @@ class Direction:
         guest: Where it leaves.
         delay_ns: Its smallest delay.
         rate_bit_per_s: Its highest rate; None: unlimited.
+        least_rate_bit_per_s: Its lowest rate; None: not known, as it is ever unlimited, or a trace's.
         frame_bits: Of a full frame.
         queue_bits: What its queue holds, full frames; None where it has no rate.
         is_transit: Whether it may carry what its node has from another node: as of a router, or by a port of a switch.
@@ -50,6 +51,7 @@ class Direction:
     guest: str
     delay_ns: int
     rate_bit_per_s: int | None
+    least_rate_bit_per_s: int | None
     frame_bits: int
     queue_bits: int | None
     is_transit: bool
@@ -136,6 +138,7 @@ def _direction(node: Node, interface: Interface, states: Sequence[Egress], other
         guest=node.guest,
         delay_ns=min(state.delay_ns for state in states) + interface.wire_delay_ns,
         rate_bit_per_s=None if None in rates else max(rate for rate in rates if rate),
+        least_rate_bit_per_s=None if None in rates else min(rate for rate in rates if rate),
         frame_bits=frame_bytes * 8,
         queue_bits=min(held) * 8 if held else None,
         is_transit=_is_router(node) or not interface.addresses,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dilaton.measure.waiting.asked import asked_bit_per_s
 from dilaton.measure.waiting.filled import is_filled
 from dilaton.measure.waiting.offered import Offered, offered
 from dilaton.measure.waiting.together import Life
@@ -43,8 +44,10 @@ def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:
     behind = {process.name for process in plan.processes if process.background}
 
     def life(of: ProcessRecord, begin_s: float, end_s: float) -> Life:
-        way = {each.name for path in paths.get((of.node, of.name), ()) for each in path.directions}
-        return Life(of.node, of.name, begin_s, end_s, frozenset(way), of.name in behind)
+        ways = [each for path in paths.get((of.node, of.name), ()) for each in path.directions]
+        way = {each.name: each.least_rate_bit_per_s for each in ways}
+        asked = asked_bit_per_s(of.argv, of.result, end_s - begin_s)
+        return Life(of.node, of.name, begin_s, end_s, way, of.name in behind, asked)
 
     return [
         life(each, each.start_s, each.end_s)

@@ -2,14 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from dilaton.measure.waiting.asked import asked_bit_per_s
 from dilaton.measure.waiting.together import Life, Together, shortest
 
-LINK, OTHER = frozenset({"a:eth0", "b:eth0"}), frozenset({"c:eth0"})
+LINK, OTHER = {"a:eth0": None, "b:eth0": None}, {"c:eth0": None}
 
 
-def life(process: str, begin_s: float, end_s: float, way: frozenset[str] = LINK) -> Life:
-    """Of a program on node `a`."""
+def life(process: str, begin_s: float, end_s: float, way: Mapping[str, int | None] = LINK) -> Life:
+    """Of a program on node `a`, over links of rates that are not known."""
     return Life("a", process, begin_s, end_s, way)
+
+
+def depends(one: float | None, other: float | None, *, rate: int | None = 10, narrow: int | None = None) -> float:
+    """The part of what a program saw in its second that depends on one which was there for longer, over a link of that
+    rate, if they ask for so much, and behind the link is one of the other's own that is `narrow`."""
+    far = {"a:eth0": rate} | ({"c:eth0": narrow} if narrow else {})
+    lives = [
+        Life("a", "one", 0, 1, {"a:eth0": rate}, asks_bit_per_s=one),
+        Life("b", "other", 0, 1000, far, asks_bit_per_s=other),
+    ]
+    found = shortest(lives)
+    return found.part if found and found.process == "a/one" else 0.0
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, 4), (5, 0), (0.001, 4.999)])
+def test_programs_that_leave_half_of_a_link_free_do_not_notice_each_other(one: float, other: float) -> None:
+    assert depends(one, other) == 0.0
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, 4.1), (8, 8), (1, None)])
+def test_who_sends_at_its_own_pace_into_a_queue_depends_on_others_wholly(one: float, other: float | None) -> None:
+    assert depends(one, other) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("other", "part"), [(0.0, 0.0), (1, 1 / 9), (2.5, 1 / 3), (5, 1), (7, 1), (10, 1), (20, 1), (None, 1)]
+)
+def test_who_takes_what_there_is_depends_on_others_by_what_they_ask_of_what_is_left(
+    other: float | None, part: float
+) -> None:
+    assert depends(None, other) == pytest.approx(part)
+
+
+def test_who_takes_what_there_is_takes_no_more_than_its_narrowest_link_carries() -> None:
+    assert depends(1, None, narrow=3) == 0.0
+    assert depends(None, None, narrow=2) == pytest.approx(1 / 4)
+    assert depends(1, None, narrow=8) == 1.0
+
+
+def test_of_a_link_whose_rate_is_not_known_all_depends() -> None:
+    assert depends(1, 1, rate=None) == 1.0
+
+
+def test_the_program_to_which_others_matter_most_for_its_time_counts() -> None:
+    rates = {"a:eth0": 10}
+    flow = Life("a", "flow", 0, 2, rates)
+    sound = Life("a", "sound", 0, 9, rates, asks_bit_per_s=1)
+    assert shortest([flow, sound]) == Together("a/sound", 9, 1.0), "2 s, of which a ninth depends, are 18 s"
+    assert shortest([flow, sound, Life("a", "video", 0, 9, rates, asks_bit_per_s=4)]) == Together("a/flow", 2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("argv", "result", "asked"),
+    [
+        ("iperf3 -c b -u -b 8M", {"told_throughput": 8e6, "datagram_bytes": 168, "sent": 9}, 10e6),
+        ("iperf3 -c b -b 8M", {"told_throughput": 8e6}, None),
+        ("iperf3 -c b", {"throughput": 8e6}, None),
+        ("ping -c 5 b", {"sent": 5}, 5 * 1514 * 8 / 2),
+        ("timeout 5 ping b", {"sent": 5}, 5 * 1514 * 8 / 2),
+        ("ping -s 9000 b", {"sent": 5}, None),
+        ("ping b", {"error": "it was ended"}, None),
+        ("ping b", None, None),
+        ("curl http://b/", {"sent": 5}, None),
+    ],
+)
+def test_what_a_program_asks_for_is_known_of_those_that_send_at_their_own_pace(
+    argv: str, result: dict[str, Any] | None, asked: float | None
+) -> None:
+    assert asked_bit_per_s(argv.split(), result, 2.0) == asked
+
+
+def test_what_lasted_for_no_time_asked_for_what_there_is() -> None:
+    assert asked_bit_per_s(["ping", "b"], {"sent": 1}, 0.0) is None
 
 
 def test_a_program_looks_from_the_begin_of_the_first_beside_it_to_its_own_end() -> None:
@@ -24,7 +103,7 @@ def test_who_is_over_before_another_begins_is_not_beside_it() -> None:
 def test_programs_without_a_link_in_common_do_not_notice_each_other() -> None:
     assert shortest([life("one", 0, 1), life("other", 0, 1, OTHER)]) is None
     assert shortest([life("one", 0, 1), life("other", 0, 2, OTHER | LINK)]) == Together("a/one", 1)
-    assert shortest([life("quiet", 0, 1, frozenset()), life("other", 0, 1)]) is None
+    assert shortest([life("quiet", 0, 1, {}), life("other", 0, 1)]) is None
 
 
 def test_one_alone_has_none_beside_it() -> None:
