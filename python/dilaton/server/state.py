@@ -11,6 +11,7 @@ from dilaton.server.access.passwords import Passwords
 from dilaton.server.access.policy import Policy
 from dilaton.server.access.refusals import Refusals
 from dilaton.server.bell import Bell
+from dilaton.server.database.events import Newest
 from dilaton.server.database.store import Store
 from dilaton.server.images.keeping import Images
 from dilaton.server.labs.checking import Checker
@@ -42,6 +43,11 @@ class State:
     captures: Bounds = field(default_factory=lambda: Bounds("captures"))
     passwords: Passwords = field(default_factory=Passwords)
     refusals: Refusals = field(default_factory=Refusals)
+
+    @cached_property
+    def newest(self) -> Newest:
+        """The newest events."""
+        return Newest(self.store, self.bell)
 
     @cached_property
     def metrics(self) -> Metrics:

@@ -30,6 +30,8 @@ LIFE_MS = 30 * 86_400_000
 SEEN_MS = 60_000
 """How exactly it is kept when a session was used last."""
 
+ENDED = "the session has ended; log in again"
+
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
 
@@ -120,18 +122,32 @@ def of_session(store: Store, policy: Policy, kept: str) -> Caller:
         Problem: it has ended.
     """
     now = now_ms()
-    with store.reading() as session:
-        row = session.get(SessionRow, kept)
-        ended = row is None or now > min(row.seen_ms + IDLE_MS, row.created_ms + LIFE_MS)
-        if row is None or ended:
-            raise Problem(401, "login", "the session has ended; log in again")
-        found = Caller(row.person, access_of(session, policy, row.person), kept)
-        is_due = now > row.seen_ms + SEEN_MS
-    if is_due:
+    login = store.memory.of(("session", kept, policy.version), lambda: _login(store, policy, kept))
+    if now > min(login.seen_ms + IDLE_MS, login.created_ms + LIFE_MS):
+        raise Problem(401, "login", ENDED)
+    if now > login.seen_ms + SEEN_MS:
         with store.writing() as session:
             if used := session.get(SessionRow, kept):
-                used.seen_ms = now
-    return found
+                used.seen_ms = login.seen_ms = now
+    return login.caller
+
+
+@dataclass
+class Login:
+    """A session that goes on."""
+
+    caller: Caller
+    created_ms: int
+    seen_ms: int
+
+
+def _login(store: Store, policy: Policy, kept: str) -> Login:
+    with store.reading() as session:
+        row = session.get(SessionRow, kept)
+        if row is None:
+            raise Problem(401, "login", ENDED)
+        caller = Caller(row.person, access_of(session, policy, row.person), kept)
+        return Login(caller, row.created_ms, row.seen_ms)
 
 
 def of_token(store: Store, policy: Policy, kept: str) -> Caller:
@@ -140,13 +156,19 @@ def of_token(store: Store, policy: Policy, kept: str) -> Caller:
     Raises:
         Problem: nobody, or it has expired.
     """
+    found, expires_ms = store.memory.of(("token", kept, policy.version), lambda: _token(store, policy, kept))
+    if now_ms() > expires_ms:
+        raise Problem(401, "login", "the token has expired")
+    return found
+
+
+def _token(store: Store, policy: Policy, kept: str) -> tuple[Caller, int]:
     with store.reading() as session:
         row = session.scalar(select(TokenRow).where(TokenRow.digest == kept))
         if row is None:
             raise Problem(401, "login", "there is no such token")
-        if now_ms() > row.expires_ms:
-            raise Problem(401, "login", "the token has expired")
-        return Caller(row.person, access_of(session, policy, row.person, tuple(row.scopes)), token=kept)
+        access = access_of(session, policy, row.person, tuple(row.scopes))
+        return Caller(row.person, access, token=kept), row.expires_ms
 
 
 def access_of(session: Session, policy: Policy, name: str, scopes: tuple[str, ...] | None = None) -> Access:

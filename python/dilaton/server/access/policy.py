@@ -102,9 +102,16 @@ class Policy:
         self._lock = threading.Lock()
         self._said = PolicyFile()
         self._mark: tuple[int, ...] = ()
+        self._version = 0
         if path is not None:
             self._mark = _mark(path)
             self._said = _read(path)
+
+    @property
+    def version(self) -> int:
+        """Another number after each change of the file that is in force."""
+        self._now()
+        return self._version
 
     def roles(self) -> Mapping[str, tuple[str, ...]]:
         """All roles, as patterns of permissions."""
@@ -139,6 +146,7 @@ class Policy:
                 self._mark = mark
                 try:
                     self._said = _read(self._path)
+                    self._version += 1
                 except LabError as error:
                     LOG.error("roles: nothing is changed by a file with mistakes: %s", error)
             return self._said

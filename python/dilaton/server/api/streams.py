@@ -22,6 +22,7 @@ from dilaton.run.control.happenings import line_of
 from dilaton.server.access.callers import Caller, renewed
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Server, TheRun, Who, needs
 from dilaton.server.bell import rung
+from dilaton.server.database.events import READ_AT_ONCE
 from dilaton.server.database.store import surely
 from dilaton.server.database.tables import EventRow
 from dilaton.server.problems import Problem
@@ -33,8 +34,6 @@ MEDIA_TYPE = "text/event-stream"
 
 HEARTBEAT_HOST_S = 15.0
 """After which a silent stream says that it is alive; whoever may not listen any more is cut off by then."""
-
-READ_AT_ONCE = 200
 
 LastEvent = Annotated[str, Header(alias="Last-Event-ID", max_length=20)]
 
@@ -94,7 +93,7 @@ async def _events(server: State, who: Caller, last: int) -> AsyncIterator[str]:
         ring = server.bell.waiting()
         if (now := await surely(partial(_still, server, who))) is None:
             return
-        rows = await surely(partial(_behind, server, last))
+        rows = await server.newest.behind(last)
         for row in rows:
             last = row.number
             if now.access.may(row.permission, row.path):
@@ -110,12 +109,6 @@ def _still(server: State, who: Caller) -> Caller | None:
         return renewed(server.store, server.policy, who)
     except Problem:
         return None
-
-
-def _behind(server: State, last: int) -> list[EventRow]:
-    with server.store.reading() as session:
-        wanted = select(EventRow).where(EventRow.number > last).order_by(EventRow.number).limit(READ_AT_ONCE)
-        return list(session.scalars(wanted))
 
 
 async def _happenings(server: State, identity: str, last: int) -> AsyncIterator[str]:

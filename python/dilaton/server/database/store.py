@@ -27,6 +27,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
+from dilaton.server.database.memory import DECIDING, Memory
+
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 BUSY_HOST_S = 30.0
@@ -34,6 +36,9 @@ BUSY_HOST_S = 30.0
 
 WRITES = "writes"
 """The option of a connection that will write."""
+
+CHANGES = "changes"
+"""The option of a connection that will write: a list, not empty once it may have changed who may do what."""
 
 GONE = (OperationalError, InterfaceError)
 """What says that the database cannot be reached, or not in time."""
@@ -63,6 +68,7 @@ class Store:
             postgresql: The URL of a database of PostgreSQL instead; empty: none.
             upgraded: False: it is not made, and its tables stay as they are, as for who only reads.
         """
+        self.memory = Memory()
         self._published: list[Callable[[], None]] = []
         self.engine = _postgresql(postgresql) if postgresql else _sqlite(path)
         if upgraded:
@@ -80,9 +86,15 @@ class Store:
     @contextlib.contextmanager
     def writing(self) -> Iterator[Session]:
         """A transaction: all of it is done at the end of the context, or, after an exception, nothing."""
-        engine = self.engine.execution_options(**{WRITES: True})
-        with Session(engine, expire_on_commit=False) as session, session.begin():
-            yield session
+        changes: list[str] = []
+        engine = self.engine.execution_options(**{WRITES: True, CHANGES: changes})
+        try:
+            with Session(engine, expire_on_commit=False) as session, session.begin():
+                yield session
+        finally:
+            # Also after a commit that had no answer.
+            if changes:
+                self.memory.forget()
         for publish in self._published:
             publish()
 
@@ -116,6 +128,7 @@ def _sqlite(path: Path) -> Engine:
     )
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
+    event.listen(engine, "before_cursor_execute", _note_change)
     return engine
 
 
@@ -123,6 +136,7 @@ def _postgresql(url: str) -> Engine:
     asked = make_url(url).set(drivername="postgresql+psycopg")
     engine = create_engine(asked, connect_args={"connect_timeout": CONNECT_HOST_S}, pool_size=20, pool_pre_ping=True)
     event.listen(engine, "begin", _take_turn)
+    event.listen(engine, "before_cursor_execute", _note_change)
     return engine
 
 
@@ -147,6 +161,12 @@ def _take_turn(connection: Connection) -> None:
     if connection.get_execution_options().get(WRITES):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(BUSY_HOST_S * 1000)}")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({TURN})")
+
+
+def _note_change(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+    changes = connection.get_execution_options().get(CHANGES)
+    if changes is not None and statement.startswith(DECIDING):
+        changes.append(statement)
 
 
 def _begin(connection: Any) -> None:
