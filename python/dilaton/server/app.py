@@ -9,18 +9,20 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import FastAPI
+from sqlalchemy import select
 from starlette.types import ASGIApp
 
 from dilaton import __version__
 from dilaton.server.access.callers import OneTime
 from dilaton.server.access.policy import Policy
-from dilaton.server.api import images, people, schemas, service, session, streams
+from dilaton.server.api import images, people, schemas, service, session, signing_on, streams
 from dilaton.server.api.endpoints import Endpoint
 from dilaton.server.api.labs import drawings, labs, shares, templates
 from dilaton.server.api.runs import comparisons, drawn, reaching, requests, runs, steering, sweeps, terminals
 from dilaton.server.bell import Bell
 from dilaton.server.database.actions import now_ms
 from dilaton.server.database.store import Store, surely
+from dilaton.server.database.tables import IdentityRow
 from dilaton.server.database.tidying import tidy
 from dilaton.server.images.keeping import Images
 from dilaton.server.labs.checking import Checker
@@ -34,7 +36,7 @@ from dilaton.server.state import State
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
-        *(service, session, people, schemas, labs, shares, drawings, templates, images),
+        *(service, session, signing_on, people, schemas, labs, shares, drawings, templates, images),
         *(runs, sweeps, comparisons, requests, drawn, steering, streams, terminals, reaching, page),
     )
     for endpoint in part.ENDPOINTS
@@ -56,6 +58,10 @@ def opened(settings: Settings) -> State:
     store, bell = Store(settings.database, settings.postgresql), Bell()
     store.on_commit(bell.ring)
     policy = Policy(settings.roles)
+    if settings.provider is not None:
+        with store.reading() as reading:
+            for known in reading.scalars(select(IdentityRow).where(IdentityRow.issuer == settings.provider.issuer)):
+                policy.claim(known.person, known.groups)
     return State(
         settings,
         store,

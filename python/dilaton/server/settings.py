@@ -11,12 +11,15 @@ import os
 import re
 import ssl
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from dilaton.lab.errors import LabError, Problem
+from dilaton.server.access.single_sign_on import Provider, is_safe
 from dilaton.server.database.tidying import Keep
 from dilaton.server.written import Written, read_written
 
@@ -31,6 +34,9 @@ MESSAGE_BYTES_MAX = 1 << 18
 """Of a WebSocket's message; more than anybody pastes at once."""
 
 SCHEME = "postgresql://"
+
+BACK = "/api/v1/session/provider/back"
+"""Where a provider sends browsers back to, below the server's URL."""
 
 
 Log = Literal["text", "json"]
@@ -62,6 +68,7 @@ class Settings:
         keep: What is kept, and for how long.
         log: How its log is written: as text, or as lines of JSON with each request.
         registries: From which images may be pulled; of one without TLS with http:// before it.
+        provider: By whom people log in, beside what the server keeps of them itself; none: nobody.
     """
 
     directory: Path
@@ -77,6 +84,7 @@ class Settings:
     keep: Keep = field(default_factory=Keep)
     log: Log = "text"
     registries: tuple[str, ...] = ()
+    provider: Provider | None = None
 
     def check(self) -> None:
         """Looks whether all of it together is safe.
@@ -89,6 +97,8 @@ class Settings:
                 ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
             except (OSError, ssl.SSLError) as error:
                 raise SettingsError(f"tls: {self.certificate}, {self.key}: cannot be used: {error}") from error
+        if self.provider is not None and find_spec("joserfc") is None:
+            raise SettingsError("provider: takes the package joserfc: pip install dilaton[server]")
         if self.host in LOOPBACK:
             return
         if not self.url.startswith("https://"):
@@ -149,6 +159,26 @@ class Tls(Written):
     key: Path
 
 
+class ProviderSaid(Written):
+    """By whom people log in (OpenID Connect); see `access.single_sign_on.Provider`."""
+
+    issuer: str = Field(max_length=255)
+    """Its URL, of https://, or on this machine."""
+    client: str = Field(min_length=1, max_length=255)
+    secret: Path | None = None
+    """A file that has it."""
+    scopes: tuple[Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")], ...] = Provider.scopes
+    name_claim: str = Provider.name_claim
+    groups_claim: str = Provider.groups_claim
+
+    @field_validator("issuer")
+    @classmethod
+    def _is_safe(cls, issuer: str) -> str:
+        if not is_safe(issuer):
+            raise ValueError("a URL of https://…")
+        return issuer
+
+
 class KeepSaid(Written):
     """What is kept; see `database.tidying.Keep`."""
 
@@ -177,6 +207,8 @@ class ServerFile(Written):
     log: Log = "text"
     registries: tuple[Registry, ...] = ()
     """From which administrators may pull images; of one without TLS with http:// before it."""
+    provider: ProviderSaid | None = None
+    """By whom people log in."""
     at_once: int | None = Field(default=None, ge=1, le=10_000)
 
     @field_validator("listen")
@@ -211,6 +243,25 @@ def of_file(path: Path) -> dict[str, Any]:
     found["keep"] = Keep(**said.keep.model_dump())
     if said.roles:
         found["roles"] = base / said.roles
+    if said.provider:
+        found["provider"] = _provider(said.provider, base)
     if said.at_once is not None:
         found["at_once"] = said.at_once
     return found
+
+
+def _provider(said: ProviderSaid, base: Path) -> Provider:
+    """A provider, with its secret.
+
+    Raises:
+        LabError: that cannot be read.
+    """
+    secret = ""
+    if said.secret is not None:
+        file = base / said.secret
+        try:
+            secret = file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise LabError([Problem(str(file), 0, 0, "provider.secret", f"cannot be read: {why}")]) from error
+    return Provider(**said.model_dump(exclude={"secret"}), secret=secret)

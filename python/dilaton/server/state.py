@@ -10,6 +10,7 @@ from dilaton.server.access.callers import OneTime
 from dilaton.server.access.passwords import Passwords
 from dilaton.server.access.policy import Policy
 from dilaton.server.access.refusals import Refusals
+from dilaton.server.access.single_sign_on import SingleSignOn
 from dilaton.server.bell import Bell
 from dilaton.server.database.events import Newest
 from dilaton.server.database.store import Store
@@ -19,7 +20,7 @@ from dilaton.server.metrics import Metrics
 from dilaton.server.runs.bounds import Bounds
 from dilaton.server.runs.keeper import Keeper
 from dilaton.server.runs.terminals import Terminals
-from dilaton.server.settings import Settings
+from dilaton.server.settings import BACK, Settings
 
 COMPARISONS_AT_ONCE = 2
 """Each is a process that reads all that its runs have left."""
@@ -43,6 +44,12 @@ class State:
     captures: Bounds = field(default_factory=lambda: Bounds("captures"))
     passwords: Passwords = field(default_factory=Passwords)
     refusals: Refusals = field(default_factory=Refusals)
+
+    @cached_property
+    def single_sign_on(self) -> SingleSignOn | None:
+        """By which people log in who are known to a provider."""
+        provider = self.settings.provider
+        return None if provider is None else SingleSignOn(provider, self.settings.origin + BACK)
 
     @cached_property
     def newest(self) -> Newest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -103,6 +103,7 @@ class Policy:
         self._said = PolicyFile()
         self._mark: tuple[int, ...] = ()
         self._version = 0
+        self._claimed: dict[str, tuple[str, ...]] = {}
         if path is not None:
             self._mark = _mark(path)
             self._said = _read(path)
@@ -121,14 +122,24 @@ class Policy:
         """What a person has by their groups."""
         return tuple(
             Grant(one.path, one.role, denies=one.denies, propagates=one.propagates)
-            for group in self._now().groups.values()
-            if person in group.members
+            for group in self._of(person).values()
             for one in group.grants
         )
 
     def groups(self, person: str) -> list[str]:
         """The groups that a person is in."""
-        return [name for name, group in self._now().groups.items() if person in group.members]
+        return list(self._of(person))
+
+    def claim(self, person: str, groups: Iterable[str]) -> None:
+        """Has a person be in groups, of which those count that the file has, beside those that it says they are in."""
+        with self._lock:
+            self._claimed[person] = tuple(groups)
+            self._version += 1
+
+    def _of(self, person: str) -> dict[str, Group]:
+        claimed = self._claimed.get(person, ())
+        groups = self._now().groups.items()
+        return {name: group for name, group in groups if person in group.members or name in claimed}
 
     def quota(self, person: str) -> Quota:
         """What a person may use: their own quota, or that of the first of their groups that has one, or everyone's."""

@@ -76,6 +76,11 @@ def let_in(server: State, asked: LogIn, address: str, response: Response) -> Non
             person, how = _by_password(server, asked.name, asked.password, address), "password"
     else:
         raise Problem(422, "argument", "once, or name and password: what lets you in", field="once")
+    give_session(server, person, how, address, response)
+
+
+def give_session(server: State, person: str, how: str, address: str, response: Response) -> None:
+    """Makes a session for a person who comes from an address, and gives its cookie to `response`."""
     response.set_cookie(
         cookie(server.settings),
         log_in(server.store, person, how, address),

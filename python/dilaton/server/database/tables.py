@@ -35,6 +35,16 @@ class PasswordRow(Table):
     changed_ms: Mapped[int]
 
 
+class IdentityRow(Table):
+    """Who a person is for a provider by which they log in, and the groups that it said they are in, then."""
+
+    __tablename__ = "identities"
+    issuer: Mapped[str] = mapped_column(String(255), primary_key=True)
+    subject: Mapped[str] = mapped_column(String(255), primary_key=True)
+    person: Mapped[str] = mapped_column(ForeignKey("people.name", ondelete="CASCADE"), index=True)
+    groups: Mapped[list[str]]
+
+
 class GrantRow(Table):
     """A role of a person on a path; see `access.rules.Grant`."""
 
