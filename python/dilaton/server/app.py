@@ -18,7 +18,17 @@ from dilaton.server.access.policy import Policy
 from dilaton.server.api import images, people, schemas, service, session, signing_on, streams
 from dilaton.server.api.endpoints import Endpoint
 from dilaton.server.api.labs import drawings, labs, shares, templates
-from dilaton.server.api.runs import comparisons, drawn, reaching, requests, runs, steering, sweeps, terminals
+from dilaton.server.api.runs import (
+    comparisons,
+    drawn,
+    reaching,
+    requests,
+    reservations,
+    runs,
+    steering,
+    sweeps,
+    terminals,
+)
 from dilaton.server.bell import Bell
 from dilaton.server.database.actions import now_ms
 from dilaton.server.database.store import Store, surely
@@ -37,7 +47,7 @@ ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
         *(service, session, signing_on, people, schemas, labs, shares, drawings, templates, images),
-        *(runs, sweeps, comparisons, requests, drawn, steering, streams, terminals, reaching, page),
+        *(runs, sweeps, comparisons, requests, reservations, drawn, steering, streams, terminals, reaching, page),
     )
     for endpoint in part.ENDPOINTS
 )

@@ -122,6 +122,7 @@ def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
         "template": TEMPLATE,
         "image": "none",
         "pull": "no-such-pull",
+        "reservation": "no-such-reservation",
         "sweep": SWEEP,
     }
     found = re.sub(r"\{(\w+)(:path)?\}", lambda name: names[name[1]], path)

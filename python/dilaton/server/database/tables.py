@@ -138,6 +138,20 @@ class TemplateRow(Table):
         return f"{self.folder}/templates/{self.identity}"
 
 
+class ReservationRow(Table):
+    """Places that are kept for the runs of a folder; see `runs.queue.Reserved`."""
+
+    __tablename__ = "reservations"
+    identity: Mapped[str] = mapped_column(String(16), primary_key=True)
+    folder: Mapped[str] = mapped_column(String(200))
+    places: Mapped[int]
+    from_ms: Mapped[int]
+    until_ms: Mapped[int] = mapped_column(index=True)
+    person: Mapped[str] = mapped_column(String(64))
+    """Who has reserved them."""
+    created_ms: Mapped[int]
+
+
 class SweepRow(Table):
     """Runs of one lab with other values of its fields, asked for together."""
 

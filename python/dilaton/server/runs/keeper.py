@@ -39,13 +39,13 @@ from dilaton.run.record.record import RecordError
 from dilaton.run.record.record import load as load_record
 from dilaton.run.record.states import FINAL_STATES
 from dilaton.server.access.policy import Policy
-from dilaton.server.bell import Bell
+from dilaton.server.bell import Bell, rung
 from dilaton.server.database.actions import SERVER, note, now_ms, storable, tell
 from dilaton.server.database.store import AGAIN_HOST_S, GONE, Store, surely
-from dilaton.server.database.tables import RunRow
+from dilaton.server.database.tables import ReservationRow, RunRow
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.runs.life import FINAL, GOING, WAITS, LifeError, RunState, follows, known
-from dilaton.server.runs.queue import Going, Needs, Waiting, chosen
+from dilaton.server.runs.queue import Going, Needs, Reserved, Waiting, chosen
 from dilaton.server.settings import Settings
 from dilaton.service.client import connected
 from dilaton.service.launch import RunProcess, is_alive, launch
@@ -56,6 +56,9 @@ LOG = logging.getLogger(__name__)
 
 LOOK_HOST_S = 0.2
 """How often a process is looked at of which nobody hears."""
+
+LOOK_AGAIN_HOST_S = 3600.0
+"""How often the queue is looked at without any reason."""
 
 SETTLE_HOST_S = 0.05
 """States that follow each other faster are told together."""
@@ -128,7 +131,7 @@ class Keeper:
             ring = self._bell.waiting()
             for identity in await asyncio.to_thread(self._next):
                 self._begin(identity, self._launch(identity))
-            await ring.wait()
+            await rung(ring, await asyncio.to_thread(self._until_change_s))
 
     async def stop(self, row: RunRow) -> None:
         """Ends a run in good order, and waits until it has begun to end; one that waits is cancelled.
@@ -218,20 +221,31 @@ class Keeper:
         number = select(func.count()).select_from(RunRow)
         if (session.scalar(number.where(RunRow.state.in_(GOING))) or 0) >= self._settings.at_once:
             return []
-        columns = (RunRow.identity, RunRow.number, RunRow.person, RunRow.needs, RunRow.priority, RunRow.is_approved)
+        columns = (RunRow.identity, RunRow.number, RunRow.person, RunRow.priority, RunRow.is_approved, RunRow.folder)
         waiting = [
-            Waiting(identity, number, person, Needs(**needs), priority, is_approved)
-            for identity, number, person, needs, priority, is_approved in session.execute(
-                select(*columns).where(RunRow.state == "queued")
+            Waiting(identity, number, person, Needs(**needs), priority, is_approved, folder)
+            for identity, number, person, priority, is_approved, folder, needs in session.execute(
+                select(*columns, RunRow.needs).where(RunRow.state == "queued")
             )
         ]
         if not waiting:
             return []
         going = [
-            Going(person, Needs(**needs))
-            for person, needs in session.execute(select(RunRow.person, RunRow.needs).where(RunRow.state.in_(GOING)))
+            Going(person, Needs(**needs), folder)
+            for person, needs, folder in session.execute(
+                select(RunRow.person, RunRow.needs, RunRow.folder).where(RunRow.state.in_(GOING))
+            )
         ]
-        return chosen(waiting, going, used_ms(session, now_ms()), self._policy.quota, self._settings.at_once)
+        now, quota = now_ms(), self._policy.quota
+        reserved = reservations(session, now)
+        return chosen(waiting, going, used_ms(session, now), quota, self._settings.at_once, reserved, now)
+
+    def _until_change_s(self) -> float:
+        """After how long the queue is to be looked at although nothing has happened: a reservation begins or ends."""
+        now = now_ms()
+        with self._store.reading() as session:
+            instants = [at for one in reservations(session, now) for at in (one.from_ms, one.until_ms) if at > now]
+        return min((at - now) / 1000 for at in instants) if instants else LOOK_AGAIN_HOST_S
 
     async def _launch(self, identity: str) -> None:
         """Launches a run that is written down as starting, and follows it."""
@@ -383,6 +397,12 @@ class Keeper:
     ) -> None:
         with contextlib.suppress(LifeError):  # somebody was faster
             self._becomes(identity, state, reason, verdict, virtual_s)
+
+
+def reservations(session: Session, now: int) -> list[Reserved]:
+    """Those that are not over."""
+    rows = session.scalars(select(ReservationRow).where(ReservationRow.until_ms > now).order_by(ReservationRow.from_ms))
+    return [Reserved(row.folder, row.places, row.from_ms, row.until_ms) for row in rows]
 
 
 def used_ms(session: Session, now: int) -> dict[str, int]:
