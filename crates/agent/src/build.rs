@@ -146,6 +146,7 @@ fn make_nodes(
     guest::prepare_for_nodes(&interiors.hosts)?;
     let nodes: Vec<&Interior> = interiors.nodes.iter().filter(|node| node.guest == name).collect();
     guest::images::mount_all(&nodes)?;
+    guest::volumes::make_all(&nodes)?;
     if nodes.len() > 1 {
         keep_date()?;
     }

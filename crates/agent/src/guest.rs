@@ -5,6 +5,7 @@ mod logs;
 pub mod modules;
 pub mod run_dir;
 pub mod shortage;
+pub mod volumes;
 
 use std::fs::{create_dir_all, write, OpenOptions};
 use std::os::fd::AsRawFd;

@@ -8,7 +8,7 @@ pub mod changes;
 pub mod child;
 pub mod connections;
 pub mod init;
-mod inside;
+pub mod inside;
 pub mod load;
 pub mod memory;
 pub mod orders;

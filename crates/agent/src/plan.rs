@@ -18,7 +18,7 @@ use crate::plan::queues::Egress;
 pub use course::{key_of, Awaited, Cut, Effect, EndChange, FaultUpdate, Flap, LinkUpdate, Moment, Off, Timed, When};
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 18;
+pub const FORMAT: u32 = 19;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]
@@ -153,6 +153,8 @@ pub struct Node {
     _files: IgnoredAny,
     #[serde(rename = "binds")]
     _binds: IgnoredAny,
+    #[serde(rename = "volumes")]
+    _volumes: IgnoredAny,
     /// Its static routes.
     pub routes: Vec<Route>,
     #[serde(rename = "cpu")]

@@ -60,6 +60,7 @@ class Image:
         env: The environment in which it does.
         cwd: The directory.
         user: Whose process it is: a name or number, perhaps with a colon and a group.
+        volumes: Directories that have to be there, as its configuration says.
         config: Its configuration, whole.
     """
 
@@ -71,6 +72,7 @@ class Image:
     env: dict[str, str]
     cwd: str
     user: str
+    volumes: tuple[str, ...]
     config: dict[str, Any]
 
 
@@ -265,6 +267,7 @@ class Store:
             env={key: value for key, _, value in pairs},
             cwd=str(settings.get("WorkingDir") or "/"),
             user=str(settings.get("User") or "root"),
+            volumes=tuple(sorted(_mapping(settings.get("Volumes")))),
             config=config,
         )
 

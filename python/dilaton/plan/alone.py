@@ -72,6 +72,7 @@ class Alone:
             "loopback": [],
             "files": [],
             "binds": [asdict(bind) for bind in self.binds],
+            "volumes": [],
             "routes": [],
             "cpu": None,
             "sysctls": {},

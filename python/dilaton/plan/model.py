@@ -194,6 +194,16 @@ class Disk(Part):
     """None: it keeps what it has taken."""
 
 
+class Volume(Part):
+    """A directory of a node that is in its guest's memory, beside what the node itself writes."""
+
+    name: str | None
+    """The nodes of a guest share those of the same name; the image of the first says what is in it at first. None: its
+    own, of which its image says that it has to be there."""
+    path: str
+    """Where it is in the node."""
+
+
 class Node(Part):
     """An emulated machine."""
 
@@ -206,6 +216,7 @@ class Node(Part):
     """Addresses of the interface `lo` besides 127.0.0.1 and ::1, with prefix length."""
     files: list[OwnFile]
     binds: list[Bind]
+    volumes: list[Volume]
     routes: list[Route]
     cpu: Cpu | None
     """None: all that its guest has."""
@@ -412,7 +423,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[18] = FORMAT
+    format: Literal[19] = FORMAT
     lab: str
     seed: int
     time: Time

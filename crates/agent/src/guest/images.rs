@@ -47,6 +47,11 @@ pub fn lower_layers(node: &Interior) -> String {
     }
 }
 
+/// Where the tree of a node's image is; `None`: it has the machine's.
+pub fn tree(node: &Interior) -> Option<String> {
+    device(node).map(place)
+}
+
 /// Whether the file tree of a node is an image.
 pub fn is_image(node: &Interior) -> bool {
     device(node).is_some()

@@ -33,12 +33,12 @@ use nix::unistd::{chdir, pivot_root, sethostname};
 
 use crate::error::{Doing, Result};
 use crate::guest::modules;
-use crate::guest::{cgroup_of_nodes, images, mount_at, CGROUPS, WORKSHOP};
+use crate::guest::{cgroup_of_nodes, images, mount_at, volumes, CGROUPS, WORKSHOP};
 use crate::node::inside::inside;
 use crate::node::memory::Memory;
 use crate::node::passwd::{self, User};
 use crate::node::{changes, restore};
-use crate::plan::interior::{Bind, Disk, Interior, OwnFile};
+use crate::plan::interior::{Bind, Disk, Interior, OwnFile, Volume};
 
 /// Character devices of a node: name, major, minor.
 const DEVICES: [(&str, u64, u64); 7] = [
@@ -110,6 +110,7 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
     cover_run_directory(&root, run_dir)?;
     bind_from_machine(node, &root)?;
     bind_disk(node, &root)?;
+    bind_volumes(node, &root)?;
     change_root(&root)?;
     // Here, where links lead as they do for the node's programs, and over all that was put there before.
     // What a node of an earlier run had of them is its own by now.
@@ -298,6 +299,17 @@ fn bind_from_machine(node: &Interior, root: &str) -> Result<()> {
         mount_at("overlay", &target, MsFlags::empty(), &format!("lowerdir={lower},upperdir={upper},workdir={work}"))?;
     }
     Ok(())
+}
+
+/// Puts volumes where the node has them, over all the rest.
+fn bind_volumes(node: &Interior, root: &str) -> Result<()> {
+    node.volumes.iter().try_for_each(|Volume { name, path }| {
+        let target = inside(root, path);
+        match name {
+            Some(name) => bind(&volumes::contents(name), &target),
+            None => make_directory(&target),
+        }
+    })
 }
 
 /// Makes `root` the root and lets go of the old one.

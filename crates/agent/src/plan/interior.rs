@@ -39,6 +39,8 @@ pub struct Interior {
     pub files: Vec<OwnFile>,
     /// What it sees of the machine as it is.
     pub binds: Vec<Bind>,
+    /// Directories that it shares with other nodes, or of which its image says that they are there.
+    pub volumes: Vec<Volume>,
     /// Its CPU, where that is a share of the guest's.
     pub cpu: Option<Cpu>,
     /// Values to write below /proc/sys.
@@ -158,6 +160,16 @@ pub struct Bind {
     pub writable: bool,
 }
 
+/// A directory that nodes share.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Volume {
+    /// The same for those that share it; `None`: it is the node's own, and only has to be there.
+    pub name: Option<String>,
+    /// Where it is in the node.
+    pub path: String,
+}
+
 /// A line of /etc/hosts.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -190,7 +202,8 @@ mod tests {
         let node: Interior = serde_json::from_value(serde_json::json!({
             "name": "a", "guest": "guest0", "image": {"kind": "host"},
             "interfaces": [{"name": "eth0", "mtu": 1500}], "routes": [],
-            "files": [], "binds": [], "cpu": null, "sysctls": {}, "memory_bytes": null, "disk": null, "written": null
+            "files": [], "binds": [], "volumes": [], "cpu": null, "sysctls": {}, "memory_bytes": null, "disk": null,
+            "written": null
         }))
         .unwrap();
         assert!(node.is_of_interface("net/ipv6/conf/eth0/disable_ipv6"));

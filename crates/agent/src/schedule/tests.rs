@@ -307,7 +307,7 @@ fn schedule_of_two(processes: &[Value]) -> Schedule {
     let guest = |name| json!({"name": name, "memory_bytes": 1, "tdf": {}, "machine": null, "clock_rate": rate, "modules": [], "sysctls": {}});
     let node = |name, guest| {
         json!({"name": name, "guest": guest, "image": {"kind": "host"}, "interfaces": [], "bridge": null,
-               "loopback": [], "files": [], "binds": [], "routes": [], "cpu": null, "sysctls": {},
+               "loopback": [], "files": [], "binds": [], "volumes": [], "routes": [], "cpu": null, "sysctls": {},
                "memory_bytes": null, "disk": null, "kind": "host", "position": null, "written": null})
     };
     let end = |guest| json!({"guest": guest, "device": "vec0"});

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,7 @@ class Image:
         env: The environment in which it does, as pairs.
         cwd: The directory in which it does.
         user: Whose process that is.
+        volumes: Directories that have to be there.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Image:
     env: tuple[tuple[str, str], ...]
     cwd: str
     user: str
+    volumes: tuple[str, ...] = ()
 
 
 def find_image(name: str, directory: str | Path) -> Image:
@@ -75,4 +79,14 @@ def _find(reference: Reference, name: str, directory: str | Path, remedy: str, l
         raise ValueError(f"{error}; {remedy}") from error
     shown = reference.short if digest else found.name
     env = tuple(found.env.items())
-    return Image(shown, found.digest, str(found.root), found.argv, env, found.cwd, found.user)
+    volumes = tuple(_places(found.volumes))
+    return Image(shown, found.digest, str(found.root), found.argv, env, found.cwd, found.user, volumes)
+
+
+def _places(paths: Iterable[str]) -> Iterator[str]:
+    """Those of them at which a lab could have something."""
+    from dilaton.lab.beside.contents import parse_place
+
+    for path in paths:
+        with contextlib.suppress(ValueError):
+            yield parse_place(path)

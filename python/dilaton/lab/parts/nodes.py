@@ -67,7 +67,7 @@ def _read_image(value: object, info: ValidationInfo) -> object:
         # Here, since labs without recipes need none of it.
         from dilaton.lab.images.recipe import parse_recipe
 
-        return find_recipe(parse_recipe(value), directory)
+        return find_recipe(parse_recipe(value, directory), directory)
     return find_image(syntax.parse_text(value), directory)
 
 
@@ -98,6 +98,8 @@ class Node(Part):
     """`host`: this machine's own file tree."""
     files: dict[Place, Given] = Field(default_factory=dict)
     """Files and directories that it has beside those, by their paths (`lab/beside/contents.py`)."""
+    volumes: dict[Place, Annotated[str, BeforeValidator(syntax.parse_volume_name)]] = Field(default_factory=dict)
+    """Directories that it shares with all nodes that have a volume of that name, by their paths."""
     sysctls: dict[Annotated[str, BeforeValidator(syntax.parse_sysctl_key)], Text] = Field(default_factory=dict)
     guest: Annotated[str | None, BeforeValidator(syntax.parse_guest_name)] = None
     """The guest that holds it; None: one that `guests` gives it."""

@@ -147,6 +147,11 @@ def parse_guest_name(value: object) -> str | None:
     return None if value is None else _parse_file_safe(value, "a guest's name")
 
 
+def parse_volume_name(value: object) -> str:
+    """Reads the name of a volume, which becomes part of a directory's name."""
+    return _parse_file_safe(value, "a volume's name")
+
+
 def parse_machine(value: object) -> int:
     """Reads the number of a machine."""
     return units.parse_count(value, "the number of a machine", 0, MACHINES_MAX - 1)

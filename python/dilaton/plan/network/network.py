@@ -15,6 +15,7 @@ from dilaton.plan.guests.cpus import shares
 from dilaton.plan.guests.disks import disks
 from dilaton.plan.guests.images import images
 from dilaton.plan.guests.placement import place
+from dilaton.plan.guests.volumes import volumes
 from dilaton.plan.links.changes import State, states_of_links
 from dilaton.plan.links.wires import RING_BYTES_SPARE, beside_wire, lookahead_ns, wires
 from dilaton.plan.model import End, HostsEntry, Interface, Link, Neighbour, Node, OwnFile, Process, Wire
@@ -61,6 +62,7 @@ class Network:
         """What the ends of each link do in the course of time, and the delays of those that are wires."""
         self._cpus = shares(lab, self.placement.of_node)
         self._disks = disks(lab, self.placement.of_node)
+        self._volumes = volumes(lab, self.placement.of_node)
         self._images = images(lab, self.placement.of_node, self._disks)
         self._numbers = {name: number for number, name in enumerate(lab.nodes)}
         self._ports: dict[str, list[Port]] = {name: [] for name in lab.nodes}
@@ -165,6 +167,7 @@ class Network:
             loopback=list(self._loopbacks(name).values()),
             files=[*parts.files, *files],
             binds=[Bind(path=path, writable=False) for path in self.lab.files],
+            volumes=self._volumes[name],
             routes=self._routes.of(name),
             cpu=self._cpus.get(name),
             sysctls=sysctls | (SYSCTLS_OF_IMAGES if written.image != "host" else {}) | parts.sysctls | written.sysctls,

@@ -58,6 +58,8 @@ def save(store: SavedLabs, run_dir: Path, name: str, progress: Progress) -> tupl
 
     def fill(tree: Path) -> None:
         left_out.extend(_write_disks(run_dir, plan))
+        if shared := sorted({volume.name for node in plan.nodes for volume in node.volumes if volume.name}):
+            left_out.append(f"not saved: volumes that nodes share ({', '.join(shared)}), which begin anew")
         kept.append(_fill(tree, run_dir, plan, progress))
         for image in kept[0].images:
             images.name(parse(name_of(image)), image)

@@ -1,0 +1,85 @@
+"""Nodes share directories, which begin with what the image of the first of them has there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import dilaton, environment, held_run, run_in
+from tests.images import OWN, busybox, folder, layer, layout, needs_programs
+
+SHARED = """
+name: shared
+time: {drive: event}
+nodes:
+  writer: {volumes: {/var/spool/jobs: jobs}}
+  reader: {volumes: {/srv/in: jobs}}
+  other: {}
+links: [{endpoints: [writer, reader], delay: 1ms}, {endpoints: [reader, other], delay: 1ms}]
+run:
+  - {on: writer, name: write, exec: sh -c 'ls -A /var/spool/jobs; echo job > /var/spool/jobs/1; chown 7:8 /var/spool/jobs/1'}
+  - {on: reader, name: read, after: [write], exec: sh -c 'cat /srv/in/1; stat -c %u:%g /srv/in/1; rm /srv/in/1'}
+  - {on: writer, name: see, after: [read], exec: sh -c 'ls -A /var/spool/jobs'}
+  - {on: other, name: none, after: [read], exec: sh -c 'test ! -e /srv/in'}
+"""
+
+
+def test_what_one_node_writes_to_a_volume_the_others_see(tmp_path: Path) -> None:
+    outcome = run_in(tmp_path, SHARED)
+    assert outcome.status == 0, outcome.terminal
+    assert outcome.stdout("writer", "write") == outcome.stdout("writer", "see") == ""
+    assert outcome.stdout("reader", "read") == "job\n7:8\n"
+
+
+def test_nodes_of_different_guests_do_not_share_one_and_a_disk_is_no_volume(tmp_path: Path) -> None:
+    for text, why in {
+        SHARED + "guests: per-node\n": "volume is memory of one guest",
+        SHARED.replace(
+            "/srv/in: jobs}", "/srv/in: jobs}, disk: {model: nvme, size: 64MiB, mount: /srv/in}"
+        ): "its disk is there",
+        SHARED.replace("/srv/in: jobs", "/srv/in: .jobs"): "does not begin with a dot",
+        SHARED.replace("/srv/in: jobs", "/proc/in: jobs"): "the node's own",
+    }.items():
+        lab = tmp_path / "lab.yaml"
+        lab.write_text(text)
+        refused = dilaton("check", lab)
+        assert refused.returncode == 2 and why in refused.stderr + refused.stdout, refused
+
+
+IMAGED = """
+name: imaged
+time: {drive: event}
+nodes: {a: {image: box, volumes: {/data: kept}}, b: {image: box, volumes: {/mnt/of/a: kept}}, c: {image: box}}
+links: [a -- b, b -- c]
+run:
+  - {on: a, name: first, user: root, exec: sh -c 'ls /data; stat -c %a:%u /data; cat /data/own; echo more > /data/more'}
+  - {on: b, name: second, user: root, after: [first], exec: sh -c 'ls /mnt/of/a; echo changed > /mnt/of/a/own; ls /data'}
+  - {on: c, name: third, user: root, after: [second], exec: sh -c 'cat /data/own; ls -d /var/lib/own /run/lock'}
+  - {on: a, name: last, user: root, after: [second], exec: sh -c 'cat /data/own'}
+  - {on: a, exec: sleep 2}
+"""
+
+
+@needs_programs
+def test_a_volume_begins_with_what_the_image_of_its_first_node_has_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    config = {"Env": ["PATH=/bin"], "Volumes": {"/var/lib/own": {}, "/run/lock": {}, "/proc/x": {}, "relative": {}}}
+    layers = [busybox(), layer(folder("data", mode=0o750, uid=OWN))]
+    assert (
+        dilaton("image", "import", layout(tmp_path / "oci", layers, config), "box", env=environment()).returncode == 0
+    )
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    with held_run(lab, IMAGED, "1s") as (_, out):
+        saved = dilaton("save", out, "kept", env=environment())
+        assert saved.returncode == 0 and "not saved: volumes that nodes share (kept)" in saved.stderr, saved.stderr
+    outcome = run_in(tmp_path, IMAGED)
+    assert outcome.status == 0, outcome.terminal
+    began = outcome.stdout("a", "first").splitlines()
+    assert began == ["capable", "own", "zero", f"750:{OWN}", "mine"]
+    assert outcome.stdout("b", "second").split() == ["capable", "more", "own", "zero", "capable", "own", "zero"]
+    assert outcome.stdout("c", "third").splitlines() == ["mine", "/run/lock", "/var/lib/own"]
+    assert outcome.stdout("a", "last") == "changed\n"
