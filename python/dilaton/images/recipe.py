@@ -55,6 +55,19 @@ class OfHost:
 
 
 @dataclass(frozen=True)
+class OfTree:
+    """A file tree that is here already.
+
+    Attributes:
+        path: Of a directory, or of a file with an archive or a file system, as `dilaton image import` takes them.
+    """
+
+    path: str
+
+    label = "tree"
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How an image is made.
 
@@ -66,7 +79,7 @@ class Recipe:
         user: Whose process it is: a name or number, perhaps with a colon and a group.
     """
 
-    source: Debian | OfHost
+    source: Debian | OfHost | OfTree
     command: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     cwd: str = "/"

@@ -130,8 +130,8 @@ def test_what_cannot_be_built_leaves_the_store_as_it_was(recipe: dict[str, Any],
 @pytest.mark.parametrize(
     ("recipe", "words"),
     [
-        ({}, "one of the two"),
-        ({"debian": {"suite": "trixie"}, "host": ["sh"]}, "one of the two"),
+        ({}, "one of the three"),
+        ({"debian": {"suite": "trixie"}, "host": ["sh"]}, "one of the three"),
         ({"debian": {"suite": "--hook=x"}}, "debian.suite: --hook=x: not the name of a suite"),
         ({"debian": {"suite": "trixie", "packages": ["a,b"]}}, "a,b: not the name"),
         ({"debian": {"suite": "trixie", "mirror": "--setup-hook=x"}}, "--setup-hook=x: not a mirror"),
@@ -152,9 +152,22 @@ def test_the_name_of_what_a_recipe_makes_follows_from_all_that_it_says() -> None
         {"host": ["sh"], "command": "sh"},
         {"debian": {"suite": "trixie"}},
         {"debian": {"suite": "trixie", "packages": ["nginx"]}},
+        {"from": "tree.tar"},
+        {"from": "other.tar"},
     ]
     assert len({str(parse_recipe(one).name) for one in says}) == len(says)
     assert parse_recipe({"host": "sh", "cwd": "/"}).name == parse_recipe({"host": ["sh"]}).name
+
+
+def test_a_tree_beside_the_lab_becomes_an_image_that_runs_what_the_recipe_says(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/greeting").write_text("hello")
+    recipe = parse_recipe({"from": "tree", "command": "cat /greeting"}, tmp_path)
+    made = build(store, recipe, recipe.name, lambda *_: None, PLENTY, print)
+    assert made.argv == ("cat", "/greeting") and "greeting" in tree(made)
+    missing = parse_recipe({"from": "none"}, tmp_path)
+    with pytest.raises(ImageError, match=f"{tmp_path}/none: there is no such file or directory"):
+        build(store, missing, missing.name, lambda *_: None, PLENTY, print)
 
 
 def repository(directory: Path) -> str:

@@ -113,11 +113,31 @@ def test_directories_archives_and_squashfs_become_images(store: Store, tmp_path:
     assert set(tree(bring(store, image.root))) == {"etc", "etc/motd", "away"}
 
 
+def test_an_ext4_has_its_owners_devices_and_attributes_in_the_image(store: Store, tmp_path: Path) -> None:
+    disk, script = tmp_path / "root.ext4", tmp_path / "script"
+    small = tmp_path / "small"
+    small.write_text("mine\n")
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", disk, "12345k"], check=True)
+    script.write_text(
+        f"mkdir data\nwrite {small} data/own\nsymlink away /etc/passwd\nmknod zero c 1 5\n"
+        f"set_inode_field data/own uid {OWN}\nset_inode_field data/own gid {OWN}\nset_inode_field data/own mode 0104750\n"
+        "ea_set data/own user.note kept\n"
+    )
+    subprocess.run(["debugfs", "-w", "-f", script, disk], check=True, capture_output=True)
+    before = disk.read_bytes()
+    found = tree(bring(store, disk))
+    assert disk.read_bytes() == before
+    own = found["data/own"]
+    assert (own.uid, own.gid, own.mode, own.pax_headers.get("SCHILY.xattr.user.note")) == (OWN, OWN, 0o4750, "kept")
+    assert found["away"].linkname == "/etc/passwd" and (found["zero"].devmajor, found["zero"].devminor) == (1, 5)
+    assert not list(store.directory.glob("staging/*"))
+
+
 @pytest.mark.parametrize(
     ("place", "magic", "words"),
     [
-        (1080, b"\x53\xef", "an ext4 file system"),
-        (1024, b"\xe2\xe1\xf5\xe0", "an erofs file system"),
+        (1080, b"\x53\xef", "an ext4 file system that a guest does not read"),
+        (1024, b"\xe2\xe1\xf5\xe0", "an erofs file system that a guest does not read"),
         (0, b"", "nothing in it"),
     ],
 )

@@ -21,7 +21,7 @@ def recipes_of(file: Path) -> list[Recipe]:
         LabError: The file cannot be read, is no YAML, or has a recipe with a mistake.
     """
     document = read_document(read(file), str(file))
-    return [_parse(document, steps, value) for steps, value in _images(document.data, ())]
+    return [_parse(document, steps, value, file.parent) for steps, value in _images(document.data, ())]
 
 
 def read_recipe(file: Path) -> Recipe:
@@ -31,16 +31,16 @@ def read_recipe(file: Path) -> Recipe:
         LabError: As above.
     """
     document = read_document(read(file), str(file))
-    return _parse(document, (), document.data)
+    return _parse(document, (), document.data, file.parent)
 
 
-def _parse(document: Document, steps: Steps, value: Any) -> Recipe:
+def _parse(document: Document, steps: Steps, value: Any, directory: Path) -> Recipe:
     if document.problems:
         raise LabError(document.problems)
     try:
         if not isinstance(value, dict):
             raise ValueError("not a recipe; one is debian: {suite: trixie, packages: [...]}, or host: [...]")
-        return parse_recipe(value)
+        return parse_recipe(value, directory)
     except ValueError as error:
         raise LabError([document.problem(steps, str(error))]) from error
 

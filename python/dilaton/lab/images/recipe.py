@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from dilaton.images.recipe import Debian, OfHost, Recipe
+from dilaton.images.recipe import Debian, OfHost, OfTree, Recipe
 from dilaton.lab.text import syntax
 from dilaton.lab.text.part import Part, Text, made
 
@@ -39,6 +41,14 @@ def _place(value: str) -> str:
     return value
 
 
+def _tree(value: object, info: ValidationInfo) -> str:
+    """The path of a tree, which starts at the directory of the lab."""
+    path = syntax.parse_text(value)
+    if not path or "\0" in path:
+        raise ValueError(f"{path!r}: must be the path of a directory or file, such as rootfs.tar")
+    return os.path.abspath(os.path.join((info.context or {}).get("directory", "."), path))
+
+
 def _variant(value: object) -> str:
     return syntax.parse_choice(value, "the variant", VARIANTS)
 
@@ -58,10 +68,11 @@ class OfDebian(Part):
 
 
 class Written(Part):
-    """A recipe as a lab has it: `debian` or `host`, and what the image runs."""
+    """A recipe as a lab has it: `debian`, `host` or `from`, and what the image runs."""
 
     debian: OfDebian | None = None
     host: Annotated[tuple[Annotated[Text, AfterValidator(_place)], ...], BeforeValidator(_listed)] | None = None
+    tree: Annotated[str, BeforeValidator(_tree)] | None = Field(default=None, validation_alias="from")
     command: Annotated[tuple[str, ...], BeforeValidator(syntax.parse_exec)] = ()
     env: dict[Annotated[str, BeforeValidator(syntax.parse_variable)], Text] = Field(default_factory=dict)
     cwd: Annotated[str, BeforeValidator(syntax.parse_path)] = "/"
@@ -69,21 +80,29 @@ class Written(Part):
 
     @model_validator(mode="after")
     def _one(self) -> Written:
-        if (self.debian is None) == (self.host is None):
-            raise ValueError("write debian: {suite: trixie, packages: [...]}, or host: [...], one of the two")
+        if [self.debian, self.host, self.tree].count(None) != 2:
+            raise ValueError(
+                "write debian: {suite: trixie, packages: [...]}, host: [...] or from: FILE, one of the three"
+            )
         return self
 
 
-def parse_recipe(value: dict[str, Any]) -> Recipe:
+def parse_recipe(value: dict[str, Any], directory: str | Path = ".") -> Recipe:
     """Reads a recipe.
+
+    Args:
+        value: As it is written.
+        directory: Where paths of trees start.
 
     Raises:
         ValueError: It is none; the text names the first field that cannot be so.
     """
-    said = made(Written, value, "recipe")
-    source: Debian | OfHost
+    said = made(Written, value, "recipe", {"directory": directory})
+    source: Debian | OfHost | OfTree
     if said.debian is not None:
         source = Debian(said.debian.suite, said.debian.packages, said.debian.mirror, said.debian.variant)
+    elif said.tree is not None:
+        source = OfTree(said.tree)
     else:
         source = OfHost(said.host or ())
     return Recipe(source, said.command, tuple(sorted(said.env.items())), said.cwd, said.user)

@@ -23,14 +23,14 @@ class Part(BaseModel):
 AnyPart = TypeVar("AnyPart", bound=Part)
 
 
-def made(model: type[AnyPart], fields: dict[str, Any], subject: str) -> AnyPart:
-    """A part with these fields, made from what a graph or a file says of `subject`.
+def made(model: type[AnyPart], fields: dict[str, Any], subject: str, context: dict[str, Any] | None = None) -> AnyPart:
+    """A part with these fields, made from what a graph or a file says of `subject`; `context` is what validators get.
 
     Raises:
         ValueError: a field cannot be so; the text names the subject and the first such field.
     """
     try:
-        return model.model_validate(fields)
+        return model.model_validate(fields, context=context)
     except ValidationError as error:
         detail = error.errors()[0]
         place = ".".join(str(step) for step in detail["loc"])

@@ -1,4 +1,5 @@
-"""Making images from recipes (`images/recipe.py`): from packages of Debian, or from programs of this machine.
+"""Making images from recipes (`images/recipe.py`): from packages of Debian, from programs of this machine, or
+from a tree that is here.
 
 Packages are brought and set up by mmdebstrap, which an ordinary user may run: as root of a user namespace where
 `/etc/subuid` has numbers for the user, and else with fakechroot. It keeps the tree that it makes in /tmp and takes it
@@ -20,14 +21,16 @@ import stat
 import subprocess
 import tarfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import BinaryIO
 
 from dilaton.host import files
 from dilaton.images.archive import attributes_of
-from dilaton.images.recipe import Debian, OfHost, Recipe
+from dilaton.images.recipe import Debian, OfHost, OfTree, Recipe
 from dilaton.images.reference import Reference
 from dilaton.images.store import Adding, Image, ImageError, Store
-from dilaton.service.images.bring import make
+from dilaton.service.images.bring import explained, make
+from dilaton.service.images.plain import write_tree
 from dilaton.service.images.programs import LIBC, PR_SET_PDEATHSIG, WATCH_S
 from dilaton.service.images.roots import Progress
 
@@ -66,6 +69,9 @@ def build(
     def write(into: BinaryIO, adding: Adding) -> None:
         if isinstance(recipe.source, Debian):
             _debian(recipe.source, into, adding, progress, bytes_max)
+        elif isinstance(recipe.source, OfTree):
+            with explained(recipe.source.path):
+                write_tree(Path(recipe.source.path), into, adding.staging, progress, bytes_max)
         else:
             progress("copying programs", 0)
             _of_host(recipe.source, into, bytes_max, tell)

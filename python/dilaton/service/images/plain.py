@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from dilaton.host import files
 from dilaton.images.archive import attributes_of
 from dilaton.images.store import ImageError, Store, copy
+from dilaton.service.images.mounted import pack
 from dilaton.service.images.programs import begin_of, output_of, packing, uncompressed
 from dilaton.service.images.roots import ARCHITECTURE, Progress
 
@@ -17,25 +18,35 @@ LAYER = "application/vnd.oci.image.layer.v1.tar"
 SQUASHFS_MAGIC = b"hsqs"
 DETECTED_BYTES = 2048
 FILE_SYSTEMS = {"ext4": (1080, b"\x53\xef"), "erofs": (1024, b"\xe2\xe1\xf5\xe0")}
-"""Where a superblock has which bytes, of file systems that people may take for sources."""
+"""Where a superblock has which bytes, of file systems that begin with nothing."""
 HELP = (
     "an image comes from oci-archive:FILE, docker-archive:FILE, oci:DIRECTORY, a directory, or a file with a tar "
-    "archive or a squashfs"
+    "archive or a squashfs, ext4 or erofs"
 )
 
 
 def wrap(store: Store, path: Path, staging: Path, progress: Progress, bytes_max: int) -> str:
     """Makes a plain tree an image of one layer: the digest of its manifest."""
-    progress("reading", 0)
     layer = staging / "layer"
     with layer.open("wb") as file:
-        if path.is_dir():
-            _pack(path, file)
-        elif path.is_file():
-            _plain(path, file, bytes_max)
-        else:
-            raise ImageError(f"there is no such file or directory; {HELP}")
+        write_tree(path, file, staging, progress, bytes_max)
     return of_layer(store, layer, staging, {})
+
+
+def write_tree(path: Path, into: BinaryIO, staging: Path, progress: Progress, bytes_max: int) -> None:
+    """Writes a plain tree as a tar archive.
+
+    Raises:
+        ImageError: There is none at that path, or it is larger.
+        HostLacksError: This machine lacks what it takes to read it.
+    """
+    progress("reading", 0)
+    if path.is_dir():
+        _pack(path, into)
+    elif path.is_file():
+        _plain(path, into, staging, progress, bytes_max)
+    else:
+        raise ImageError(f"there is no such file or directory; {HELP}")
 
 
 def of_layer(store: Store, layer: Path, staging: Path, settings: dict[str, object]) -> str:
@@ -86,27 +97,21 @@ def _pack(directory: Path, into: BinaryIO) -> None:
                 add(path, str(path.relative_to(directory)))
 
 
-def _plain(path: Path, into: BinaryIO, bytes_max: int) -> None:
-    """Copies the tar archive in a file, whatever it is packed in."""
+def _plain(path: Path, into: BinaryIO, staging: Path, progress: Progress, bytes_max: int) -> None:
+    """Copies the tar archive in a file, whatever it is packed in, or that of the file system in it."""
     with path.open("rb") as file:
         if begin_of(file).startswith(SQUASHFS_MAGIC):
             with output_of([str(files.program("sqfs2tar", "squashfs-tools-ng")), str(path)], None) as stream:
                 copy(stream, into, bytes_max)
             return
-        _refuse_others(file)
+        begin = file.read(DETECTED_BYTES)
+        file.seek(0)
+        for kind, (place, magic) in FILE_SYSTEMS.items():
+            if begin[place:].startswith(magic):
+                pack(kind, path, into, staging, progress, bytes_max)
+                return
+        # As an archive of no files does.
+        if not begin.strip(b"\0"):
+            raise ImageError(f"there is nothing in it; {HELP}")
         with uncompressed(file, packing(file)) as stream:
             copy(stream, into, bytes_max)
-
-
-def _refuse_others(file: BinaryIO) -> None:
-    """Refuses file systems that begin with nothing, as an archive of no files does; and that archive."""
-    begin = file.read(DETECTED_BYTES)
-    file.seek(0)
-    for name, (place, magic) in FILE_SYSTEMS.items():
-        if begin[place:].startswith(magic):
-            raise ImageError(
-                f"an {name} file system, which takes root to read here; mount it as a disk of a node and pack it "
-                "there, as docs/images.md shows"
-            )
-    if not begin.strip(b"\0"):
-        raise ImageError(f"there is nothing in it; {HELP}")
