@@ -128,6 +128,7 @@ missing_programs() {
         PATH=$PATH:/usr/sbin:/sbin:/usr/local/go/bin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done
     [[ -x /usr/lib/frr/zebra ]] || printf 'frr\n'
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || printf 'postgresql\n'
 }
 
 # install_programs: as packages, since nodes see this machine's files and daemons have users and libraries of their own;
@@ -142,7 +143,7 @@ install_programs() {
         return
     fi
     say "Installing Debian packages, without starting their services: ${missing[*]} …"
-    for service in bird frr nginx openvswitch-switch openvswitch-testcontroller redis-server etcd; do
+    for service in bird frr nginx openvswitch-switch openvswitch-testcontroller redis-server etcd postgresql; do
         [[ " ${missing[*]} " != *" $service"* ]] || as_administrator ln -sf /dev/null "/etc/systemd/system/$service.service"
     done
     has_policy=$([[ -e $policy ]] && echo yes || echo no)

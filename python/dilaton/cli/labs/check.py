@@ -8,12 +8,13 @@ from pathlib import Path
 
 from dilaton.cli.errors import BAD_INPUT, HOST_LACKS, complain, spelled, warn
 from dilaton.cli.output import visible
+from dilaton.cli.verbs.options import read_lab
 from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError
 from dilaton.measure import numbers
 from dilaton.service.errors import RequestError
-from dilaton.service.prepare import doubts, measures_nothing, prepare, refuse_hopeless, says_cost, says_no_end
-from dilaton.service.request import LabText, Overrides
+from dilaton.service.prepare import Prepared, doubts, measures_nothing, prepare, refuse_hopeless, says_cost, says_no_end
+from dilaton.service.request import LabText, Overrides, RunRequest
 
 
 def check_labs(paths: list[Path], overrides: Overrides) -> int:
@@ -21,7 +22,7 @@ def check_labs(paths: list[Path], overrides: Overrides) -> int:
     bad = 0
     for path in paths:
         try:
-            prepared = prepare(LabText.read(path), overrides)
+            prepared = _prepared(path, overrides)
             for doubt in doubts(prepared):
                 warn(doubt)
             refuse_hopeless(prepared)
@@ -43,6 +44,17 @@ def check_labs(paths: list[Path], overrides: Overrides) -> int:
             good += f"; {cost}" if (cost := says_cost(prepared)) else ""
             print(f"{prepared.text.name}: {lab.name}: {shown}: {good}")
     return bad
+
+
+def _prepared(path: Path, overrides: Overrides) -> Prepared:
+    """The lab at a path, or the saved one of that name."""
+    text, saved = read_lab(path, is_here=True)
+    if saved is None:
+        return prepare(text, overrides)
+    from dilaton.service.saved.restore import reading, restored
+
+    with reading(saved) as tree:
+        return restored(RunRequest(lab=text, overrides=overrides, saved=saved), tree)
 
 
 def print_plan(path: Path, overrides: Overrides, machines: int, onto: Sequence[str]) -> None:

@@ -144,7 +144,10 @@ def execute(
 
 @app.command()
 def check(
-    labs: Annotated[list[Path], typer.Argument(metavar="LAB", help="YAML files, or directories with a lab.yaml.")],
+    labs: Annotated[
+        list[Path],
+        typer.Argument(metavar="LAB", help="YAML files, directories with a lab.yaml, or names of saved labs."),
+    ],
     tdf: TdfOption = None,
     drive: DriveOption = None,
     settings: SetOption = None,

@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from dilaton.cli.errors import FailedError
+from dilaton.cli.prompt import prompt as prompts
 from dilaton.cli.prompt.prompt import Prompt
-from dilaton.cli.steering import prompt as prompts
 
 
 def test_nodes_and_what_can_be_done_with_clocks_and_links_are_completed() -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from dilaton.images.store import Store
-from dilaton.run.control.answers import CLOCK_HOLD, CLOCK_SHOW
+from dilaton.run.control.answers import CLOCK_HOLD, CLOCK_RELEASE, CLOCK_SHOW, CLOCK_TDF
 from dilaton.run.control.requests import Client
+from dilaton.service.saved.save import save
 from dilaton.service.saved.store import RESULTS, SavedLabs
-from tests.conftest import PYTHON, ROOT, dilaton, environment, held_run, run_in
+from tests.conftest import PYTHON, ROOT, dilaton, environment, held_run, outcome_of, run_in, started
 from tests.images import OWN, busybox, killed_at, layer, layout, needs_programs
+from tests.postgresql import programs
 
 STORE = ROOT / "tests" / "sqlite_store.py"
 
@@ -41,7 +44,7 @@ readlink /var/lib/new/link
 stat -c '%F %a %u %h %Y' /var/lib/new /var/lib/new/pipe
 stat -c '%a %u %h %y' /var/lib/new/data
 {PYTHON} -c 'import os; print(os.getxattr("/var/lib/new/data", "trusted.mark").decode())'
-stat -c %s /var/lib/new/sparse
+stat -c '%s %b' /var/lib/new/sparse
 test -e /etc/issue || echo gone
 """
 LAB = f"""
@@ -86,6 +89,9 @@ def test_a_saved_lab_goes_on_with_its_files_disks_and_links(tmp_path: Path, monk
     told = (Path(shown["results"]) / "nodes/db/store.stdout").read_text()
     committed = int(re.findall(r"committed (\d+)", told)[-1])
     assert committed > 20
+    for words, status in {("check", "kept"): 0, ("check", "kept", "--set", "nodes.db.disk.size=1MB"): 2}.items():
+        checked = dilaton(*words, env=environment())
+        assert checked.returncode == status, checked.stderr
     outcome = run_in(tmp_path, Path("kept"))
     assert outcome.status == 0, outcome.terminal
     found = outcome.stdout("db", "store")
@@ -95,7 +101,7 @@ def test_a_saved_lab_goes_on_with_its_files_disks_and_links(tmp_path: Path, monk
     first = outcome.stdout("plain", "show").splitlines()
     assert first[:5] == ["changed", "data", "home", "kept", "nowhere"]
     assert first[5].startswith("directory 2750 0 2 ") and first[6].startswith("fifo ")
-    assert first[7].startswith(f"644 {OWN} 2 2020-02-02 ") and first[8:] == ["yes", str(8 << 20), "gone"]
+    assert first[7].startswith(f"644 {OWN} 2 2020-02-02 ") and first[8:] == ["yes", f"{8 << 20} 0", "gone"]
     assert "7 ms" in outcome.terminal and "TDF 2" in outcome.terminal
     for words, why in {
         ("run", "kept", "--machines", "2"): "this machine alone",
@@ -110,6 +116,65 @@ def test_a_saved_lab_goes_on_with_its_files_disks_and_links(tmp_path: Path, monk
     assert "kept" in dilaton("saved", "list", env=environment()).stdout
     assert dilaton("saved", "remove", "kept", env=environment()).returncode == 0
     assert not list(SavedLabs().directory.glob("trees/*"))
+
+
+def test_a_database_that_is_saved_at_work_has_all_that_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if programs() is None:
+        pytest.skip("Debian's package postgresql is not installed")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    run, lab = tmp_path / "run", ROOT / "examples" / "put-away"
+    options = ("--out", run, "--hold-at", "9s", "--max-speed", "1")
+    with started("run", lab, *options, stderr=subprocess.PIPE, text=True) as process:
+        assert any("clock held" in line for line in process.stderr)
+        assert dilaton("clock", run, "release").returncode == 0
+        # With the clock running, at whatever instant.
+        saved = dilaton("save", run, "kept", env=environment())
+        assert saved.returncode == 0 and "power cut" not in saved.stderr, saved.stderr
+        process.kill()
+        process.wait()
+    about = json.loads(dilaton("saved", "show", "kept", env=environment()).stdout)
+    assert 9 <= about["virtual_s"] < 30
+    outcome = run_in(tmp_path, Path("kept"), "--max-speed", "1000")
+    assert outcome.status == 0, outcome.terminal
+    before = json.loads(outcome.stdout("db", "orders"))["orders"]
+    assert before > 10, "orders were placed before it was saved"
+    for shop in ("bern", "lima", "oslo"):
+        told = json.loads(outcome.stdout(shop, f"shop-{shop}"))
+        assert told["lost"] == 0 and 20 < told["acknowledged"] <= 40, told
+
+
+RUNNING = """
+name: running
+time: {drive: work}
+nodes: {a: {}}
+run: [{on: a, name: write, background: true, exec: sh -c 'while :; do head -c 20M /dev/zero > /var/z; sleep 0.1; done'}]
+stop_after: 20s
+"""
+
+
+def test_saving_while_the_clock_runs_costs_no_virtual_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    with held_run(lab, RUNNING, "1s") as (process, out):
+        with Client(out) as client:
+            client.request(CLOCK_TDF, tdf="20")
+            client.request(CLOCK_RELEASE)
+        told = list[tuple[str, int]]()
+        save(SavedLabs(), out, "kept", lambda what, count: told.append((what, count)))
+        assert [what for what, _ in told][-1] == "results"
+        sizes = [count for what, count in told if what == "what a has written"]
+        assert sizes == sorted(sizes) and sizes[-1] > 20 << 20, "it says how far it is"
+        with Client(out) as client:
+            assert not client.request(CLOCK_SHOW)["held"], "it goes on"
+            client.request(CLOCK_TDF, tdf="1/10")
+        outcome = outcome_of(process, out)
+    changes = outcome.record["fidelity"]["tdf_trace"]
+    stood = next(change for change in changes if change["reason"] == "saved")
+    went_on = next(change for change in changes if change["reason"] == "saved: done")
+    assert stood["virtual_s"] == went_on["virtual_s"] and stood["host_s"] < went_on["host_s"]
 
 
 IMAGED = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from tests.images import needs_programs
 pytestmark = needs_programs
 
 FEW, MANY = 2, 22
+HUNDRED = 100
+MORE_TIME_MAX = 1.3
+"""Which part of the CPU time of nodes without an image those of one image may take until they are ready, and to the end."""
 MORE_BYTES_MAX = 256 << 10
 """What a node with an image may take of its guest's memory above one without, where 2 MB are promised."""
 
@@ -27,6 +31,29 @@ def free_bytes(directory: Path, image: str, nodes: int) -> int:
     assert outcome.status == 0
     words = dict(line.split(":") for line in outcome.stdout("n0", "memory").splitlines())
     return int(words["MemFree"].split()[0]) << 10
+
+
+def cpu_s(directory: Path, image: str) -> float:
+    """CPU seconds of a run of a hundred nodes that do nothing, with all that is below its process."""
+    lab = ["name: m", "nodes:", *(f"  n{i}: {{image: {image}}}" for i in range(HUNDRED))]
+    lab += ["run: [{on: n0, exec: sleep 1}]", ""]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert run_in(directory, "\n".join(lab)).status == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_a_hundred_nodes_of_an_image_are_ready_about_as_soon_as_nodes_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    recipe = tmp_path / "box.yaml"
+    recipe.write_text("host: [sleep]\n")
+    assert dilaton("image", "build", recipe, "box", env=environment()).returncode == 0
+    # In turn, so that what else the machine does meets both.
+    rounds = [[cpu_s(tmp_path, image) for image in ("host", "box")] for _ in range(2)]
+    host, box = map(min, zip(*rounds, strict=True))
+    assert box <= MORE_TIME_MAX * host, rounds
 
 
 def test_a_further_node_of_an_image_takes_no_more_memory_than_one_of_this_machine(
