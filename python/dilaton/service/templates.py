@@ -68,7 +68,8 @@ def save(store: Templates, lab: Path, name: str) -> str:
 
     def fill(tree: Path) -> None:
         if lab.is_dir():
-            copy_tree(lab, tree)
+            # The store may be below the lab.
+            copy_tree(lab, tree, without=(store.directory,))
         else:
             (tree / LAB_FILE).write_text(LabText.read(lab).text)
             write_lock(tree, read_lock(lab.parent))

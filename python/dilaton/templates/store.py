@@ -24,7 +24,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from dilaton.images.store import default_directory
@@ -164,21 +164,22 @@ def _is_read(tree: Path) -> bool:
     return False
 
 
-def copy_tree(source: Path, target: Path, without: Path | None = None) -> None:
+def copy_tree(source: Path, target: Path, without: Collection[Path] = ()) -> None:
     """Copies what a lab has beside it, but for hidden files, what runs have left, and `without`.
 
     Raises:
         TemplateError: It is too large, or has something that is no file, or a link that leads out.
         OSError: Something cannot be read or written.
     """
-    room, top, left_out = [FILES_MAX, BYTES_MAX], source.resolve(), without and without.resolve()
+    room, top = [FILES_MAX, BYTES_MAX], source.resolve()
+    left_out = {path.resolve() for path in without}
 
     def copy(directory: Path, into: Path) -> None:
         for path in sorted(directory.iterdir()):
             if (
                 path.name.startswith(".")
                 or (directory == source and path.name in LEFT_OUT)
-                or path.resolve() == left_out
+                or path.resolve() in left_out
             ):
                 continue
             room[0] -= 1

@@ -156,9 +156,8 @@ stop_after: 20s
 
 def test_saving_while_the_clock_runs_costs_no_virtual_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    lab = tmp_path / "lab"
-    lab.mkdir()
-    with held_run(lab, RUNNING, "1s") as (process, out):
+    # With the store of saved labs below the lab, which is not saved with it.
+    with held_run(tmp_path, RUNNING, "1s") as (process, out):
         with Client(out) as client:
             client.request(CLOCK_TDF, tdf="20")
             client.request(CLOCK_RELEASE)

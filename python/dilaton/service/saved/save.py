@@ -60,7 +60,7 @@ def save(store: SavedLabs, run_dir: Path, name: str, progress: Progress) -> tupl
         left_out.extend(_write_disks(run_dir, plan))
         if shared := sorted({volume.name for node in plan.nodes for volume in node.volumes if volume.name}):
             left_out.append(f"not saved: volumes that nodes share ({', '.join(shared)}), which begin anew")
-        kept.append(_fill(tree, run_dir, plan, progress))
+        kept.append(_fill(store, tree, run_dir, plan, progress))
         for image in kept[0].images:
             images.name(parse(name_of(image)), image)
 
@@ -93,7 +93,7 @@ def _left_out(run_dir: Path) -> list[str]:
     return [f"not saved: faults that were begun by hand ({', '.join(names)})"] if names else []
 
 
-def _fill(tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
+def _fill(store: SavedLabs, tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
     line, _ = take_over(run_dir, SAVE_OPEN)
     with line, line.makefile("rb") as replies:
         # Until it is closed, virtual time stands still.
@@ -107,7 +107,7 @@ def _fill(tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
             images=sorted(set(images.values())),
         )
         (tree / ABOUT).write_text(found.model_dump_json(indent=1))
-        _copy_lab(tree, run_dir, found, {str(parse(name)): digest for name, digest in images.items()})
+        _copy_lab(store, tree, run_dir, found, {str(parse(name)): digest for name, digest in images.items()})
         # Then what takes long: a lab that cannot be saved is told before.
         (tree / WRITTEN).mkdir()
         for node in plan.nodes:
@@ -127,14 +127,14 @@ def _next(replies: Any, run_dir: Path) -> bytes:
     return line
 
 
-def _copy_lab(tree: Path, run_dir: Path, found: About, images: dict[str, str]) -> None:
+def _copy_lab(store: SavedLabs, tree: Path, run_dir: Path, found: About, images: dict[str, str]) -> None:
     """Copies the lab, as it was when the run was begun, and what is beside it; it has to be one."""
     with Client(run_dir) as client:
         file = client.request(SHOW)["lab_file"]
     lab = tree / LAB
     lab.mkdir()
     if file is not None and Path(file).name == LAB_FILE:
-        copy_tree(Path(file).parent, lab, without=run_dir)
+        copy_tree(Path(file).parent, lab, without=(run_dir, store.directory))
     (lab / LAB_FILE).write_text(read_output(run_dir / LAB_FILE))
     locked = {name: digest for name, digest in images.items() if not parse(name).digest}
     if locked:
