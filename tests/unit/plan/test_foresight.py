@@ -45,6 +45,10 @@ def seen(text: str) -> list[str]:
             "run: [{on: a, exec: iperf3 -c b --time 12.5}]\n",
             ["run[0].exec: time 12.5: iperf3 reads whole seconds; it takes 12"],
         ),
+        (
+            "run: [{on: a, exec: ping -w 9 b}]\nchanges: [{at: 1s, link: a--b, down: true}]\n",
+            ["run[0].exec: with -w ping ends when a router says that it has no way, as after a cut; -c goes on"],
+        ),
         ("run: [{on: a, exec: ping -w 0.5 b}]\n", ["run[0].exec: -w 0.5: ping takes whole seconds"]),
         ("run: [{on: a, exec: ping -W 0.5 -i 0.1 -c1.5 b}]\n", ["run[0].exec: -c 1.5: ping takes whole numbers"]),
         (
@@ -80,6 +84,7 @@ def test_a_script_that_nodes_do_not_see_is_told(command: str) -> None:
     "text",
     [
         "run: [{on: a, exec: wrk http://b, expect_exit: any}]\n",
+        "run: [{on: a, exec: ping -w 9 -c 1 b}, {on: b, exec: ping -w 9 a, name: q}]\n",
         "run: [{on: a, name: make, exec: sh -c make}, {on: a, exec: /opt/made, after: make}]\n",
         "run: [{on: a, exec: ping -c 1 10.0.0.1}, {on: b, name: v6, exec: 'ping -c 1 ::1'}]\n",
         "run: [{on: a, exec: iperf3 -c localhost -C bbr}, {on: b, exec: python3 -c pass}]\n",

@@ -137,6 +137,9 @@ def doubts(lab: Lab, plan: Plan) -> Iterator[Problem]:
         for option, value in (pinged[0] if pinged else {}).items():
             if option in PING_WHOLE and "." in value:
                 yield _problem(f"run[{number}].exec", f"{option} {value}: ping takes whole {PING_WHOLE[option]}")
+        if pinged and "-w" in pinged[0] and "-c" not in pinged[0] and (lab.changes or lab.faults):
+            said = "with -w ping ends when a router says that it has no way, as after a cut; -c goes on"
+            yield _problem(f"run[{number}].exec", said)
         seconds = _value(process, "iperf3", "-t", "--time") or ""
         if "." in seconds:
             taken = seconds.partition(".")[0].lstrip("0")
