@@ -155,7 +155,7 @@ def test_too_little_memory_is_told_in_a_line_with_the_status_of_a_machine_that_l
     code = (
         "import sys\nfrom dilaton.cli import main, verbs\n"
         "def exhaust(*_, **__): raise MemoryError\n"
-        "main.app = exhaust\nmain.main()\n"
+        "main.assembled = lambda only: exhaust\nmain.main()\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False, cwd=ROOT
