@@ -7,7 +7,8 @@ who conducts the run                     each machine
 ```
 
 An **engine** finds machines, starts a host agent on each and ends them all; `engines/local.py` makes machines of this
-one, `engines/hosts.py` reaches others by ssh, once it is known that they have what a run needs (`engines/having.py`).
+one, `engines/hosts.py` reaches others by ssh, once it is known that they have what a run needs (`engines/having.py`),
+and `engines/slurm.py` and `engines/ray.py` have Slurm and Ray reserve them; Ray is started by `own.py`.
 Which machine holds which guest is in `division/`. The **host agent** (`agent.py`) boots the guests of its machine as
 `host/here` does for a run on one, and does what it is asked. Everything between machines, frames, instants and what is
 asked alike, goes over one encrypted connection of each machine's relay to the hub (crates/relay), which nobody joins

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dilaton.host.here.machine import Here
 from dilaton.host.port import Machine
@@ -26,13 +26,29 @@ SHELL, PROGRAM, HUB = "DILATON_RSH", "DILATON_REMOTE", "DILATON_HUB"
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10"
 
 
-def chosen(hidden: tuple[Path, ...] = (), machines: int = 1, onto: Sequence[str] = ()) -> Machine:
-    """This machine, or as many that are made of it, or hosts by their names; guests do not see what is in `hidden`.
+def chosen(
+    hidden: tuple[Path, ...] = (),
+    machines: int = 1,
+    onto: Sequence[str] = (),
+    engine: Literal["local", "slurm", "ray"] = "local",
+) -> Machine:
+    """This machine, or as many that an engine has, or hosts by their names; guests do not see what is in `hidden`.
 
     Raises:
         ValueError: No host can have such a name.
     """
     # Who has one machine waits for nothing of this.
+    if engine == "slurm":
+        from dilaton.cluster.engines.slurm import Slurm
+        from dilaton.cluster.machine import Cluster
+
+        program, hub = shlex.split(os.environ.get(PROGRAM) or "dilaton"), os.environ.get(HUB, "")
+        return Cluster(lambda: Slurm(machines, program, hub), hidden)
+    if engine == "ray":
+        from dilaton.cluster.engines.ray import Ray
+        from dilaton.cluster.machine import Cluster
+
+        return Cluster(lambda: Ray(machines, os.environ.get(HUB, "")), hidden)
     if onto:
         from dilaton.cluster.machine import Cluster
 
@@ -51,6 +67,15 @@ def _named(names: Sequence[str]) -> Hosts:
 
     shell = shlex.split(os.environ.get(SHELL) or SSH)
     return Hosts(names, Way(shell, os.environ.get(PROGRAM) or "dilaton", os.environ.get(HUB, "")))
+
+
+def at_hand(engine: Literal["local", "slurm", "ray"]) -> int | None:
+    """How many machines an engine has for a run that does not say how many; None: it asks for one."""
+    if engine != "slurm":
+        return None
+    from dilaton.cluster.engines import slurm
+
+    return slurm.given()
 
 
 @dataclass(frozen=True)
@@ -123,3 +148,33 @@ def serve_agent() -> int:
     from dilaton.cluster.agent import serve
 
     return serve(says_what_it_has=True)
+
+
+def start_cluster(address: str, machines: int) -> tuple[str, Path]:
+    """Starts a cluster of Ray's on this machine; where others join it, and the file with the token that they need.
+
+    Raises:
+        ValueError: That is no address.
+        GuestError: It does not start, or there is one already.
+    """
+    from dilaton.cluster import own
+
+    return own.start(address, machines).head, own.directory() / "token"
+
+
+def join_cluster(head: str, token: str, address: str) -> None:
+    """Has this machine join a cluster; errors as of `start_cluster`."""
+    from dilaton.cluster import own
+
+    own.join(head, token, address, 1)
+
+
+def stop_cluster() -> bool:
+    """Ends what this machine has of a cluster; False: it has nothing.
+
+    Raises:
+        GuestError: It does not end.
+    """
+    from dilaton.cluster import own
+
+    return own.stop()

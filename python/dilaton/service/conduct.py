@@ -67,7 +67,9 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
         KeyboardInterrupt: it was interrupted before it began.
     """
     with refusing(ValueError, field="onto"):
-        machine = machines.chosen(request.hidden, request.machines, request.onto)
+        if request.machines == 1 and (at_hand := machines.at_hand(request.engine)):
+            request = request.model_copy(update={"machines": at_hand})
+        machine = machines.chosen(request.hidden, request.machines, request.onto, request.engine)
     options = Options(request.jailed, _hold_at_ns(request), prepare.disk_bytes(request.max_disk), machine)
     with contextlib.ExitStack() as stack:
         return _conducted(request, options, stack, watcher)
@@ -79,7 +81,7 @@ def _conducted(request: RunRequest, options: Options, stack: contextlib.ExitStac
         from dilaton.service.saved.repeat import refuse_another
 
         refuse_another(prepared.plan, request.repeats)
-    prepare.refuse_division(prepared.plan, request.machines, request.onto)
+    prepare.refuse_division(prepared.plan, request.machines, request.onto, request.engine)
     require(jailed=request.jailed)
     for doubt in prepare.doubts(prepared):
         watcher.doubted(doubt)

@@ -24,7 +24,7 @@ from dilaton.plan.model import Plan, Speed
 from dilaton.run import here
 from dilaton.run.source import Source
 from dilaton.service.errors import RequestError, refusing
-from dilaton.service.request import LabText, Overrides
+from dilaton.service.request import Engine, LabText, Overrides
 
 LONG_HOST_S = 30.0
 """Why a run takes longer is told with how long it takes."""
@@ -122,17 +122,19 @@ def _times(overrides: Overrides) -> dict[str, object]:
     return fields
 
 
-def refuse_division(plan: Plan, machines: int, onto: Sequence[str] = ()) -> None:
-    """Refuses what cannot run on so many machines, or on these hosts.
+def refuse_division(plan: Plan, machines: int, onto: Sequence[str] = (), engine: Engine = "local") -> None:
+    """Refuses what cannot run on so many machines of an engine, or on these hosts.
 
     Raises:
         RequestError: Why it cannot.
     """
     if onto and machines != 1:
         raise RequestError(f"{machines}: these are made of this machine, and --onto names others", "machines")
+    if onto and engine != "local":
+        raise RequestError(f"{engine}: this engine has machines of its own, and --onto names others", "engine")
     field = "onto" if onto else "machines"
     machines = len(onto) or machines
-    if machines == 1 and not onto:
+    if machines == 1 and not onto and engine == "local":
         return
     if machines > len(plan.guests):
         guests = numbers.counted(len(plan.guests), "guest")

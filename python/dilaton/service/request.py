@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from dilaton.lab.loader import read
 from dilaton.run.files.directory import LAB_FILE
+
+Engine = Literal["local", "slurm", "ray"]
+"""What machines are had from: made of this one, or of a cluster that Slurm or Ray looks after."""
 
 UNNAMED = "lab"
 """What stands for its file in messages about a lab that has none."""
@@ -95,7 +98,8 @@ class RunRequest(Value):
         max_disk: What the run directory may take, as the lab would write it; None: half of what is free.
         metrics: The port at which Prometheus is answered; None: at none.
         hidden: Directories of this machine that its guests are not to see.
-        machines: How many it is spread over, all made of this one.
+        machines: How many it is spread over, of those that `engine` has; 1: of Slurm's, all that the job has.
+        engine: What machines are had from: made of this one, or nodes of a cluster.
         onto: The hosts that it is spread over instead.
         saved: The name of the saved lab that it goes on from; None: it begins anew.
         repeats: The run that it has to be as, to the plan; None: none.
@@ -111,6 +115,7 @@ class RunRequest(Value):
     metrics: int | None = None
     hidden: tuple[Path, ...] = ()
     machines: int = 1
+    engine: Engine = "local"
     onto: tuple[str, ...] = ()
     saved: str | None = None
     repeats: Path | None = None

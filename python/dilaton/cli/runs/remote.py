@@ -126,8 +126,14 @@ def steer_there(url: str, name: str, action: str, value: str | None) -> int:
 
 
 def _launched(url: str, request: RunRequest) -> RemoteRun:
-    if request.metrics is not None or request.machines != 1 or request.onto or not request.jailed:
-        raise BadInputError("--metrics, --machines, --onto, --no-jail: not at a server")
+    if (
+        request.metrics is not None
+        or request.machines != 1
+        or request.onto
+        or not request.jailed
+        or request.engine != "local"
+    ):
+        raise BadInputError("--metrics, --machines, --onto, --engine, --no-jail: not at a server")
     asked: dict[str, Any] = {"hold_at": request.hold_at, "stays": request.stays, "max_disk": request.max_disk}
     overrides = request.overrides.model_dump(mode="json")
     return Server(url).launch(request.lab.text, overrides=overrides, **asked)

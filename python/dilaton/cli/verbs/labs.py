@@ -12,6 +12,7 @@ from dilaton.cli.labs import template
 from dilaton.cli.verbs.options import (
     ConfirmOption,
     DriveOption,
+    EngineOption,
     HoldAtOption,
     LabFile,
     LabOrSaved,
@@ -74,6 +75,7 @@ def run(
     max_disk: MaxDisk = None,
     machines: MachinesOption = 1,
     onto: OntoOption = None,
+    engine: EngineOption = "local",
     no_jail: NoJail = False,
 ) -> None:
     """Run a lab, and show what was asked and what was measured."""
@@ -93,6 +95,7 @@ def run(
         metrics=metrics,
         machines=machines,
         onto=hosts(onto),
+        engine=engine,
     )
     if context.obj is not None:
         from dilaton.cli.runs.remote import run_there

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -74,12 +74,20 @@ ConfirmOption = Annotated[
 MachinesOption = Annotated[
     int,
     typer.Option(
-        "--machines", metavar="N", min=1, max=64, help="Spread its guests over so many machines, all made of this one."
+        "--machines",
+        metavar="N",
+        min=1,
+        max=1000,
+        help="Spread its guests over so many machines, made of this one or the engine's.",
     ),
 ]
 OntoOption = Annotated[
     str | None,
     typer.Option("--onto", metavar="HOST,…", help="Spread its guests over these hosts, reached by ssh."),
+]
+EngineOption = Annotated[
+    Literal["local", "slurm", "ray"],
+    typer.Option("--engine", help="What has the machines: this one, or a cluster of Slurm's or Ray's."),
 ]
 MaxDisk = Annotated[
     str | None,

@@ -9,6 +9,7 @@ import typer
 from dilaton.cli.errors import BadInputError
 from dilaton.cli.verbs.options import (
     DriveOption,
+    EngineOption,
     HoldAtOption,
     LabOrSaved,
     MachinesOption,
@@ -49,6 +50,7 @@ def up(
     max_disk: MaxDisk = None,
     machines: MachinesOption = 1,
     onto: OntoOption = None,
+    engine: EngineOption = "local",
 ) -> None:
     """Start a lab that stays, and work in it by hand, at a prompt; at host speed unless told otherwise."""
     from dilaton.cli.runs.up import bring_up
@@ -67,6 +69,7 @@ def up(
         saved=saved,
         machines=machines,
         onto=hosts(onto),
+        engine=engine,
     )
     if context.obj is not None:
         from dilaton.cli.runs.remote import bring_up_there

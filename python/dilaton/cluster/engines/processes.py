@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from dilaton.cluster.values import to_json
 from dilaton.host.errors import GuestError
@@ -33,6 +33,33 @@ class _Agent:
     """What it, and whatever has started it, has complained of."""
 
 
+class Agents(Protocol):
+    """Agents by the names of their machines."""
+
+    async def start(self, name: str, command: Sequence[str]) -> None:
+        """Starts the agent of a machine.
+
+        Raises:
+            GuestError: It cannot be started.
+        """
+
+    async def tell(self, name: str, value: Any) -> None:
+        """Tells an agent a value, as a line; that it has ended is seen by who listens."""
+
+    async def hear(self, name: str, mark: bytes) -> Any:
+        """What an agent says in a line that begins with `mark`; whatever is said before is of who has started it.
+
+        Raises:
+            GuestError: It ends before.
+        """
+
+    async def ended(self, name: str) -> str:
+        """Waits until an agent has ended, and says how, and what its last word was."""
+
+    async def stop(self, lost: Collection[str] = ()) -> None:
+        """Ends all of them; those of lost machines without patience."""
+
+
 class Processes:
     """Agents by the names of their machines."""
 
@@ -46,7 +73,6 @@ class Processes:
         Raises:
             GuestError: There is no such program.
         """
-        package = Path(__file__).resolve().parents[3]
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the agent is there
         try:
             process = await asyncio.create_subprocess_exec(
@@ -54,7 +80,7 @@ class Processes:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, "PYTHONPATH": str(package)},
+                env=environment(),
                 # Ctrl-C is for who conducts the run alone.
                 start_new_session=True,
                 limit=LINE_BYTES_MAX,
@@ -100,7 +126,7 @@ class Processes:
             if last_word:
                 return last_word.decode(errors="replace").strip()
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        complaint = _last_line(agent.errors) if status > 0 else ""
+        complaint = last_line(agent.errors) if status > 0 else ""
         return f"the host agent of {name} {how}{complaint and f': {complaint}'}"
 
     async def stop(self, lost: Collection[str] = ()) -> None:
@@ -120,7 +146,13 @@ class Processes:
         self._agents.clear()
 
 
-def _last_line(errors: IO[bytes]) -> str:
+def environment() -> dict[str, str]:
+    """That of a process of ours, which finds this package."""
+    places = filter(None, [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH")])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+
+
+def last_line(errors: IO[bytes]) -> str:
     """The last line in a file, if there is one."""
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - LAST_WORD_BYTES_MAX))

@@ -58,7 +58,7 @@ def restored(request: RunRequest, tree: Path) -> Prepared:
     prepared = prepare(LabText.read(tree / LAB), overrides)
     if prepared.lab.fidelity.confirm:
         raise RequestError("a run of a saved lab cannot be confirmed; write --no-confirm", "confirm")
-    if request.machines > 1 or request.onto:
+    if request.machines > 1 or request.onto or request.engine != "local":
         raise RequestError(
             "a saved lab runs on this machine alone; leave this out", "onto" if request.onto else "machines"
         )

@@ -1,0 +1,152 @@
+"""Machines that are asked what they have before they are told of a run: what engines have in common whose machines are
+other hosts than this one.
+
+An agent is started on each, says what its machine has (`having.py`), and waits for its order. It connects to the hub by
+itself. What ends it is what ends every agent: the end of its standard input, which whatever has started it passes on,
+or of its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dilaton.cluster.engines import having
+from dilaton.cluster.engines.engine import Host, Order
+from dilaton.cluster.engines.having import MARK, Has, Needs
+from dilaton.cluster.engines.processes import Agents, Processes
+from dilaton.cluster.values import from_json
+from dilaton.host.errors import GuestError, HostLacksError
+
+if TYPE_CHECKING:
+    from dilaton.plan.model import Plan
+
+ANSWER_HOST_S_MAX = 60.0
+"""In which a host says what it has: ssh gives up by itself much earlier, and digests take milliseconds."""
+
+ANY_PORT = 9
+"""To which nothing is sent: by which of this machine's addresses a host is reached is asked of the kernel."""
+
+
+class Asking(ABC):
+    """An engine but for which machines there are and how an agent is started on one."""
+
+    def __init__(self, hub: str, agents: Agents | None = None) -> None:
+        """Starts nothing yet.
+
+        Args:
+            hub: Where the hub listens, with a port or without; empty: where hosts reach this machine.
+            agents: The agents; None: processes of this machine's, which reach others.
+        """
+        self._hub = hub
+        self._agents = agents or Processes()
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """Of the machines."""
+
+    @property
+    @abstractmethod
+    def fix(self) -> str:
+        """The command that shows what they have."""
+
+    @abstractmethod
+    def _command(self, name: str) -> Sequence[str]:
+        """What starts an agent on a machine, and is it as far as its standard streams are concerned."""
+
+    @abstractmethod
+    def _reached_at(self, name: str) -> str | None:
+        """The name or address at which a machine is reached; None: it is this one."""
+
+    def address(self) -> str:
+        """See `Engine`.
+
+        Raises:
+            GuestError: Hosts reach this machine by no address, or by several.
+        """
+        if self._hub:
+            return self._hub if re.search(r"(\]|^[^:]*):\d+$", self._hub) else f"{_bracketed(self._hub)}:0"
+        reached = (self._reached_at(name) for name in self.names)
+        found = {_address_to(name): name for name in reached if name is not None}
+        if len(found) > 1:
+            raise GuestError(
+                f"hosts reach this machine by several addresses: {', '.join(found)}; set DILATON_HUB to one for all"
+            )
+        return f"{_bracketed(next(iter(found), '127.0.0.1'))}:0"
+
+    async def look(self, needed: Needs) -> list[Has | str]:
+        """What each host has, or why that is not known; agents wait for orders then."""
+        found = await asyncio.gather(*(self._ask(name, needed) for name in self.names), return_exceptions=True)
+        for each in found:
+            if isinstance(each, BaseException) and not isinstance(each, GuestError):
+                raise each
+        return [str(each) if isinstance(each, BaseException) else each for each in found]
+
+    async def _ask(self, name: str, needed: Needs) -> Has:
+        await self._agents.start(name, self._command(name))
+        await self._agents.tell(name, needed)
+        try:
+            async with asyncio.timeout(ANSWER_HOST_S_MAX):
+                return from_json(Has, await self._agents.hear(name, MARK))
+        except TimeoutError:
+            raise GuestError(f"nothing was heard for {ANSWER_HOST_S_MAX:g} s") from None
+        except ValueError as error:
+            raise GuestError(f"it said what no host agent says, or one of another version: {error}") from error
+
+    async def hosts(self, planned: Plan, *, jailed: bool) -> Sequence[Host]:
+        """See `Engine`: each has what the plan needs."""
+        needed = having.needs(planned, jailed=jailed)
+        here, found = await asyncio.gather(asyncio.to_thread(having.has, needed), self.look(needed))
+        wrong = []
+        for name, there in zip(self.names, found, strict=True):
+            wrong += [f"{name}: {why}" for why in having.refusals(needed, here, there, drive=planned.time.drive)]
+        if wrong:
+            raise HostLacksError("\n".join(wrong), self.fix)
+        return [
+            Host(name, there.memory_bytes)
+            for name, there in zip(self.names, found, strict=True)
+            if not isinstance(there, str)
+        ]
+
+    def directory(self, number: int, run_dir: Path) -> Path | None:
+        """See `Engine`: each finds a place of its own."""
+        return None
+
+    async def start(self, host: Host, order: Order) -> None:
+        """See `Engine`: it is there and waits."""
+        await self._agents.tell(host.name, order)
+
+    async def ended(self, host: Host) -> str:
+        """See `Engine`."""
+        return await self._agents.ended(host.name)
+
+    async def stop(self, lost: Sequence[Host] = ()) -> None:
+        """See `Engine`."""
+        await self._agents.stop([host.name for host in lost])
+
+
+def _address_to(name: str) -> str:
+    """The address of this machine from which a host is reached.
+
+    Raises:
+        GuestError: That is not known.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(name, ANY_PORT, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as asking:
+            asking.connect(address)
+            return str(asking.getsockname()[0])
+    except OSError as error:
+        raise GuestError(
+            f"{name}: by which address it reaches this machine is not known ({error.strerror}); set DILATON_HUB to it"
+        ) from error
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address.strip('[]')}]" if ":" in address else address
