@@ -23,7 +23,8 @@ def trace(outcome: Outcome) -> list[float]:
 TDF = r"TDF (?P<tdf>[\d.]+)"
 WHY = {
     "lateness": r"(1 % of timers later than [\d.]+ [num]?s|programs waited for the CPU for more than [\d.]+ [num]?s"
-    r"|[\d.]+ % of what happened may have waited for the CPU for more than [\d.]+ [num]?s, the patience of .+"
+    r"|[\d.]+ % of what (happened may have waited for the CPU for|programs were woken up for took them) more than "
+    r"[\d.]+ [num]?s, (the|2 times the) patience of .+"
     r"|busy \d+%(, and less was done than before)?)(: less was needed for 10 epochs)?"
     r"|programs take all CPU that they are given",
     "pads15": r"busy \d+%, (above 90|below 70)%",
