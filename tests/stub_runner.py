@@ -15,7 +15,7 @@ from dilaton.service import conduct, runner
 from tests.stub_machine import StubMachine
 
 
-def stub(hidden: tuple[Path, ...] = (), machines: int = 1, onto: Sequence[str] = ()) -> Machine:
+def stub(hidden: tuple[Path, ...] = (), machines: int = 1, onto: Sequence[str] = (), engine: str = "local") -> Machine:
     return StubMachine(endless="endless")
 
 
