@@ -102,7 +102,8 @@ class Relay:
         """Ends it."""
         self._to.close()
         try:
-            await asyncio.wait_for(self._process.wait(), END_HOST_S_MAX)
+            async with asyncio.timeout(END_HOST_S_MAX):
+                await self._process.wait()
         except TimeoutError:
             self._process.kill()
             await self._process.wait()

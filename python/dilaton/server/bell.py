@@ -35,7 +35,8 @@ class Bell:
 async def rung(event: asyncio.Event, host_s: float) -> bool:
     """Whether a bell rings within so many seconds of the host."""
     try:
-        await asyncio.wait_for(event.wait(), host_s)
+        async with asyncio.timeout(host_s):
+            await event.wait()
     except TimeoutError:
         return False
     return True

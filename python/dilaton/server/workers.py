@@ -113,7 +113,8 @@ async def answer_of(command: list[str], asked: bytes) -> dict[str, Any]:
         preexec_fn=_limit,
     )
     try:
-        output, errors = await asyncio.wait_for(process.communicate(asked), WAIT_HOST_S_MAX)
+        async with asyncio.timeout(WAIT_HOST_S_MAX):
+            output, errors = await process.communicate(asked)
     except BaseException as error:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

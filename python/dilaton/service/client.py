@@ -59,7 +59,8 @@ class Connection:
         began = time.monotonic()
         while True:
             try:
-                line = await asyncio.wait_for(self._reader.readline(), LOOK_HOST_S)
+                async with asyncio.timeout(LOOK_HOST_S):
+                    line = await self._reader.readline()
             except TimeoutError:
                 if is_stopped(self._pid):
                     raise ControlError(

@@ -138,7 +138,8 @@ class Processes:
             agent.process.stdin.close()
         for agent in self._agents.values():
             try:
-                await asyncio.wait_for(agent.process.wait(), END_HOST_S_MAX)
+                async with asyncio.timeout(END_HOST_S_MAX):
+                    await agent.process.wait()
             except TimeoutError:
                 agent.process.kill()
                 await agent.process.wait()

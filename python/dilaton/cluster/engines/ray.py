@@ -136,7 +136,8 @@ class Carried:
         assert driver.stdin is not None
         driver.stdin.close()
         try:
-            await asyncio.wait_for(driver.wait(), END_HOST_S_MAX)
+            async with asyncio.timeout(END_HOST_S_MAX):
+                await driver.wait()
         except TimeoutError:
             driver.kill()
             await driver.wait()

@@ -103,7 +103,8 @@ async def _farewell(writer: asyncio.StreamWriter) -> None:
     """Closes a connection: what was said last has some time to reach a client who still reads."""
     writer.close()
     try:
-        await asyncio.wait_for(asyncio.shield(writer.wait_closed()), FAREWELL_HOST_S)
+        async with asyncio.timeout(FAREWELL_HOST_S):
+            await asyncio.shield(writer.wait_closed())
     except (TimeoutError, OSError):
         writer.transport.abort()
         await asyncio.gather(writer.wait_closed(), return_exceptions=True)
