@@ -179,7 +179,7 @@ def copy_tree(source: Path, target: Path, without: Collection[Path] = ()) -> Non
             if (
                 path.name.startswith(".")
                 or (directory == source and path.name in LEFT_OUT)
-                or path.resolve() in left_out
+                or (not path.is_symlink() and path.resolve() in left_out)
             ):
                 continue
             room[0] -= 1
