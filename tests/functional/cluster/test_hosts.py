@@ -116,7 +116,6 @@ def test_a_lab_is_refused_before_it_begins_where_a_host_has_not_what_it_needs(
         (("--onto", "a,b,c,d"), "4: the lab has 3 guests"),
         (("--onto", "a", "--machines", "2"), "these are made of this machine, and --onto names others"),
         (("--onto", "a,b", "--drive", "wall"), "on the wall drive the clock of one host drives all guests"),
-        (("--onto", "a,b", "--stay"), "a run that stays, to be worked in, is on one machine"),
     ],
 )
 def test_what_hosts_cannot_be_given_is_refused(run_lab: RunLab, arguments: tuple[str, ...], said: str) -> None:
