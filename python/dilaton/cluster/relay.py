@@ -102,8 +102,7 @@ class Relay:
         """Ends it."""
         self._to.close()
         try:
-            async with asyncio.timeout(END_HOST_S_MAX):
-                await self._process.wait()
+            await asyncio.wait_for(self._process.wait(), END_HOST_S_MAX)
         except TimeoutError:
             self._process.kill()
             await self._process.wait()

@@ -35,8 +35,7 @@ class Bell:
 async def rung(event: asyncio.Event, host_s: float) -> bool:
     """Whether a bell rings within so many seconds of the host."""
     try:
-        async with asyncio.timeout(host_s):
-            await event.wait()
+        await asyncio.wait_for(event.wait(), host_s)
     except TimeoutError:
         return False
     return True

@@ -113,8 +113,7 @@ async def answer_of(command: list[str], asked: bytes) -> dict[str, Any]:
         preexec_fn=_limit,
     )
     try:
-        async with asyncio.timeout(WAIT_HOST_S_MAX):
-            output, errors = await process.communicate(asked)
+        output, errors = await asyncio.wait_for(process.communicate(asked), WAIT_HOST_S_MAX)
     except BaseException as error:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

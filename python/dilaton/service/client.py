@@ -59,8 +59,7 @@ class Connection:
         began = time.monotonic()
         while True:
             try:
-                async with asyncio.timeout(LOOK_HOST_S):
-                    line = await self._reader.readline()
+                line = await asyncio.wait_for(self._reader.readline(), LOOK_HOST_S)
             except TimeoutError:
                 if is_stopped(self._pid):
                     raise ControlError(

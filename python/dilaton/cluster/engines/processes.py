@@ -138,8 +138,7 @@ class Processes:
             agent.process.stdin.close()
         for agent in self._agents.values():
             try:
-                async with asyncio.timeout(END_HOST_S_MAX):
-                    await agent.process.wait()
+                await asyncio.wait_for(agent.process.wait(), END_HOST_S_MAX)
             except TimeoutError:
                 agent.process.kill()
                 await agent.process.wait()

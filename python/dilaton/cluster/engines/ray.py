@@ -136,8 +136,7 @@ class Carried:
         assert driver.stdin is not None
         driver.stdin.close()
         try:
-            async with asyncio.timeout(END_HOST_S_MAX):
-                await driver.wait()
+            await asyncio.wait_for(driver.wait(), END_HOST_S_MAX)
         except TimeoutError:
             driver.kill()
             await driver.wait()

@@ -103,8 +103,7 @@ async def _farewell(writer: asyncio.StreamWriter) -> None:
     """Closes a connection: what was said last has some time to reach a client who still reads."""
     writer.close()
     try:
-        async with asyncio.timeout(FAREWELL_HOST_S):
-            await asyncio.shield(writer.wait_closed())
+        await asyncio.wait_for(asyncio.shield(writer.wait_closed()), FAREWELL_HOST_S)
     except (TimeoutError, OSError):
         writer.transport.abort()
         await asyncio.gather(writer.wait_closed(), return_exceptions=True)

@@ -214,7 +214,6 @@ async def _unneeded(kept: Kept) -> None:
     """Waits until a terminal is closed, or nobody has looked at it for too long."""
     while not kept.closed.is_set() and (kept.viewer is not None or time.monotonic() - kept.seen_s < UNSEEN_HOST_S):
         try:
-            async with asyncio.timeout(LOOK_HOST_S):
-                await kept.closed.wait()
+            await asyncio.wait_for(kept.closed.wait(), LOOK_HOST_S)
         except TimeoutError:
             continue

@@ -188,8 +188,7 @@ class Guest:
         hello = await self._first_message(Patience(BOOT_LOOKS_MAX, int(BOOT_OWN_NS_MAX / self._wanted.clock_rate)))
         if hello is None:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LAST_WORDS_HOST_S_MAX):
-                    await self.process.wait()
+                await asyncio.wait_for(self.process.wait(), LAST_WORDS_HOST_S_MAX)
             raise GuestError(f"guest {self.name} did not boot: {console.last_words(self._log)}")
         if not isinstance(hello, Hello) or hello.protocol != PROTOCOL:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
@@ -485,8 +484,7 @@ class Guest:
         """Ends the guest at once, and everything that it has made with it."""
         self.kill()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(END_HOST_S_MAX):
-                await asyncio.shield(self._mourning)
+            await asyncio.wait_for(asyncio.shield(self._mourning), END_HOST_S_MAX)
         if self.process.returncode is None:
             # Somebody has stopped it.
             self.process.kill()
