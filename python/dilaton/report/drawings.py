@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from dilaton.measure.operations.sources import intervals_of
 from dilaton.measure.packets.tcp import FLOW, flow_packets, round_trips, tcp_flows, times_between_packets
 from dilaton.plan.network.bounds import network_of
 from dilaton.report.figures.adaptation import draw_adaptation
@@ -150,10 +151,9 @@ def _processes(run: Run) -> Iterator[Drawing]:
         yield draw_flows(flows)
     if logs := {name: each["per_second"] for name, each in results.items() if each.get("per_second")}:
         yield draw_requests(logs)
-    intervals = {name: each["intervals"] for name, each in results.items() if each.get("intervals")}
-    starts = {process.name: process.start_s or 0.0 for process in run.record.processes}
-    if intervals:
-        yield draw_intervals(intervals, starts, _marks_if_known(run))
+    intervals = {each.name: intervals_of(each.result or {}, each.end_s or 0.0) for each in run.record.processes}
+    if measured := {name: parts for name, parts in intervals.items() if parts}:
+        yield draw_intervals(measured, _marks_if_known(run))
 
 
 def _clock(run: Run) -> Iterator[Drawing]:

@@ -18,6 +18,7 @@ from matplotlib.text import Text
 import dilaton
 from dilaton.cli.errors import BadInputError
 from dilaton.cli.results.report import report
+from dilaton.measure.operations.history import Interval
 from dilaton.report.drawings import draw
 from dilaton.report.figures.adaptation import draw_adaptation
 from dilaton.report.figures.bands import Band, draw_bands, lanes, processes_of, within
@@ -78,8 +79,7 @@ def texts_of(axes: Axes) -> list[Text]:
 
 def test_names_and_legend_of_a_figure_follow_its_width_and_come_back() -> None:
     bands = [Band(f"change number {number} of a link", number, number) for number in range(10)]
-    intervals = {f"program {n}": [{"start_s": 0.0, "end_s": 10.0, "throughput": 1e6}] for n in range(6)}
-    figure = draw_intervals(intervals, dict.fromkeys(intervals, 0.0), bands).figure
+    figure = draw_intervals({f"program {n}": [Interval(0.0, 10.0, 1e6)] for n in range(6)}, bands).figure
 
     def names() -> list[object]:
         return [(text.get_text(), text.get_position()) for text in figure.axes[0].texts if text.get_visible()]

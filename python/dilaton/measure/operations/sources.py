@@ -3,16 +3,15 @@
 A program of one's own prints a line of JSON for each operation, `{"begin": 1000.25, "end": 1000.31, "ok": true}`, with
 the seconds of its clock (CLOCK_REALTIME, `time.time()` in Python); other lines and fields are passed over. ping's
 requests are operations, taken to have left evenly; and so are the requests in an access log, which has whole seconds
-and no latencies. Of iperf3
-there are intervals, which its own clock counts from the begin of the test on: they are counted back from the end of the
-process, and so are right within some round trips.
+and no latencies. Of iperf3 there are intervals, which its own clock counts from the begin of the test on, or from the
+end of what `-O` omits: they are counted back from the end of the process, and so are right within some round trips.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dilaton.measure.operations.history import History, Interval, Operation
@@ -70,12 +69,14 @@ def _access_log(_: Sequence[str], stdout: str, start_s: float, end_s: float, dat
 
 
 def _iperf3(arguments: Sequence[str], stdout: str, start_s: float, end_s: float, date_s: float) -> History:
-    result: dict[str, Any] = iperf3.parse(arguments, stdout) or {}
+    return History(intervals=intervals_of(iperf3.parse(arguments, stdout) or {}, end_s))
+
+
+def intervals_of(result: Mapping[str, Any], end_s: float) -> list[Interval]:
+    """The intervals of iperf3's result at the virtual seconds at which they were, by the end of the process."""
     intervals = result.get("intervals") or []
     zero_s = end_s - max((each["end_s"] for each in intervals), default=0.0)
-    return History(
-        intervals=[Interval(zero_s + one["start_s"], zero_s + one["end_s"], one["throughput"]) for one in intervals]
-    )
+    return [Interval(zero_s + one["start_s"], zero_s + one["end_s"], one["throughput"]) for one in intervals]
 
 
 READERS: dict[str, Reader] = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 
+from dilaton.measure.operations.history import Interval
 from dilaton.report.figures.bands import Band, caption, draw_bands
 from dilaton.report.figures.names import flow_name
 from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, time_axis, unit
@@ -87,20 +87,17 @@ def draw_nodes(table: pd.DataFrame, bands: Sequence[Band]) -> Iterator[Drawing]:
     yield from _draw("nodes", "Nodes", "Nodes", table.assign(series=table.node), NODES, "cpu_ns", "nodes", bands)
 
 
-def draw_intervals(
-    intervals: Mapping[str, Sequence[Mapping[str, Any]]], starts: Mapping[str, float], bands: Sequence[Band]
-) -> Drawing:
+def draw_intervals(intervals: Mapping[str, Sequence[Interval]], bands: Sequence[Band]) -> Drawing:
     """Throughput as programs printed it, interval by interval.
 
     Args:
-        intervals: `start_s`, `end_s` and `throughput` of each, by process.
-        starts: The virtual second at which each process started.
+        intervals: What each process measured.
         bands: What is shown behind them.
     """
     figure, (where,) = axes()
     for name, parts in list(intervals.items())[:LINES_MAX]:
-        edges = [starts[name] + parts[0]["start_s"], *(starts[name] + part["end_s"] for part in parts)]
-        rates = [part["throughput"] for part in parts]
+        rates = [part.throughput for part in parts]
+        edges = [parts[0].begin_s, *(part.end_s for part in parts)]
         where.step(edges, [*rates[:1], *rates], where="pre", label=name)
     draw_bands(where, bands)
     where.set_ylabel("throughput")

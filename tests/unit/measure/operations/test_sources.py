@@ -46,12 +46,12 @@ def test_requests_of_an_access_log_are_operations_of_whole_seconds() -> None:
 
 
 def test_intervals_of_iperf3_are_counted_back_from_its_end() -> None:
-    def part(start: int) -> dict[str, object]:
-        return {"sum": {"start": start, "end": start + 1, "bits_per_second": 5e6, "omitted": False}}
+    def part(start: int, omitted: bool = False) -> dict[str, object]:
+        return {"sum": {"start": start, "end": start + 1, "bits_per_second": 5e6, "omitted": omitted}}
 
     end = {"sum_sent": {"bits_per_second": 5e6}, "sum_received": {"bits_per_second": 5e6}, "streams": []}
-    report = json.dumps({"end": end, "intervals": [part(0), part(1)]})
-    found = history_of(["iperf3", "-c", "b", "-J"], report, 1.0, 4.0, 0.0)
+    report = json.dumps({"end": end, "intervals": [part(0, omitted=True), part(0), part(1)]})
+    found = history_of(["iperf3", "-c", "b", "-O", "1", "-J"], report, 0.0, 4.0, 0.0)
     assert list(found.intervals) == [Interval(2.0, 3.0, 5e6), Interval(3.0, 4.0, 5e6)]
 
 
