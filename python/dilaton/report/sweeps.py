@@ -87,7 +87,7 @@ def table_of(done: Sequence[tuple[Point, Path, Record]]) -> pd.DataFrame:
             "run": str(path),
             "state": record.state,
             "verdict": record.verdict.level if record.verdict else None,
-            "passed": all(check.passed for check in record.checks),
+            "passed": all(check.passed for check in record.checks) if record.checks else None,
             "virtual_s": record.time.virtual_s,
             "host_s": record.time.host_s,
         }

@@ -58,6 +58,14 @@ def test_lines_are_means_and_bands_their_confidence_intervals() -> None:
     assert band[band[:, 0] == 0.1][:, 1].max() == pytest.approx(20 + 2 * 2.4841, rel=1e-4)
 
 
+def test_a_band_much_wider_than_what_lines_do_does_not_press_them_flat() -> None:
+    repeats = [connections_of(samples(cwnds), NODES) for cwnds in ([10, 20], [14, 24])]
+    [drawing] = draw_repeats({"cubic": repeats})
+    cwnd = next(each for each in drawing.figure.axes if "cwnd" in each.get_ylabel())
+    assert cwnd.get_ylim()[1] == pytest.approx(22 * 1.5), "the band would go to 22 + 12.7 * 2"
+    assert "Bands go on above the figure." in drawing.caption
+
+
 def test_nothing_is_drawn_where_nothing_was_sampled() -> None:
     assert list(draw_repeats({"": [connections_of(samples([]).reindex(columns=samples([1]).columns), NODES)]})) == []
     assert list(draw_repeats({})) == []

@@ -17,6 +17,9 @@ from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, ti
 
 ENDS = ["source", "destination", "destination_port"]
 
+ROOM = 1.5
+"""How much higher than the highest line a panel may be for the sake of its bands."""
+
 TRICKLES = "trickles"
 """The attribute of a table that says how many connections it leaves out."""
 
@@ -70,14 +73,21 @@ def draw_repeats(runs: Mapping[str, Sequence[pd.DataFrame]], more: str = "") -> 
     if not shown:
         return
     figure, made = axes(len(shown), 1.7, sharex=True)
+    is_cut = False
     for panel, where in zip(shown, made, strict=True):
+        top = 0.0
         for name in largest[:LINES_MAX]:
             means = means_over_repeats(lines[name], panel)
             [line] = where.plot(means.t_s, means["mean"], label=name)
             low, high = means["mean"] - means.half, means["mean"] + means.half
             where.fill_between(means.t_s, low.clip(lower=0), high, color=line.get_color(), alpha=0.2, linewidth=0)
+            top = max(top, means["mean"].max() * ROOM)
         where.set_ylabel(panel.label)
         from_zero(where)
+        # The interval of two repeats is thirteen times what they differ by, and would leave the lines no room.
+        if 0 < top < where.get_ylim()[1]:
+            where.set_ylim(top=top)
+            is_cut = True
         unit(where.yaxis, panel.unit)
     legend(made[0])
     time_axis(made[-1])
@@ -86,6 +96,8 @@ def draw_repeats(runs: Mapping[str, Sequence[pd.DataFrame]], more: str = "") -> 
     if trickles := sum(table.attrs.get(TRICKLES, 0) for repeats in runs.values() for table in repeats):
         least = f"{CONNECTION_SHARE_MIN:.1%} of what the largest of their run did"
         left += f" Without {trickles} that carried less than {least}."
+    if is_cut:
+        left += " Bands go on above the figure."
     yield Drawing(
         "sweep-tcp",
         "TCP connections over repeats",

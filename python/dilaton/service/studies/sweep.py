@@ -327,7 +327,7 @@ def conclude(directory: Path, work: Sequence[Point], values: Values, labels: Lab
             figures = len([save(drawing, directory / f"{drawing.name}.svg") for drawing in swept.drawings()])
             write_sweep(directory, swept, [picture_of(drawing) for drawing in swept.drawings()])
     doubted = {level: int(sum(table.verdict == level)) for level in ("suspect", "invalid")}
-    is_well = not lost and bool((table.state == "finished").all() and table.passed.all())
+    is_well = not lost and bool((table.state == "finished").all() and table.passed.ne(False).all())
     return Concluded(path, figures, len(table), doubted, lost, is_well)
 
 
