@@ -240,7 +240,7 @@ class _Run:
         def clock() -> RunClock:
             return self.clock(guests, released_ns)
 
-        steering = self.steering = ClockControl(guests, self.plan.time, self.clock_changed)
+        steering = self.steering = ClockControl(guests, self.plan.time, self.clock_changed, stays=self.plan.stays)
         updates = Updates(self.run_dir, guests.all)
         steered = Steered(self.source.lab, self.plan, updates, steering, clock)
         links = LinkControl(steered)

@@ -20,7 +20,7 @@ from dilaton.plan.confirm import refusal
 from dilaton.plan.errors import lab_error
 from dilaton.plan.forecast import foresight
 from dilaton.plan.forecast.cost import Cost, estimate
-from dilaton.plan.model import Plan, Speed
+from dilaton.plan.model import Plan
 from dilaton.run import here
 from dilaton.run.source import Source
 from dilaton.service.errors import RequestError, refusing
@@ -212,9 +212,7 @@ def says_no_end(lab: Lab) -> str:
 
 def staying(prepared: Prepared) -> Prepared:
     """A lab whose run stays: its time passes at host speed at most, unless the lab says another."""
-    plan = prepared.plan
-    time = plan.time.model_copy(update={"max_speed": plan.time.max_speed or Speed(numerator=1, denominator=1)})
-    return replace(prepared, plan=plan.model_copy(update={"stays": True, "stop_after_ns": None, "time": time}))
+    return replace(prepared, plan=prepared.plan.model_copy(update={"stays": True, "stop_after_ns": None}))
 
 
 def ending(prepared: Prepared) -> Prepared:

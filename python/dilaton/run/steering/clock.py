@@ -4,6 +4,10 @@ All instants are virtual time since the run's virtual 0. One command at a time c
 *step* is under way, others are refused, so that two who steer learn of each other; *hold* alone is always allowed, and
 ends what is under way. Holding and going on never change what happens in virtual time, only when the host gets there;
 the TDF does, as it is the speed of the guest's CPU. So every change is kept with both times.
+
+People live in host time. Where they type, or a lab stays for them to do so, virtual time runs no faster than that,
+unless the lab says how fast; but who asks for an instant wants to be there, and does not wait for what is idle until
+then.
 """
 
 from __future__ import annotations
@@ -30,19 +34,22 @@ LOOK_HOST_S = 0.0005
 """How often it is looked whether a command is over by which the clock stands already."""
 
 HOST_SPEED = Fraction(1)
-"""Virtual seconds per host second while somebody types."""
+"""Virtual seconds per host second while somebody types or may, where the lab says none."""
 
 
 class ClockControl:
     """The clock of a run, for those who steer it."""
 
-    def __init__(self, guests: Clocks, planned: Time, told: Callable[[ClockChange], None]) -> None:
+    def __init__(
+        self, guests: Clocks, planned: Time, told: Callable[[ClockChange], None], *, stays: bool = False
+    ) -> None:
         """Takes the clock of `guests`, which are held.
 
         Args:
             guests: Whose clock it is.
             planned: What drives it, and how fast.
             told: Learns of every change.
+            stays: Whether the run is there for people to work in it.
         """
         self._guests = guests
         self._drive = planned.drive
@@ -51,7 +58,9 @@ class ClockControl:
         """Whether somebody has given the run a TDF, which it keeps from then on."""
         speed = planned.max_speed
         self._planned_speed = None if speed is None else Fraction(speed.numerator, speed.denominator)
-        self._people = 0
+        self._people = int(stays)
+        """How many live in the run, or may."""
+        self._hurries = False
         self._told = told
         self._steered_by = ""
         self._holds = 0
@@ -78,10 +87,10 @@ class ClockControl:
 
     @property
     def _max_speed(self) -> Fraction | None:
-        """How fast virtual time may run: while people type, who live in host time, not faster than that."""
-        if not self._people:
+        """How fast virtual time may run now."""
+        if self._planned_speed is not None:
             return self._planned_speed
-        return HOST_SPEED if self._planned_speed is None else min(self._planned_speed, HOST_SPEED)
+        return HOST_SPEED if self._people and not self._hurries else None
 
     def state(self) -> Clock:
         """Both clocks, the pace, and whether virtual time stands still."""
@@ -134,7 +143,8 @@ class ClockControl:
                 asked, reached = numbers.duration(at_ns / 1e9), numbers.duration(latest_ns / 1e9)
                 raise ControlError(f"{asked}: virtual time is already at {reached}, and never goes back")
             self._tell_running(now)
-            await self._guests.run_until(at_ns, self._tdf)
+            async with self._hurrying():
+                await self._guests.run_until(at_ns, self._tdf)
             self._log("held")
 
     async def hold(self, reason: str) -> None:
@@ -164,6 +174,20 @@ class ClockControl:
             finally:
                 if self._holds == holds:
                     await self.release(f"{reason}: done")
+
+    @contextlib.asynccontextmanager
+    async def _hurrying(self) -> AsyncIterator[None]:
+        """Lets nobody wait for host time meanwhile; whoever begins or ends to type then changes nothing of it."""
+        paced = self._max_speed
+        self._hurries = True
+        try:
+            if self._max_speed != paced:
+                await self._guests.set_max_speed(None)
+            yield
+        finally:
+            self._hurries = False
+            if self._max_speed is not None and self._planned_speed is None:
+                await self._guests.set_max_speed(self._max_speed)
 
     @contextlib.asynccontextmanager
     async def paced(self) -> AsyncIterator[None]:
@@ -262,7 +286,8 @@ class ClockControl:
 
     async def _on_step(self, _: Nothing) -> Clock:
         async with self._steering("step"):
-            await self._guests.step(self._tdf)
+            async with self._hurrying():
+                await self._guests.step(self._tdf)
             self._log("stepped")
         return self.state()
 

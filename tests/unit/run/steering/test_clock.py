@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from dilaton.host.orders import Orders
-from dilaton.plan.model import Tdf, Time
+from dilaton.plan.model import Speed, Tdf, Time
 from dilaton.run.control.errors import ControlError
 from dilaton.run.steering.clock import ClockControl
 
@@ -22,6 +22,8 @@ class Clock:
         """An end, at which the clock stands."""
         self.seen = asyncio.Event()
         """By who waits for that."""
+        self.speeds: list[Fraction | None] = []
+        """The bounds that its speed was given."""
 
     async def run_until(self, at_ns: int, tdf: Fraction | None) -> None:
         self.held = True
@@ -48,7 +50,7 @@ class Clock:
         raise NotImplementedError
 
     async def set_max_speed(self, speed: Fraction | None) -> None:
-        raise NotImplementedError
+        self.speeds.append(speed)
 
     async def step(self, tdf: Fraction) -> None:
         raise NotImplementedError
@@ -58,8 +60,9 @@ async def called(control: ClockControl, verb: str) -> None:
     await control.handlers[verb]({})
 
 
-def steering(clock: Clock) -> ClockControl:
-    return ClockControl(clock, Time(drive="work", tdf=Tdf.of(Fraction(1))), lambda _: None)
+def steering(clock: Clock, max_speed: Speed | None = None, *, stays: bool = False) -> ClockControl:
+    planned = Time(drive="work", tdf=Tdf.of(Fraction(1)), max_speed=max_speed)
+    return ClockControl(clock, planned, lambda _: None, stays=stays)
 
 
 async def at_an_end() -> tuple[Clock, ClockControl, asyncio.Task[None]]:
@@ -142,3 +145,31 @@ def test_a_command_that_is_under_way_keeps_others_from_steering() -> None:
         await reaching
 
     asyncio.run(steer())
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_people_have_host_speed_but_do_not_wait_for_an_instant_that_they_ask_for(stays: bool) -> None:
+    async def work() -> list[Fraction | None]:
+        clock = Clock()
+        control = steering(clock, stays=stays)
+        clock.seen.set()
+        async with control.paced():
+            assert control.state()["max_speed"] == 1
+            clock.speeds.clear()
+            await control.until(5, "until 5 ns")
+        assert control.state()["max_speed"] == (1 if stays else None)
+        return clock.speeds
+
+    assert asyncio.run(work())[:2] == [None, 1]
+
+
+def test_the_speed_that_a_lab_says_is_that_of_people_too() -> None:
+    async def work() -> list[Fraction | None]:
+        clock = Clock()
+        control = steering(clock, Speed(numerator=20, denominator=1), stays=True)
+        clock.seen.set()
+        async with control.paced():
+            await control.until(5, "until 5 ns")
+        return clock.speeds
+
+    assert set(asyncio.run(work())) <= {20}
