@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dilaton.measure.numbers import counted
-from dilaton.plan.model import Node, Plan
+from dilaton.plan.model import HostTree, Node, Plan
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,10 @@ class Network:
     def hosts(self) -> list[str]:
         """The nodes with addresses that do not forward."""
         return [node.name for node in self.plan.nodes if _addresses(node) and not _forwards(node)]
+
+    def has_tree_of_host(self, name: str) -> bool:
+        """Whether a node has the programs of this machine, and not those of an image."""
+        return any(node.name == name and isinstance(node.image, HostTree) for node in self.plan.nodes)
 
     def greeting(self) -> str:
         """What somebody is told who comes to the prompt."""

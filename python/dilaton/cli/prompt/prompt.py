@@ -24,10 +24,11 @@ from dilaton.cli.steering.fault import steer_faults
 from dilaton.cli.steering.link import ACTIONS as LINK_ACTIONS
 from dilaton.cli.steering.link import steer_link
 from dilaton.cli.steering.shell import run_here
-from dilaton.host.here.doctor.programs import fix
+from dilaton.host.here.doctor.programs import PACKAGES, executes, fix
 from dilaton.host.processes import OURSELVES
 from dilaton.lab.text.syntax import did_you_mean
 from dilaton.plan.model import Plan
+from dilaton.plan.schedule import PATH
 from dilaton.run.control.actions import CLOCK_ACTIONS
 from dilaton.run.control.answers import CLOCK_PACE
 from dilaton.run.control.errors import ControlError
@@ -41,6 +42,9 @@ OUTPUT = "/tmp/background.log"  # noqa: S108 - of the node
 """Where in a node that goes which a command in the background prints."""
 
 TERMINAL = "x-terminal-emulator"
+
+NOT_FOUND = 127
+"""The exit status of a shell that finds no such program."""
 
 IN_BACKGROUND = 'setsid -f sh -c "$1" < /dev/null >> "$2" 2>&1'
 
@@ -134,6 +138,14 @@ class Prompt(cmd.Cmd):
             raise ValueError(f"{node}: neither a command nor a node{hint}")
         self._remind_of_hold()
         self.status = self._execute(node, command.strip())
+        if self.status == NOT_FOUND:
+            self._tell_of_package(node, command)
+
+    def _tell_of_package(self, node: str, command: str) -> None:
+        """Says how a node gets a program that is nowhere on this machine, whose programs it has."""
+        program = command.split()[0]
+        if program in PACKAGES and self._network.has_tree_of_host(node) and not executes(program, PATH):
+            complain(f"{program}: not on this machine; {fix([program])}")
 
     def _remind_of_hold(self) -> None:
         """Says once in a hold that it goes on: a ping, for instance, would seem to hang."""

@@ -34,6 +34,31 @@ def test_what_is_neither_a_command_nor_a_node_is_told_with_what_may_be_meant(lin
     assert "EOF" not in prompt.completenames("")
 
 
+@pytest.mark.parametrize(
+    ("line", "has_tree", "said"),
+    [
+        ("h1 wrk -c 3", True, "wrk: not on this machine; "),
+        ("h1 wrk -c 3", False, ""),
+        ("h1 sh -c none", True, ""),
+        ("h1 none", True, ""),
+    ],
+)
+def test_of_a_program_that_this_machine_lacks_the_package_is_told(
+    line: str, has_tree: bool, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(prompts, "executes", lambda program, _: program != "wrk")
+    prompt = object.__new__(Prompt)
+    prompt.__dict__ |= {
+        "_network": SimpleNamespace(nodes=["h1"], has_tree_of_host=lambda _: has_tree),
+        "_run": SimpleNamespace(clock=SimpleNamespace(held=False)),
+        "_reminded": False,
+        "_execute": lambda *_: 127,
+    }
+    prompt.default(line)
+    told = capsys.readouterr().err
+    assert (f"{said}{prompts.fix(['wrk'])}" in told) if said else not told
+
+
 def test_a_signal_that_asks_for_an_end_is_heard_also_where_the_run_ends_at_that_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
