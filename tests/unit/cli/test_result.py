@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cli.runs.result import print_result
+from dilaton.cli.runs.result import PROCESSES_SHOWN, print_result
 from dilaton.report.page import write_report
 from dilaton.run.loading import Run, load
 from tests.unit.measure import made
@@ -37,6 +37,22 @@ def test_the_table_has_a_row_for_each_process_and_check(run: Run, capsys: pytest
         "check bulk.retransmits <= 3 passed 3",
     ):
         assert expected in rows
+
+
+def test_of_many_processes_those_are_shown_that_failed_or_measured(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [server, ping, bulk] = run.record.processes
+    daemons = [
+        server.model_copy(update={"name": f"daemon-{number}", "expected": True}) for number in range(PROCESSES_SHOWN)
+    ]
+    fails = server.model_copy(update={"name": "last", "expected": False, "reason": "no such route"})
+    record = run.record.model_copy(update={"processes": [*daemons, ping, bulk, fails]})
+    assert run.plan is not None
+    print_result(run.plan, record, run.path)
+    told = capsys.readouterr().out
+    assert "daemon" not in told and f"{len(daemons)} more processes" in told
+    assert 0 < told.index("b/last") < told.index("no such route") < told.index("a/ping") < told.index("a/bulk")
 
 
 def test_the_report_tells_the_same(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
@@ -117,14 +118,24 @@ def _table(plan: Plan, record: Record) -> Table:
         table.add_row(f"link {link.name}", asked, "")
     if len(plan.links) > LINKS_SHOWN:
         table.add_row(f"links: {len(plan.links) - LINKS_SHOWN} more", "see plan.json", "")
-    for process in record.processes[:PROCESSES_SHOWN]:
+    shown = _telling(record.processes)
+    for process in shown:
         table.add_row(f"{process.node}/{process.name}", Text(_command(process)), _ended(process))
-    if len(record.processes) > PROCESSES_SHOWN:
-        table.add_row(numbers.counted(len(record.processes) - PROCESSES_SHOWN, "more process"), "", "see run.json")
+    if more := len(record.processes) - len(shown):
+        table.add_row(numbers.counted(more, "more process"), "", "see run.json")
     for check in record.checks:
         mark = Text("passed  ", style="green") if check.passed else Text("failed  ", style="bold red")
         table.add_row("check", Text(check.text), mark.append(quantity(check.text, check.value), style="default"))
     return table
+
+
+def _telling(processes: Sequence[ProcessRecord]) -> Sequence[ProcessRecord]:
+    """All; of many those that tell something: what failed before what measured, and no daemon that did well."""
+    if len(processes) <= PROCESSES_SHOWN:
+        return processes
+    failed = [process for process in processes if not process.expected]
+    measured = [process for process in processes if process.expected and process.result]
+    return (failed + measured)[:PROCESSES_SHOWN]
 
 
 def _command(process: ProcessRecord) -> str:
