@@ -80,7 +80,8 @@ def _labs_beside(missing: FilePath) -> str:
     except OSError:
         return ""  # the directory is not there either, or is nobody's business
     labs = [path for path in beside if path.suffix in (".yaml", ".yml") or (path / "lab.yaml").is_file()]
-    return did_you_mean(str(missing), map(str, labs))
+    named = [path for path in labs if path.stem == missing.name]
+    return f"; did you mean {named[0]}?" if named else did_you_mean(str(missing), map(str, labs))
 
 
 def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: float | None = None) -> Lab:

@@ -105,7 +105,7 @@ def test_what_only_one_run_has_is_not_compared(tmp_path: Path) -> None:
     [
         (["one"], "5%", "at least two runs"),
         (["one", "one"], "5%", "given twice"),
-        (["one", "none"], "5%", "not a run directory"),
+        (["one", "none"], "5%", "there is no such directory"),
         (["one", "two"], "5", "--tolerance: 5: "),
     ],
 )

@@ -341,9 +341,9 @@ def load(run_dir: Path) -> Record:
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError as error:
-        raise RecordError(
-            f"{run_dir}: not a run directory, since it has no {RECORD_FILE}{last_run_hint(run_dir)}"
-        ) from error
+        none = f"not a run directory, since it has no {RECORD_FILE}"
+        why = none if run_dir.exists() else "there is no such directory"
+        raise RecordError(f"{run_dir}: {why}{last_run_hint(run_dir)}") from error
     except NotADirectoryError as error:
         hint = last_run_hint(run_dir)
         raise RecordError(f"{run_dir}: not a directory; a run is named by its run directory{hint}") from error

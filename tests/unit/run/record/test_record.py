@@ -171,7 +171,9 @@ def test_what_is_no_record_is_refused_by_name(tmp_path: Path, content: str, mess
 def test_the_name_of_a_lab_leads_to_its_last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "wan-20260101T000000Z-1").mkdir(parents=True)
-    with pytest.raises(records.RecordError, match=r"run\.json; the last run of it is in runs/wan-20260101T000000Z-1$"):
+    with pytest.raises(
+        records.RecordError, match=r"no such directory; the last run of it is in runs/wan-20260101T000000Z-1$"
+    ):
         records.load(Path("wan"))
     (tmp_path / "sweeps" / "wan").mkdir(parents=True)
     with pytest.raises(records.RecordError, match=r"00Z-1; the sweep of it is in sweeps/wan$"):
