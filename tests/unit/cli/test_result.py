@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from dilaton.cli.runs.result import PROCESSES_SHOWN, print_result
+from dilaton.plan.kinds.converged import PROGRAM
 from dilaton.report.page import write_report
 from dilaton.run.loading import Run, load
+from dilaton.run.record.words import outcome
 from tests.unit.measure import made
 
 LAB = f"""{made.LAB.partition("expect:")[0]}  - {{on: a, name: bulk, exec: iperf3 -c b -t 1 -J, after: server}}
@@ -53,6 +55,26 @@ def test_of_many_processes_those_are_shown_that_failed_or_measured(
     told = capsys.readouterr().out
     assert "daemon" not in told and f"{len(daemons)} more processes" in told
     assert 0 < told.index("b/last") < told.index("no such route") < told.index("a/ping") < told.index("a/bulk")
+
+
+def test_where_routing_was_waited_for_its_instant_is_shown_and_not_who_waited(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waited = {"argv": [PROGRAM, "converged", "120"], "exit": 0, "expected": True, "end_s": 12.15}
+    waiting = [
+        run.record.processes[0].model_copy(update={"name": name} | waited) for name in ("r-converged", "converged")
+    ]
+    record = run.record.model_copy(update={"processes": [*run.record.processes, *waiting]})
+    assert run.plan is not None
+    print_result(run.plan, record, run.path)
+    told = capsys.readouterr().out
+    assert "converged at 12.15 s" in " ".join(told.split()) and told.count("converged") == 1
+
+
+def test_of_a_process_that_measures_nothing_it_is_told_how_long_it_took(run: Run) -> None:
+    ended = {"exit": 0, "expected": True, "start_s": 0.5, "end_s": 2.0, "result": None}
+    assert outcome(run.record.processes[0].model_copy(update=ended)) == "done in 1.5 s"
+    assert outcome(run.record.processes[0].model_copy(update=ended | {"stopped": True})) == "stopped"
 
 
 def test_the_report_tells_the_same(run: Run) -> None:

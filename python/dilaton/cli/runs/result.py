@@ -12,8 +12,10 @@ from rich.text import Text
 from dilaton.cli.output import visible
 from dilaton.cli.terminal import Output
 from dilaton.host.port import LEFT_OUT_FILE
+from dilaton.lab.checks.course import CONVERGED
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
+from dilaton.plan.kinds.converged import PROGRAM
 from dilaton.plan.model import Plan, Time
 from dilaton.run.record.link_words import links_of
 from dilaton.run.record.model import (
@@ -28,7 +30,7 @@ from dilaton.run.record.record import Record
 from dilaton.run.record.words import command, from_outside, outcome
 
 LINKS_SHOWN = 8
-PROCESSES_SHOWN = 24
+PROCESSES_SHOWN = 16
 CHANGES_SHOWN = 12
 
 VERDICT_STYLES = {"confirmed": "bold green", "valid": "green", "suspect": "bold yellow", "invalid": "bold red"}
@@ -118,10 +120,14 @@ def _table(plan: Plan, record: Record) -> Table:
         table.add_row(f"link {link.name}", asked, "")
     if len(plan.links) > LINKS_SHOWN:
         table.add_row(f"links: {len(plan.links) - LINKS_SHOWN} more", "see plan.json", "")
-    shown = _telling(record.processes)
+    processes = [process for process in record.processes if not (process.argv[0] == PROGRAM and process.expected)]
+    routing = {process.name: process for process in record.processes}.get(CONVERGED)
+    if routing and routing.expected and routing.end_s is not None:
+        table.add_row("routing", "", f"converged at {numbers.duration(routing.end_s)}")
+    shown = _telling(processes)
     for process in shown:
         table.add_row(f"{process.node}/{process.name}", Text(_command(process)), _ended(process))
-    if more := len(record.processes) - len(shown):
+    if more := len(processes) - len(shown):
         table.add_row(numbers.counted(more, "more process"), "", "see run.json")
     for check in record.checks:
         mark = Text("passed  ", style="green") if check.passed else Text("failed  ", style="bold red")

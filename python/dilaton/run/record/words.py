@@ -41,10 +41,12 @@ def outcome(process: ProcessRecord) -> str:
         measured = "a result that cannot be read"
     if measured is not None:
         return measured
-    if process.expected and process.exit == 0:
-        return "done"
     if process.expected and process.stopped:
         return "stopped"
+    if process.expected and process.exit == 0:
+        if process.start_s is None or process.end_s is None:
+            return "done"
+        return f"done in {numbers.duration(process.end_s - process.start_s)}"
     if process.expected and process.exit is not None:
         return f"exit status {process.exit}, as expected"
     return process.outcome if process.exit is None else f"{process.outcome} with {process.exit}"
