@@ -11,8 +11,8 @@ link of 100 us before a way of 40 ms, or one of 10 Gbit/s before a bottleneck of
   not tell who waits, and `patience` decides, for the TDF that follows the load as well. A guest with a TDF of its own
   is as slow as the lab asks for.
 
-  Where all that was measured is flows that filled their bottlenecks, none was kept from anything
-  (`dilaton.measure.waiting.filled`).
+  Where all that was measured is flows that filled their bottlenecks, none was kept from anything, by waits, a stall or
+  a busy CPU (`dilaton.measure.waiting.filled`); likewise what nodes lacked of their shares.
 
 - **Beginning.** Programs that begin at one instant wait for each other first, and then find what others have done
   meanwhile. A twentieth of the time that one of them looks at may be that (`dilaton.measure.waiting.together`).
@@ -360,7 +360,7 @@ def _serialisation(network: Network, seen: Observation) -> Reason | None:
 
 def _stall(network: Network, seen: Observation) -> Reason | None:
     bound_ns = max(STALL_NS_MIN, 2 * (network.delay_ns_min or 0))
-    if seen.lateness_max_ns <= bound_ns:
+    if seen.lateness_max_ns <= bound_ns or seen.is_filled:
         return None
     what = f"a timer was late by {seen.lateness_max_ns / 1e6:.4g} ms: for that long nothing moved in the guest"
     factor = seen.lateness_max_ns / bound_ns
@@ -371,7 +371,7 @@ def _busy(seen: Observation) -> Reason | None:
     busy, when = seen.busy or 0.0, "of the time"
     if busy <= BUSY_MAX:
         busy, when = seen.busiest_second or 0.0, "of its busiest second"
-    if busy <= BUSY_MAX:
+    if busy <= BUSY_MAX or seen.is_filled:
         return None
     what = f"the guest's CPU was busy {_percent(busy)} {when}: what it forwards and computes waits for it"
     advice = f"{_raised(seen, busy / BUSY_WANTED)}, {WRITE_CPU}, or do less in the lab"

@@ -18,7 +18,8 @@ which it starts, has to be as full as the whole, and nobody looks at packets, qu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 from dilaton.plan.links.disciplines import ETHERNET_HEADER_BYTES
@@ -28,26 +29,54 @@ from dilaton.plan.network.conversations import Direction, Path, spoken
 FULL = 0.95
 """The share of what a bottleneck can carry; a result may be off by the rest."""
 
+Key = tuple[str, str]
+"""A program: its node and name."""
+
 HEADER_BYTES = 40
 """Of TCP over IPv4 at least, in a full frame."""
 
 
-def is_filled(plan: Plan, results: Iterable[tuple[str, str, Mapping[str, Any] | None]]) -> bool:
-    """Whether all that a run measured is flows that filled their bottlenecks; see the head of this file.
+@dataclass(frozen=True)
+class Filled:
+    """Which programs of a run measured flows that filled their bottlenecks.
 
-    Args:
-        plan: What was run.
-        results: Node, name and result of each process that ended as it should.
+    Attributes:
+        measured: The programs that talk or that the run waits for, by node and name, with the nodes that they concern.
+        full: Those of these that are such flows.
     """
-    measure = plan.measure
-    if measure.captures or measure.interfaces_period_ns or measure.tcp_period_ns or measure.nodes_period_ns:
-        return False
-    known = {(node, name): result or {} for node, name, result in results}
-    ways = spoken(plan.processes, plan.hosts, plan.nodes, plan.links, plan.course)
-    awaited = {(process.node, process.name) for process in plan.processes if not process.background}
-    return bool(ways) and all(
-        len(ways.get(each, ())) == 1 and _fills(ways[each][0], known.get(each, {})) for each in awaited | ways.keys()
-    )
+
+    measured: Mapping[Key, frozenset[str]]
+    full: frozenset[Key]
+
+    @classmethod
+    def of(cls, plan: Plan, results: Iterable[tuple[str, str, Mapping[str, Any] | None]]) -> Filled:
+        """See the head of this file.
+
+        Args:
+            plan: What was run.
+            results: Node, name and result of each process that ended as it should.
+        """
+        ways = spoken(plan.processes, plan.hosts, plan.nodes, plan.links, plan.course)
+        awaited = {(process.node, process.name) for process in plan.processes if not process.background}
+        measured = {
+            key: frozenset({key[0], *(end for path in ways.get(key, ()) for end in path.ends)})
+            for key in awaited | ways.keys()
+        }
+        known = {(node, name): result or {} for node, name, result in results}
+        measure = plan.measure
+        if measure.captures or measure.interfaces_period_ns or measure.tcp_period_ns or measure.nodes_period_ns:
+            return cls(measured, frozenset())
+        full = (key for key, each in ways.items() if len(each) == 1 and _fills(each[0], known.get(key, {})))
+        return cls(measured, frozenset(full))
+
+    def all(self) -> bool:
+        """Whether that is all that was measured."""
+        return bool(self.full) and self.full >= self.measured.keys()
+
+    def all_of(self, nodes: Set[str]) -> bool:
+        """Whether it is all that was measured on these nodes, or between them and others."""
+        concerned = {key for key, ends in self.measured.items() if ends & nodes}
+        return bool(concerned) and self.full >= concerned
 
 
 def _fills(path: Path, result: Mapping[str, Any]) -> bool:

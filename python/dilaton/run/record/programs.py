@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dilaton.measure.waiting.asked import asked_bit_per_s
-from dilaton.measure.waiting.filled import is_filled
+from dilaton.measure.waiting.filled import Filled
 from dilaton.measure.waiting.offered import Offered, offered
 from dilaton.measure.waiting.together import Life
 from dilaton.plan.model import Plan
@@ -22,11 +22,13 @@ class Programs:
         sent: What those sent that were told at which rate.
         lives: When those were there that ended as they should.
         filled: Whether all that they measured is flows that filled their bottlenecks.
+        shares_filled: Whether it is of what they measured on nodes with a share of a CPU, or between these and others.
     """
 
     sent: Sequence[Offered] = ()
     lives: Sequence[Life] = ()
     filled: bool = False
+    shares_filled: bool = False
 
 
 NOBODY = Programs()
@@ -35,7 +37,9 @@ NOBODY = Programs()
 def programs_of(plan: Plan, processes: Sequence[ProcessRecord]) -> Programs:
     """What became of the processes of a plan."""
     done = [(each.node, each.name, each.result) for each in processes if each.exit == 0]
-    return Programs(offered(plan, done), lives_of(plan, processes), is_filled(plan, done))
+    slow = {node.name for node in plan.nodes if node.cpu is not None}
+    found = Filled.of(plan, done)
+    return Programs(offered(plan, done), lives_of(plan, processes), found.all(), found.all_of(slow))
 
 
 def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:

@@ -250,7 +250,7 @@ def judge_fidelity(
             lateness_max_ns=round(fidelity.lateness_us.max * 1e3),
             virtual_ns=round(virtual_s * 1e9),
             busy=fidelity.busy,
-            share_lost=_share_lost(fidelity, shortest_life_s),
+            share_lost=0.0 if programs.shares_filled else _share_lost(fidelity, shortest_life_s),
             busiest_second=fidelity.busiest_second,
             busy_periods=_busy_periods(fidelity),
             waits=_waits(fidelity),

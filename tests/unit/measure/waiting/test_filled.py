@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from dilaton.measure.observation import Observation
 from dilaton.measure.verdict import judge
 from dilaton.measure.waiting.busy_periods import BusyPeriods
-from dilaton.measure.waiting.filled import is_filled
+from dilaton.measure.waiting.filled import Filled
 from dilaton.measure.waiting.together import Together
 from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.network.bounds import Network
@@ -37,7 +38,7 @@ def filled(
     intervals = [{"throughput": 0.0}, {"throughput": carried if later is None else later}]
     seen = {"throughput": carried, "retransmits": 0, "intervals": intervals, **result}
     made = plan(LAB.replace("BACK", back).replace("REST", rest))
-    return is_filled(made, [("a", "flow", seen), ("a", "other", {"rtt": {"avg": 0.01}})])
+    return Filled.of(made, [("a", "flow", seen), ("a", "other", {"rtt": {"avg": 0.01}})]).all()
 
 
 @pytest.mark.parametrize(("part", "is_full"), [(1.0, True), (0.96, True), (0.94, False), (0.0, False)])
@@ -77,7 +78,7 @@ def test_only_flows_that_are_acknowledged_and_one_way_are_full(result: dict[str,
 @pytest.mark.parametrize("result", [{"throughput": FULL, "transfers": []}, {"throughput": None}, {"error": "?"}, None])
 def test_what_other_programs_say_of_their_throughput_is_no_flow(result: dict[str, Any] | None) -> None:
     made = plan(LAB.replace("BACK", "rate: 10Mbit").replace("REST", ""))
-    assert not is_filled(made, [("a", "flow", result)])
+    assert not Filled.of(made, [("a", "flow", result)]).all()
 
 
 def test_each_interval_but_the_first_has_to_be_full() -> None:
@@ -86,15 +87,24 @@ def test_each_interval_but_the_first_has_to_be_full() -> None:
 
 
 def test_a_run_without_programs_that_talk_or_without_their_results_measured_nothing_full() -> None:
-    assert not is_filled(plan(LAB.replace("BACK", "rate: 10Mbit").replace("REST", "")), [])
-    assert not is_filled(plan("name: x\nnodes: {a: }\n"), [])
+    assert not Filled.of(plan(LAB.replace("BACK", "rate: 10Mbit").replace("REST", "")), []).all()
+    assert not Filled.of(plan("name: x\nnodes: {a: }\n"), []).all()
 
 
-def test_waits_and_a_late_begin_are_no_reason_where_nothing_was_kept_from_anything() -> None:
+def test_of_some_nodes_it_is_known_if_all_that_concerns_them_is_such_flows() -> None:
+    rest = "  - {on: b, name: other, exec: ping r}"
+    made = plan(LAB.replace("BACK", "rate: 10Mbit").replace("REST", rest))
+    seen = {"throughput": FULL, "retransmits": 0, "intervals": [{"throughput": 0.0}, {"throughput": FULL}]}
+    found = Filled.of(made, [("a", "flow", seen)])
+    assert found.all_of({"a"}) and not found.all()
+    assert not found.all_of({"b"}) and not found.all_of({"a", "r"}) and not found.all_of(set())
+
+
+def test_waits_a_late_begin_and_a_busy_cpu_are_no_reason_where_nothing_was_kept_from_anything() -> None:
     network = Network(wait_ns_max=1_000_000, wait_path="a and b", wait_why="a round trip takes 4 ms")
     long = [0] * 21 + [100]
     waited = Waits(BusyPeriods(longest_ns=1e9), 100, [*long, *long])
-    seen = Observation("work", 1.0, waits=waited, together=Together("a/flow", 1.0))
-    assert len(judge(network, seen).reasons) == 2
-    kept = Observation("work", 1.0, waits=waited, together=Together("a/flow", 1.0), is_filled=True)
-    assert judge(network, kept).level == "valid"
+    beside = Together("a/flow", 1.0)
+    seen = Observation("work", 1.0, waits=waited, together=beside, busy=0.95, lateness_max_ns=20_000_000)
+    assert len(judge(network, seen).reasons) == 4
+    assert judge(network, replace(seen, is_filled=True)).level == "valid"
