@@ -130,6 +130,25 @@ def test_pings_that_see_a_queue_fill_later_than_it_would_are_not_valid(run_lab: 
     pytest.fail("on this host programs begin in no time, even at TDF 1/4")
 
 
+SHORT_LOOK = lab(
+    "rate: 10Mbit, delay: 20ms, queue: {limit: 1000}",
+    "{on: a, name: flow, exec: iperf3 -c b -t 1 -J, start: 500ms}",
+    "{on: b, name: pings, exec: ping -c 5 -i 0.02 a, start: 510ms}",
+)
+"""Pings that look at a flow for an eighth of a second, a twentieth of which is less than the patience of its path."""
+
+
+def test_a_run_that_may_have_no_violation_is_judged_with_what_its_programs_did(run_lab: RunLab) -> None:
+    """That programs began late is in no epoch: only who looked at what beside whom makes it matter."""
+    for tdf in ("8", "4", "2", "1"):
+        record = run_lab(SHORT_LOOK + f"time: {{tdf: {tdf}, on_violation: fail}}\n").record
+        if any("pings looked at beside others" in reason["what"] for reason in record["verdict"]["reasons"]):
+            assert record["state"] == "failed" and "out of bounds" in record["reason"]
+            return
+        assert record["state"] == "finished", record["reason"]
+    pytest.fail("on this host programs begin in no time, even at TDF 1")
+
+
 def rtt_s(record: Mapping[str, Any]) -> float:
     """What the pings of a run measured in the mean."""
     (found,) = (process["result"]["rtt"]["avg"] for process in record["processes"] if process["name"] == "pings")

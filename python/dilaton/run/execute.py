@@ -46,7 +46,6 @@ from dilaton.run.observer import Observer, RunClock
 from dilaton.run.record import record as records
 from dilaton.run.record.fidelity import Tally, together
 from dilaton.run.record.model import ClockChange
-from dilaton.run.record.observation import NOTHING_BESIDE
 from dilaton.run.record.record import Record, SoFar, State
 from dilaton.run.record.wires import broken_promise, waits_of
 from dilaton.run.source import Source
@@ -394,11 +393,11 @@ class _Run:
 
     def final_violation(self) -> Span | None:
         """The violation for which a run that has ended does not count, where the lab does not let violations pass."""
-        planned, seen = self.plan.time.watch, self.so_far
+        planned = self.plan.time.watch
         if not self.watch or not planned or planned.on_violation not in ("fail", "retry"):
             return None
-        verdict = records.judge_fidelity(self.plan, seen.guests, seen.virtual_s, self.watch.summary(), NOTHING_BESIDE)
-        return self.watch.last_due(verdict)
+        verdict = records.verdict_at_end(self.plan, self.so_far, self.run_dir.path)
+        return self.watch.last_due(verdict) if verdict else None
 
     def clock_changed(self, change: ClockChange) -> None:
         self.so_far.tdf_trace.append(change)

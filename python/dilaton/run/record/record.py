@@ -187,6 +187,12 @@ def _fidelity(so_far: SoFar, beside: Seen) -> Fidelity | None:
     return so_far.fidelity.model_copy(update={"measuring_share": min(1.0, beside.measuring_ns / 1e9 / work_s)})
 
 
+def verdict_at_end(plan: Plan, so_far: SoFar, run_dir: Path) -> VerdictRecord | None:
+    """The verdict on a run that has come to its end, as its record will have it; None: it never began."""
+    processes = processes_from_events(plan, so_far.events, lambda path: read_output(run_dir / path))
+    return _verdict(plan, so_far, seen_of(run_dir, so_far.events), processes)
+
+
 def _verdict(plan: Plan, so_far: SoFar, beside: Seen, processes: Sequence[ProcessRecord]) -> VerdictRecord | None:
     if not so_far.guests:
         return None
