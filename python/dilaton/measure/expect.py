@@ -107,10 +107,12 @@ def quantity(text: str, value: float | None) -> str:
         text: The expectation.
         value: What `evaluate` returned.
     """
+    expectation = parse_expectation(text)
+    metric = expectation.metric
     if value is None:
-        return "no value"
+        return f"no value: {expectation.process} printed no {metric.name}" if metric.is_own else "no value"
     rounded = Fraction(f"{value:.4g}")
-    match parse_expectation(text).metric.dimension:
+    match metric.dimension:
         case Dimension.RATE:
             return units.format_rate(round(rounded))
         case Dimension.DURATION:

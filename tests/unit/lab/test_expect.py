@@ -144,6 +144,7 @@ def test_every_metric_can_be_compared_in_its_own_unit(name: str) -> None:
         ("p.loss == 0%", 0.0, "0%"),
         ("p.exit == 0", 1, "1"),
         ("p.exit == 0", None, "no value"),
+        ("p.failover < 1s", None, "no value: p printed no failover"),
     ],
 )
 def test_a_measured_value_is_shown_in_its_unit(text: str, value: float | None, shown: str) -> None:

@@ -68,7 +68,8 @@ def _parse_json_path(value: object) -> list[str | int]:
         return value
     text = syntax.parse_text(value)
     steps: list[str | int] = []
-    position = 0
+    # As JSONPath begins, by what most people know of paths in JSON.
+    position = 1 if text.startswith(("$.", "$[")) else 0
     while match := _STEP.match(text, position):
         steps.append(match[1] if match[1] is not None else int(match[2]))
         position = match.end()

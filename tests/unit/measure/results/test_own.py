@@ -52,6 +52,7 @@ def value(written: str, output: str = OUTPUT) -> Any:
         ("{regex: 'took ([0-9]+) ms', unit: MB/s}", (240e6, "bit/s")),
         ("{json: 'end.streams[1].seconds', unit: s}", (2.5, "s")),
         ("{json: 'end.streams[-2].seconds', unit: s}", (1.5, "s")),
+        ("{json: '$.end.streams[-2].seconds', unit: s}", (1.5, "s")),
     ],
 )
 def test_a_number_is_read_in_the_units_of_results(written: str, expected: tuple[float, str]) -> None:
