@@ -54,7 +54,12 @@ def __getattr__(name: str) -> "Any":
 
         module, attribute = _HOMES[name]
         return getattr(importlib.import_module(module), attribute)
-    raise AttributeError(f"module dilaton has no attribute {name}")
+    raise AttributeError(f"module dilaton has no attribute {name}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> "list[str]":
+    # What is not imported yet is there for those, too, who complete names.
+    return sorted({*globals(), *__all__})
 
 
 def load(path: "str | Path") -> "Run":
