@@ -15,7 +15,7 @@ HEADER_BYTES = 42
 """Of Ethernet, IPv4 and UDP."""
 
 FRAME_BITS = 8 * 1514
-"""What a request of `ping` takes at most, unless it is told how large it is to be."""
+"""Of a full frame of Ethernet, which a request of `ping` takes at most, unless it is told how large it is to be."""
 
 
 def asked_bit_per_s(argv: Sequence[str], result: Mapping[str, Any] | None, seconds: float) -> float | None:

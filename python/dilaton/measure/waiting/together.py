@@ -15,6 +15,10 @@ do not notice each other, and one alone finds the network the same whenever it b
 it carries at most, there is next to none: what comes then waits for half a frame, in the mean (M/D/1). And a flow that
 takes what there is gets C - D of a link of rate C beside others that ask for D, and at most C while they are not there
 yet: the part D / (C - D) of what it gets depends on them. What else meets in a full link, does so wholly.
+
+Where all that they ask of a link fits into it, as what is more has stayed in narrower links before, none is full. What
+comes then waits for frames: for one of each other program, if all come at once, or for as many as there are in a queue
+of what comes at random (M/D/1), whichever is more. As a part of its round trip that is what a program sees of others.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from dilaton.measure.waiting.asked import FRAME_BITS
 
 FREE = 0.5
 """The share of a link that may be asked for so that next to nothing waits for it."""
@@ -37,6 +43,7 @@ class Life:
         way: The directions of links over which it talks, each with its lowest rate, bit/s, where that is known.
         is_background: Whether the run did not wait for it.
         asks_bit_per_s: What it asked of them at most; None: all that there is.
+        round_trip_s: The shortest of its ways there and back, without queues; 0: not known.
     """
 
     node: str
@@ -46,6 +53,7 @@ class Life:
     way: Mapping[str, int | None] = field(default_factory=dict)
     is_background: bool = False
     asks_bit_per_s: float | None = None
+    round_trip_s: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -95,8 +103,12 @@ def _part(one: Life, name: str, others: Sequence[Life]) -> float:
     if rate is None:
         return 1.0
     asked = sum(other.most_bit_per_s for other in here)
-    if asked + one.most_bit_per_s <= FREE * rate:
+    used = (asked + one.most_bit_per_s) / rate
+    if used <= FREE:
         return 0.0
+    if used < 1 and one.round_trip_s:
+        frames = max(len(here), used / (2 * (1 - used)))
+        return min(1.0, frames * FRAME_BITS / rate / one.round_trip_s)
     if one.asks_bit_per_s is not None or asked >= rate:
         return 1.0
     return min(1.0, asked / (rate - asked))

@@ -49,9 +49,10 @@ def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:
 
     def life(of: ProcessRecord, begin_s: float, end_s: float) -> Life:
         ways = [each for path in paths.get((of.node, of.name), ()) for each in path.directions]
+        round_trip_s = min((path.delay_ns / 1e9 for path in paths.get((of.node, of.name), ())), default=0.0)
         way = {each.name: each.least_rate_bit_per_s for each in ways}
         asked = asked_bit_per_s(of.argv, of.result, end_s - begin_s)
-        return Life(of.node, of.name, begin_s, end_s, way, of.name in behind, asked)
+        return Life(of.node, of.name, begin_s, end_s, way, of.name in behind, asked, round_trip_s)
 
     return [
         life(each, each.start_s, each.end_s)

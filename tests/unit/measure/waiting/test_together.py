@@ -18,12 +18,14 @@ def life(process: str, begin_s: float, end_s: float, way: Mapping[str, int | Non
     return Life("a", process, begin_s, end_s, way)
 
 
-def depends(one: float | None, other: float | None, *, rate: int | None = 10, narrow: int | None = None) -> float:
+def depends(
+    one: float | None, other: float | None, *, rate: int | None = 10, narrow: int | None = None, round_trip_s: float = 0
+) -> float:
     """The part of what a program saw in its second that depends on one which was there for longer, over a link of that
     rate, if they ask for so much, and behind the link is one of the other's own that is `narrow`."""
     far = {"a:eth0": rate} | ({"c:eth0": narrow} if narrow else {})
     lives = [
-        Life("a", "one", 0, 1, {"a:eth0": rate}, asks_bit_per_s=one),
+        Life("a", "one", 0, 1, {"a:eth0": rate}, asks_bit_per_s=one, round_trip_s=round_trip_s),
         Life("b", "other", 0, 1000, far, asks_bit_per_s=other),
     ]
     found = shortest(lives)
@@ -53,6 +55,15 @@ def test_who_takes_what_there_is_takes_no_more_than_its_narrowest_link_carries()
     assert depends(1, None, narrow=3) == 0.0
     assert depends(None, None, narrow=2) == pytest.approx(1 / 4)
     assert depends(1, None, narrow=8) == 1.0
+
+
+def test_where_all_that_is_asked_of_a_link_fits_into_it_others_cost_a_few_frames_of_a_round_trip() -> None:
+    rate = 10_000_000
+    assert depends(1_000, None, rate=rate, narrow=6_000_000, round_trip_s=0.1) == pytest.approx(0.012, rel=0.02)
+    assert depends(1_000, None, rate=rate, narrow=9_000_000, round_trip_s=0.1) == pytest.approx(4.5 * 0.012, rel=0.02)
+    assert depends(1_000, None, rate=rate, narrow=6_000_000, round_trip_s=0.001) == 1.0
+    assert depends(1_000, None, rate=rate, narrow=6_000_000) == 1.0, "nobody knows of what"
+    assert depends(1_000, None, rate=rate, round_trip_s=0.1) == 1.0
 
 
 def test_of_a_link_whose_rate_is_not_known_all_depends() -> None:
