@@ -47,7 +47,7 @@ def below(root: int) -> list[int]:
 
 def share_memory(one: int, other: int) -> bool:
     """Whether two processes are threads of one address space, as helpers of the kernel are (kcmp(2), KCMP_VM)."""
-    return ctypes.CDLL(None).syscall(SYS_KCMP, one, other, KCMP_VM, 0, 0) == 0
+    return bool(ctypes.CDLL(None).syscall(SYS_KCMP, one, other, KCMP_VM, 0, 0) == 0)
 
 
 def pss_bytes(root: int) -> int:
@@ -75,9 +75,7 @@ async def measure(nodes: int) -> str:
         guest = await Guest.start(Wanted("guest0", plan.guests[0].memory_bytes), Placement(run_dir, jailed=True))
         try:
             booted = time.monotonic()
-            await guest.channel.send({"type": "build", "run_dir": str(guest.run_dir_inside), "guest": "guest0"})
-            while (await guest.receive())["type"] != "ready":
-                pass
+            await guest.build(lambda _: None)
             ready = time.monotonic()
             memory = pss_bytes(guest.process.pid)
         finally:

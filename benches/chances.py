@@ -121,7 +121,7 @@ def count_row(name: str, count: int, probability: float) -> str:
 def correlated_row(count: int) -> str:
     """The same for correlated draws, whose counts vary more than binomial ones."""
     counts = correlated_counts()
-    mean, deviation = np.mean(counts), np.std(counts, ddof=1)
+    mean, deviation = float(np.mean(counts)), float(np.std(counts, ddof=1))
     interval = stats.norm.interval(CONFIDENCE, mean, deviation)
     return row(
         f"loss of {CORRELATED:.0%}, correlation {CORRELATION:.0%}, as netem draws", mean / PACKETS, count, interval

@@ -37,8 +37,8 @@ def measure(drive: str, tdf: str, seconds: int) -> tuple[list[float], dict[str, 
     with tempfile.TemporaryDirectory() as directory:
         lab, out = Path(directory) / "lab.yaml", Path(directory) / "run"
         lab.write_text(LAB.format(seconds=seconds, pings=seconds * 20))
-        command = [sys.executable, "-m", "dilaton", "run", lab, "--drive", drive, "--tdf", tdf, "--out", out]
-        subprocess.run(command, check=True, capture_output=True)
+        command = [sys.executable, "-m", "dilaton", "run", str(lab), "--drive", drive, "--tdf", tdf]
+        subprocess.run([*command, "--out", str(out)], check=True, capture_output=True)
         output = (out / "nodes/a/ping.stdout").read_text()
         return [float(found) for found in RTT.findall(output)], json.loads((out / "run.json").read_text())
 

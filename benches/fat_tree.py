@@ -58,7 +58,7 @@ def main() -> None:
         counts = f"{len(plan['nodes'])} nodes, {len(plan['links'])} links, {routes} routes"
         print(f"{counts}: planned in {planned:.1f} s, {usage.ru_utime + usage.ru_stime:.1f} s of CPU", flush=True)
         out = Path(directory) / "run"
-        command = [*dilaton, "run", path, "--out", out]
+        command = [*dilaton, "run", str(path), "--out", str(out)]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
             memory = 0
             while running.poll() is None:

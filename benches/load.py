@@ -34,7 +34,7 @@ def measure(drive: str, loops: int) -> str:
         with tempfile.TemporaryDirectory() as directory:
             lab, out = Path(directory) / "lab.yaml", Path(directory) / "run"
             lab.write_text(LAB)
-            command = [sys.executable, "-m", "dilaton", "run", lab, "--drive", drive, "--out", out]
+            command = [sys.executable, "-m", "dilaton", "run", str(lab), "--drive", drive, "--out", str(out)]
             subprocess.run(command, check=True, capture_output=True)
             record = json.loads((out / "run.json").read_text())
     finally:

@@ -28,8 +28,8 @@ def once(lab: str, number: int, directory: Path) -> dict[str, str]:
     loops = [subprocess.Popen(load) for _ in range(2 * (number % 2))]
     out = directory / f"{lab}-{number}"
     try:
-        command = [sys.executable, "-m", "dilaton", "run", ROOT / "examples" / lab / "lab.yaml", "--out", out]
-        subprocess.run(command, check=True, capture_output=True)
+        command = [sys.executable, "-m", "dilaton", "run", str(ROOT / "examples" / lab / "lab.yaml")]
+        subprocess.run([*command, "--out", str(out)], check=True, capture_output=True)
     finally:
         for loop in loops:
             loop.kill()

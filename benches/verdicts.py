@@ -30,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,8 @@ def network(draw: random.Random) -> tuple[list[str], list[Record]]:
     """Two to six nodes: a line, a star, or any tree."""
     names = "abcdef"[: draw.choice([2, 2, 3, 3, 4, 5, 6])]
     shape = draw.choice(["line", "star", "tree"])
-    parents = {"line": lambda n: n - 1, "star": lambda _: 0, "tree": lambda n: draw.randrange(n)}[shape]
-    return list(names), [link(draw, names[parents(number)], names[number]) for number in range(1, len(names))]
+    parents: dict[str, Callable[[int], int]] = {"line": lambda n: n - 1, "star": lambda _: 0, "tree": draw.randrange}
+    return list(names), [link(draw, names[parents[shape](number)], names[number]) for number in range(1, len(names))]
 
 
 def programs(draw: random.Random, names: list[str], seconds: int) -> list[Record]:
@@ -224,7 +224,7 @@ def run_lab(lab: Record, drive: str, tdf: float) -> Record:
     with tempfile.TemporaryDirectory() as directory:
         path, out = Path(directory) / "lab.yaml", Path(directory) / "run"
         path.write_text(json.dumps(lab))
-        command = [sys.executable, "-m", "dilaton", "run", path, "--out", out]
+        command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out)]
         try:
             done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=RUN_HOST_S)
         except subprocess.TimeoutExpired:

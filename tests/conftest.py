@@ -89,9 +89,10 @@ class Outcome:
 
     def instant_s(self, kind: str, process: str) -> float:
         """When something happened to a process, in virtual seconds."""
-        return next(
-            event["t_ns"] / 1e9 for event in self.events if (event["kind"], event.get("process")) == (kind, process)
-        )
+        instants_ns: list[int] = [
+            event["t_ns"] for event in self.events if (event["kind"], event.get("process")) == (kind, process)
+        ]
+        return instants_ns[0] / 1e9
 
     def stdout(self, node: str, process: str) -> str:
         """The standard output of a process."""
