@@ -20,6 +20,7 @@ from dilaton.lab.text import syntax, units
 if TYPE_CHECKING:
     import networkx
 
+    from dilaton.lab.importers._importer import Importer
     from dilaton.lab.parts.links import Link
     from dilaton.lab.parts.nodes import Node
 
@@ -117,6 +118,12 @@ def parse_topology(value: object, seed: int, directory: str | os.PathLike[str]) 
     _refuse_unknown(fields, model, subject)
     source: Source = model.model_validate(fields)
     return source.build(seed, Path(directory))
+
+
+def importer(name: str) -> type[Importer]:
+    """The model of what `topology:` says with a format of files."""
+    model: type[Importer] = _module("importers", name).Source
+    return model
 
 
 def _refuse_unknown(fields: Mapping[str, object], model: Any, subject: str) -> None:

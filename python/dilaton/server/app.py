@@ -17,7 +17,7 @@ from dilaton.server.access.callers import OneTime
 from dilaton.server.access.policy import Policy
 from dilaton.server.api import images, people, schemas, service, session, signing_on, streams
 from dilaton.server.api.endpoints import Endpoint
-from dilaton.server.api.labs import drawings, labs, shares, templates
+from dilaton.server.api.labs import drawings, imports, labs, shares, templates
 from dilaton.server.api.runs import (
     comparisons,
     drawn,
@@ -46,7 +46,7 @@ from dilaton.server.state import State
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
-        *(service, session, signing_on, people, schemas, labs, shares, drawings, templates, images),
+        *(service, session, signing_on, people, schemas, labs, imports, shares, drawings, templates, images),
         *(runs, sweeps, comparisons, requests, reservations, drawn, steering, streams, terminals, reaching, page),
     )
     for endpoint in part.ENDPOINTS

@@ -216,6 +216,20 @@ def test_a_mininet_file_can_write_nothing(tmp_path: Path) -> None:
     assert not target.exists()
 
 
+@pytest.mark.parametrize(
+    ("begins", "said"),
+    [
+        ("import os; os.fork()", "PermissionError"),
+        ("import threading; threading.Thread().start()", "RuntimeError: can't start new thread"),
+        ("import subprocess; subprocess.run(['true'])", "PermissionError"),
+    ],
+)
+def test_a_mininet_file_stays_one_process(begins: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "topo.py"
+    file.write_text(f"{begins}\n")
+    assert f"topo.py: {said}" in refusal(mininet=str(file))
+
+
 def test_a_mininet_file_that_computes_for_ever_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dilaton.lab.importers.mininet.CPU_S_MAX", 1)
     file = tmp_path / "topo.py"

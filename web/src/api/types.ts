@@ -19,6 +19,7 @@ export type FaultsShown = Schemas["FaultsShown"];
 export type FaultsTaken = Schemas["FaultsTaken"];
 export type RunFile = Schemas["File"];
 export type Example = Schemas["Example"];
+export type Imported = Schemas["Imported"];
 export type Template = Schemas["Template"];
 export type Images = Schemas["Images"];
 export type Pull = Schemas["Pull"];

@@ -32,6 +32,58 @@ await run({
     await demandAccessible(page, "labs");
   },
 
+  "a file that is dropped becomes a lab, and what that lacks is told before": async () => {
+    const drop = async (name, text) => {
+      const carried = await page.evaluateHandle(
+        ([called, written]) => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([written], called));
+          return transfer;
+        },
+        [name, text],
+      );
+      await page.dispatchEvent("main", "drop", { dataTransfer: carried });
+    };
+    const dialog = page.getByRole("dialog");
+    const make = dialog.getByRole("button", { name: "Make it" });
+    await drop("hostile.graphml", "graph [ <script>alert(1)</script> ]");
+    await dialog.getByRole("alert").getByText("hostile.graphml:1:1: not GraphML").waitFor();
+    demand(await make.isDisabled(), "no lab of what cannot be read");
+    await demandAccessible(page, "a file that cannot be read");
+    await page.keyboard.press("Escape");
+    await drop("large.xml", "x".repeat(1_000_001));
+    await page.getByText("large.xml: the file is larger").waitFor();
+    const places = [
+      ["Oslo", 10.7, 59.9],
+      ["Wien", 16.4, 48.2],
+    ];
+    const nodes = places.map(([label, x, y], id) => `node [ id ${id} label "${label}" Longitude ${x} Latitude ${y} ]`);
+    await drop("europe.gml", `graph [ ${nodes.join(" ")} edge [ source 0 target 1 ] edge [ source 1 target 0 ] ]`);
+    await dialog.getByRole("alert").getByText("europe.gml: not GML").waitFor();
+    await page.keyboard.press("Escape");
+    await drop("europe.gml", `graph [ ${nodes.join(" ")} edge [ source 0 target 1 ] ]`);
+    await dialog.getByText("Taken for: a graph in GML.").waitFor();
+    await page.keyboard.press("Escape");
+    await drop("lab.conf", 'r1[0]="A"\nr2[0]="A"\nr2[image]="kathara/base"\n');
+    await dialog.getByText("lab.conf:3: image: a lab cannot honour this").waitFor();
+    await demandAccessible(page, "a file that is read");
+    await page.keyboard.press("Escape");
+    await drop("europe.gml", `graph [ ${nodes.join(" ")} edge [ source 0 target 1 ] ]`);
+    demand((await dialog.getByLabel("Name").inputValue()) === "europe", "the lab is called as its file");
+    await make.click();
+    await text().getByText("- {endpoints: [oslo, wien], delay:").waitFor();
+    await until("two nodes", async () => (await counts())[0] === 2);
+    const { positions } = await page.evaluate(
+      async (lab) => (await fetch(`/api/v1/labs/${lab}/layout`)).json(),
+      page.url().match(/lab\/([^/?]+)/)[1],
+    );
+    demand(positions.oslo[1] < positions.wien[1] && positions.oslo[0] < positions.wien[0], "as on the map");
+    await page.getByText("No mistakes").waitFor();
+    await page.goto(`${origin}/#/labs`);
+    await page.getByRole("button", { name: "Delete europe" }).click();
+    await page.getByText("No labs yet").waitFor();
+  },
+
   "a lab is made of a starting point": async () => {
     await page.getByRole("button", { name: "New lab" }).click();
     await page.getByLabel("Name").fill("drawn");

@@ -107,13 +107,14 @@ class AttributedGraph(Importer):
             return [self.delay_ns] * graph.number_of_edges()
         found = [self._delay(a, b, attributes, places) for a, b, attributes in graph.edges(data=True)]
         lacking = [f"{a} -- {b}" for (a, b), delay in zip(graph.edges(), found, strict=True) if delay is None]
-        if lacking and "delay" not in self.ignore:
+        if lacking:
             listed = ", ".join(lacking[:SHOWN_MAX]) + (", …" if len(lacking) > SHOWN_MAX else "")
             key = self.distance or "distance"
             places_too = "" if self.distance else ", and their ends no Longitude and Latitude"
-            raise ValueError(
-                f"{len(lacking)} of {len(found)} edges have no {key}{places_too} ({listed}); "
-                "write delay: for all links, as --set topology.delay=5ms does, or ignore: [delay] to give these none"
+            self.refuse_for(
+                "delay",
+                f"{len(lacking)} of {len(found)} edges have no {key}{places_too} ({listed})",
+                "write delay: for all links, as --set topology.delay=5ms does",
             )
         return [delay or 0 for delay in found]
 

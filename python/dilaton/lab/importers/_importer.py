@@ -27,8 +27,8 @@ class Importer(Direction):
     offload: Annotated[bool, BeforeValidator(syntax.parse_flag)] = False
     ignore: Annotated[list[str], BeforeValidator(syntax.parse_names)] = Field(default_factory=list)
     """What of the file is left out."""
-    _refused: dict[str, str] = PrivateAttr(default_factory=dict)
-    """What else would have to be, with what is said of the first of each."""
+    _refused: dict[str, tuple[str, str]] = PrivateAttr(default_factory=dict)
+    """What else would have to be, with what is said of the first of each, and what a lab can do instead."""
 
     def build(self, seed: int, directory: Path) -> Topology:
         """The network of the file; nothing in it is drawn by chance, so no `seed` counts.
@@ -38,8 +38,9 @@ class Importer(Direction):
         """
         topology = self.read(directory)
         if self._refused:
-            first = next(iter(self._refused.values()))
-            raise ValueError(f"{first}, or write ignore: [{', '.join(map(str, [*self.ignore, *self._refused]))}]")
+            why, in_lab = next(iter(self._refused.values()))
+            ignore = f"write ignore: [{', '.join(map(str, [*self.ignore, *self._refused]))}]"
+            raise ValueError(f"{why}; {in_lab}, or {ignore}" if in_lab else f"{why}, or {ignore}")
         return topology
 
     def read(self, directory: Path) -> Topology:
@@ -52,8 +53,17 @@ class Importer(Direction):
 
     def refuse(self, what: str, place: str, fix: str = "") -> None:
         """Refuses something that the file says at a place, unless it is to be ignored."""
+        why = f"{place}: {what}: a lab cannot honour this"
+        self.refuse_for(what, f"{why}; {fix}" if fix else why, "" if fix else "remove it")
+
+    def refuse_for(self, what: str, why: str, in_lab: str = "") -> None:
+        """Refuses something for a reason of its own, unless it is to be ignored; a lab can do `in_lab` instead."""
         if what not in self.ignore:
-            self._refused.setdefault(what, f"{place}: {what}: a lab cannot honour this; {fix or 'remove it'}")
+            self._refused.setdefault(what, (why, in_lab))
+
+    def left_out(self) -> list[str]:
+        """What was refused, of each kind the first, as what was left out of the network that was read."""
+        return [why for why, _ in self._refused.values()]
 
     def link_fields(self) -> Mapping[str, Any]:
         """What is written for all links."""

@@ -109,8 +109,11 @@ class Source(Importer):
         fields: dict[str, Any] = {"kind": implied} if implied else {}
         if KINDS.get(kind, kind) is None and IMAGE not in self.ignore:
             fields |= self._image(layers, labelled, place, directory)
-        if BINDS not in self.ignore and (files := _files(name, layers, place, directory)):
-            fields["files"] = files
+        try:
+            if BINDS not in self.ignore and (files := _files(name, layers, place, directory)):
+                fields["files"] = files
+        except ValueError as error:
+            self.refuse_for(BINDS, str(error))
         fields |= labelled
         if group is not None:
             fields["group"] = str(group)

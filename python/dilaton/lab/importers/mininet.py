@@ -1,7 +1,8 @@
 """`mininet:`: topology files for `mn --custom`, written to Mininet's `Topo` interface.
 
-Such a file is a Python program. It is run in a process of its own, in a jail in which it can write nothing and reach no
-network, on our own description of that interface (`_mininet`), which makes no network but tells what it would be.
+Such a file is a Python program. It is run in a process of its own, in a jail in which it can write nothing, reach no
+network and begin no further process, on our own description of that interface (`_mininet`), which makes no network but
+tells what it would be.
 
 Switches become switches of group `switch`, hosts nodes of group `host`, or routers if their class is called
 `...Router`, as in Mininet's own examples; links have the rate, delay, loss and queue of TCLink's `bw`, `delay`, `loss`
@@ -24,6 +25,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from dilaton.lab.importers._alone import no_processes
 from dilaton.lab.importers._importer import Importer, host_name
 from dilaton.lab.kinds import HOST, ROUTER, SWITCH
 from dilaton.lab.parts.impairments import PacketLimit, Queue
@@ -50,12 +52,17 @@ JAIL = (
     "/",
     "--dev",
     "/dev",
-    "--proc",
+    "--remount-ro",
+    "/dev",
+    "--tmpfs",
+    "/proc",
+    "--remount-ro",
     "/proc",
     "--unshare-all",
     "--die-with-parent",
     "--new-session",
 )
+"""No /proc: it shows other processes, and one of its own cannot be had in a jail, as a server's workers are in."""
 
 HOW_NOT_WHAT = frozenset({"use_hfsc", "use_tbf", "use_htb", "speedup", "cls", "fast"})
 """Options of links that say how Mininet makes them."""
@@ -135,7 +142,14 @@ class Source(Importer):
             raise ValueError(f"{path}: there is no such file")
         command = [jail, *JAIL, sys.executable, "-B", str(DESCRIBE), str(path.resolve()), self.topo or "", *self.args]
         # Files have an end, which pipes have not.
-        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+", errors="replace") as errors:
+        with (
+            tempfile.TemporaryFile("w+") as output,
+            tempfile.TemporaryFile("w+", errors="replace") as errors,
+            tempfile.TemporaryFile("w+b") as alone,
+        ):
+            alone.write(no_processes())
+            alone.seek(0)
+            command[1:1] = ["--seccomp", str(alone.fileno())]
             try:
                 done = subprocess.run(
                     command,
@@ -144,6 +158,7 @@ class Source(Importer):
                     stderr=errors,
                     timeout=WAIT_HOST_S_MAX,
                     check=False,
+                    pass_fds=(alone.fileno(),),
                     preexec_fn=_limit,
                 )
             except subprocess.TimeoutExpired as error:

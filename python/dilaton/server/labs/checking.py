@@ -24,6 +24,7 @@ from dilaton.service.request import Overrides
 
 WORKER = (*PYTHON, "-m", "dilaton.server.labs.worker")
 TEMPLATING = (*PYTHON, "-m", "dilaton.server.labs.templating")
+IMPORTING = (*PYTHON, "-m", "dilaton.server.labs.importing")
 CAPTURING = (*PYTHON, "-m", "dilaton.server.labs.capturing")
 
 AT_ONCE = 2
@@ -112,6 +113,14 @@ class Checker:
             LabError, RequestError, HostLacksError: as by `check`.
         """
         return await self._said(TEMPLATING, asked, sees_host)
+
+    async def imported(self, name: str, text: str, topo: str) -> dict[str, Any]:
+        """The lab that a file of another program becomes, as `server.labs.importing` tells it.
+
+        Raises:
+            LabError, RequestError, HostLacksError: as by `check`.
+        """
+        return await self._said(IMPORTING, {"name": name, "text": text, "topo": topo}, sees_host=False)
 
     async def _said(self, worker: tuple[str, ...], asked: dict[str, Any], sees_host: bool) -> dict[str, Any]:
         """What a worker says of a lab that can be run.

@@ -1,0 +1,1 @@
+"""Files of other programs as labs of their own, which need these files no more."""
