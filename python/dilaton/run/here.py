@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dilaton.host.here.doctor import calibration
+from dilaton.host.here.doctor import calibration, facts
 from dilaton.host.here.doctor.cpu import cpu_model
 from dilaton.plan.machine import Machine
 from dilaton.plan.users import users_in
@@ -31,3 +31,8 @@ def cpu() -> str:
 def memory_bytes() -> int:
     """All that it has."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory_available_bytes() -> int:
+    """What of that programs can still get."""
+    return facts.memory_available_bytes()

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from dilaton import __version__
 from dilaton.server.access.callers import OneTime
 from dilaton.server.access.policy import Policy
-from dilaton.server.api import images, people, schemas, service, session, signing_on, streams
+from dilaton.server.api import images, machine, people, schemas, service, session, signing_on, streams
 from dilaton.server.api.endpoints import Endpoint
 from dilaton.server.api.labs import drawings, imports, labs, shares, templates
 from dilaton.server.api.runs import (
@@ -46,7 +46,7 @@ from dilaton.server.state import State
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
-        *(service, session, signing_on, people, schemas, labs, imports, shares, drawings, templates, images),
+        *(service, machine, session, signing_on, people, schemas, labs, imports, shares, drawings, templates, images),
         *(runs, sweeps, comparisons, requests, reservations, drawn, steering, streams, terminals, reaching, page),
     )
     for endpoint in part.ENDPOINTS

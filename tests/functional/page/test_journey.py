@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.host.files import PAGE
+from dilaton.server.access.single_sign_on import Provider
 from tests.conftest import ROOT
 from tests.unit.server.serving import served, use_stub
 
@@ -30,7 +31,8 @@ pytestmark = [
 
 def journey(name: str, directory: Path, roles: Path | None = None) -> None:
     """Makes a journey on a server whose data are in a directory, with a file of roles."""
-    with served(directory, roles=roles, registries=("registry.invalid",)) as server:
+    provider = Provider("https://login.invalid", "dilaton", "")
+    with served(directory, roles=roles, registries=("registry.invalid",), provider=provider) as server:
         ran = subprocess.run(
             ["node", str(JOURNEYS / name), server.settings.origin, server.client().headers["Cookie"]],
             env=os.environ | {"CHROMIUM": str(CHROMIUM)},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from dilaton.server import logs
 from dilaton.server.access.callers import make_person
 from dilaton.server.access.refusals import AGAIN_MS, Refusals
 from dilaton.server.database.actions import note, now_ms, tell
-from dilaton.server.database.tables import AuditRow, EventRow, RunRow
+from dilaton.server.database.tables import AuditRow, EventRow, GrantRow, RunRow
 from dilaton.server.database.tidying import DAY_MS, Keep, tidy
 from tests.unit.server.serving import LAB, Client, Served, served, use_stub
 
@@ -46,6 +47,24 @@ def test_prometheus_is_told_how_the_server_is_doing(server: Served) -> None:
     assert told["dilaton_server_requests_total", "other", "405"] == 1
     assert 10 << 20 < told["dilaton_server_memory_bytes",] < 4 << 30
     assert server.client("ann").ask("GET", "/metrics").status == 403
+
+
+def test_the_machine_is_shown_with_what_runs_on_it_and_whose_to_who_may_see_that(server: Served) -> None:
+    with server.state.store.writing() as session:
+        make_person(session, "watcher")
+        session.add(GrantRow(person="watcher", path="/", role="auditor", denies=False, propagates=False))
+        asked = {"folder": "/home/owner", "person": "owner", "version": 1, "text": LAB, "asked": {}, "created_ms": 1}
+        needs = {"cores": 2, "memory_bytes": 1 << 30}
+        session.add(RunRow(identity="0" * 16, name="going", state="running", needs=needs, **asked))
+        session.add(RunRow(identity="1" * 16, name="over", state="finished", **asked))
+    shown = server.client().api("GET", "/machine")
+    assert 0 < shown["cores"] <= (os.cpu_count() or 1) and 0 < shown["available_bytes"] < shown["memory_bytes"]
+    assert 0 < shown["disk_free_bytes"] <= shown["disk_bytes"] and shown["places"] == server.settings.at_once
+    (run,) = shown["runs"]
+    assert (run["name"], run["person"], run["needs"]["cores"]) == ("going", "owner", 2)
+    (hidden,) = server.client("watcher").api("GET", "/machine")["runs"]
+    assert (hidden["run"], hidden["name"], hidden["person"], hidden["needs"]) == (None, "", "", run["needs"])
+    assert server.client("ann").api("GET", "/machine", status=403)["permission"] == "Server.Read"
 
 
 def test_an_attempt_that_was_refused_is_in_the_audit_log_and_many_of_one_kind_once(server: Served) -> None:

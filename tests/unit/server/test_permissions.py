@@ -27,6 +27,7 @@ PUBLIC = {
     ("GET", "/openapi.json"),
     ("GET", "/api/v1/schema/lab"),
     ("POST", "/api/v1/session"),
+    ("GET", "/api/v1/session/ways"),
     ("GET", "/api/v1/session/provider"),
     ("GET", "/api/v1/session/provider/back"),
     ("GET", "/"),

@@ -515,6 +515,9 @@ faults:
     await ann.getByText("You have none.").waitFor();
     await ann.getByRole("button", { name: "Log out" }).click();
     await ann.getByRole("button", { name: "Log in" }).waitFor();
+    const provider = ann.getByRole("link", { name: "Log in by login.invalid" });
+    demand((await provider.getAttribute("href")) === "/api/v1/session/provider", "the way to the provider");
+    await demandAccessible(ann, "login");
     await other.close();
   },
 
@@ -528,6 +531,16 @@ faults:
     await page.getByRole("button", { name: "Pull" }).click();
     await page.getByText("failed", { exact: true }).waitFor();
     await demandAccessible(page, "images");
+  },
+
+  "the desk shows the machine, and what it has": async () => {
+    await page.getByRole("tab", { name: "Machine" }).click();
+    await page.getByText("Speed of a core").waitFor();
+    await page
+      .getByText(/^\d.* of \d.* free$/)
+      .first()
+      .waitFor();
+    await demandAccessible(page, "machine");
   },
 
   "hostile names and texts stay text": async () => {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Query, Request
 from fastapi.responses import RedirectResponse
+from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from dilaton.server.access.callers import make_person
@@ -28,6 +30,20 @@ Said = Annotated[str, Query(max_length=4096)]
 def _cookie(server: State) -> str:
     """The name of the cookie with the state, which comes along when the provider sends a browser back."""
     return "__Host-dilaton-login" if server.settings.is_secure else "dilaton-login"
+
+
+class Ways(BaseModel):
+    """How somebody may log in, beside a name with a password and a link."""
+
+    provider: str | None
+    """Where people are known, as they read it; null: the server has no provider."""
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/session/ways", PUBLIC)
+def show_ways(server: Server) -> Ways:
+    """What a page has to offer who is not logged in."""
+    provider = server.settings.provider
+    return Ways(provider=None if provider is None else urlsplit(provider.issuer).hostname)
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/session/provider", PUBLIC, response_class=RedirectResponse, status_code=303)

@@ -55,6 +55,13 @@ def server(issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         yield found
 
 
+def test_who_is_not_logged_in_is_told_where_they_may_be_known(server: Served, tmp_path: Path) -> None:
+    ways = "/api/v1/session/ways"
+    assert server.stranger().ask("GET", ways).json == {"provider": "localhost"}
+    with served(tmp_path) as alone:
+        assert alone.stranger().ask("GET", ways).json == {"provider": None}
+
+
 def begun(server: Served) -> tuple[str, str]:
     """The provider's URL, and the cookie of a browser that begins to log in."""
     answer = server.stranger().ask("GET", "/api/v1/session/provider")

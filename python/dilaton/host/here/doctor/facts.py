@@ -99,6 +99,11 @@ class Facts:
     """Whether guests give up their time-stamp counter; None where it was not measured, as before a run."""
 
 
+def memory_available_bytes() -> int:
+    """Memory of this machine that programs can still get."""
+    return room.available_bytes(_read("/proc/meminfo"))
+
+
 def gather() -> Facts:
     """Examines this machine."""
     cpuinfo = _read("/proc/cpuinfo")
@@ -117,7 +122,7 @@ def gather() -> Facts:
         cores=os.cpu_count() or 1,
         cores_usable=len(os.sched_getaffinity(0)),
         kernel=platform.release(),
-        memory_available_bytes=room.available_bytes(_read("/proc/meminfo")),
+        memory_available_bytes=memory_available_bytes(),
         open_files_max=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         shared_memory=_shared_memory(Path("/dev/shm")),  # noqa: S108 - examined, not written
         xstate_bytes=xstate,
