@@ -56,3 +56,7 @@ def test_the_page_leads_from_the_first_look_to_a_run_that_was_read(
 
 def test_the_tour_ends_with_a_network_that_ran_and_its_graph(tmp_path: Path) -> None:
     journey("tour.mjs", tmp_path / "server")
+
+
+def test_a_thousand_nodes_are_drawn_and_panned(tmp_path: Path) -> None:
+    journey("large.mjs", tmp_path / "server")

@@ -125,7 +125,9 @@ export class Graph {
   private readonly core: Core;
   private source: string | null = null;
   private isLinking = false;
-  private isFitted = false;
+  /** What was seen when all was; null: that never was. */
+  private fitted: { zoom: number; x: number; y: number } | null = null;
+  private readonly sizes = new ResizeObserver(() => this.resize());
   private isTelling = true;
 
   constructor(
@@ -160,6 +162,7 @@ export class Graph {
       (event) => this.source !== null && this.core.getElementById("ghost").position(event.position),
     );
     this.core.on("tapend", (event) => this.drop(event.position));
+    this.sizes.observe(container);
   }
 
   show(drawing: Drawing): void {
@@ -217,7 +220,7 @@ export class Graph {
       }
       this.core.add(added);
     });
-    if (!this.isFitted && drawing.nodes.length) this.fit();
+    if (!this.fitted && drawing.nodes.length) this.fit();
   }
 
   /** Where a point of the window is on the ground of the drawing. */
@@ -229,21 +232,29 @@ export class Graph {
   }
 
   fit(): void {
-    this.isFitted = true;
     this.core.resize();
     this.core.fit(undefined, 48);
     if (this.core.zoom() > 1.4) {
       this.core.zoom(1.4);
       this.core.center();
     }
+    this.fitted = this.seen();
+  }
+
+  private seen(): { zoom: number; x: number; y: number } {
+    return { zoom: this.core.zoom(), ...this.core.pan() };
   }
 
   restyle(): void {
     this.core.style(style());
   }
 
-  resize(): void {
-    this.core.resize();
+  /** Takes the size that there is now. Who has not chosen what they look at goes on seeing all. */
+  private resize(): void {
+    const now = this.seen();
+    const { fitted } = this;
+    if (fitted && fitted.zoom === now.zoom && fitted.x === now.x && fitted.y === now.y) this.fit();
+    else this.core.resize();
   }
 
   select(nodes: readonly string[], links: readonly string[] = []): void {
@@ -321,6 +332,7 @@ export class Graph {
   }
 
   close(): void {
+    this.sizes.disconnect();
     this.core.destroy();
   }
 

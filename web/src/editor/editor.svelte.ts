@@ -46,6 +46,9 @@ export class EditorStore {
   private savedText = $state("");
   private savedPositions = $state.raw<Spots>({});
   private timer = 0;
+  private isAsking = false;
+  /** Whether the text has become another while the server read the one before. */
+  private isDue = false;
   private copied: string[] = [];
   readonly lab = $derived(lab.readLab(this.text));
 
@@ -155,6 +158,7 @@ export class EditorStore {
     this.history = new History({ text: whole.text, positions });
     this.take();
     this.stale = null;
+    clearTimeout(this.timer);
     void this.check();
   }
 
@@ -339,7 +343,20 @@ export class EditorStore {
     }
   }
 
+  /** Has the server read the text: one at a time, however long a large lab takes, and the newest after that. */
   private async check(): Promise<void> {
+    this.isDue = this.isAsking;
+    if (this.isAsking) return;
+    this.isAsking = true;
+    try {
+      await this.read();
+    } finally {
+      this.isAsking = false;
+    }
+    if (this.isDue) await this.check();
+  }
+
+  private async read(): Promise<void> {
     const text = this.text;
     let told: Told[] = [];
     let doubts: Told[] = [];

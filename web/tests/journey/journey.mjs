@@ -91,6 +91,15 @@ await run({
     await page.getByRole("button", { name: "Make it" }).click();
     await canvas.waitFor();
     await until("the canvas has the lab", async () => (await counts())[0] === 3);
+    for (const width of [400, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      await until(`all of it is seen at ${width} pixels`, () =>
+        canvas.evaluate(({ _cyreg: { cy } }) => {
+          const { x1, x2, y1, y2 } = cy.elements().renderedBoundingBox();
+          return x1 >= 0 && y1 >= 0 && x2 <= cy.width() && y2 <= cy.height() && cy.width() < innerWidth;
+        }),
+      );
+    }
   },
 
   "what is drawn is written, and what is written is drawn": async () => {
