@@ -75,8 +75,8 @@ class Node(Part):
     """An emulated machine. `sysctls` has keys with slashes, as the plan wants them."""
 
     kind: Annotated[str | None, BeforeValidator(syntax.parse_kind_name)] = None
-    """None, or one of `KINDS`, unless the lab that was read is wrong. None: a host, which forwards packets if
-    it has two links or more."""
+    """`host`, `router`, `switch`, `ovs`, `controller` or `nat`. None: a host, which forwards packets if it has two
+    links or more."""
     group: Text | None = None
     """Whose settings it inherits."""
     config: Annotated[InstanceOf[FileText] | InstanceOf[DirectoryTexts], BeforeValidator(_read_config)] | None = None
