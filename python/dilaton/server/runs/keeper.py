@@ -154,6 +154,12 @@ class Keeper:
         """Removes what a run has left."""
         shutil.rmtree(self.directory(identity), ignore_errors=True)
 
+    def forget_launch(self, identity: str) -> None:
+        """Removes what a launch has made by which nothing began; what was made when the run was asked for stays."""
+        for place in (self.run_dir(identity), self.directory(identity) / "files"):
+            shutil.rmtree(place, ignore_errors=True)
+        self.journal(identity).unlink(missing_ok=True)
+
     def _begin(self, identity: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = identity
@@ -174,20 +180,21 @@ class Keeper:
         At the beginning these are the runs that were going on when a server was here last.
         """
         kept = set(self._tasks.values())
-        with self._store.reading() as session:
+        with self._store.writing() as session:
+            # Whoever asks for a run makes its directory while they write, so what is there now and has no row was left
+            # by a server that was killed. A database that knows no run at all is another one than theirs.
             known_runs = set(session.scalars(select(RunRow.identity)))
+            left = {path.name for path in self._settings.runs.glob("*")} - known_runs - kept if known_runs else set()
             going = list(session.scalars(select(RunRow).where(RunRow.state.in_(GOING)).order_by(RunRow.number)))
-        # What was removed while a server was killed. A database that knows no run at all is another one than theirs.
-        if known_runs and self._settings.runs.is_dir():
-            for directory in self._settings.runs.iterdir():
-                if directory.name not in known_runs | kept and not is_alive(self.journal(directory.name)):
-                    self.remove(directory.name)
+        for identity in left:
+            if not is_alive(self.journal(identity)):
+                self.remove(identity)
         found = []
         for row in going:
             if row.identity in kept:
                 continue
             if self._never_began(row.identity):
-                self.remove(row.identity)
+                self.forget_launch(row.identity)
                 self._becomes(row.identity, "queued")
             else:
                 found.append(row.identity)

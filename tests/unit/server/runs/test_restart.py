@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from sqlalchemy import create_engine
@@ -17,42 +12,24 @@ from sqlalchemy.orm import Session
 from dilaton.run.control.answers import SHOW
 from dilaton.run.control.requests import Client as Control
 from dilaton.server.database.tables import RunRow, Table
-from dilaton.server.settings import Settings
-from tests.conftest import ROOT
-from tests.unit.server.serving import ENDLESS, LAB, Client, served, use_stub
+from tests.unit.server.runs.server_process import process
+from tests.unit.server.serving import ENDLESS, LAB, served, use_stub
 
 
-@dataclass
-class Process:
-    """A server in a process of its own, and who is logged in there."""
-
-    process: subprocess.Popen[str]
-    client: Client
-
-    def kill(self) -> None:
-        """Ends it as it is."""
-        self.process.kill()
-        self.process.wait()
-
-
-@contextlib.contextmanager
-def process(directory: Path) -> Iterator[Process]:
-    """A server whose data are in `directory`, which is killed at the end."""
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}
-    command = [sys.executable, "-P", "-m", "tests.stub_server", str(directory), "0"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout
-        try:
-            _, link = running.stdout.readline(), running.stdout.readline()
-            url, _, once = link.strip().rpartition(": ")[2].partition("/login?once=")
-            settings = Settings(directory, port=int(url.rpartition(":")[2]))
-            stranger = Client(settings)
-            let_in = stranger.ask("POST", "/api/v1/session", {"once": once})
-            assert let_in.status == 204, let_in
-            cookie = let_in.headers["set-cookie"].partition(";")[0]
-            yield Process(running, Client(settings, {"Cookie": cookie, "Origin": settings.origin}))
-        finally:
-            running.kill()
+def row(identity: str, state: str) -> RunRow:
+    """A run, written down as if it had been asked for."""
+    asked = {"overrides": {}, "hold_at": None, "stays": False, "max_disk": None}
+    return RunRow(
+        identity=identity,
+        folder="/home/owner",
+        person="owner",
+        version=1,
+        name="tiny",
+        text=LAB,
+        asked=asked,
+        state=state,
+        created_ms=0,
+    )
 
 
 def test_what_was_asked_for_outlives_servers_that_are_killed_and_no_run_begins_twice(tmp_path: Path) -> None:
@@ -93,19 +70,9 @@ def test_of_runs_that_were_going_on_it_is_known_what_became_of_them(
     with served(tmp_path) as server:
         with server.state.store.writing() as session:
             for identity in ("a" * 16, "b" * 16, "c" * 16):
-                session.add(
-                    RunRow(
-                        identity=identity,
-                        folder="/home/owner",
-                        person="owner",
-                        version=1,
-                        name="tiny",
-                        text=LAB,
-                        asked={"overrides": {}, "hold_at": None, "stays": False, "max_disk": None},
-                        state="starting",
-                        created_ms=0,
-                    )
-                )
+                session.add(row(identity, "starting"))
+        (drawing := server.state.keeper.drawing("a" * 16)).parent.mkdir(parents=True)
+        drawing.write_text("what was drawn when it was asked for")
         journal = server.state.keeper.journal("b" * 16)
         journal.parent.mkdir(parents=True)
         journal.write_text("bwrap: not \0 on\x1b this machine\n")
@@ -120,6 +87,27 @@ def test_of_runs_that_were_going_on_it_is_known_what_became_of_them(
         assert (refused["state"], refused["reason"]) == ("refused", "bwrap: not \ufffd on\ufffd this machine")
         assert failed["state"] == "failed" and "run.json" in failed["reason"]
         assert server.client().wait("a" * 16, "finished", "failed", "refused")["state"] == "finished"
+        assert drawing.is_file()
+
+
+def test_what_is_asked_for_while_a_server_looks_what_goes_on_keeps_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_stub(monkeypatch)
+    with served(tmp_path) as server:
+        keeper, store = server.state.keeper, server.state.store
+        server.client().wait(server.client().launch(server.client().keep()), "finished")
+        for known, is_there in (("a" * 16, True), ("b" * 16, False)):
+            looking = Thread(target=keeper.found)
+            with store.writing() as session:
+                if is_there:
+                    session.add(row(known, "requested"))
+                    session.flush()
+                keeper.directory(known).mkdir()
+                looking.start()
+                looking.join(1)  # as far as it comes while somebody writes
+            looking.join()
+            assert keeper.directory(known).exists() == is_there
 
 
 def test_the_steps_from_older_tables_lead_to_those_of_today(tmp_path: Path) -> None:
