@@ -106,11 +106,10 @@ async def answer_of(command: list[str], asked: bytes) -> dict[str, Any]:
         BrokenError: it took too much, or broke.
     """
     process = await asyncio.create_subprocess_exec(
-        *command,
+        *_limited(command),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        preexec_fn=_limit,
     )
     try:
         output, errors = await asyncio.wait_for(process.communicate(asked), WAIT_HOST_S_MAX)
@@ -130,8 +129,14 @@ async def answer_of(command: list[str], asked: bytes) -> dict[str, Any]:
     return said
 
 
-def _limit() -> None:
-    """Limits what this process may use, as the child does before it becomes the jail."""
-    for what, most in ((resource.RLIMIT_CPU, CPU_S_MAX), (resource.RLIMIT_AS, MEMORY_BYTES_MAX)):
+def _limited(command: list[str]) -> list[str]:
+    """A command with limits of what it may use.
+
+    By a program, since what Python could do in the child before it becomes the command takes a copy of this process's
+    memory map each time, for which all who ask something wait.
+    """
+    words = []
+    for option, what, most in (("cpu", resource.RLIMIT_CPU, CPU_S_MAX), ("as", resource.RLIMIT_AS, MEMORY_BYTES_MAX)):
         hard = resource.getrlimit(what)[1]
-        resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        words.append(f"--{option}={most if hard == resource.RLIM_INFINITY else min(most, hard)}")
+    return [str(program("prlimit", "util-linux")), *words, "--", *command]

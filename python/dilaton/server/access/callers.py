@@ -115,6 +115,17 @@ def renewed(store: Store, policy: Policy, who: Caller) -> Caller:
     return of_session(store, policy, who.session) if who.session else of_token(store, policy, who.token)
 
 
+def remembered(store: Store, policy: Policy, who: Caller) -> Caller | None:
+    """As `renewed`, where that takes no look into the database; None: it does, as when something has changed."""
+    now = now_ms()
+    if who.session:
+        login = store.memory.known(("session", who.session, policy.version))
+        is_known = isinstance(login, Login) and now <= min(login.seen_ms + SEEN_MS, login.created_ms + LIFE_MS)
+        return login.caller if isinstance(login, Login) and is_known else None
+    token = store.memory.known(("token", who.token, policy.version))
+    return token[0] if isinstance(token, tuple) and now <= token[1] else None
+
+
 def of_session(store: Store, policy: Policy, kept: str) -> Caller:
     """Who has the session of which this digest was kept.
 

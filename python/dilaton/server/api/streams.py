@@ -19,7 +19,7 @@ from sqlalchemy import func, select
 
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.happenings import line_of
-from dilaton.server.access.callers import Caller, renewed
+from dilaton.server.access.callers import Caller, remembered, renewed
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Server, TheRun, Who, needs
 from dilaton.server.bell import rung
 from dilaton.server.database.events import READ_AT_ONCE
@@ -91,7 +91,9 @@ async def _events(server: State, who: Caller, last: int) -> AsyncIterator[str]:
         yield f"id: {last}\nevent: lost\ndata: {{}}\n\n"
     while True:
         ring = server.bell.waiting()
-        if (now := await surely(partial(_still, server, who))) is None:
+        # Of each that listens this is asked at each event, so not by a thread as long as nothing has changed.
+        now = remembered(server.store, server.policy, who) or await surely(partial(_still, server, who))
+        if now is None:
             return
         rows = await server.newest.behind(last)
         for row in rows:

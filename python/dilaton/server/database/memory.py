@@ -38,6 +38,11 @@ class Memory:
         self._kept: dict[object, object] = {}
         self._changes = 0
 
+    def known(self, key: object) -> object | None:
+        """What is remembered by this key; None: nothing."""
+        with self._lock:
+            return self._kept.get(key)
+
     def of(self, key: object, work: Callable[[], Value]) -> Value:
         """What `work` returned when it was asked for by this key since the last change; what it raises is not kept."""
         with self._lock:

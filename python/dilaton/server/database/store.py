@@ -2,6 +2,8 @@
 
 SQLite has one writer at a time. A transaction that begins with reading and then writes may find another writer ahead of
 it, and fails. So whoever will write says so at the beginning, and waits for its turn; who only reads is never kept.
+SQLite itself waits by sleeping and looking again, up to 100 ms each time, whoever comes first. This server alone writes
+to its file, so its threads wait for each other by a lock, which wakes the next one at once.
 
 PostgreSQL would have many. But events are numbered, and of two transactions the one with the higher number could
 commit first: whoever reads in between would miss the other for good. So there, too, writers come one after the other,
@@ -17,6 +19,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,6 +73,7 @@ class Store:
         """
         self.memory = Memory()
         self._published: list[Callable[[], None]] = []
+        self._turn = threading.Lock()
         self.engine = _postgresql(postgresql) if postgresql else _sqlite(path)
         if upgraded:
             upgrade(self.engine)
@@ -89,7 +93,7 @@ class Store:
         changes: list[str] = []
         engine = self.engine.execution_options(**{WRITES: True, CHANGES: changes})
         try:
-            with Session(engine, expire_on_commit=False) as session, session.begin():
+            with self._taking_turn(), Session(engine, expire_on_commit=False) as session, session.begin():
                 yield session
         finally:
             # Also after a commit that had no answer.
@@ -97,6 +101,15 @@ class Store:
                 self.memory.forget()
         for publish in self._published:
             publish()
+
+    @contextlib.contextmanager
+    def _taking_turn(self) -> Iterator[None]:
+        if not self._turn.acquire(timeout=BUSY_HOST_S):
+            raise OperationalError("a turn to write", None, TimeoutError(f"none came within {BUSY_HOST_S:g} s"))
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def on_commit(self, publish: Callable[[], None]) -> None:
         """Has `publish` called after each transaction that may have changed something."""
