@@ -36,7 +36,7 @@ def _version(wanted: bool) -> None:
 
 
 AT_A_SERVER = (
-    *("run", "up", "ps", "down", "stop", "clock", "link", "fault"),
+    *("run", "up", "ps", "down", "stop", "clock", "suspend", "resume", "top", "link", "fault"),
     *("shell", "cp", "capture", "forward", "logs", "report", "compare", "sweep", "template", "image"),
 )
 """Verbs that ask a server with `--server`."""

@@ -12,13 +12,15 @@ from dilaton.run.control.answers import (
     FAULT_UNDO,
     LINK_CHANGE,
     LINK_SHOW,
-    STATUS,
+    RESUME,
+    SUSPEND,
     Answer,
     Name,
 )
 
 WAYS: dict[str, tuple[str, str]] = {
-    STATUS: ("GET", "/status"),
+    SUSPEND: ("POST", "/suspend"),
+    RESUME: ("POST", "/resume"),
     LINK_SHOW: ("GET", "/links"),
     LINK_CHANGE: ("POST", "/links"),
     FAULT_LIST: ("GET", "/faults"),

@@ -11,9 +11,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
 
+from dilaton.remote.answers import Compared, FileShown, LabShown, RunShown, StatusShown, WholeSweep
 from dilaton.remote.asking import Asker, ServerError
 from dilaton.run.control.actions import CLOCK_ACTIONS
-from dilaton.run.control.answers import Clock
+from dilaton.run.control.answers import Clock, PutAway
 from dilaton.run.files.directory import RECORD_FILE, create_file
 
 FINAL = ("finished", "failed", "aborted", "refused", "cancelled")
@@ -94,7 +95,7 @@ class Server:
         made = self._surely(f"/labs/{lab}/runs", {"key": secrets.token_hex(16), **asked})
         return RemoteRun(self._asker, str(made["run"]))
 
-    def sweep(self, lab: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def sweep(self, lab: str, asked: Mapping[str, Any]) -> WholeSweep:
         """Has a lab run with every combination of values; the runs wait for their turns.
 
         Args:
@@ -107,22 +108,22 @@ class Server:
         Raises:
             ServerError: the lab has mistakes with some values, or the server refuses.
         """
-        return self._surely(f"/labs/{lab}/sweeps", {"key": secrets.token_hex(16), **asked})
+        made: WholeSweep = self._surely(f"/labs/{lab}/sweeps", {"key": secrets.token_hex(16), **asked})
+        return made
 
-    def _surely(self, path: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def _surely(self, path: str, wanted: Mapping[str, Any]) -> Any:
         """Asks for something that has a key, and again as long as there is no answer."""
         for left in range(AGAIN_MAX, -1, -1):
             try:
-                made: dict[str, Any] = self.ask("POST", path, wanted)
-                return made
+                return self.ask("POST", path, wanted)
             except ServerError as error:
                 if error.status not in TRANSIENT or not left:
                     raise
             time.sleep(AGAIN_HOST_S)
         raise AssertionError("unreachable")
 
-    def runs(self) -> Iterator[dict[str, Any]]:
-        """The runs that one may see, the newest first, as `GET /runs` shows them.
+    def runs(self) -> Iterator[RunShown]:
+        """The runs that one may see, the newest first.
 
         Raises:
             ServerError: as of `ask`.
@@ -136,7 +137,31 @@ class Server:
         """A run that there is."""
         return RemoteRun(self._asker, identity)
 
-    def _labs(self) -> Iterator[dict[str, Any]]:
+    def show_sweep(self, identity: str) -> WholeSweep:
+        """A sweep, with its runs.
+
+        Raises:
+            ServerError: as of `ask`.
+        """
+        shown: WholeSweep = self.ask("GET", f"/sweeps/{quote(identity, safe='')}")
+        return shown
+
+    def compare_sweep(self, sweep: str, by: str | None = None, tolerance: float | None = None) -> Compared:
+        """Whether the runs of a sweep differ by the value of a field, as `POST /comparisons` tells.
+
+        Args:
+            sweep: Its identity.
+            by: The field; None: the only one that varies.
+            tolerance: A relative difference that is of no relevance; None: as `dilaton compare` has it.
+
+        Raises:
+            ServerError: as of `ask`.
+        """
+        asked = {"sweep": sweep, "by": by} | ({} if tolerance is None else {"tolerance": tolerance})
+        found: Compared = self.ask("POST", "/comparisons", asked)
+        return found
+
+    def _labs(self) -> Iterator[LabShown]:
         after = ""
         while page := self.ask("GET", f"/labs{after}"):
             yield from page
@@ -157,9 +182,9 @@ class RemoteRun:
         """As `<run 0123456789abcdef of https://lab.example.org>`."""
         return f"<run {self.identity} of {self.asker.url}>"
 
-    def show(self) -> dict[str, Any]:
+    def show(self) -> RunShown:
         """What is known of it: `state`, `reason`, `verdict`, `virtual_s`, and more."""
-        shown: dict[str, Any] = self.asker.ask("GET", self.path)
+        shown: RunShown = self.asker.ask("GET", self.path)
         return shown
 
     def states(self) -> Iterator[str]:
@@ -196,14 +221,27 @@ class RemoteRun:
     def clock(self, action: str = "show", value: str | None = None) -> Clock:
         """Its clock, after something was done with it: one of `CLOCK_ACTIONS`, `until` and `tdf` with a value."""
         if action == "show":
-            shown = self.asker.ask("GET", f"{self.path}/status")["clock"]
-            if shown is None:
+            if (shown := self.status()["clock"]) is None:
                 raise ServerError(f"{self.identity}: its clock has not been released yet")
-        else:
-            name = CLOCK_ACTIONS[action]
-            shown = self.asker.ask("POST", f"{self.path}/{action}", {name: value} if name else None)
-        found: Clock = shown
+            return shown
+        name = CLOCK_ACTIONS[action]
+        found: Clock = self.asker.ask("POST", f"{self.path}/{action}", {name: value} if name else None)
         return found
+
+    def status(self) -> StatusShown:
+        """How far it has come, how well time is kept, and what has become of its processes, while it goes on."""
+        shown: StatusShown = self.asker.ask("GET", f"{self.path}/status")
+        return shown
+
+    def suspend(self) -> PutAway:
+        """Puts it away: its memory goes to the server's disk, and its cores are free, until `resume`."""
+        away: PutAway = self.asker.ask("POST", f"{self.path}/suspend")
+        return away
+
+    def resume(self) -> Clock:
+        """Lets it go on that was put away."""
+        clock: Clock = self.asker.ask("POST", f"{self.path}/resume")
+        return clock
 
     @contextlib.contextmanager
     def capture(
@@ -246,7 +284,8 @@ class RemoteRun:
         Raises:
             ServerError: also where the server names another.
         """
-        paths = [str(file["path"]) for file in self.asker.ask("GET", f"{self.path}/files")]
+        found: list[FileShown] = self.asker.ask("GET", f"{self.path}/files")
+        paths = [str(file["path"]) for file in found]
         for path in paths:
             pure = PurePosixPath(path)
             if not path or "\0" in path or pure.is_absolute() or ".." in pure.parts or str(pure) != path:

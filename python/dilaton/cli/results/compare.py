@@ -17,7 +17,7 @@ from dilaton.measure import numbers
 from dilaton.run.record.record import RecordError
 
 if TYPE_CHECKING:
-    from dilaton.report.comparison import Row
+    from dilaton.report.comparison import Comparison, Row
 
 PLAIN_COLUMNS = 160
 
@@ -59,13 +59,18 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None, by: str
             shown = list(dict.fromkeys([*outcome.different, *(row.metric for row in outcome.rows)]))
             with applied(), writing(figure):
                 save(draw_comparison(drawn, shown), figure)
+    return tell(next(iter(drawn)), outcome)
+
+
+def tell(reference: str, outcome: Comparison) -> int:
+    """Prints the outcome of a comparison with `reference`; returns the exit status, as of `compare_runs`."""
     console = Output()
     if not console.is_terminal:
         console.width = PLAIN_COLUMNS
     if outcome.rows:
         # What differs comes first: there may be dozens of metrics.
         different = set(outcome.different)
-        console.print(_table(next(iter(drawn)), sorted(outcome.rows, key=lambda row: row.metric not in different)))
+        console.print(_table(reference, sorted(outcome.rows, key=lambda row: row.metric not in different)))
     if outcome.missing:
         console.print(Text(f"not in every run, not compared: {', '.join(outcome.missing)}", style="dim"))
     for each in (each for each in outcome.together if not math.isnan(each.p)):

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from dilaton.cli.errors import BadInputError, failing, refusing
 from dilaton.cli.output import visible
-from dilaton.cli.results.compare import compare_runs
+from dilaton.cli.results.logs import print_logs
 from dilaton.cli.results.report import report
-from dilaton.cli.runs.remote import PLAIN_NAME, asking, found_at
+from dilaton.cli.runs.remote import PLAIN_NAME, any_at, asking, found_at
+from dilaton.cli.runs.suspend import resume, suspend
 from dilaton.cli.steering.attach import wants_terminal
 from dilaton.cli.steering.capture import check_target, written
 from dilaton.cli.steering.cp import copy_of
@@ -24,6 +25,8 @@ from dilaton.cli.steering.fault import steer_faults
 from dilaton.cli.steering.forward import forward_here, ways_of
 from dilaton.cli.steering.link import steer_link
 from dilaton.cli.steering.shell import run_here
+from dilaton.cli.steering.top import Choice, show
+from dilaton.cli.steering.top_there import There
 from dilaton.remote.asking import ServerError
 from dilaton.remote.control import Control
 from dilaton.remote.server import FINAL, RemoteRun, Server
@@ -49,6 +52,25 @@ def faults_there(url: str, run: str, words: Sequence[str]) -> int:
     """As `steer_faults`, of a server's run."""
     with asking():
         return steer_faults(run, words, lambda name: Control(found_at(Server(url), name)))
+
+
+def suspend_there(url: str, run: str) -> None:
+    """As `suspend`, of a server's run."""
+    with asking():
+        suspend(run, lambda name: Control(found_at(Server(url), name)))
+
+
+def resume_there(url: str, run: str) -> None:
+    """As `resume`, of a server's run."""
+    with asking():
+        resume(run, lambda name: Control(found_at(Server(url), name)))
+
+
+@refusing(ControlError)
+def top_there(url: str, run: str, choice: Choice, *, once: bool) -> int:
+    """As `show_top`, of a server's run."""
+    with asking():
+        return show(There(found_at(Server(url), run)), choice, once=once)
 
 
 @refusing(ControlError)
@@ -114,7 +136,7 @@ async def _over(run: RemoteRun) -> None:
 def report_there(url: str, run: str, formats: list[str], out: Path | None) -> None:
     """Copies what a server's run has left into a run directory here, and writes its report."""
     with asking():
-        left = _any(Server(url), run)
+        left = any_at(Server(url), run)
         name = str(left.show()["name"])
         with refusing(RunDirError):
             path = take_default(name if PLAIN_NAME.fullmatch(name) else UNNAMED)
@@ -122,24 +144,14 @@ def report_there(url: str, run: str, formats: list[str], out: Path | None) -> No
     report(path, formats, out)
 
 
-def compare_there(url: str, runs: list[str], tolerance: str, figure: Path | None) -> int:
-    """As `compare_runs`, of what runs of a server have left, which is copied for that long."""
-    with tempfile.TemporaryDirectory(prefix="dilaton-") as place, asking():
-        paths = []
-        for run in runs:
-            left = _any(Server(url), run)
-            paths.append(Path(place) / left.identity)
-            if not paths[-1].exists():
-                left.fetch(paths[-1])
-        return compare_runs(paths, tolerance, figure)
-
-
-def logs_there(url: str, run: str, who: str | None, *, follow: bool = False) -> int:
-    """Prints what programs of a server's run have written so far, or until it ends; returns the exit status."""
+def logs_there(url: str, run: str, who: str | None, *, follow: bool = False, timeline: bool = False) -> int:
+    """As `print_logs`, of a server's run; for a timeline all that it has left so far is copied for that long."""
+    if timeline:
+        return _timeline_there(url, run, who, follow=follow)
     node, _, process = (who or "*").partition("/")
     pattern = f"nodes/{node}/{process or '*'}.std*"
     with asking(), contextlib.suppress(KeyboardInterrupt):
-        found = _any(Server(url), run)
+        found = any_at(Server(url), run)
         printed = _Printed(found, pattern)
         while follow and found.show()["state"] not in FINAL:
             printed.print_new(whole=False)
@@ -148,6 +160,12 @@ def logs_there(url: str, run: str, who: str | None, *, follow: bool = False) -> 
         if who is not None and not printed.places:
             raise BadInputError(f"{who}: no such node or program has written anything in {found.identity}")
     return 0
+
+
+def _timeline_there(url: str, run: str, who: str | None, *, follow: bool) -> int:
+    with tempfile.TemporaryDirectory(prefix="dilaton-") as place, asking():
+        any_at(Server(url), run).fetch(Path(place) / "run")
+        return print_logs(str(Path(place) / "run"), who, follow=follow, timeline=True)
 
 
 class _Printed:
@@ -182,15 +200,3 @@ class _Printed:
         if path != self._last:
             print(visible(f"==> {path.removeprefix('nodes/')} <=="))
             self._last = path
-
-
-def _any(server: Server, name: str) -> RemoteRun:
-    """A run by its identity, also one that is over; or the newest of a lab's name.
-
-    Raises:
-        BadInputError: there is none.
-    """
-    for run in server.runs():
-        if name in (run["run"], run["name"]):
-            return server.run(str(run["run"]))
-    raise BadInputError(f"{name}: no run, and no lab that has one; see dilaton --server URL ps --all")

@@ -157,6 +157,18 @@ def found_at(server: Server, name: str) -> RemoteRun:
     return server.run(going[0]["run"])
 
 
+def any_at(server: Server, name: str) -> RemoteRun:
+    """A run by its identity, also one that is over; or the newest of a lab's name.
+
+    Raises:
+        BadInputError: there is none.
+    """
+    for run in server.runs():
+        if name in (run["run"], run["name"]):
+            return server.run(run["run"])
+    raise BadInputError(f"{name}: no run, and no lab that has one; see dilaton --server URL ps --all")
+
+
 @contextlib.contextmanager
 def asking(request: RunRequest | None = None) -> Iterator[None]:
     """Tells what a server refuses in the words and with the exit status of the command line."""

@@ -5,28 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from dilaton.cli.errors import refusing
+from dilaton.cli.steering.asking import Reach, here
 from dilaton.cli.steering.control import print_clock
 from dilaton.measure import numbers
 from dilaton.run.control.answers import RESUME, SUSPEND
 from dilaton.run.control.errors import ControlError
-from dilaton.run.control.requests import Client
 from dilaton.service.catalogue import find
 
 
 @refusing(ControlError)
-def suspend(run: str) -> None:
-    """Puts a run away."""
-    with Client(find(run)) as client:
-        away = client.request(SUSPEND)
+def suspend(run: str, reach: Reach = here) -> None:
+    """Puts a run away, which `reach` finds."""
+    with reach(run) as asked:
+        away = asked.request(SUSPEND)
     memory, at = f"{away['memory_bytes'] / 1e6:,.0f} MB", numbers.duration(away["virtual_s"])
     print(f"suspended at {at}: {memory} of memory are on disk; dilaton resume {run} lets it go on")
 
 
 @refusing(ControlError)
-def resume(run: str) -> None:
-    """Lets a run go on that was put away."""
-    with Client(find(run)) as client:
-        print_clock(client.request(RESUME))
+def resume(run: str, reach: Reach = here) -> None:
+    """Lets a run go on that was put away, and that `reach` finds."""
+    with reach(run) as asked:
+        print_clock(asked.request(RESUME))
 
 
 @refusing(ControlError)

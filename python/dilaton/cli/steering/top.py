@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Protocol
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -21,15 +23,13 @@ from dilaton.measure import numbers
 from dilaton.measure.recent import Row
 from dilaton.plan.forecast.length import End, end
 from dilaton.plan.model import Plan
-from dilaton.run.control.answers import STATUS, ProcessShown, Status
+from dilaton.run.control.answers import STATUS, Clock, ProcessShown, Timeliness
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
 from dilaton.run.control.status import clock_of, recent_samples
 from dilaton.run.files.directory import PLAN_FILE
 from dilaton.run.files.outputs import read_output
 from dilaton.service.catalogue import find
-
-REFRESH_HOST_S = 0.5
 
 LINES_BESIDE = 10
 """How many lines of a screen are not rows of a table."""
@@ -80,59 +80,104 @@ class Choice:
         return lambda row: (-(row[column] or 0.0) if column else 0.0, row["node"], row["interface"])
 
 
+@dataclass(frozen=True)
+class Seen:
+    """A run at one moment."""
+
+    lab: str
+    clock: Clock
+    fidelity: Timeliness
+    processes: list[ProcessShown]
+
+
+class Watched(Protocol):
+    """A run that goes on, here or at a server."""
+
+    name: str
+    refresh_host_s: float
+    """How often it is looked at."""
+
+    def plan(self) -> str:
+        """Its `plan.json`."""
+
+    def seen(self) -> Seen | None:
+        """The run as it is now; None: it has ended."""
+
+    def samples(self, table: str) -> list[Row]:
+        """The latest sample of each interface, or of each node."""
+
+
+class _Here:
+    """A run of this machine."""
+
+    refresh_host_s = 0.5
+
+    def __init__(self, client: Client, run_dir: Path) -> None:
+        self._client, self._run_dir, self.name = client, run_dir, str(run_dir)
+
+    def plan(self) -> str:
+        return read_output(self._run_dir / PLAN_FILE)
+
+    def seen(self) -> Seen | None:
+        try:
+            status = self._client.request(STATUS)
+        except ControlError:
+            return None
+        return Seen(status["run"]["lab"], clock_of(status), status["fidelity"], status["processes"])
+
+    def samples(self, table: str) -> list[Row]:
+        return recent_samples(self._run_dir, table)
+
+
 @refusing(ControlError)
 def show_top(run: str, choice: Choice, *, once: bool) -> int:
     """Shows a run until it ends or Ctrl-C comes; or once, as without a terminal. Returns the exit status."""
+    run_dir = find(run)
+    with Client(run_dir) as client:
+        return show(_Here(client, run_dir), choice, once=once)
+
+
+def show(run: Watched, choice: Choice, *, once: bool) -> int:
+    """As `show_top`, of a run that was found."""
     console = Output()
-    try:
-        run_dir = find(run)
-        with Client(run_dir) as client:
-            status = client.request(STATUS)
-            if once or not console.is_terminal:
-                console.print(_page(run_dir, status, choice, _foreseen(run_dir), 0.0, None))
-                return 0
-            _follow(console, client, run_dir, status, choice)
-    except KeyboardInterrupt:
-        pass
+    with contextlib.suppress(KeyboardInterrupt):
+        if (first := run.seen()) is None:
+            raise ControlError(f"{run.name}: the run does not go on")
+        foreseen = end(Plan.model_validate_json(run.plan()))
+        if once or not console.is_terminal:
+            console.print(_page(run, first, choice, foreseen, 0.0, None))
+        else:
+            _follow(console, run, first, choice, foreseen)
     return 0
 
 
-def _follow(console: Console, client: Client, run_dir: Path, status: Status, choice: Choice) -> None:
+def _follow(console: Console, run: Watched, before: Seen, choice: Choice, foreseen: End | None) -> None:
     """Refreshes the page until the run has ended."""
-    before, foreseen = status, _foreseen(run_dir)
-    with Live(
-        _page(run_dir, status, choice, foreseen, 0.0, None), console=console, auto_refresh=False, screen=True
-    ) as live:
+    first = _page(run, before, choice, foreseen, 0.0, None)
+    with Live(first, console=console, auto_refresh=False, screen=True) as live:
         while True:
-            time.sleep(REFRESH_HOST_S)
-            try:
-                now = client.request(STATUS)
-            except ControlError:
+            time.sleep(run.refresh_host_s)
+            if (now := run.seen()) is None:
                 break
-            passed_s = clock_of(now)["host_s"] - clock_of(before)["host_s"]
-            went_s = clock_of(now)["virtual_s"] - clock_of(before)["virtual_s"]
+            passed_s = now.clock["host_s"] - before.clock["host_s"]
+            went_s = now.clock["virtual_s"] - before.clock["virtual_s"]
             speed = went_s / passed_s if passed_s > 0 else 0.0
             rows_max = max(console.height - LINES_BESIDE, 2)
-            live.update(_page(run_dir, now, choice, foreseen, speed, rows_max), refresh=True)
+            live.update(_page(run, now, choice, foreseen, speed, rows_max), refresh=True)
             before = now
-    console.print(f"{run_dir}: the run has ended")
-
-
-def _foreseen(run_dir: Path) -> End | None:
-    """When the run ends, as its plan tells."""
-    return end(Plan.model_validate_json(read_output(run_dir / PLAN_FILE)))
+    console.print(f"{run.name}: the run has ended")
 
 
 def _page(
-    run_dir: Path, status: Status, choice: Choice, foreseen: End | None, speed: float, rows_max: int | None
+    run: Watched, seen: Seen, choice: Choice, foreseen: End | None, speed: float, rows_max: int | None
 ) -> RenderableType:
     """The whole of it; with at most so many rows of tables."""
-    sampled = recent_samples(run_dir, "interfaces")
+    sampled = run.samples("interfaces")
     interfaces = list(filter(choice.takes, sampled))
-    nodes = list(filter(choice.takes, recent_samples(run_dir, "nodes")))
-    processes = list(filter(choice.takes, status["processes"]))
+    nodes = list(filter(choice.takes, run.samples("nodes")))
+    processes = list(filter(choice.takes, seen.processes))
     room = None if rows_max is None else max(rows_max - len(processes), 2)
-    parts: list[RenderableType] = [_head(status, foreseen, speed)]
+    parts: list[RenderableType] = [_head(seen, foreseen, speed)]
     if interfaces:
         parts.append(_interfaces(sorted(interfaces, key=choice.order), choice.key, room))
     elif not sampled:
@@ -143,13 +188,12 @@ def _page(
     return Group(*parts)
 
 
-def _head(status: Status, foreseen: End | None, speed: float) -> Text:
-    run, fidelity = status["run"], status["fidelity"]
-    clock = clock_of(status)
+def _head(seen: Seen, foreseen: End | None, speed: float) -> Text:
+    clock, fidelity = seen.clock, seen.fidelity
     late = fidelity["lateness_us"]
     average = clock["virtual_s"] / clock["host_s"] if clock["host_s"] else 0.0
     pace = "held" if clock["held"] else f"{numbers.significant(speed or average)}x"
-    line = Text(f"{run['lab']}  ", style="bold")
+    line = Text(f"{seen.lab}  ", style="bold")
     parts = [
         f"virtual {clock['virtual_s']:.3f} s",
         f"host {clock['host_s']:.1f} s",

@@ -69,11 +69,9 @@ def compare(
 ) -> None:
     """Say whether runs measured the same: status 0 indistinguishable, 1 different."""
     if context.obj is not None:
-        from dilaton.cli.runs.reaching import compare_there
+        from dilaton.cli.results.compare_there import compare_there
 
-        if by is not None:
-            raise BadInputError("--by: of a sweep of this machine; leave --server out")
-        raise typer.Exit(compare_there(context.obj, [str(path) for path in run_dirs], tolerance, figure))
+        raise typer.Exit(compare_there(context.obj, [str(path) for path in run_dirs], tolerance, figure, by))
     from dilaton.cli.results.compare import compare_runs
 
     raise typer.Exit(compare_runs(run_dirs, tolerance, figure, by))

@@ -117,6 +117,7 @@ def ps(
 
 @app.command()
 def top(
+    context: typer.Context,
     run: RunName,
     once: Annotated[bool, typer.Option("--once", help="Print it once, as without a terminal.")] = False,
     sort: Annotated[
@@ -134,6 +135,10 @@ def top(
     """Watch a run in progress: its clock, links, nodes and programs."""
     from dilaton.cli.steering.top import Choice, show_top
 
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import top_there
+
+        raise typer.Exit(top_there(context.obj, run, Choice.of(sort, only), once=once))
     raise typer.Exit(show_top(run, Choice.of(sort, only), once=once))
 
 
@@ -325,8 +330,13 @@ def save(
 
 
 @app.command()
-def suspend(run: RunName) -> None:
+def suspend(context: typer.Context, run: RunName) -> None:
     """Put a run away: its memory goes to disk, and its cores are free, until dilaton resume, if need be days later."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import suspend_there
+
+        suspend_there(context.obj, run)
+        return
     from dilaton.cli.runs.suspend import suspend as put_away
 
     put_away(run)
@@ -334,6 +344,7 @@ def suspend(run: RunName) -> None:
 
 @app.command()
 def resume(
+    context: typer.Context,
     run: RunName,
     at: Annotated[
         str | None,
@@ -346,6 +357,13 @@ def resume(
     """Let a run go on that was suspended; or one that is over, from an instant of it, in the state it had then."""
     from dilaton.cli.runs import suspend as away
 
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import resume_there
+
+        if at is not None or out is not None:
+            raise BadInputError("--at, --out: of a run of this machine; leave --server out")
+        resume_there(context.obj, run)
+        return
     if at is not None:
         away.repeat(run, at, out)
     elif out is not None:
@@ -374,9 +392,7 @@ def logs(
     if context.obj is not None:
         from dilaton.cli.runs.reaching import logs_there
 
-        if timeline:
-            raise BadInputError("--timeline: of a run of this machine; dilaton --server URL report RUN copies one")
-        raise typer.Exit(logs_there(context.obj, run, who, follow=follow))
+        raise typer.Exit(logs_there(context.obj, run, who, follow=follow, timeline=timeline))
     from dilaton.cli.results.logs import print_logs
 
     raise typer.Exit(print_logs(run, who, follow=follow, timeline=timeline))

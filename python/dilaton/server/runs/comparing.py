@@ -39,6 +39,7 @@ def told(comparison: Comparison) -> dict[str, Any]:
         "rows": [_finite(asdict(row)) for row in comparison.rows],
         "missing": comparison.missing,
         "together": [_finite(asdict(each)) for each in comparison.together],
+        "least_p": comparison.least_p,
         "verdict": comparison.verdict,
         "is_different": comparison.is_different,
     }

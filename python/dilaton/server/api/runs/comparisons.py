@@ -107,6 +107,8 @@ class Comparison(BaseModel):
     missing: list[str]
     """Metrics that some run does not have, which are not compared."""
     together: list[ComparedTogether]
+    least_p: float
+    """Of sets of runs, the smallest p that one of them and the reference can give."""
     verdict: str
     """In a sentence."""
     is_different: bool

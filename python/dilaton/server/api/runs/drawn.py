@@ -55,15 +55,18 @@ def show_samples(
     server: Server,
     guest: Annotated[str, Query(pattern=GUEST)],
     table: Literal["interfaces", "tcp", "nodes"] = "interfaces",
-    start: Annotated[int, Query(ge=0, le=1 << 50)] = 0,
+    start: Annotated[int, Query(ge=-PIECE_BYTES_MAX, le=1 << 50)] = 0,
+    count: Annotated[int, Query(ge=1, le=PIECE_BYTES_MAX)] = PIECE_BYTES_MAX,
 ) -> Response:
-    """A piece of a table of samples (docs/measure.md), at most 1 MiB of it from byte `start` on: at 0 comes the line
-    with the names of its columns. A run that goes on appends; who asks again behind what they have misses nothing."""
+    """A piece of a table of samples (docs/measure.md), at most `count` bytes of it from byte `start` on, or where that
+    is negative from so many before its end: at 0 comes the line with the names of its columns. A run that goes on
+    appends; who asks again behind what they have misses nothing."""
     path = f"measure/{guest}/{table}.csv"
     try:
         file = opened(server.keeper.run_dir(run.identity), path)
     except OSError:
         raise Problem(404, "missing", f"{path}: the run measures none of these, or has none yet") from None
     with file:
-        piece = os.pread(file.fileno(), PIECE_BYTES_MAX, start)
+        begin = start if start >= 0 else max(0, os.fstat(file.fileno()).st_size + start)
+        piece = os.pread(file.fileno(), count, begin)
     return Response(piece, media_type="text/csv; charset=utf-8")

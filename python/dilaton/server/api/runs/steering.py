@@ -14,7 +14,9 @@ from dilaton.run.control.answers import (
     FAULT_UNDO,
     LINK_CHANGE,
     LINK_SHOW,
+    RESUME,
     STATUS,
+    SUSPEND,
     Answer,
     ChangeTaken,
     Clock,
@@ -23,6 +25,7 @@ from dilaton.run.control.answers import (
     LinksShown,
     Name,
     ProcessShown,
+    PutAway,
     Timeliness,
 )
 from dilaton.server.access.callers import Caller
@@ -47,6 +50,8 @@ SUBJECTS = ("pause", "kill")
 class RunStatus(BaseModel):
     """How far a run has come, and how well."""
 
+    suspended: bool
+    """Whether it is put away, until it is resumed."""
     clock: Clock | None
     """Null as long as it has not been released."""
     fidelity: Timeliness
@@ -96,7 +101,13 @@ class EndedFaults(Asked):
 async def show_status(run: TheRun, server: Server) -> RunStatus:
     """The clock of a run, how well time is kept, and what has become of each process so far."""
     status = await _ask(server, run, STATUS)
-    return RunStatus(clock=status["run"]["clock"], fidelity=status["fidelity"], processes=status["processes"])
+    run_state = status["run"]
+    return RunStatus(
+        suspended=run_state["suspended"],
+        clock=run_state["clock"],
+        fidelity=status["fidelity"],
+        processes=status["processes"],
+    )
 
 
 @ENDPOINTS.add("GET", f"{RUN}/links", needs(("Run.Read", "run")))
@@ -165,6 +176,20 @@ async def until(asked: ToInstant, run: TheRun, who: Who, server: Server) -> Cloc
 async def change_tdf(asked: ToTdf, run: TheRun, who: Who, server: Server) -> Clock:
     """Changes the TDF."""
     return await _steer(server, who, run, "tdf", tdf=asked.tdf)
+
+
+@ENDPOINTS.add("POST", f"{RUN}/suspend", STEER)
+async def suspend(run: TheRun, who: Who, server: Server) -> PutAway:
+    """Puts a run away: its memory goes to disk, and its cores are free. It is `held`, and keeps its place."""
+    await _noted(server, who, run, "run.suspend")
+    return await _ask(server, run, SUSPEND)
+
+
+@ENDPOINTS.add("POST", f"{RUN}/resume", STEER)
+async def resume(run: TheRun, who: Who, server: Server) -> Clock:
+    """Lets a run go on that was put away."""
+    await _noted(server, who, run, "run.resume")
+    return await _ask(server, run, RESUME)
 
 
 @ENDPOINTS.add("POST", f"{RUN}/stop", STEER, status_code=202)
