@@ -159,3 +159,30 @@ def test_ports_of_nodes_of_a_servers_run_are_reached_from_here(tmp_path: Path) -
         assert [one["port"] for one in record["from_outside"]] == [80, 7, 7]
         done = [one["data"]["argv"] for one in me.api("GET", "/audit") if one["action"] == "run.console"]
         assert sorted(done) == [["port", "7"], ["port", "7"], ["port", "80"]]
+
+
+def test_what_is_forwarded_leads_to_that_port_of_that_run_and_nowhere_else(tmp_path: Path) -> None:
+    """Neither to this machine, whose loopback is not a node's, nor to another run with nodes of the same names."""
+    programs: Any = LAB["run"]
+    without_page = LAB | {"run": [programs[1], programs[2] | {"after": ["echo"]}]}
+    with served(tmp_path) as server, socket.create_server(("127.0.0.1", 0)) as here:
+        me = server.client()
+        token = me.api("POST", "/tokens", {"label": "x", "scopes": ["*"], "days": 1})["secret"]
+        one, other = (me.launch(me.keep(json.dumps(lab)), stays=True) for lab in (LAB, without_page))
+        for run in (one, other):
+            me.wait(run, "running")
+            wait_for_servers(server.state.keeper.run_dir(run))
+        here.settimeout(1)
+        number = here.getsockname()[1]
+        to = ("--server", server.settings.origin, "forward")
+        with (
+            forwarded(*to, one, "web:80", f"web:{number}", f"b:{number}", DILATON_TOKEN=token) as (page, *nothing),
+            forwarded(*to, other, "web:80", DILATON_TOKEN=token) as (none,),
+        ):
+            assert fetched(page, "any") == PAGE
+            assert [said(port, b"x") for port in (*nothing, none)] == [b"", b"", b""]
+        with pytest.raises(TimeoutError):
+            here.accept()
+        for run in (one, other):
+            me.api("POST", f"/runs/{run}/stop")
+            me.wait(run, "finished", "aborted")

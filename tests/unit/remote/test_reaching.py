@@ -125,6 +125,44 @@ def test_what_asks_for_no_program_ends_the_connection(first: str | bytes, run: s
         assert closed_by(connection) == 4002
 
 
+@pytest.mark.parametrize("asked", [{"port": 0}, {"port": 65_536}, {"port": 80, "argv": ["sh"]}])
+def test_what_is_no_port_is_connected_to_nothing(asked: dict[str, object], run: str, server: Served) -> None:
+    url = f"ws://{server.settings.host}:{server.settings.port}/api/v1/runs/{run}/sessions"
+    with connect(url, additional_headers=server.client().headers, proxy=None) as connection:
+        connection.send(json.dumps({"node": "a"} | asked))
+        assert closed_by(connection) == 4002
+
+
+def test_a_port_of_a_node_is_for_whom_may_have_programs_there(run: str, server: Served) -> None:
+    boss, folder = server.client(), server.client().api("GET", f"/runs/{run}")["folder"]
+    origin = server.settings.origin
+
+    async def connected(secret: str, to: str, node: str) -> None:
+        async with reached(Server(origin, secret).run(to)).port(node, 80) as line:
+            line.close()
+
+    def token(person: str, *scopes: str) -> str:
+        asked = {"label": "x", "scopes": scopes, "days": 1}
+        return str(server.client(person).api("POST", "/tokens", asked)["secret"])
+
+    ann = token("ann", "*")
+    for role, status in ((None, 404), ("reader", 403)):
+        grants = [{"path": folder, "role": role}] if role else []
+        boss.api("PUT", "/people/ann", {"is_active": True, "grants": grants})
+        with pytest.raises(ServerError) as refused:
+            asyncio.run(connected(ann, run, "a"))
+        assert refused.value.status == status
+    with pytest.raises(ServerError) as narrow:
+        asyncio.run(connected(token("owner", "Run.Read", "Run.Files"), run, "a"))
+    assert narrow.value.status == 403
+    boss.api("PUT", "/people/ann", {"is_active": True, "grants": [{"path": folder, "role": "operator"}]})
+    asyncio.run(connected(ann, run, "a"))
+    for to, node, why in ((run, "127.0.0.1", "no such node"), ("../" + run, "a", "."), ("0" * 16, "a", "none that")):
+        with pytest.raises(ServerError, match=why):
+            asyncio.run(connected(ann, to, node))
+    wait_for_none(server)
+
+
 def test_what_is_no_frame_ends_the_session_and_nothing_else(run: str, server: Served) -> None:
     url = f"ws://{server.settings.host}:{server.settings.port}/api/v1/runs/{run}/sessions"
     me = server.client()
@@ -211,8 +249,6 @@ def test_the_command_line_steers_and_reads_a_run_there(
     with pytest.raises(BadInputError, match="no such node"):
         dilaton(server, "shell", run, "nowhere", "true")
     assert dilaton(server, "logs", run) == 0
-    with pytest.raises(BadInputError, match="--timeline"):
-        dilaton(server, "logs", run, "--timeline")
 
 
 def test_results_there_are_reported_and_compared_here(

@@ -279,6 +279,12 @@ def _gibibytes(size_bytes: int) -> str:
     return f"{size_bytes / (1 << 30):.1f} GiB"
 
 
+def _people(_: Facts) -> Iterator[Finding]:
+    """A server gives nobody's runs an account of their own."""
+    what = "runs of all people of a server have its account: jails and guests alone separate them (docs/security.md)"
+    yield Finding("people of a server", "ok", what)
+
+
 EXAMINATIONS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     _kernel_image,
     _jail,
@@ -287,4 +293,5 @@ EXAMINATIONS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     _machine,
     _shared_memory,
     _tools,
+    _people,
 )
