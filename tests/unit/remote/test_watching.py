@@ -11,12 +11,14 @@ from pydantic import TypeAdapter
 from dilaton.cli.errors import BadInputError
 from dilaton.cli.steering.top_there import There
 from dilaton.remote import answers
+from dilaton.remote.control import WAYS
 from dilaton.remote.server import Server
 from dilaton.server.api.labs.labs import Lab
 from dilaton.server.api.runs.comparisons import Comparison
 from dilaton.server.api.runs.runs import File, Run
 from dilaton.server.api.runs.steering import RunStatus
 from dilaton.server.api.runs.sweeps import WholeSweep
+from dilaton.server.app import ENDPOINTS
 from dilaton.server.runs.life import RunState
 from tests.unit.remote.test_remote import dilaton
 from tests.unit.server.runs.test_comparisons import sweep
@@ -70,6 +72,11 @@ def test_both_ends_say_the_same_of_an_answer(client: object, servers: object) ->
         return {name: plain(one, kinds) for name, one in schema.items() if name not in named}
 
     assert fields(client) == fields(servers)
+
+
+def test_what_is_asked_of_a_run_is_asked_by_operations_that_there_are() -> None:
+    known = {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+    assert {(method, f"/api/v1/runs/{{run}}{path}") for method, path in WAYS.values()} <= known
 
 
 def test_a_run_there_is_watched_and_put_away(server: Served, there: Server, capsys: pytest.CaptureFixture[str]) -> None:

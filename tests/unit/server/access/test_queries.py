@@ -89,7 +89,7 @@ def test_an_event_is_read_once_however_many_listen(server: Served) -> None:
         with me.stream("/events") as events:
             next(events)
             ready.wait()
-            for _, kind, _ in events:
+            for _number, kind, _data in events:
                 told.append(kind)
                 if len(told) == 3:
                     return told

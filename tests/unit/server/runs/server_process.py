@@ -32,7 +32,7 @@ class Process:
 def process(directory: Path, *options: object) -> Iterator[Process]:
     """A server whose data are in `directory`, with options of `tests.stub_server`; it is killed at the end."""
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}
-    command = [sys.executable, "-P", "-m", "tests.stub_server", directory, *map(str, options)]
+    command = [sys.executable, "-P", "-m", "tests.stub_server", str(directory), *map(str, options)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout
         try:

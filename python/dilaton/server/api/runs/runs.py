@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import Response
+from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import select
@@ -130,10 +130,14 @@ def list_runs(
     state: RunState | None = None,
     lab: str | None = None,
     sweep: str | None = None,
+    name: Annotated[str | None, Query(min_length=1, max_length=100)] = None,
 ) -> list[Run]:
-    """The runs that one may see, the newest first: of a state, of a lab or a sweep, before one of a number."""
+    """The runs that one may see, the newest first: of a state, of a lab or a sweep, before one of a number; with `name`
+    in the name of their lab, whether in small letters or capitals."""
     asked = ((RunRow.state, state), (RunRow.lab, lab), (RunRow.sweep, sweep))
     wheres = [column == wanted for column, wanted in asked if wanted is not None]
+    if name is not None:
+        wheres.append(RunRow.name.icontains(name, autoescape=True))
     with server.store.reading() as session:
         # Without the texts of their labs, each of which may have a million characters.
         rows = listed.of(session, RunRow, "Run.Read", *wheres, without=(RunRow.text,))
