@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gzip
+import os
 import resource
 import signal
 import subprocess
@@ -42,6 +43,9 @@ def output_of(argv: list[str], file: BinaryIO | None) -> Iterator[BinaryIO]:
     Raises:
         ImageError: It fails.
     """
+    if file is not None:
+        # The program goes on where its descriptor is, and that has been read ahead by as much as Python has in memory.
+        os.lseek(file.fileno(), file.tell(), os.SEEK_SET)
     # A file, since a pipe that nobody reads meanwhile would let a program wait that says much.
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
