@@ -59,7 +59,8 @@ class OfTree:
     """A file tree that is here already.
 
     Attributes:
-        path: Of a directory, or of a file with an archive or a file system, as `dilaton image import` takes them.
+        path: Of a directory, or of a file with an archive or a file system, or of an image of container engines, as
+            `dilaton image import` takes them.
     """
 
     path: str

@@ -20,12 +20,13 @@ from dilaton.host.files import find_program
 from dilaton.images.reference import parse
 from dilaton.images.store import Image, ImageError, Store
 from dilaton.lab.errors import LabError
+from dilaton.lab.images.find import tree_of
 from dilaton.lab.images.of_lab import recipes_of
 from dilaton.lab.images.recipe import parse_recipe
 from dilaton.service.images.bring import bring
 from dilaton.service.images.build import build
 from tests.conftest import dilaton, environment
-from tests.images import killed_at, needs_programs
+from tests.images import busybox, killed_at, layout, needs_programs
 
 pytestmark = needs_programs
 
@@ -168,6 +169,56 @@ def test_a_tree_beside_the_lab_becomes_an_image_that_runs_what_the_recipe_says(s
     missing = parse_recipe({"from": "none"}, tmp_path)
     with pytest.raises(ImageError, match=f"{tmp_path}/none: there is no such file or directory"):
         build(store, missing, missing.name, lambda *_: None, PLENTY, print)
+
+
+@pytest.mark.parametrize("kind", ["oci-archive", "docker-archive", "oci"])
+def test_an_image_beside_the_lab_keeps_what_it_runs(kind: str, store: Store, tmp_path: Path) -> None:
+    source = layout(tmp_path / "oci", [busybox()], {"Cmd": ["id"], "WorkingDir": "/data"})
+    kept, place = tmp_path / "kept.tar", tmp_path / "oci"
+    if kind != "oci":
+        subprocess.run(
+            ["skopeo", "--insecure-policy", "copy", source, f"{kind}:{kept}"], check=True, capture_output=True
+        )
+        place = kept
+        if kind == "docker-archive":
+            # As people keep it, and so that no name of its file says what it is.
+            subprocess.run(["xz", "-0", kept], check=True)
+            place = kept.with_suffix(".tar.xz")
+    recipe = parse_recipe(place.name, tmp_path)
+    assert recipe.name == parse_recipe({"from": place.name}, tmp_path).name
+    made = build(store, recipe, recipe.name, lambda *_: None, PLENTY, print)
+    assert (made.argv, made.cwd) == (("id",), "/data") and "bin" in tree(made)
+    told = parse_recipe({"from": place.name, "command": "sh"}, tmp_path)
+    with pytest.raises(ImageError, match="an image, which says itself what it runs"):
+        build(store, told, told.name, lambda *_: None, PLENTY, print)
+
+
+def test_a_lab_names_files_and_images_by_what_it_writes_alone(tmp_path: Path) -> None:
+    for text, path in {
+        "root.tar": "root.tar",
+        "some/root.tar.zst": "some/root.tar.zst",
+        "./tree": "./tree",
+        "../tree": "../tree",
+        "/srv/tree": "/srv/tree",
+        "oci-archive:frr": "frr",
+        "docker-archive:frr.tar": "frr.tar",
+        "nginx": None,
+        "nginx:1.27": None,
+        "tar": None,
+        "quay.io/frrouting/frr:10.1": None,
+    }.items():
+        assert tree_of(text) == path, text
+    (tmp_path / "nginx").mkdir()
+    lab = tmp_path / "lab.yaml"
+    lab.write_text(
+        "name: x\nnodes:\n  image: {image: root.tar, disk: {image: disk.img}}\n  disk: {image: {from: other}}\n"
+        "  b: {image: nginx}\ndefaults: {image: ./tree}\n"
+    )
+    assert [str(one.source) for one in recipes_of(lab)] == [
+        f"OfTree(path='{tmp_path}/{name}')" for name in ("root.tar", "other", "tree")
+    ]
+    checked = dilaton("check", lab, env=environment() | {"XDG_DATA_HOME": str(tmp_path / "data")})
+    assert checked.returncode == 2 and "lab.yaml:3:" in checked.stderr and "dilaton image build LAB" in checked.stderr
 
 
 def repository(directory: Path) -> str:

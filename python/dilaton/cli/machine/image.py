@@ -80,8 +80,8 @@ def import_image(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="oci-archive:FILE, docker-archive:FILE, oci:DIRECTORY; or a directory, or a file with a tar archive "
-            "or a squashfs of a root file system.",
+            help="An image of container engines, as an archive or a directory; or a root file system: a directory, or "
+            "a file with a tar archive or a squashfs, ext4 or erofs.",
         ),
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it will be called, such as frr:10.1.")],

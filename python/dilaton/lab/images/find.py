@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from dilaton.images.recipe import Recipe
     from dilaton.images.reference import Reference
 
+ARCHIVES = ("oci-archive:", "docker-archive:")
+PATHS = ("./", "../", "/")
+SUFFIXES = (
+    *(f".tar{packed}" for packed in ("", ".gz", ".xz", ".bz2", ".zst")),
+    *(".tgz", ".txz", ".squashfs", ".sqfs", ".ext4", ".erofs", ".img"),
+)
+"""What files with images, root file systems and archives of these are called."""
+
 
 @dataclass(frozen=True)
 class Image:
@@ -53,6 +61,15 @@ def find_image(name: str, directory: str | Path) -> Image:
 
     reference, pull = parse(name), "to bring it from its registry: dilaton image pull"
     return _find(reference, name, directory, f"{pull} {reference.short}", f"{pull} {reference.repository}@")
+
+
+def tree_of(text: str) -> str | None:
+    """The path of an archive or a tree, if that is what a lab names by this, and not the name of an image.
+
+    What is written alone says so, not what happens to be beside the lab.
+    """
+    path = next((text.removeprefix(prefix) for prefix in ARCHIVES if text.startswith(prefix)), None)
+    return path or (text if text.startswith(PATHS) or text.endswith(SUFFIXES) else None)
 
 
 def find_recipe(recipe: Recipe, directory: str | Path) -> Image:

@@ -9,9 +9,13 @@ from typing import Any
 from dilaton.images.recipe import Recipe
 from dilaton.lab.errors import LabError
 from dilaton.lab.errors import Path as Steps
+from dilaton.lab.images.find import tree_of
 from dilaton.lab.images.recipe import parse_recipe
 from dilaton.lab.loader import read
 from dilaton.lab.text.document import Document, read_document
+
+OF_NAMES = (("nodes",), ("kinds",), ("groups",))
+"""Fields whose keys are names, which may be those of fields."""
 
 
 def recipes_of(file: Path) -> list[Recipe]:
@@ -38,7 +42,7 @@ def _parse(document: Document, steps: Steps, value: Any, directory: Path) -> Rec
     if document.problems:
         raise LabError(document.problems)
     try:
-        if not isinstance(value, dict):
+        if not isinstance(value, dict | str):
             raise ValueError("not a recipe; one is debian: {suite: trixie, packages: [...]}, or host: [...]")
         return parse_recipe(value, directory)
     except ValueError as error:
@@ -46,11 +50,14 @@ def _parse(document: Document, steps: Steps, value: Any, directory: Path) -> Rec
 
 
 def _images(data: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
+    """What is written wherever a node may say `image`, if it is no name; disks have images of their own."""
     if isinstance(data, dict):
+        has_names = steps[-1:] in OF_NAMES
         for name, value in data.items():
-            if name == "image" and isinstance(value, dict):
-                yield (*steps, name), value
-            else:
+            if name == "image" and not has_names:
+                recipe = value if isinstance(value, dict) else tree_of(str(value))
+                yield from [] if recipe is None else [((*steps, name), recipe)]
+            elif name != "disk" or has_names:
                 yield from _images(value, (*steps, name))
     elif isinstance(data, list):
         for number, value in enumerate(data):

@@ -87,17 +87,17 @@ class Written(Part):
         return self
 
 
-def parse_recipe(value: dict[str, Any], directory: str | Path = ".") -> Recipe:
+def parse_recipe(value: dict[str, Any] | str, directory: str | Path = ".") -> Recipe:
     """Reads a recipe.
 
     Args:
-        value: As it is written.
+        value: As it is written; the path of a tree stands for a recipe that says no more.
         directory: Where paths of trees start.
 
     Raises:
         ValueError: It is none; the text names the first field that cannot be so.
     """
-    said = made(Written, value, "recipe", {"directory": directory})
+    said = made(Written, {"from": value} if isinstance(value, str) else value, "recipe", {"directory": directory})
     source: Debian | OfHost | OfTree
     if said.debian is not None:
         source = Debian(said.debian.suite, said.debian.packages, said.debian.mirror, said.debian.variant)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, ValidationInfo, model_v
 
 from dilaton.lab.beside.configs import DirectoryTexts, FileText, read_beside
 from dilaton.lab.beside.contents import Given, Place
-from dilaton.lab.images.find import Image, find_image, find_recipe
+from dilaton.lab.images.find import Image, find_image, find_recipe, tree_of
 from dilaton.lab.parts.cpus import parse_cpu
 from dilaton.lab.parts.disks import Disk, parse_disk
 from dilaton.lab.parts.impairments import count
@@ -63,11 +63,12 @@ def _read_image(value: object, info: ValidationInfo) -> object:
     if value == "host" or isinstance(value, Image):
         return value
     directory = (info.context or {}).get("directory", ".")
-    if isinstance(value, dict):
+    recipe = value if isinstance(value, dict) else tree_of(syntax.parse_text(value))
+    if recipe is not None:
         # Here, since labs without recipes need none of it.
         from dilaton.lab.images.recipe import parse_recipe
 
-        return find_recipe(parse_recipe(value, directory), directory)
+        return find_recipe(parse_recipe(recipe, directory), directory)
     return find_image(syntax.parse_text(value), directory)
 
 

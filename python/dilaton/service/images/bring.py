@@ -18,6 +18,7 @@ from dilaton.images.store import Adding, Image, ImageError, Store, publish
 from dilaton.service.images.plain import HELP, of_layer, wrap
 from dilaton.service.images.roots import Progress, check_platform, make_root
 from dilaton.service.images.skopeo import fetch, run_skopeo
+from dilaton.service.images.told import image_in
 
 ARCHIVES = ("oci-archive:", "docker-archive:", "oci:", "docker-daemon:")
 """Where skopeo gets images from, beside registries."""
@@ -36,7 +37,7 @@ def bring(
 
     Args:
         store: The store.
-        source: As skopeo has it, such as `docker://nginx` or `oci-archive:FILE`; or the path of a tree.
+        source: As skopeo has it, such as `docker://nginx` or `oci-archive:FILE`; or the path of one, or of a tree.
         name: What it will be called.
         progress: Is told of it.
         bytes_max: How large its files may be together.
@@ -47,9 +48,10 @@ def bring(
         HostLacksError: This machine lacks a program for it.
     """
     with explained(source), store.adding() as adding:
-        if source.startswith((*ARCHIVES, "docker://")):
+        image = source if source.startswith((*ARCHIVES, "docker://")) else image_in(Path(source), bytes_max)
+        if image is not None:
             options = ["--src-tls-verify=false"] if plain_http else []
-            digest = fetch(store, source, adding, progress, bytes_max, options)
+            digest = fetch(store, image, adding, progress, bytes_max, options)
         else:
             digest = wrap(store, Path(source), adding.staging, progress, bytes_max)
         if not store.root(digest).exists():

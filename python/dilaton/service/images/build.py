@@ -29,10 +29,11 @@ from dilaton.images.archive import attributes_of
 from dilaton.images.recipe import Debian, OfHost, OfTree, Recipe
 from dilaton.images.reference import Reference
 from dilaton.images.store import Adding, Image, ImageError, Store
-from dilaton.service.images.bring import explained, make
+from dilaton.service.images.bring import bring, explained, make
 from dilaton.service.images.plain import write_tree
 from dilaton.service.images.programs import LIBC, PR_SET_PDEATHSIG, WATCH_S
 from dilaton.service.images.roots import Progress
+from dilaton.service.images.told import image_in
 
 LINKS_MAX = 40
 """Symbolic links on the way to a file, as in Linux."""
@@ -65,6 +66,13 @@ def build(
         ImageError: It cannot be made; the store is as before.
         HostLacksError: This machine lacks a program for it.
     """
+    if isinstance(recipe.source, OfTree):
+        with explained(recipe.source.path):
+            is_image = image_in(Path(recipe.source.path), bytes_max) is not None
+            if is_image and recipe != Recipe(recipe.source):
+                raise ImageError("an image, which says itself what it runs; leave out command, env, cwd and user")
+        if is_image:
+            return bring(store, recipe.source.path, name, progress, bytes_max)
 
     def write(into: BinaryIO, adding: Adding) -> None:
         if isinstance(recipe.source, Debian):

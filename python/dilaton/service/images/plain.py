@@ -20,8 +20,8 @@ DETECTED_BYTES = 2048
 FILE_SYSTEMS = {"ext4": (1080, b"\x53\xef"), "erofs": (1024, b"\xe2\xe1\xf5\xe0")}
 """Where a superblock has which bytes, of file systems that begin with nothing."""
 HELP = (
-    "an image comes from oci-archive:FILE, docker-archive:FILE, oci:DIRECTORY, a directory, or a file with a tar "
-    "archive or a squashfs, ext4 or erofs"
+    "an image comes from an archive or directory of container engines, a directory, or a file with a tar archive or a "
+    "squashfs, ext4 or erofs"
 )
 
 
