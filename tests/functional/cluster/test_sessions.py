@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.run.control.answers import CLOCK_SHOW
+from dilaton.run.control.requests import Client
 from tests.conftest import PATIENCE_HOST_S, dilaton, started
 from tests.functional.cluster.test_cluster import below
 from tests.terminal import TypedAt
@@ -55,6 +57,15 @@ def test_more_than_a_window_goes_in_and_out_whole(held: Path) -> None:
     text = "".join(f"{number}\n" for number in range(300_000))
     assert len(text) > 1 << 20
     assert dilaton("shell", held, "b", "cat", input=text).stdout == text
+
+
+def test_a_run_over_machines_is_not_put_away_and_goes_on_as_it_was(held: Path) -> None:
+    refused = dilaton("suspend", held)
+    assert refused.returncode != 0 and "spread over several machines, and cannot be suspended" in refused.stderr
+    with Client(held) as client:
+        clock = client.request(CLOCK_SHOW)
+    assert (clock["virtual_s"], clock["held"]) == (1.0, True)
+    assert dilaton("shell", held, "b", "true", stdin=subprocess.DEVNULL).returncode == 0
 
 
 def test_files_go_to_a_node_and_come_back(held: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,10 @@ def test_what_one_node_writes_to_a_volume_the_others_see(tmp_path: Path) -> None
 def test_nodes_of_different_guests_do_not_share_one_and_a_disk_is_no_volume(tmp_path: Path) -> None:
     for text, why in {
         SHARED + "guests: per-node\n": "volume is memory of one guest",
+        SHARED.replace("jobs: jobs}", "jobs: jobs}, guest: x").replace("in: jobs}", "in: jobs}, guest: y"): (
+            "name the same on both"
+        ),
+        SHARED + "guests: 3\n": "falls into only 2 parts",
         SHARED.replace(
             "/srv/in: jobs}", "/srv/in: jobs}, disk: {model: nvme, size: 64MiB, mount: /srv/in}"
         ): "its disk is there",
@@ -45,6 +50,14 @@ def test_nodes_of_different_guests_do_not_share_one_and_a_disk_is_no_volume(tmp_
         lab.write_text(text)
         refused = dilaton("check", lab)
         assert refused.returncode == 2 and why in refused.stderr + refused.stdout, refused
+
+
+def test_nodes_that_share_a_volume_stay_in_one_guest_of_several(tmp_path: Path) -> None:
+    outcome = run_in(tmp_path, SHARED + "guests: 2\n")
+    assert outcome.status == 0, outcome.terminal
+    guests = {node["name"]: node["guest"] for node in json.loads((outcome.path / "plan.json").read_text())["nodes"]}
+    assert guests["writer"] == guests["reader"] != guests["other"]
+    assert outcome.stdout("reader", "read") == "job\n7:8\n"
 
 
 IMAGED = """

@@ -10,6 +10,9 @@ Hence a link without delay, or with one that may be nothing, keeps its ends in o
 cuts a link whose delay is below `LOOKAHEAD_NS_MIN`, with which guests would wait for each other more than they work.
 Who asks for such a cut in so many words, by a guest for each node or by naming guests, has it as long as there is a
 delay.
+
+What a node writes to a volume the others that have it see at once, and between guests nothing may be seen sooner than
+by the delay of a wire. So nodes that share a volume stay in one guest as well.
 """
 
 from __future__ import annotations
@@ -99,7 +102,8 @@ def _too_many(wanted: int, possible: int) -> str:
     what = "1 part" if possible == 1 else f"{possible} parts"
     return (
         f"{wanted}: the lab falls into only {what}, since links with a delay that is, or may become, less than "
-        f"{shortest} keep their ends in one guest; write a smaller number, guests: auto, or name guests on nodes"
+        f"{shortest} keep their ends in one guest, and so do volumes the nodes that share them; write a smaller "
+        "number, guests: auto, or name guests on nodes"
     )
 
 
@@ -117,10 +121,23 @@ def _inseparable(lab: Lab, lookaheads_ns: Sequence[int]) -> list[list[str]]:
             if lab.split == "per-node":
                 raise _cut(link, "guests", "its ends are apart")
             union.join(a, b)
+    if lab.split != "per-node":
+        for one, other in _sharers(lab):
+            union.join(one, other)
     groups: dict[object, list[str]] = {}
     for name in lab.nodes:
         groups.setdefault(union.root(name), []).append(name)
     return list(groups.values())
+
+
+def _sharers(lab: Lab) -> Iterator[tuple[str, str]]:
+    """Pairs of nodes that share a volume, unless each names a guest."""
+    first: dict[str, str] = {}
+    for name, node in lab.nodes.items():
+        for volume in node.volumes.values():
+            other = first.setdefault(volume, name)
+            if node.guest is None or lab.nodes[other].guest is None:
+                yield other, name
 
 
 def _cut(link: Link, field: str, why: str) -> LabError:
@@ -139,7 +156,7 @@ def _named(lab: Lab, parts: Sequence[Sequence[str]]) -> dict[str, str]:
             second, other = apart[0]
             message = (
                 f"{other}: {second} cannot be apart from {first}, which is in guest {one}: links without delay, or a "
-                f"short one and a node that names no guest, are between them"
+                f"short one and a node that names no guest, or a volume are between them"
             )
             raise lab_error(field_name(("nodes", second, "guest")), message)
         for guest in set(names.values()):

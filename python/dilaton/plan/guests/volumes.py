@@ -25,8 +25,8 @@ def volumes(lab: Lab, guest_of: Mapping[str, str]) -> dict[str, list[Volume]]:
             if guest_of[other] != guest_of[node]:
                 raise lab_error(
                     f"nodes.{node}.volumes.{path}",
-                    f"{name}: {other} has it too, and is in another guest, {guest_of[other]}; a volume is memory of "
-                    "one guest: let guest: of both be the same",
+                    f"{name}: {other} has it too, and is in another guest, {guest_of[other]}; what one writes the "
+                    "other sees at once, so a volume is memory of one guest: name the same on both, or write guests: 2",
                 )
         own = () if written.image == "host" else written.image.volumes
         found[node] = [
