@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import tomllib
 from typing import Any
 
@@ -54,3 +55,11 @@ def test_no_package_is_pinned_twice() -> None:
 @pytest.mark.parametrize("script", ["dilaton", "dev", ".ci/run"])
 def test_the_entry_points_can_be_executed(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)
+
+
+def test_dev_takes_every_verb_that_its_help_names() -> None:
+    shown = subprocess.run([ROOT / "dev", "--help"], capture_output=True, text=True, check=True).stdout
+    verbs = set(re.findall(r"^  ([a-z-]+)(?: .*)?$", shown, re.MULTILINE))
+    assert {"test", "store-kills"} <= verbs
+    for verb in verbs:
+        assert subprocess.run([ROOT / "dev", verb, "--help"], capture_output=True, check=False).returncode == 0, verb
