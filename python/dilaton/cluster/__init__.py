@@ -14,9 +14,10 @@ Which machine holds which guest is in `division/`. The **host agent** (`agent.py
 asked alike, goes over one encrypted connection of each machine's relay to the hub (crates/relay), which nobody joins
 who does not have the run's key. So do the streams of programs that somebody starts in nodes (`sessions.py`).
 
-**What ends ends all.** A machine that is not heard of for four seconds of the host is gone, and a run without one of
-its machines is worth nothing: it fails, and names the machine and the virtual instant. An agent that hears no more of
-the run ends its guests and goes, whatever was the cause. So nobody would have to clean up after another.
+**What ends ends all.** A machine that is not heard of for four seconds of the host is gone, and a run
+without one of its machines is worth nothing: it fails, and names the machine and the virtual instant. An agent that
+hears no more of the run ends its guests and goes, whatever was the cause. So nobody would have to clean up after
+another.
 
 **What is read without waiting**, such as counters, is a copy: agents send what they see a few times a second, and with
 each answer, so that what is read after something was asked for is not older than that.

@@ -15,10 +15,13 @@ from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
 from dilaton.host.tasks import all_of
 
-SILENCE_HOST_S_MAX = 10.0
+SILENCE_HOST_S_MAX = 4.3
 """How long an agent may say nothing, from when it has joined until it is told to end; it says something four times a
-second. One that has ended is missed at once, and a machine that is gone within four seconds; this is for agents
-that are stopped."""
+second. One that has ended is missed at once, and a machine that is gone by the hub (crates/relay), somewhat earlier;
+this is for agents that are stopped."""
+
+WATCH_HOST_S = 0.25
+"""How often it is looked who says nothing."""
 
 ENGINE_WORD_HOST_S = 0.5
 """How long an engine has to say how an agent ended whose line did."""
@@ -146,14 +149,18 @@ class Lines:
     async def _watch(self) -> None:
         while True:
             before_s = asyncio.get_running_loop().time()
-            await asyncio.sleep(1)
+            await asyncio.sleep(WATCH_HOST_S)
             # If this process was stopped itself, nobody is to blame.
-            now_s = min(asyncio.get_running_loop().time(), before_s + 2)
-            for machine, heard_s in self._heard_s.items():
-                if machine not in self._gone and now_s - heard_s > SILENCE_HOST_S_MAX:
-                    self._gone.add(machine)
-                    why = f"its host agent has said nothing for {SILENCE_HOST_S_MAX:g} seconds"
-                    self._fail(self._lost(machine, why))
+            now_s = min(asyncio.get_running_loop().time(), before_s + 2 * WATCH_HOST_S)
+            heard_s = {machine: at_s for machine, at_s in self._heard_s.items() if machine not in self._gone}
+            silent = [machine for machine, at_s in heard_s.items() if now_s - at_s > SILENCE_HOST_S_MAX]
+            self._gone.update(silent)
+            if len(silent) == len(self.machines) > 1:
+                self._fail(GuestError(f"the hub of the run has passed nothing on for {SILENCE_HOST_S_MAX:g} seconds"))
+                self._hub.kill()
+            for machine in silent:
+                why = f"its host agent has said nothing for {SILENCE_HOST_S_MAX:g} seconds"
+                self._fail(self._lost(machine, why))
 
     def put(self, machine: int, saying: Saying) -> None:
         """Says something of a line to the agent of a machine, which does not answer; one that is gone hears nothing."""
@@ -182,12 +189,12 @@ class Lines:
         return await all_of(self.ask(machine, do, **arguments) for machine in self.machines)
 
     async def collect(self, machine: int, into: IO[bytes]) -> bool:
-        """Puts an archive of what the guests of a machine have written into a file; false if it is gone.
+        """Puts an archive of what the guests of a machine have written into a file; false if it is gone, or never came.
 
         Raises:
             GuestError: It cannot, or goes meanwhile.
         """
-        if machine in self._gone:
+        if machine in self._gone or not self._joined[machine].is_set():
             return False
         self._parts[machine] = into
         try:

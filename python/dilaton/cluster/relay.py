@@ -98,6 +98,11 @@ class Relay:
         except asyncio.IncompleteReadError as error:
             raise GuestError(f"the relay of the {self._name} has ended") from error
 
+    def kill(self) -> None:
+        """Ends one that does not answer."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
     async def close(self) -> None:
         """Ends it."""
         self._to.close()

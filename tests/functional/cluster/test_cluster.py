@@ -60,7 +60,7 @@ def test_a_lab_gives_the_same_bytes_on_several_machines(alone: Outcome, run_lab:
 def test_however_late_machines_hear_of_each_other_it_is_the_same(alone: Outcome, tmp_path: Path) -> None:
     lab, out = tmp_path / "lab.yaml", tmp_path / "run"
     lab.write_text(LAB)
-    command = [sys.executable, "-m", "tests.functional.cluster.slow_connections", "run", lab, "--machines", "2"]
+    command = [sys.executable, "-m", "tests.functional.cluster.connections", "late", "run", lab, "--machines", "2"]
     done = subprocess.run(
         [*map(str, command), "--out", str(out)],
         env=environment() | {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"},
@@ -106,10 +106,11 @@ def is_there(pid: int, command: str) -> bool:
             r"machine0 was lost: (the relay of the machine|the connection) has ended",
             1,
         ),
+        ("dilaton.cluster.agent", SIGSTOP, r"machine0 was lost: its host agent has said nothing for 4.3 seconds", 1),
         ("dilaton-relay machine", SIGSTOP, r"machine0 was lost: nothing was heard for 4 seconds", 1),
         ("dilaton-relay hub", SIGKILL, r"the relay of the hub has ended", 2),
     ],
-    ids=["host agent", "relay", "relay that is stopped", "hub"],
+    ids=["host agent", "relay", "host agent that is stopped", "relay that is stopped", "hub"],
 )
 def test_whatever_dies_ends_the_run_and_nothing_is_left(
     tmp_path: Path, victim: str, by: int, reason: str, lost: int

@@ -37,6 +37,7 @@ class Hub(Relay):
     def __init__(self) -> None:
         self.heard: asyncio.Queue[tuple[int, What, bytes]] = asyncio.Queue()
         self.said: list[tuple[int, Saying]] = []
+        self.is_killed = False
 
     async def hear(self) -> tuple[int, What, bytes]:
         return await self.heard.get()
@@ -46,6 +47,9 @@ class Hub(Relay):
 
     def tell(self, machine: int, **saying: Any) -> None:
         self.heard.put_nowait((machine, What.CONTROL, json.dumps(saying).encode()))
+
+    def kill(self) -> None:
+        self.is_killed = True
 
     async def close(self) -> None:
         pass
@@ -110,6 +114,31 @@ def test_an_agent_that_is_silent_is_given_up_whatever_it_does(monkeypatch: pytes
         beating.cancel()
 
     with_lines(work)
+
+
+def test_a_hub_that_passes_nothing_on_is_named_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines_module, "SILENCE_HOST_S_MAX", 0.5)
+
+    async def work(lines: Lines, hub: Hub, _: Engine) -> None:
+        with pytest.raises(GuestError, match=r"^the hub of the run has passed nothing on for 0\.5 seconds$"):
+            await lines.ask(1, "arm")
+        assert hub.is_killed
+
+    with_lines(work)
+
+
+def test_a_machine_that_never_joined_is_not_waited_for_when_files_are_collected() -> None:
+    async def do() -> None:
+        hub, engine = Hub(), Engine()
+        lines = Lines(hub, engine, HOSTS)
+        hub.heard.put_nowait((0, What.JOINED, b""))
+        engine.words["machine1"].set_result("it has no way to the hub")
+        with pytest.raises(GuestError, match=r"^machine1 did not join the run: it has no way to the hub$"):
+            await lines.all_there(PATIENCE_HOST_S)
+        assert not await asyncio.wait_for(lines.collect(1, io.BytesIO()), PATIENCE_HOST_S)
+        await lines.end()
+
+    asyncio.run(do())
 
 
 def test_what_survives_is_collected_when_a_machine_is_lost() -> None:
