@@ -142,6 +142,25 @@ def test_whatever_dies_ends_the_run_and_nothing_is_left(
         assert list(out.glob("guest/*.log")), "what the other machine's guests have written is there"
 
 
+IDLE = """
+name: idle
+time: {drive: event}
+guests: per-node
+nodes: {a: {}, b: {}, c: {}, d: {}}
+links: [{endpoints: a -- b, delay: 10ms}, {endpoints: b -- c, delay: 10ms}, {endpoints: c -- d, delay: 10ms}]
+run: [{on: a, exec: sleep 600}]
+"""
+
+
+def test_guests_in_which_nothing_happens_seldom_have_to_hear_of_each_other(run_lab: RunLab) -> None:
+    outcome = run_lab(IDLE, "--machines", "4")
+    assert outcome.status == 0
+    for guest in outcome.record["guests"]:
+        # Of a device at a wire the kernel looks once a second whether it sends, and up to a tick longer.
+        assert guest["fidelity"]["timers"] < 600 * 2.2, guest["name"]
+        assert guest["waits"]["agreements"] < 600 * 4.4, guest["name"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
