@@ -15,6 +15,7 @@ from dilaton.host.port import Machine
 
 if TYPE_CHECKING:
     from dilaton.cluster.division.placement import Cut
+    from dilaton.cluster.doctor import Examined
     from dilaton.cluster.engines.engine import Host
     from dilaton.cluster.engines.having import Has
     from dilaton.cluster.engines.hosts import Hosts
@@ -141,6 +142,28 @@ def look(names: Sequence[str], plans: Sequence[Plan] = ()) -> list[tuple[Has | s
 
     here = having.has(needed)
     return [(there, having.refusals(needed, here, there, drive=drive)) for there in asyncio.run(asked())]
+
+
+def examine(names: Sequence[str]) -> list[tuple[Examined, list[str]]]:
+    """What each of these hosts has, and how it answers as in a run; and why it cannot have a part in one.
+
+    Raises:
+        ValueError: No host can have such a name.
+    """
+    from dilaton.cluster import doctor
+    from dilaton.cluster.engines import having
+
+    needed = having.Needs()
+    _named(names)
+
+    async def asked() -> list[Examined]:
+        return await asyncio.gather(*(doctor.examine(_named([name]), needed) for name in names))
+
+    here = having.has(needed)
+    found = asyncio.run(asked())
+    return [
+        (each, having.refusals(needed, here, each.has, drive="event") + [each.why] * bool(each.why)) for each in found
+    ]
 
 
 def serve_agent() -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Outcome, RunLab
+from tests.conftest import Outcome, RunLab, command_line
 from tests.functional.cluster.named_hosts import NamedHosts, named_hosts, processes_of
 from tests.functional.cluster.test_cluster import LAB, PATIENCE_HOST_S, assert_same
 
@@ -40,6 +42,22 @@ def test_a_lab_gives_the_same_bytes_over_hosts(
     done = hosts.dilaton("run", lab, "--out", out, "--onto", ",".join(hosts.names))
     print(done.stdout, done.stderr)
     assert_same(Outcome(done.returncode, done.stdout + done.stderr, out), alone)
+    assert not hosts.kept()
+
+
+def test_two_runs_at_once_on_the_same_hosts_with_equal_addresses_do_not_see_each_other(
+    hosts: NamedHosts, lab: Path, tmp_path: Path, run_lab_once: RunLab
+) -> None:
+    alone, onto = run_lab_once(LAB), ",".join(hosts.names)
+    outs = [tmp_path / "one", tmp_path / "other"]
+    with contextlib.ExitStack() as stack:
+        going = [stack.enter_context(hosts.started("run", lab, "--out", out, "--onto", onto)) for out in outs]
+        while len(hosts.kept()) < 2 * len(hosts.names):
+            assert all(process.poll() is None for process in going), "one was over before the other began"
+            time.sleep(0.01)
+        for process, out in zip(going, outs, strict=True):
+            said = process.communicate(timeout=PATIENCE_HOST_S)[1]
+            assert_same(Outcome(process.returncode, said, out), alone)
     assert not hosts.kept()
 
 
@@ -98,6 +116,21 @@ def test_what_hosts_have_is_shown_and_who_cannot_be_asked_is_named(hosts: NamedH
     assert not first.endswith("not usable")
     assert second.endswith("not usable")
     assert "ws9: the host agent of ws9 ended with status 1: nsenter: " in done.stdout
+
+
+def test_the_doctor_tries_what_a_run_would_do_and_names_who_does_not_reach_this_machine(hosts: NamedHosts) -> None:
+    well = hosts.dilaton("cluster", "doctor", *hosts.names[:2])
+    assert well.returncode == 0, well.stdout + well.stderr
+    rows = [line.split() for line in well.stdout.splitlines() if line.startswith("10.77.")]
+    assert [(row[0], row[-2:]) for row in rows] == [(name, ["ms", "usable"]) for name in hosts.names[:2]]
+    # An address at which hosts do not reach this one, as behind a firewall.
+    elsewhere = hosts.entered("env", "DILATON_HUB=127.0.0.1", *command_line("cluster", "doctor", hosts.names[0]))
+    ill = subprocess.run(elsewhere, env=hosts.environment(), capture_output=True, text=True, check=False)
+    assert ill.returncode == 3
+    assert re.search(r"^10\.77\.1\.2 .* not usable *$", ill.stdout, re.MULTILINE), ill.stdout
+    assert "10.77.1.2: it does not reach this machine at 127.0.0.1:" in ill.stdout
+    assert "; set DILATON_HUB to an address and a port" in ill.stdout
+    assert not hosts.kept()
 
 
 def test_a_lab_is_refused_before_it_begins_where_a_host_has_not_what_it_needs(

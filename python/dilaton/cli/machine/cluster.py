@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,32 +22,63 @@ def status(
     hosts: Annotated[list[str], typer.Argument(metavar="HOST", help="As ssh takes it: ws1, or alice@ws1.")],
 ) -> None:
     """Show what hosts have, what runs there, and why one cannot have a part in a run of this machine."""
+    from dilaton.run import machines
+
+    with _refusing():
+        found = machines.look(hosts)
+    rows = [(*_of_host(has), "usable" if not why else "not usable") for has, why in found]
+    _show(hosts, ("cores", "memory", "a core", "CPU", "runs", ""), rows, [why for _, why in found])
+
+
+@app.command()
+def doctor(
+    hosts: Annotated[list[str], typer.Argument(metavar="HOST", help="As ssh takes it: ws1, or alice@ws1.")],
+) -> None:
+    """Try whether hosts can have a part in a run: each connects to this machine as in one, and answers."""
+    from dilaton.run import machines
+
+    with _refusing():
+        found = machines.examine(hosts)
+    rows = []
+    for examined, why in found:
+        answers = "" if examined.answer_host_s is None else f"{examined.answer_host_s * 1000:.2g} ms"
+        rows.append((*_of_host(examined.has)[:2], answers, "usable" if not why else "not usable"))
+    _show(hosts, ("cores", "memory", "answers in", ""), rows, [why for _, why in found])
+
+
+def _of_host(has: Any) -> tuple[str, str, str, str, str]:
+    """A `having.Has` in words; nothing, where that is not known."""
+    from dilaton.cli.output import visible
+
+    if isinstance(has, str):
+        return "", "", "", "", ""
+    speed = "not measured" if has.ghz is None else f"{has.ghz / 1000:.2f} GHz"
+    return f"{has.cores}", f"{has.memory_bytes / 1e9:.3g} GB", speed, visible(has.cpu), f"{has.runs}"
+
+
+def _show(
+    hosts: Sequence[str], headings: Sequence[str], rows: Sequence[Sequence[str]], why: Sequence[Sequence[str]]
+) -> None:
+    """Shows a row for each host, and then why some cannot be used.
+
+    Raises:
+        typer.Exit: One cannot.
+    """
     from rich.markup import escape
     from rich.table import Table
 
-    from dilaton.cli.errors import HOST_LACKS, BadInputError
+    from dilaton.cli.errors import HOST_LACKS
     from dilaton.cli.output import visible
     from dilaton.cli.terminal import Output
-    from dilaton.run import machines
 
-    try:
-        found = machines.look(hosts)
-    except ValueError as error:
-        raise BadInputError(str(error)) from error
-    rows = Table(box=None, pad_edge=False)
-    for heading in ("host", "cores", "memory", "a core", "CPU", "runs", ""):
-        rows.add_column(heading, overflow="fold")
-    for name, (has, why) in zip(hosts, found, strict=True):
-        usable = "usable" if not why else "not usable"
-        if isinstance(has, str):
-            rows.add_row(escape(name), "", "", "", "", "", usable)
-            continue
-        speed = "not measured" if has.ghz is None else f"{has.ghz / 1000:.2f} GHz"
-        memory = f"{has.memory_bytes / 1e9:.3g} GB"
-        rows.add_row(escape(name), f"{has.cores}", memory, speed, escape(visible(has.cpu)), f"{has.runs}", usable)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("host", *headings):
+        table.add_column(heading, overflow="fold")
+    for name, row in zip(hosts, rows, strict=True):
+        table.add_row(escape(name), *map(escape, row))
     output = Output()
-    output.print(rows)
-    reasons = [f"{name}: {each}" for name, (_, why) in zip(hosts, found, strict=True) for each in why]
+    output.print(table)
+    reasons = [f"{name}: {each}" for name, of_host in zip(hosts, why, strict=True) for each in of_host]
     for reason in reasons:
         output.print(visible(reason), markup=False, soft_wrap=True)
     if reasons:
