@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pytest
 
 from dilaton.cluster import own, place
 from tests.conftest import PATIENCE_HOST_S, ROOT, Outcome, RunLab, command_line, environment
+from tests.functional.cluster.named_hosts import CONDUCTOR, named_hosts, processes_of
 from tests.functional.cluster.test_cluster import LAB, assert_same, below
 
 UNPACKED = ROOT / "target/ray"
@@ -38,8 +39,8 @@ class Cluster:
         found = environment() | {"PYTHONPATH": places, "XDG_CACHE_HOME": str(self.directory)}
         return {name: value for name, value in found.items() if not name.startswith("RAY_")}
 
-    def dilaton(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        command = command_line(*arguments)
+    def dilaton(self, *arguments: str | Path, entering: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        command = [*entering, *command_line(*arguments)]
         done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
         print(done.stdout, done.stderr)
         return done
@@ -106,6 +107,27 @@ def test_runs_over_a_cluster_are_as_on_one_machine_and_deaths_end_them(
         assert "was lost: " in record["reason"]
         # What an agent that was killed has left is removed when the next one starts; nobody has it any more.
         assert place.in_use(cluster.directory / "dilaton/machines") == 0
+
+
+def test_another_host_joins_with_the_token_and_with_no_other(tmp_path: Path, run_lab_once: RunLab) -> None:
+    head, joining, out = Cluster(tmp_path / "head"), Cluster(tmp_path / "joining"), tmp_path / "run"
+    token, wrong = head.directory / "dilaton/cluster/token", tmp_path / "wrong"
+    wrong.write_text("0" * 64)
+    with named_hosts(tmp_path, 1) as hosts:
+        here, there = hosts.entered(), hosts.entered("nsenter", f"--target={hosts.holder(1)}", "--net")
+        try:
+            assert head.dilaton("cluster", "start", "--address", CONDUCTOR, entering=here).returncode == 0
+            join = ("cluster", "join", f"{CONDUCTOR}:6379", "--address", hosts.names[0], "--token")
+            refused = joining.dilaton(*join, wrong, entering=there)
+            assert (refused.returncode, "Ray does not start" in refused.stderr) == (1, True)
+            assert joining.dilaton(*join, token, entering=there).returncode == 0
+            over = ("run", lab_in(tmp_path), "--out", out, "--engine", "ray", "--machines", "2")
+            done = head.dilaton(*over, entering=here)
+            assert_same(Outcome(done.returncode, done.stdout + done.stderr, out), run_lab_once(LAB))
+        finally:
+            ended = [joining.dilaton("cluster", "stop", entering=there), head.dilaton("cluster", "stop", entering=here)]
+        assert [each.returncode for each in ended] == [0, 0]
+        assert [processes_of(pid) for pid in (hosts.pid, hosts.holder(1))] == [{}, {}]
 
 
 def killed(cluster: Cluster, lab: Path, out: Path, victim: str) -> dict[str, object]:
