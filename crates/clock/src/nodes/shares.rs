@@ -221,13 +221,16 @@ pub fn resume(page: &ClockPage, pid: c_int) {
     });
 }
 
-/// The program that was to be resumed is not resumed, as the kernel has something else to do before.
-pub fn turned_back(page: &ClockPage) {
+/// The stub `pid` that was to be resumed is not resumed, as the kernel has something else to do before. Its program has more to
+/// do; that of another node, whose the work was before, may sleep for as long as it likes, and loses nothing by that.
+pub fn turned_back(page: &ClockPage, pid: c_int) {
     let node = SHARES.owner.get();
     if is_active() && node != 0 {
         exclusively(|| {
             mark(page);
-            cpu(node).interrupt();
+            if stub(pid).get() == node {
+                cpu(node).interrupt();
+            }
         });
         SHARES.owner.set(0);
     }

@@ -52,7 +52,7 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
         count(&page.stops_made);
         USER.stub.set(0);
         aside::give_back();
-        shares::turned_back(page);
+        shares::turned_back(page, pid);
         return false;
     }
     if !is_for_kernel {
