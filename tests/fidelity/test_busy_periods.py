@@ -105,3 +105,19 @@ def test_programs_that_compute_at_once_wait_for_each_other_all_the_time(run_lab:
     other = COMPUTES.splitlines()[-1].replace("one", "two", 1) + "\n"
     together = run_lab(COMPUTES + other, "--tdf", "1").record["fidelity"]["contention"]["longest_ns"]
     assert alone < 0.06e9 < 0.2e9 < together
+
+
+ASKS = """
+  - on: a
+    name: asks
+    exec: [python3, -I, -S, -c, "import select\\nwhile True: select.select([], [], [], 0)"]
+    background: true
+"""
+
+
+def test_a_program_that_computes_waits_for_one_that_only_asks(run_lab: RunLab) -> None:
+    """They take turns by the tick, and each turn of the one is a wait of the other."""
+    waited = run_lab(COMPUTES.rstrip() + ASKS, "--tdf", "1").record["fidelity"]["contention"]
+    assert waited["longest_ns"] > 0.2e9
+    first, *_ = waited["longest"]
+    assert (first["end_s"] - first["begin_s"]) * 1e9 == pytest.approx(waited["longest_ns"])

@@ -149,6 +149,33 @@ def test_a_run_that_may_have_no_violation_is_judged_with_what_its_programs_did(r
     pytest.fail("on this host programs begin in no time, even at TDF 1")
 
 
+HARDLY_DEPENDS = lab(
+    "rate: 10Mbit, delay: 10ms, queue: {limit: 1000}",
+    "{on: b, name: other, exec: iperf3 -s -p 5202, ready: {tcp: 5202}, background: true}",
+    "{on: a, name: flow, exec: iperf3 -c b -t 1 -J, start: 500ms}",
+    "{on: a, name: sound, exec: iperf3 -c b -p 5202 -u -b 400k -l 500 -t 3 -J, start: 500ms}",
+)
+"""A flow to which a twentieth of its bottleneck may be there or not."""
+
+
+def test_what_began_late_is_no_reason_where_next_to_nothing_depends_on_it(run_lab: RunLab) -> None:
+    for tdf in ("4", "2", "1", "1/2"):
+        record = run_lab(HARDLY_DEPENDS, "--tdf", tdf).record
+        begin_s, end_s = next(
+            (each["start_s"], each["end_s"]) for each in record["processes"] if each["name"] == "flow"
+        )
+        within = [
+            min(each["end_s"], end_s) - max(each["begin_s"], begin_s)
+            for each in record["fidelity"]["contention"]["longest"]
+        ]
+        if max(within) > 0.06 * (end_s - begin_s):
+            said = [reason["what"] for reason in record["verdict"]["reasons"]]
+            assert not any("flow looked at beside others" in what for what in said), said
+            assert carried_bit_per_s(record) == pytest.approx(9.1e6, rel=0.05)
+            return
+    pytest.fail("on this host programs begin in no time, even at TDF 1/2")
+
+
 def rtt_s(record: Mapping[str, Any]) -> float:
     """What the pings of a run measured in the mean."""
     (found,) = (process["result"]["rtt"]["avg"] for process in record["processes"] if process["name"] == "pings")

@@ -10,16 +10,26 @@
 //! have begun to since the kernel was last entered, or since the guest was last idle: what makes programs able to run happens
 //! in the kernel. There a stretch begins, unless it goes on.
 //!
+//! **Who asks in vain** (`polling.rs`) keeps the CPU from others no less, for up to a tick of the kernel. But where those who
+//! are kept from it only ask as well, nobody waits, and two of them may go on so for a round trip. Who waits for a program
+//! that asks is known when the kernel turns to another one: if that asked, too, when it ran last, the stretch was over when
+//! the asking began; otherwise it is the one that has waited.
+//!
 //! What a program is late with because it has much to do itself is in no stretch, however long others wait for its answer;
 //! busy periods are the bound of that.
 
 use crate::{Flag, Id, Word};
 
-/// A stretch in which somebody waited: how long it was, virtual nanoseconds, and how many interrupts there were in it.
+/// Programs that are remembered as asking, by the numbers of their stubs; of two with the same place the later one counts.
+const PLACES: usize = 64;
+
+/// A stretch in which somebody waited: when, virtual nanoseconds, and how many interrupts there were in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// Its length.
     pub ns: u64,
+    /// The instant at which it was over.
+    pub end_ns: u64,
     /// The interrupts.
     pub interrupts: u64,
 }
@@ -36,6 +46,12 @@ pub struct Contention {
     goes_on: Flag,
     since_ns: Word,
     since_interrupts: Word,
+    /// Whether the program that runs asks in vain meanwhile, and the same of when it began to.
+    asks: Flag,
+    asks_since_ns: Word,
+    asks_since_interrupts: Word,
+    /// The stubs whose programs did so when they ran last.
+    askers: [Id; PLACES],
 }
 
 impl Contention {
@@ -49,6 +65,10 @@ impl Contention {
             goes_on: Flag::new(false),
             since_ns: Word::new(0),
             since_interrupts: Word::new(0),
+            asks: Flag::new(false),
+            asks_since_ns: Word::new(0),
+            asks_since_interrupts: Word::new(0),
+            askers: [const { Id::new(0) }; PLACES],
         }
     }
 
@@ -66,15 +86,24 @@ impl Contention {
     #[inline]
     pub fn turns_to(&self, stub: i32, is_alone: bool, ns: u64, interrupts: u64) -> Option<Stretch> {
         let is_other = self.stub.swap(stub) != stub;
-        if (is_other || !is_alone) && !self.goes_on.get() {
+        let over = if is_other && !self.is_asker(stub) {
+            // It is the one that has waited, whatever the one before did.
+            self.asks.set(false);
+            None
+        } else if self.asks.get() && (is_other || is_alone) {
+            self.end_where_asking_began()
+        } else {
+            None
+        };
+        if (is_other || !is_alone) && over.is_none() && !self.goes_on.get() {
             self.since_ns.set(self.entered_ns.get());
             self.since_interrupts.set(self.entered_interrupts.get());
             self.goes_on.set(true);
         }
         if is_alone {
-            self.end(ns, interrupts)
+            over.or_else(|| self.end(ns, interrupts))
         } else {
-            None
+            over
         }
     }
 
@@ -82,15 +111,30 @@ impl Contention {
     #[inline]
     pub fn idles(&self, ns: u64, interrupts: u64) -> Option<Stretch> {
         self.stub.set(0);
-        self.end(ns, interrupts)
+        if self.asks.get() {
+            self.end_where_asking_began()
+        } else {
+            self.end(ns, interrupts)
+        }
     }
 
-    /// The program that runs asks whether something has come, again and again, and nothing has (`polling.rs`): whoever waits
-    /// for it does so as for an idle CPU. Returns the stretch that this ends.
+    /// The program that runs asks whether something has come, again and again, and nothing has (`polling.rs`).
     #[inline]
-    pub fn asks(&self, ns: u64, interrupts: u64) -> Option<Stretch> {
+    pub fn asks(&self, ns: u64, interrupts: u64) {
         self.entered(ns, interrupts);
-        self.end(ns, interrupts)
+        self.askers[self.place()].set(self.stub.get());
+        if self.goes_on.get() && !self.asks.swap(true) {
+            self.asks_since_ns.set(ns);
+            self.asks_since_interrupts.set(interrupts);
+        }
+    }
+
+    /// The program that runs does something else.
+    #[inline]
+    pub fn works(&self) {
+        if self.is_asker(self.stub.get()) {
+            self.askers[self.place()].set(0);
+        }
     }
 
     /// Since when whoever the kernel turns to next may have waited, virtual nanoseconds.
@@ -103,9 +147,23 @@ impl Contention {
         }
     }
 
+    fn place(&self) -> usize {
+        self.stub.get() as usize % PLACES
+    }
+
+    fn is_asker(&self, stub: i32) -> bool {
+        self.askers[stub as usize % PLACES].get() == stub
+    }
+
+    fn end_where_asking_began(&self) -> Option<Stretch> {
+        self.asks.set(false);
+        self.end(self.asks_since_ns.get(), self.asks_since_interrupts.get())
+    }
+
     fn end(&self, ns: u64, interrupts: u64) -> Option<Stretch> {
         self.goes_on.take().then(|| Stretch {
             ns: ns.saturating_sub(self.since_ns.get()),
+            end_ns: ns,
             interrupts: interrupts.saturating_sub(self.since_interrupts.get()),
         })
     }
@@ -115,15 +173,19 @@ impl Contention {
 mod tests {
     use super::{Contention, Stretch};
 
-    fn stretch(ns: u64, interrupts: u64) -> Stretch {
-        Stretch { ns, interrupts }
+    fn stretch(since_ns: u64, end_ns: u64, interrupts: u64) -> Stretch {
+        Stretch { ns: end_ns - since_ns, end_ns, interrupts }
     }
 
     /// One program, 7, computes alone since instant 10.
     fn computing() -> Contention {
         let contention = Contention::none();
         contention.entered(5, 0);
-        assert_eq!(contention.turns_to(7, true, 10, 1), Some(stretch(5, 1)), "it waited for what woke it up at most");
+        assert_eq!(
+            contention.turns_to(7, true, 10, 1),
+            Some(stretch(5, 10, 1)),
+            "it waited for what woke it up at most"
+        );
         contention
     }
 
@@ -143,7 +205,7 @@ mod tests {
         contention.entered(1_000, 4);
         assert_eq!(contention.turns_to(8, false, 1_020, 5), None);
         contention.entered(1_500, 5);
-        assert_eq!(contention.turns_to(7, true, 1_510, 6), Some(stretch(510, 2)));
+        assert_eq!(contention.turns_to(7, true, 1_510, 6), Some(stretch(1_000, 1_510, 2)));
     }
 
     #[test]
@@ -153,7 +215,7 @@ mod tests {
             contention.entered(turn * 1_000, turn);
             assert_eq!(contention.turns_to(7 + (turn % 2) as i32, false, turn * 1_000 + 10, turn), None);
         }
-        assert_eq!(contention.idles(60_000, 60), Some(stretch(59_000, 59)));
+        assert_eq!(contention.idles(60_000, 60), Some(stretch(1_000, 60_000, 59)));
     }
 
     #[test]
@@ -161,7 +223,7 @@ mod tests {
         let contention = computing();
         contention.entered(1_000, 4);
         // 7 has written for 3,000 ns, and sleeps.
-        assert_eq!(contention.turns_to(8, true, 4_000, 8), Some(stretch(3_000, 4)));
+        assert_eq!(contention.turns_to(8, true, 4_000, 8), Some(stretch(1_000, 4_000, 4)));
         // What it does for itself is its own work.
         contention.entered(5_000, 8);
         assert_eq!(contention.turns_to(8, true, 9_000, 8), None);
@@ -170,12 +232,48 @@ mod tests {
     #[test]
     fn programs_that_ask_in_turns_keep_nobody_waiting() {
         let contention = computing();
+        contention.asks(900, 4);
         contention.entered(1_000, 4);
         assert_eq!(contention.turns_to(8, false, 1_020, 4), None);
-        assert_eq!(contention.asks(1_100, 4), Some(stretch(100, 0)));
-        assert_eq!(contention.asks(9_000, 5), None);
-        assert_eq!(contention.turns_to(7, false, 9_010, 5), None);
-        assert_eq!(contention.asks(9_020, 5), Some(stretch(20, 0)));
+        contention.asks(1_100, 4);
+        contention.asks(9_000, 5);
+        assert_eq!(
+            contention.turns_to(7, false, 9_010, 6),
+            Some(stretch(1_000, 1_100, 0)),
+            "8 was turned to for the first time"
+        );
+        contention.asks(9_020, 6);
+        contention.asks(18_990, 6);
+        assert_eq!(contention.turns_to(8, false, 19_000, 6), None, "since then they only ask");
+        contention.asks(19_020, 6);
+        contention.asks(28_990, 6);
+        assert_eq!(contention.idles(29_000, 7), Some(stretch(18_990, 19_020, 0)), "the switch from one to the other");
+    }
+
+    #[test]
+    fn who_does_something_waits_for_one_that_asks() {
+        let contention = computing();
+        contention.asks(900, 4);
+        contention.entered(1_000, 4);
+        assert_eq!(contention.turns_to(7, false, 1_020, 5), None, "an interrupt has woken 8 up, and 7 goes on");
+        contention.asks(1_100, 5);
+        contention.asks(9_000, 5);
+        assert_eq!(contention.turns_to(8, false, 10_000, 6), None);
+        assert_eq!(contention.idles(10_500, 6), Some(stretch(1_000, 10_500, 2)));
+    }
+
+    #[test]
+    fn who_has_asked_and_then_does_something_waits_as_others_do() {
+        let contention = computing();
+        contention.entered(1_000, 4);
+        assert_eq!(contention.turns_to(8, false, 1_020, 4), None);
+        contention.asks(1_100, 4);
+        contention.works();
+        contention.entered(1_200, 4);
+        assert_eq!(contention.turns_to(7, true, 1_300, 5), Some(stretch(1_000, 1_300, 1)));
+        contention.asks(2_000, 5);
+        contention.entered(3_000, 5);
+        assert_eq!(contention.turns_to(8, true, 4_000, 6), Some(stretch(3_000, 4_000, 1)));
     }
 
     #[test]
@@ -183,8 +281,8 @@ mod tests {
         let contention = computing();
         contention.entered(1_000, 4);
         assert_eq!(contention.turns_to(8, false, 1_020, 4), None);
-        assert_eq!(contention.idles(2_000, 5), Some(stretch(1_000, 1)));
+        assert_eq!(contention.idles(2_000, 5), Some(stretch(1_000, 2_000, 1)));
         contention.entered(50_000, 6);
-        assert_eq!(contention.turns_to(8, true, 50_010, 6), Some(stretch(10, 0)));
+        assert_eq!(contention.turns_to(8, true, 50_010, 6), Some(stretch(50_000, 50_010, 0)));
     }
 }

@@ -104,6 +104,19 @@ class Busy:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """A stretch of virtual time: its ends, since the run's virtual 0."""
+
+    begin_ns: int
+    end_ns: int
+
+    @property
+    def ns(self) -> int:
+        """How long it is."""
+        return self.end_ns - self.begin_ns
+
+
+@dataclass(frozen=True)
 class Contention:
     """Stretches of virtual time in which a program waited for the CPU that another had, in the bins of busy periods.
 
@@ -111,18 +124,18 @@ class Contention:
         counts: How many there were.
         totals_ns: How long they were together.
         interrupts: How many interrupts the kernel got in them.
-        longest_ns: The longest.
         jobs: What programs were woken up for and have done, by how long that took, waiting included.
+        longest: The longest of them, the longest first; there may be shorter ones.
     """
 
     counts: Sequence[int] = NOTHING
     totals_ns: Sequence[int] = NOTHING
     interrupts: Sequence[int] = NOTHING
-    longest_ns: int = 0
     jobs: Sequence[int] = NOTHING
+    longest: Sequence[Stretch] = ()
 
     def since(self, before: Contention | None = None) -> Contention:
-        """Those that have ended since an earlier moment, or ever; `longest_ns` is that of all."""
+        """Those that have ended since an earlier moment, or ever; `longest` are those of all."""
         before = before or Contention()
         counts, totals_ns, interrupts, jobs = (
             [now - then for now, then in zip(*both, strict=True)]
@@ -133,7 +146,7 @@ class Contention:
                 (self.jobs, before.jobs),
             )
         )
-        return Contention(_whole(counts, totals_ns), totals_ns, interrupts, self.longest_ns, jobs)
+        return Contention(_whole(counts, totals_ns), totals_ns, interrupts, jobs, self.longest)
 
     def and_then(self, later: Contention) -> Contention:
         """Those counted here and there."""
@@ -141,8 +154,8 @@ class Contention:
             _added(self.counts, later.counts),
             _added(self.totals_ns, later.totals_ns),
             _added(self.interrupts, later.interrupts),
-            max(self.longest_ns, later.longest_ns),
             _added(self.jobs, later.jobs),
+            sorted([*self.longest, *later.longest], key=lambda each: each.ns, reverse=True),
         )
 
 

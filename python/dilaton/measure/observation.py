@@ -28,8 +28,7 @@ class Observation:
         busiest_second: The same of the busiest virtual second; None when it is not known.
         busy_periods: For how long without a pause the guest was busy; None when it is not known.
         waits: For how long its programs waited for each other; None when its kernel does not tell.
-        together: The shortest time for which a program of the run talked beside others; None where none did, or where
-            it is not known.
+        together: The programs of the run that talked beside others, as far as is known.
         is_filled: Whether all that programs of the run measured is flows that filled their bottlenecks.
         packets_dropped: By captures, by the name of the interface.
         samples_lost: Samples that should have been taken, and were not.
@@ -55,7 +54,7 @@ class Observation:
     busiest_second: float | None = None
     busy_periods: BusyPeriods | None = None
     waits: Waits | None = None
-    together: Together | None = None
+    together: Sequence[Together] = ()
     is_filled: bool = False
     packets_dropped: tuple[tuple[str, int], ...] = ()
     samples_lost: int = 0

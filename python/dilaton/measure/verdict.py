@@ -15,7 +15,7 @@ link of 100 us before a way of 40 ms, or one of 10 Gbit/s before a bottleneck of
   a busy CPU (`dilaton.measure.waiting.filled`); likewise what nodes lacked of their shares.
 
 - **Beginning.** Programs that begin at one instant wait for each other first, and then find what others have done
-  meanwhile. A twentieth of the time that one of them looks at may be that (`dilaton.measure.waiting.together`).
+  meanwhile. A twentieth of the time that one of them looks at may be a wait in it (`dilaton.measure.waiting.together`).
 
 Every packet that leaves a queue or a wire does so by a timer of the guest's kernel, and what a timer is late, the
 packet is. So the histogram of *lateness* is the histogram of the errors of packets' times. On the work drive packets
@@ -82,6 +82,7 @@ from dilaton.measure.observation import Memory, Observation
 from dilaton.measure.waiting.busy_periods import LATE_SHARE_MAX
 from dilaton.measure.waiting.offered import SHORT_MAX
 from dilaton.measure.waiting.patience import Patience
+from dilaton.measure.waiting.together import Together
 from dilaton.plan.network.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
 
 Level = Literal["valid", "suspect", "invalid"]
@@ -248,18 +249,25 @@ def _waiting(network: Network, seen: Observation) -> Reason | None:
 
 def _beginning(network: Network, seen: Observation) -> Reason | None:
     told = seen.waits or seen.busy_periods
-    if seen.together is None or told is None or seen.drive == "event" or seen.own_tdf or seen.is_filled:
+    if not seen.together or told is None or seen.drive == "event" or seen.own_tdf or seen.is_filled:
         return None
-    share = told.longest_ns / (seen.together.seconds * 1e9) * seen.together.part
-    if share <= BESIDE_SHARE_MAX or told.longest_ns <= (network.tolerance_ns or 0):
+
+    def waited_ns(of: Together) -> float:
+        return told.longest_ns(of.begin_s * 1e9, of.end_s * 1e9)
+
+    def share(of: Together) -> float:
+        return waited_ns(of) / (of.seconds * 1e9) * of.part
+
+    minded = [each for each in seen.together if waited_ns(each) > (network.tolerance_ns or 0)]
+    worst = max(minded, key=share, default=None)
+    if worst is None or share(worst) <= BESIDE_SHARE_MAX:
         return None
     what = (
         f"{'a program waited for the CPU' if seen.waits else 'the guest was busy without a pause'} for "
-        f"{_duration(told.longest_ns)}, {_percent(share / seen.together.part)} of the time that "
-        f"{seen.together.process} looked at beside others"
-        f"{_depends(seen.together.part)}: it may have begun as much later than they"
+        f"{_duration(waited_ns(worst))}, {_percent(share(worst) / worst.part)} of the time that {worst.process} looked "
+        f"at beside others{_depends(worst.part)}: it may have begun as much later than they"
     )
-    return _slow(seen, what, share, BESIDE_SHARE_MAX, share / BESIDE_SHARE_MAX)
+    return _slow(seen, what, share(worst), BESIDE_SHARE_MAX, share(worst) / BESIDE_SHARE_MAX)
 
 
 def _depends(part: float) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.host.counters import BINS, Busy, Contention, Counters, Lack, Late, Shares
+from dilaton.host.counters import BINS, Busy, Contention, Counters, Lack, Late, Shares, Stretch
 
 Bins = dict[int, tuple[int, int, int]]
 
@@ -92,7 +92,7 @@ COUNTED: dict[str, Any] = {
     "timers": Late(ONES, 9),
     "frames": Late(ONES, 9),
     "busy": Busy(ONES, ONES, ONES, ONES, 9),
-    "contention": Contention(ONES, ONES, ONES, 9, ONES),
+    "contention": Contention(ONES, ONES, ONES, ONES, [Stretch(3, 9), Stretch(1, 2)]),
     "shares": Shares(1, 2, 3, 4),
     "lacks": Lack.KVM,
     "counter_given_up": True,

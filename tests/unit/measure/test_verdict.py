@@ -275,14 +275,16 @@ def test_waits_that_nobody_can_notice_are_none() -> None:
     assert judge(Network(), waiting()).level == "valid"
 
 
-def waits(length_ns: int = 0, interrupts: int = 0, jobs: Sequence[int] = (), longest_ns: int = 0) -> Observation:
+def waits(
+    length_ns: int = 0, interrupts: int = 0, jobs: Sequence[int] = (), longest: Sequence[tuple[int, int]] = ()
+) -> Observation:
     """Of ten thousand interrupts so many in stretches of so long, a hundred in each, and jobs."""
     number = length_ns.bit_length()
     counts, totals_ns, asked = histogram(), histogram(), histogram()
     counts[number], asked[number] = interrupts // 100, interrupts
     totals_ns[number] = counts[number] * length_ns
-    stretches = BusyPeriods(counts, totals_ns, asked, longest_ns)
-    return replace(waiting(), waits=Waits(stretches, 10_000, jobs or histogram(b10=1000)))
+    stretches = BusyPeriods(counts, totals_ns, asked)
+    return replace(waiting(), waits=Waits(stretches, 10_000, jobs or histogram(b10=1000), longest))
 
 
 def test_where_it_is_known_who_waited_a_guest_that_is_busy_keeps_nobody_waiting() -> None:
@@ -318,25 +320,34 @@ def test_a_tdf_that_nobody_can_wait_for_is_no_advice() -> None:
 
 def test_what_a_program_saw_beside_others_may_have_begun_later_by_a_twentieth() -> None:
     network = Network()
-    begun = replace(waits(longest_ns=50_000_000), together=Together("a/pings", 0.5))
+    begun = replace(waits(longest=[(10**8, 150_000_000)]), together=[Together("a/pings", 0.0, 0.5)])
     (reason,) = judge(network, begun).reasons
     assert (reason.level, reason.value, reason.bound, reason.tdf) == ("suspect", 0.1, 0.05, 5.0)
     assert reason.what == (
         "a program waited for the CPU for 50 ms, 10 % of the time that a/pings looked at beside others: it may have begun "
         "as much later than they"
     )
-    assert judge(network, replace(begun, together=None)).level == "valid", "nothing that it could come late for"
-    assert judge(network, replace(begun, together=Together("a/pings", 1.1))).level == "valid"
-    (reason,) = judge(network, replace(begun, together=Together("a/flow", 0.5, 0.8))).reasons
+    assert judge(network, replace(begun, together=[])).level == "valid", "nothing that it could come late for"
+    assert judge(network, replace(begun, together=[Together("a/pings", 0, 1.1)])).level == "valid"
+    (reason,) = judge(
+        network, replace(begun, together=[Together("a/pings", 0, 1.1), Together("a/flow", 0, 0.5, 0.8)])
+    ).reasons
     assert reason.value == pytest.approx(0.08)
     assert (
         "10 % of the time that a/flow looked at beside others, on whom 80 % of what it got depends: it" in reason.what
     )
-    assert judge(network, replace(begun, together=Together("a/flow", 0.5, 0.4))).level == "valid"
+    assert judge(network, replace(begun, together=[Together("a/flow", 0, 0.5, 0.4)])).level == "valid"
+    assert judge(network, replace(begun, together=[Together("a/late", 0.16, 0.5)])).level == "suspect", (
+        "there may be more"
+    )
+    servers = replace(
+        waits(longest=[(10**8, 150_000_000), (10**7, 11_000_000)]), together=[Together("a/late", 0.16, 0.5)]
+    )
+    assert judge(network, servers).level == "valid", "who began later saw nothing of it"
     assert judge(network, replace(begun, drive="event")).level == "valid"
     assert judge(network, replace(begun, own_tdf=("g",))).level == "valid"
     assert judge(replace(network, tolerance_ns=50_000_000), begun).level == "valid"
-    busy = replace(begun, waits=None, busy_periods=BusyPeriods(longest_ns=50_000_000))
+    busy = replace(begun, waits=None, busy_periods=BusyPeriods(longest=50_000_000))
     assert "the guest was busy without a pause for 50 ms" in judge(network, busy).reasons[0].what
 
 

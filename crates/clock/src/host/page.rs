@@ -4,6 +4,7 @@ use core::ffi::{c_int, CStr};
 use core::ptr::null_mut;
 use core::sync::atomic::{fence, AtomicPtr, AtomicU64, Ordering};
 
+use interrupts::Stretch;
 use virtual_time::{Clock, Drive, HostInstant, Orders, Pace, Tdf, VirtualInstant};
 
 use crate::host::sys;
@@ -154,12 +155,13 @@ impl ClockPage {
         raise(&self.frame_lateness_max_ns, ns);
     }
 
-    /// Enters a stretch of virtual time in which a program waited for the CPU, with its interrupts.
-    pub fn record_contention(&self, ns: u64, interrupts: u64) {
+    /// Enters a stretch of virtual time in which a program waited for the CPU.
+    pub fn record_contention(&self, stretch: Stretch) {
+        let Stretch { ns, interrupts, .. } = stretch;
         count(&self.contended_ns_log2[bin_of(ns)]);
         add(&self.contended_total_ns_log2[bin_of(ns)], ns);
         add(&self.contended_interrupts_log2[bin_of(ns)], interrupts);
-        raise(&self.contended_max_ns, ns);
+        keep_longest(&self.contended_longest_ns, &self.contended_longest_end_ns, stretch);
     }
 
     /// Enters a job that was done, if one was, by how long it took.
@@ -213,6 +215,22 @@ impl ClockPage {
 /// The bin of a histogram of powers of two that counts `ns`.
 fn bin_of(ns: u64) -> usize {
     (u64::BITS - ns.leading_zeros()).min(63) as usize
+}
+
+/// Keeps a stretch if it is one of the longest, which stand in their order. Nearly all are shorter than the last of these.
+fn keep_longest(longest_ns: &[AtomicU64], ends_ns: &[AtomicU64], stretch: Stretch) {
+    let is_shorter = |than: &AtomicU64| stretch.ns <= than.load(Ordering::Relaxed);
+    if longest_ns.last().is_some_and(is_shorter) {
+        return;
+    }
+    let place = longest_ns.partition_point(is_shorter);
+    for next in (place + 1..longest_ns.len()).rev() {
+        for words in [longest_ns, ends_ns] {
+            words[next].store(words[next - 1].load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+    longest_ns[place].store(stretch.ns, Ordering::Relaxed);
+    ends_ns[place].store(stretch.end_ns, Ordering::Relaxed);
 }
 
 fn raise(maximum: &AtomicU64, ns: u64) {

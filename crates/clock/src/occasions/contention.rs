@@ -55,12 +55,13 @@ pub fn idled(page: &ClockPage, begin_ns: u64, end_ns: u64) {
 pub fn asks(page: &ClockPage) {
     let now_ns = present::latest(page).as_ns();
     page.record_job(JOBS.asks(now_ns));
-    record(page, CONTENTION.asks(now_ns, page.interrupts.load(Relaxed)));
+    CONTENTION.asks(now_ns, page.interrupts.load(Relaxed));
 }
 
 /// The program that runs does something else.
 pub fn works(page: &ClockPage) {
     JOBS.works(present::latest(page).as_ns());
+    CONTENTION.works();
 }
 
 /// The user code that ran has entered the kernel, by a system call or because it was interrupted.
@@ -69,7 +70,7 @@ pub fn entered(interrupted: bool) {
 }
 
 fn record(page: &ClockPage, stretch: Option<Stretch>) {
-    if let Some(Stretch { ns, interrupts }) = stretch {
-        page.record_contention(ns, interrupts);
+    if let Some(stretch) = stretch {
+        page.record_contention(stretch);
     }
 }

@@ -61,13 +61,17 @@ class BusyPeriods:
         counts: By length: bin 0 those of none, bin i those of [2^(i-1), 2^i) virtual nanoseconds.
         totals_ns: How long those of a bin were together, virtual time.
         interrupts: How many interrupts there were in those of a bin.
-        longest_ns: How long the longest was, virtual time.
+        longest: How long the longest was, virtual nanoseconds.
     """
 
     counts: Sequence[int] = ()
     totals_ns: Sequence[float] = ()
     interrupts: Sequence[int] = ()
-    longest_ns: float = 0.0
+    longest: float = 0.0
+
+    def longest_ns(self, begin_ns: float, end_ns: float) -> float:
+        """For how long the guest may have been busy without a pause between two instants, virtual nanoseconds."""
+        return min(self.longest, end_ns - begin_ns)
 
     def late(self, bound_ns: float) -> float:
         """The number of interrupts that may have kept something waiting for longer than a bound."""

@@ -69,29 +69,35 @@ class Life:
 
 @dataclass(frozen=True)
 class Together:
-    """For how long a program looked at what it did beside others.
+    """A program that looked at what it did beside others.
 
     Attributes:
         process: Its node and name.
-        seconds: How long, virtual time.
+        begin_s, end_s: From when until when, virtual seconds since virtual 0.
         part: The part of what it measured that depends on whether they were there, 0..1.
     """
 
     process: str
-    seconds: float
+    begin_s: float
+    end_s: float
     part: float = 1.0
 
+    @property
+    def seconds(self) -> float:
+        """For how long it looked."""
+        return self.end_s - self.begin_s
 
-def shortest(lives: Iterable[Life]) -> Together | None:
-    """Of the program of these to which others that come later matter most; None where they matter to none."""
+
+def beside_others(lives: Iterable[Life]) -> list[Together]:
+    """The programs of these to which others matter that come later."""
     known = list(lives)
     found = []
     for one in known:
         others = [other for other in known if other is not one and _meet(one, other)]
         if part := max((_part(one, name, others) for name in one.way), default=0.0):
             begin_s = min(one.begin_s, *(other.begin_s for other in others))
-            found.append(Together(f"{one.node}/{one.process}", one.end_s - begin_s, part))
-    return min(found, key=lambda each: each.seconds / each.part, default=None)
+            found.append(Together(f"{one.node}/{one.process}", begin_s, one.end_s, part))
+    return found
 
 
 def _part(one: Life, name: str, others: Sequence[Life]) -> float:

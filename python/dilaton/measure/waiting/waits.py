@@ -18,7 +18,9 @@ queue fills. Where more than a twentieth take longer, results say how fast the C
 of UDP whose jobs took .4 ms where a round trip takes 1.07 ms measured 12 % less than it should have, with no program
 beside it to wait for. A program that computes for a minute has one job in it.
 
-**Begin.** The longest of these stretches is by how much later a program may have begun than others (`together.py`).
+**Begin.** The longest of these stretches is by how much later a program may have begun than others (`together.py`), if
+it was while they looked at each other: the longest of a run are often those in which servers start, to whom nobody
+talks yet. So the clock keeps some of the longest with their ends, and no other is longer than the shortest of these.
 """
 
 from __future__ import annotations
@@ -42,18 +44,21 @@ class Waits:
         stretches: Those in which a program waited for the CPU that another had, as of busy periods.
         interrupts: How many there were in all, in these stretches and elsewhere.
         jobs: By how long they took: bin 0 no time, bin i [2^(i-1), 2^i) virtual nanoseconds.
+        longest: Of the longest of these stretches, begin and end, virtual nanoseconds since virtual 0.
         speed: How many times as fast as it was the CPU is taken to be.
     """
 
     stretches: BusyPeriods = field(default_factory=BusyPeriods)
     interrupts: int = 0
     jobs: Sequence[int] = ()
+    longest: Sequence[tuple[float, float]] = ()
     speed: float = 1.0
 
-    @property
-    def longest_ns(self) -> float:
-        """The longest stretch, virtual time."""
-        return self.stretches.longest_ns / self.speed
+    def longest_ns(self, begin_ns: float, end_ns: float) -> float:
+        """For how long a program may have waited between two instants, virtual nanoseconds."""
+        others_ns = min((end - begin for begin, end in self.longest), default=0.0)
+        within = [min(end, end_ns) - max(begin, begin_ns) for begin, end in self.longest]
+        return max([min(others_ns, end_ns - begin_ns), *within])
 
     def late_share(self, bound_ns: float) -> float:
         """The share of all interrupts, 0..1, that may have kept a program waiting for longer than a bound."""

@@ -19,6 +19,7 @@ from dilaton.run.record.model import (
     GuestFidelity,
     LatenessRecord,
     SharesRecord,
+    StretchRecord,
 )
 
 LOOK_HOST_S = 0.1
@@ -136,7 +137,10 @@ def _contention(seen: Counters) -> ContentionRecord | None:
         ns_counts=list(found.counts),
         ns_totals=list(found.totals_ns),
         interrupts=list(found.interrupts),
-        longest_ns=found.longest_ns,
+        longest_ns=max((stretch.ns for stretch in found.longest), default=0),
+        longest=[
+            StretchRecord(begin_s=stretch.begin_ns / 1e9, end_s=stretch.end_ns / 1e9) for stretch in found.longest
+        ],
         jobs_ns_counts=list(found.jobs),
     )
 
@@ -149,6 +153,7 @@ def _contention_together(each: Sequence[ContentionRecord]) -> ContentionRecord |
         ns_totals=_added(one.ns_totals for one in each),
         interrupts=_added(one.interrupts for one in each),
         longest_ns=max(one.longest_ns for one in each),
+        longest=sorted((of for one in each for of in one.longest), key=lambda of: of.begin_s - of.end_s),
         jobs_ns_counts=_added(one.jobs_ns_counts for one in each),
     )
 

@@ -191,6 +191,13 @@ class BusyRecord(Part):
     """How long the idle periods between them were together, by length."""
 
 
+class StretchRecord(Part):
+    """A stretch of virtual time."""
+
+    begin_s: float
+    end_s: float
+
+
 class ContentionRecord(Part):
     """For how long programs waited for a CPU that another program had."""
 
@@ -201,6 +208,8 @@ class ContentionRecord(Part):
     interrupts: list[int]
     """How many interrupts the kernel got in those of a bin."""
     longest_ns: int
+    longest: list[StretchRecord] = Field(default_factory=list)
+    """The longest of them, the longest first."""
     jobs_ns_counts: list[int] = Field(default_factory=list)
     """What programs were woken up for and have done, by how long it took them, waiting included."""
 

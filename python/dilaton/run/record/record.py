@@ -21,7 +21,7 @@ from dilaton.measure.operations.history import History
 from dilaton.measure.operations.sources import history_of
 from dilaton.measure.verdict import Reason, Verdict, judge, judge_frames
 from dilaton.measure.waiting.busy_periods import BusyPeriods
-from dilaton.measure.waiting.together import shortest
+from dilaton.measure.waiting.together import beside_others
 from dilaton.measure.waiting.waits import Waits
 from dilaton.plan.model import Guest, Plan, StoredImage
 from dilaton.plan.network.bounds import Network, network_of, network_to, on_drive
@@ -244,7 +244,7 @@ def judge_fidelity(
     watch = plan.time.watch
     is_adaptive = watch is not None and watch.least != watch.most
     tdf = (adaptation and adaptation.tdf_mean) or float(plan.time.tdf.ratio)
-    beside_others, lives = shortest(programs.lives), programs.lives
+    together, lives = beside_others(programs.lives), programs.lives
     slow = {node.name for node in plan.nodes if node.cpu is not None}
     shortest_life_s = min((life.seconds for life in lives if life.node in slow and not life.is_background), default=0.0)
     for guest, fidelity in zip(plan.guests, guests, strict=True):
@@ -260,7 +260,7 @@ def judge_fidelity(
             busiest_second=fidelity.busiest_second,
             busy_periods=_busy_periods(fidelity),
             waits=_waits(fidelity),
-            together=beside_others,
+            together=together,
             is_filled=programs.filled,
             is_adaptive=is_adaptive,
             own_tdf=_own_tdf(plan, guest),
@@ -297,8 +297,9 @@ def _waits(fidelity: GuestFidelity) -> Waits | None:
     seen, busy = fidelity.contention, fidelity.busy_periods
     if seen is None or busy is None:
         return None
-    stretches = BusyPeriods(seen.ns_counts, seen.ns_totals, seen.interrupts, seen.longest_ns)
-    return Waits(stretches, sum(busy.interrupts), seen.jobs_ns_counts)
+    stretches = BusyPeriods(seen.ns_counts, seen.ns_totals, seen.interrupts)
+    longest = [(each.begin_s * 1e9, each.end_s * 1e9) for each in seen.longest]
+    return Waits(stretches, sum(busy.interrupts), seen.jobs_ns_counts, longest)
 
 
 def _busy_periods(fidelity: GuestFidelity) -> BusyPeriods | None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dilaton.host.counters import NOTHING, Contention, Counters, Lack, Late, Shares
+from dilaton.host.counters import NOTHING, Contention, Counters, Lack, Late, Shares, Stretch
 from dilaton.host.errors import GuestError
 from dilaton.host.here.memory.clock_page import ClockPage, Timeline
 from dilaton.host.orders import NEVER_NS, Orders
@@ -189,7 +189,9 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
         waits_of = ("contended_ns_log2", "contended_total_ns_log2", "contended_interrupts_log2", "jobs_ns_log2")
         for number, name in enumerate(waits_of):
             page._write(name, 20 + number, 3)
-        page._write("contended_max_ns", 30)
+        for number, (length_ns, end_ns) in enumerate([(30, 150), (20, 90)]):
+            page._write("contended_longest_ns", length_ns, number)
+            page._write("contended_longest_end_ns", end_ns, number)
         page._write("counter_calls_max", 1)
         for name, value in (("lateness", 7), ("frame_lateness", 8)):
             page._write(f"{name}_ns_log2", value, 3)
@@ -203,7 +205,7 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
             timers=Late([0, 0, 0, 7, *NOTHING[4:]], 70),
             frames=Late([0, 0, 0, 8, *NOTHING[4:]], 80),
             busy=seen.busy,
-            contention=Contention(waits[0], waits[1], waits[2], 30, waits[3]),
+            contention=Contention(*waits, [Stretch(20, 50), Stretch(-30, -10)]),
             shares=Shares(7, 8, 9, 10),
             disk_requests=3,
             disk_errors=4,
@@ -218,7 +220,7 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
         page._write("reads", 2)
         assert seen == expected
         page.begin_histograms()
-        assert page.counters(0).contention == Contention([0] * 64, [0] * 64, [0] * 64, 0, [0] * 64)
+        assert page.counters(0).contention == Contention(*[[0] * 64] * 4, [])
     finally:
         page.close()
 

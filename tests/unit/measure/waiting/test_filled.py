@@ -9,7 +9,6 @@ import pytest
 
 from dilaton.measure.observation import Observation
 from dilaton.measure.verdict import judge
-from dilaton.measure.waiting.busy_periods import BusyPeriods
 from dilaton.measure.waiting.filled import Filled
 from dilaton.measure.waiting.together import Together
 from dilaton.measure.waiting.waits import Waits
@@ -103,8 +102,8 @@ def test_of_some_nodes_it_is_known_if_all_that_concerns_them_is_such_flows() -> 
 def test_waits_a_late_begin_and_a_busy_cpu_are_no_reason_where_nothing_was_kept_from_anything() -> None:
     network = Network(wait_ns_max=1_000_000, wait_path="a and b", wait_why="a round trip takes 4 ms")
     long = [0] * 21 + [100]
-    waited = Waits(BusyPeriods(longest_ns=1e9), 100, [*long, *long])
-    beside = Together("a/flow", 1.0)
+    waited = Waits(interrupts=100, longest=[(0, 1e9)], jobs=[*long, *long])
+    beside = [Together("a/flow", 0, 1.0)]
     seen = Observation("work", 1.0, waits=waited, together=beside, busy=0.95, lateness_max_ns=20_000_000)
     assert len(judge(network, seen).reasons) == 4
     assert judge(network, replace(seen, is_filled=True)).level == "valid"

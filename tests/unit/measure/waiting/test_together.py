@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dilaton.measure.waiting.asked import asked_bit_per_s
-from dilaton.measure.waiting.together import Life, Together, shortest
+from dilaton.measure.waiting.together import Life, Together, beside_others
 
 LINK, OTHER = {"a:eth0": None, "b:eth0": None}, {"c:eth0": None}
 
@@ -28,8 +28,7 @@ def depends(
         Life("a", "one", 0, 1, {"a:eth0": rate}, asks_bit_per_s=one, round_trip_s=round_trip_s),
         Life("b", "other", 0, 1000, far, asks_bit_per_s=other),
     ]
-    found = shortest(lives)
-    return found.part if found and found.process == "a/one" else 0.0
+    return next((found.part for found in beside_others(lives) if found.process == "a/one"), 0.0)
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, 4), (5, 0), (0.001, 4.999)])
@@ -61,6 +60,7 @@ def test_where_all_that_is_asked_of_a_link_fits_into_it_others_cost_a_few_frames
     rate = 10_000_000
     assert depends(1_000, None, rate=rate, narrow=6_000_000, round_trip_s=0.1) == pytest.approx(0.012, rel=0.02)
     assert depends(1_000, None, rate=rate, narrow=9_000_000, round_trip_s=0.1) == pytest.approx(4.5 * 0.012, rel=0.02)
+    assert depends(None, 1_000_000, rate=rate, narrow=None, round_trip_s=0.1) == pytest.approx(1 / 9), "it is full"
     assert depends(1_000, None, rate=rate, narrow=6_000_000, round_trip_s=0.001) == 1.0
     assert depends(1_000, None, rate=rate, narrow=6_000_000) == 1.0, "nobody knows of what"
     assert depends(1_000, None, rate=rate, round_trip_s=0.1) == 1.0
@@ -70,12 +70,13 @@ def test_of_a_link_whose_rate_is_not_known_all_depends() -> None:
     assert depends(1, 1, rate=None) == 1.0
 
 
-def test_the_program_to_which_others_matter_most_for_its_time_counts() -> None:
+def test_each_program_to_which_others_matter_counts() -> None:
     rates = {"a:eth0": 10}
     flow = Life("a", "flow", 0, 2, rates)
     sound = Life("a", "sound", 0, 9, rates, asks_bit_per_s=1)
-    assert shortest([flow, sound]) == Together("a/sound", 9, 1.0), "2 s, of which a ninth depends, are 18 s"
-    assert shortest([flow, sound, Life("a", "video", 0, 9, rates, asks_bit_per_s=4)]) == Together("a/flow", 2, 1.0)
+    assert beside_others([flow, sound]) == [Together("a/flow", 0, 2, 1 / 9), Together("a/sound", 0, 9)]
+    flow_of_three, *_ = beside_others([flow, sound, Life("a", "video", 0, 9, rates, asks_bit_per_s=4)])
+    assert flow_of_three == Together("a/flow", 0, 2)
 
 
 @pytest.mark.parametrize(
@@ -103,20 +104,21 @@ def test_what_lasted_for_no_time_asked_for_what_there_is() -> None:
 
 
 def test_a_program_looks_from_the_begin_of_the_first_beside_it_to_its_own_end() -> None:
-    assert shortest([life("flow", 0.5, 9), life("pings", 0.7, 1.1)]) == Together("a/pings", 1.1 - 0.5)
-    assert shortest([life("flow", 0.5, 1.5), life("late", 1, 8)]) == Together("a/flow", 1.0)
+    found = beside_others([life("flow", 0.5, 9), life("pings", 0.7, 1.1)])
+    assert found == [Together("a/flow", 0.5, 9), Together("a/pings", 0.5, 1.1)]
+    assert [each.seconds for each in beside_others([life("flow", 0.5, 1.5), life("late", 1, 8)])] == [1.0, 7.5]
 
 
 def test_who_is_over_before_another_begins_is_not_beside_it() -> None:
-    assert shortest([life("pings", 0, 0.5), life("flow", 0.5, 4)]) is None
+    assert beside_others([life("pings", 0, 0.5), life("flow", 0.5, 4)]) == []
 
 
 def test_programs_without_a_link_in_common_do_not_notice_each_other() -> None:
-    assert shortest([life("one", 0, 1), life("other", 0, 1, OTHER)]) is None
-    assert shortest([life("one", 0, 1), life("other", 0, 2, OTHER | LINK)]) == Together("a/one", 1)
-    assert shortest([life("quiet", 0, 1, {}), life("other", 0, 1)]) is None
+    assert beside_others([life("one", 0, 1), life("other", 0, 1, OTHER)]) == []
+    assert beside_others([life("one", 0, 1), life("other", 0, 2, OTHER | LINK)])[0] == Together("a/one", 0, 1)
+    assert beside_others([life("quiet", 0, 1, {}), life("other", 0, 1)]) == []
 
 
 def test_one_alone_has_none_beside_it() -> None:
-    assert shortest([life("flow", 0, 1)]) is None
-    assert shortest([]) is None
+    assert beside_others([life("flow", 0, 1)]) == []
+    assert beside_others([]) == []

@@ -19,7 +19,7 @@ def stretches(count: int, length_ns: int, interrupts: int) -> BusyPeriods:
     """As many stretches of so long, with so many interrupts in all."""
     name = f"b{length_ns.bit_length()}"
     totals = (count, count * length_ns, interrupts)
-    return BusyPeriods(*(histogram(**{name: total}) for total in totals), longest_ns=length_ns)  # type: ignore[misc]
+    return BusyPeriods(*(histogram(**{name: total}) for total in totals), longest=length_ns)  # type: ignore[misc]
 
 
 def test_the_share_that_waited_is_of_all_interrupts() -> None:
@@ -50,5 +50,14 @@ def test_the_factor_is_enough_and_not_much_more_than_that(seen: Waits) -> None:
     assert seen.is_minded(MS) and seen.is_minded(MS * factor / 1.3) and not seen.is_minded(MS * factor)
 
 
-def test_a_faster_cpu_has_shorter_stretches() -> None:
-    assert Waits(stretches(1, 4 * MS, 1), speed=4).longest_ns == MS
+@pytest.mark.parametrize(
+    ("begin", "end", "longest"), [(0, 100, 30), (20, 100, 20), (25, 35, 10), (50, 100, 5), (50, 53, 3), (30, 70, 10)]
+)
+def test_between_two_instants_nobody_waited_longer_than_for_what_lies_there_or_than_the_shortest_that_is_known(
+    begin: int, end: int, longest: int
+) -> None:
+    assert Waits(longest=[(10, 40), (80, 85)]).longest_ns(begin, end) == longest
+
+
+def test_nobody_waited_where_no_stretch_is_known() -> None:
+    assert Waits().longest_ns(0, 100) == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dilaton.host.counters import Busy, Contention, Counters, Late, Shares
+from dilaton.host.counters import Busy, Contention, Counters, Late, Shares, Stretch
 from dilaton.measure.waiting.busy_periods import BusyPeriods
 from dilaton.measure.waiting.patience import Patience
 from dilaton.measure.waiting.waits import Waits
@@ -95,7 +95,7 @@ def test_the_busy_periods_of_an_epoch_are_those_since_the_one_before() -> None:
 
 def test_where_the_kernel_tells_the_waits_and_jobs_of_an_epoch_are_those_since_the_one_before() -> None:
     def contention(first: int, second: int) -> Contention:
-        return Contention(*(bins(first, second) for _ in range(3)), longest_ns=9, jobs=bins(second, first))
+        return Contention(*(bins(first, second) for _ in range(3)), bins(second, first), [Stretch(0, 9)])
 
     def busy(interrupts: int) -> Busy:
         return Busy(interrupts=bins(interrupts, 0))

@@ -30,6 +30,7 @@ from dilaton.run.record.model import (
     LatenessRecord,
     ProcessRecord,
     SharesRecord,
+    StretchRecord,
 )
 from dilaton.run.record.observation import NOTHING_BESIDE
 from dilaton.run.record.processes import processes_from_events
@@ -419,7 +420,13 @@ def test_a_program_is_late_by_what_it_waited_of_its_time_beside_others_and_by_wh
         busy_periods=BusyRecord(
             ns_counts=nothing, ns_totals=nothing, interrupts=nothing, longest_ns=0, idle_ns_totals=nothing
         ),
-        contention=ContentionRecord(ns_counts=nothing, ns_totals=nothing, interrupts=nothing, longest_ns=60_000_000),
+        contention=ContentionRecord(
+            ns_counts=nothing,
+            ns_totals=nothing,
+            interrupts=nothing,
+            longest_ns=60_000_000,
+            longest=[StretchRecord(begin_s=1.6, end_s=1.66)],
+        ),
         shares=SharesRecord(charged_s=0.01, uncharged_s=0, busy_s=0.05, lost_s=0.006),
     )
 

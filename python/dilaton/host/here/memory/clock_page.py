@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
-from dilaton.host.counters import BINS, Busy, Contention, Counters, Lack, Late, Shares
+from dilaton.host.counters import BINS, Busy, Contention, Counters, Lack, Late, Shares, Stretch
 from dilaton.host.errors import GuestError
 from dilaton.host.files import CLOCK_PAGE_DEFINITION
 from dilaton.host.here.memory.layout import MAGIC, WORD, Layout, parse_layout
@@ -37,6 +37,9 @@ HISTOGRAMS = (
     "jobs_ns_log2",
 )
 """The counters of the page."""
+
+LONGEST = 16
+"""How many of the longest stretches in which programs waited it keeps."""
 
 SHARES = ("nodes_work_ns", "other_work_ns", "nodes_busy_ns", "nodes_lost_ns")
 """The counters of shares on the page, in the order of `Shares`."""
@@ -251,7 +254,8 @@ class ClockPage:
         self._write("lateness_max_ns", 0)
         self._write("frame_lateness_max_ns", 0)
         self._write("busy_max_ns", 0)
-        self._write("contended_max_ns", 0)
+        for number in range(LONGEST):
+            self._write("contended_longest_ns", 0, number)
         self._write("busy_interrupts", 0)
         self._write("busy_since_ns", self.read("virtual_now_ns"))
 
@@ -269,7 +273,7 @@ class ClockPage:
             timers=Late(self._histogram("lateness_ns_log2"), self.read("lateness_max_ns")),
             frames=Late(self._histogram("frame_lateness_ns_log2"), self.read("frame_lateness_max_ns")),
             busy=self._busy_periods(),
-            contention=self._contention() if self.read("kernel_alone") else None,
+            contention=self._contention(zero_ns) if self.read("kernel_alone") else None,
             shares=Shares(*shares) if shares else None,
             disk_requests=self.read("disk_requests"),
             disk_errors=self.read("disk_errors"),
@@ -289,16 +293,21 @@ class ClockPage:
         present = (present_ns, self.read("busy_interrupts"))
         return Busy(counts, totals_ns, interrupts, idle_totals_ns, longest_ns, *present)
 
-    def _contention(self) -> Contention:
+    def _contention(self, zero_ns: int) -> Contention:
         """How programs waited for each other since the histograms were begun."""
-        names = ("contended_ns_log2", "contended_total_ns_log2", "contended_interrupts_log2")
-        counts, totals_ns, interrupts = map(self._histogram, names)
-        longest_ns, jobs = self.read("contended_max_ns"), self._histogram("jobs_ns_log2")
-        return Contention(counts, totals_ns, interrupts, longest_ns, jobs)
+        names = ("contended_ns_log2", "contended_total_ns_log2", "contended_interrupts_log2", "jobs_ns_log2")
+        counts, totals_ns, interrupts, jobs = map(self._histogram, names)
+        lengths, ends = (self._array(f"contended_longest{of}_ns", LONGEST) for of in ("", "_end"))
+        both = zip(lengths, (end_ns - zero_ns for end_ns in ends), strict=True)
+        longest = [Stretch(end_ns - length_ns, end_ns) for length_ns, end_ns in both if length_ns]
+        return Contention(counts, totals_ns, interrupts, jobs, longest)
 
     def _histogram(self, field: str) -> list[int]:
+        return self._array(field, BINS)
+
+    def _array(self, field: str, words: int) -> list[int]:
         begin = self._fields.offsets[field]
-        return self._words[begin : begin + BINS].tolist()
+        return self._words[begin : begin + words].tolist()
 
     def read(self, field: str, index: int = 0) -> int:
         """A field of the page, as `clock-page.def` names it."""
