@@ -65,6 +65,7 @@ fn main() {
         [_, port::WORD, number] => Some(port::join(number)),
         [_, changes::WORD] => Some(changes::write()),
         [_, changes::WORD_ALL] => Some(changes::write_all()),
+        [_, changes::WORD_VOLUME, name] => Some(changes::write_volume(name)),
         [_, changes::WORD_FLUSH] => {
             nix::unistd::sync();
             Some(Ok(()))

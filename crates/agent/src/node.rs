@@ -15,7 +15,7 @@ pub mod orders;
 pub mod passwd;
 pub mod port;
 pub mod ready;
-mod restore;
+pub mod restore;
 pub mod spawn;
 pub mod tree;
 

@@ -18,7 +18,7 @@ use crate::plan::queues::Egress;
 pub use course::{key_of, Awaited, Cut, Effect, EndChange, FaultUpdate, Flap, LinkUpdate, Moment, Off, Timed, When};
 
 /// The format of the document that this agent reads.
-pub const FORMAT: u32 = 19;
+pub const FORMAT: u32 = 20;
 
 /// The whole document.
 #[derive(Debug, Deserialize)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FORMAT: Final = 19
+FORMAT: Final = 20
 """The format of plans, as `model.py` and the agent know it."""
 
 MODULES = ("ipv6", "overlay", "veth", "sch_netem")

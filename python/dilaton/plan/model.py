@@ -202,6 +202,8 @@ class Volume(Part):
     own, of which its image says that it has to be there."""
     path: str
     """Where it is in the node."""
+    written: str | None = None
+    """The file of this machine with what an earlier run wrote to it, as the agent packs it. None: it is new."""
 
 
 class Node(Part):
@@ -423,7 +425,7 @@ class Check(Part):
 class Plan(Part):
     """The whole of it."""
 
-    format: Literal[19] = FORMAT
+    format: Literal[20] = FORMAT
     lab: str
     seed: int
     time: Time

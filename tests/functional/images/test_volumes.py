@@ -86,9 +86,6 @@ def test_a_volume_begins_with_what_the_image_of_its_first_node_has_there(
     )
     lab = tmp_path / "lab"
     lab.mkdir()
-    with held_run(lab, IMAGED, "1s") as (_, out):
-        saved = dilaton("save", out, "kept", env=environment())
-        assert saved.returncode == 0 and "not saved: volumes that nodes share (kept)" in saved.stderr, saved.stderr
     outcome = run_in(tmp_path, IMAGED)
     assert outcome.status == 0, outcome.terminal
     began = outcome.stdout("a", "first").splitlines()
@@ -96,3 +93,65 @@ def test_a_volume_begins_with_what_the_image_of_its_first_node_has_there(
     assert outcome.stdout("b", "second").split() == ["capable", "more", "own", "zero", "capable", "own", "zero"]
     assert outcome.stdout("c", "third").splitlines() == ["mine", "/run/lock", "/var/lib/own"]
     assert outcome.stdout("a", "last") == "changed\n"
+
+
+LOOK = """cd /mnt/of/a
+ls -A
+cat own given etc/hostname hard soft
+stat -c %a:%u:%g . etc etc/hostname
+stat -c %h own
+ls /data
+"""
+CHANGE = """cd /mnt/of/a
+rm zero
+mkdir -m 2751 etc
+echo mine > etc/hostname
+chown 7:8 etc/hostname
+echo changed > own
+echo changed > given
+ln own hard
+ln -s own soft
+chmod 1705 .
+chown 9 .
+"""
+SAVED = f"""
+name: saved
+time: {{drive: event}}
+nodes:
+  a: {{volumes: {{/empty: empty, /data: kept}}, image: box}}
+  b:
+    image: box
+    volumes: {{/mnt/of/a: kept}}
+    files:
+      /mnt/of/a/given: {{text: first}}
+      /bin/look: {{text: {json.dumps(LOOK)}}}
+      /bin/change: {{text: {json.dumps(CHANGE)}}}
+links: [a -- b]
+run:
+  - {{on: b, name: look, user: root, exec: sh /bin/look}}
+  - {{on: b, name: change, user: root, after: [look], exec: sh /bin/change}}
+  - {{on: a, name: other, user: root, exec: sh -c 'ls /empty; echo more > /empty/more'}}
+  - {{on: a, after: [change], exec: sleep 2}}
+"""
+
+
+@needs_programs
+def test_a_saved_lab_goes_on_with_what_its_volumes_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    layers = [busybox(), layer(folder("data", mode=0o750, uid=OWN))]
+    source = layout(tmp_path / "oci", layers, {"Env": ["PATH=/bin"]})
+    assert dilaton("image", "import", source, "box", env=environment()).returncode == 0
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    with held_run(lab, SAVED, "1s") as (_, out):
+        saved = dilaton("save", out, "kept", env=environment())
+        assert saved.returncode == 0 and "not saved" not in saved.stderr, saved.stderr
+    outcome = run_in(tmp_path, Path("kept"))
+    assert outcome.stdout("b", "look").splitlines() == [
+        *("capable", "etc", "given", "hard", "own", "soft"),
+        *("changed", "changed", "mine", "changed", "changed"),
+        *("1705:9:0", "2751:0:0", "644:7:8", "2"),
+        # The image is as it was.
+        *("capable", "own", "zero"),
+    ]
+    assert outcome.stdout("a", "other") == "more\n"

@@ -1,6 +1,6 @@
 //! What a node has written, packed: this program, executed in the node, writes it as a tar archive to its standard output;
 //! either what it has changed of its image, as one more layer of that, or all that it has written in memory, as it is, for a
-//! node of a later run (`restore.rs`).
+//! node of a later run (`restore.rs`), or what was written to a volume, for one too.
 //!
 //! The upper layer of the node's overlay (`tree.rs`) has just what was changed, but it is mounted nowhere that a program of
 //! the node could look at. So the node's init keeps it open, and it is read through the init's descriptor. No program of
@@ -24,12 +24,16 @@ use nix::sys::stat::{major, minor};
 use nix::unistd::dup3;
 
 use crate::error::{Doing, Error, Result};
+use crate::guest::volumes;
 
 /// The first argument of this program when it does that.
 pub const WORD: &str = "changes";
 
 /// As `WORD`, for all that the node has written in memory.
 pub const WORD_ALL: &str = "written";
+
+/// As `WORD`, for what was written to a volume, whose name is the second argument.
+pub const WORD_VOLUME: &str = "volume";
 
 /// The first argument of this program when it has the guest's kernel write what it has in memory to its disks, and outputs
 /// of programs to the machine.
@@ -39,6 +43,8 @@ pub const WORD_FLUSH: &str = "flush";
 const KEPT: RawFd = 900;
 /// That of the directory with all that the node has in memory.
 const KEPT_ALL: RawFd = 901;
+/// That of the directory with all volumes of the guest.
+const KEPT_VOLUMES: RawFd = 902;
 /// What of that directory is written by the node's programs and worth keeping: not what begins anew with every boot.
 const WRITTEN: [&str; 4] = ["upper", "own/tmp", "own/var/tmp", "own/root"];
 /// Where it has the upper layers of directories of the machine.
@@ -55,12 +61,13 @@ const OF_OVERLAY: &str = "trusted.overlay.";
 /// What a file system that this kernel mounts does not have: files whose contents or names are in other places.
 const ELSEWHERE: [&str; 2] = ["trusted.overlay.redirect", "trusted.overlay.metacopy"];
 
-/// Keeps the upper layer of a node open, and the directory of all that it has in memory, as long as the result is kept.
+/// Keeps the upper layer of a node open, the directory of all that it has in memory, and that of volumes, as long as the result
+/// is kept.
 ///
 /// # Errors
 /// They cannot be opened.
-pub fn keep(upper: &str, all: &str) -> Result<[OwnedFd; 2]> {
-    Ok([keep_as(upper, KEPT)?, keep_as(all, KEPT_ALL)?])
+pub fn keep(upper: &str, all: &str) -> Result<[OwnedFd; 3]> {
+    Ok([keep_as(upper, KEPT)?, keep_as(all, KEPT_ALL)?, keep_as(volumes::PLACE, KEPT_VOLUMES)?])
 }
 
 fn keep_as(directory: &str, number: RawFd) -> Result<OwnedFd> {
@@ -95,6 +102,18 @@ pub fn write_all() -> Result<()> {
             layer.entry(&path)?;
         }
     }
+    layer.finish()
+}
+
+/// Writes what was written to a volume: its upper layer, or all that is in it, where it has nothing below.
+///
+/// # Errors
+/// As of `write`; or the guest has no such volume.
+pub fn write_volume(name: &str) -> Result<()> {
+    let mut layer = Layer::of(KEPT_VOLUMES, true);
+    let upper = Path::new(name).join("upper");
+    let contents = Path::new(name).join("contents");
+    layer.entry(if layer.top.join(&upper).exists() { &upper } else { &contents })?;
     layer.finish()
 }
 

@@ -51,7 +51,7 @@ struct Init<'a> {
     /// How much memory these may have.
     memory: Memory,
     /// What the node has changed of its tree; none while it is off, since who has it open keeps the file systems.
-    changes: Option<[OwnedFd; 2]>,
+    changes: Option<[OwnedFd; 3]>,
     agent: &'a OwnedFd,
     children: SignalFd,
     /// Running jobs by the number of their process.

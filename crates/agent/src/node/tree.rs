@@ -79,7 +79,7 @@ pub struct Inside {
     /// How much memory they may have.
     pub memory: Memory,
     /// What it writes (`changes.rs`).
-    pub changes: [OwnedFd; 2],
+    pub changes: [OwnedFd; 3],
 }
 
 /// Turns the calling process, fresh in its namespaces, into the inside of the node.
@@ -303,7 +303,7 @@ fn bind_from_machine(node: &Interior, root: &str) -> Result<()> {
 
 /// Puts volumes where the node has them, over all the rest.
 fn bind_volumes(node: &Interior, root: &str) -> Result<()> {
-    node.volumes.iter().try_for_each(|Volume { name, path }| {
+    node.volumes.iter().try_for_each(|Volume { name, path, .. }| {
         let target = inside(root, path);
         match name {
             Some(name) => bind(&volumes::contents(name), &target),

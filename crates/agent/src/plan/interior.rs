@@ -168,6 +168,8 @@ pub struct Volume {
     pub name: Option<String>,
     /// Where it is in the node.
     pub path: String,
+    /// The archive of what was written to it in an earlier run, a file of the machine.
+    pub written: Option<String>,
 }
 
 /// A line of /etc/hosts.

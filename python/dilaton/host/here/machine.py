@@ -42,7 +42,9 @@ class Here:
         self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
     ) -> Guests:
         """Boots the guests of a plan, one for each core at a time; see `port.Machine`."""
-        archives = (Bind(os.path.dirname(node.written), writable=False) for node in planned.nodes if node.written)
+        of_volumes = (volume.written for node in planned.nodes for volume in node.volumes)
+        written = filter(None, (*(node.written for node in planned.nodes), *of_volumes))
+        archives = (Bind(os.path.dirname(path), writable=False) for path in written)
         own = (bind for node in planned.nodes for bind in node.binds)
         binds = tuple(dict.fromkeys([*own, *archives]))
         seed = planned.seed if planned.time.drive == "event" else None

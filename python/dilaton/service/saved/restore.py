@@ -11,7 +11,7 @@ from dilaton.plan.model import Plan
 from dilaton.service.errors import RequestError
 from dilaton.service.prepare import Prepared, prepare
 from dilaton.service.request import LabText, RunRequest
-from dilaton.service.saved.store import DISKS, LAB, WRITTEN, SavedLabs, about
+from dilaton.service.saved.store import DISKS, LAB, VOLUMES, WRITTEN, SavedLabs, about
 from dilaton.templates.store import TemplateError
 
 
@@ -70,6 +70,12 @@ def _with_contents(plan: Plan, tree: Path) -> Plan:
     for node in plan.nodes:
         written, contents = tree / WRITTEN / f"{node.name}.tar", tree / DISKS / node.name
         update: dict[str, object] = {"written": str(written)} if written.exists() else {}
+        update["volumes"] = [
+            volume.model_copy(update={"written": str(archive)})
+            if (archive := tree / VOLUMES / f"{volume.name}.tar").exists()
+            else volume
+            for volume in node.volumes
+        ]
         if node.disk is not None and contents.exists():
             if node.disk.size_bytes < contents.stat().st_size:
                 raise RequestError(f"{node.name}: its disk has become smaller than what was saved of it")

@@ -31,7 +31,7 @@ from dilaton.service.images.programs import WATCH_S
 from dilaton.service.images.roots import Progress
 from dilaton.service.prepare import prepare
 from dilaton.service.request import LabText, Overrides
-from dilaton.service.saved.store import ABOUT, DISKS, LAB, RESULTS, WRITTEN, About, SavedLabs, name_of
+from dilaton.service.saved.store import ABOUT, DISKS, LAB, RESULTS, VOLUMES, WRITTEN, About, SavedLabs, name_of
 from dilaton.templates.store import TemplateError, copy_tree
 
 PROGRAM = "/proc/1/exe"
@@ -58,8 +58,6 @@ def save(store: SavedLabs, run_dir: Path, name: str, progress: Progress) -> tupl
 
     def fill(tree: Path) -> None:
         left_out.extend(_write_disks(run_dir, plan))
-        if shared := sorted({volume.name for node in plan.nodes for volume in node.volumes if volume.name}):
-            left_out.append(f"not saved: volumes that nodes share ({', '.join(shared)}), which begin anew")
         kept.append(_fill(store, tree, run_dir, plan, progress))
         for image in kept[0].images:
             images.name(parse(name_of(image)), image)
@@ -83,7 +81,7 @@ def _write_disks(run_dir: Path, plan: Plan) -> Iterator[str]:
         )
         return
     for node in nodes.values():
-        asyncio.run(_attended(run_dir, node, "flush", None))
+        asyncio.run(_attended(run_dir, node, ("flush",), None))
 
 
 def _left_out(run_dir: Path) -> list[str]:
@@ -111,7 +109,13 @@ def _fill(store: SavedLabs, tree: Path, run_dir: Path, plan: Plan, progress: Pro
         # Then what takes long: a lab that cannot be saved is told before.
         (tree / WRITTEN).mkdir()
         for node in plan.nodes:
-            asyncio.run(_pack(run_dir, node.name, tree / WRITTEN / f"{node.name}.tar", progress))
+            written = tree / WRITTEN / f"{node.name}.tar"
+            asyncio.run(_pack(run_dir, node.name, ("written",), written, f"what {node.name} has written", progress))
+        (tree / VOLUMES).mkdir()
+        for name, having in _volumes(plan).items():
+            asyncio.run(
+                _pack(run_dir, having, ("volume", name), tree / VOLUMES / f"{name}.tar", f"the volume {name}", progress)
+            )
         (tree / DISKS).mkdir()
         for name, file in saving["disks"].items():
             _copy_disk(Path(file), tree / DISKS / name, progress)
@@ -147,25 +151,30 @@ def _copy_lab(store: SavedLabs, tree: Path, run_dir: Path, found: About, images:
         raise TemplateError(f"what would be saved is no lab: {error}{hint}") from error
 
 
-async def _pack(run_dir: Path, node: str, path: Path, progress: Progress) -> None:
-    """Has a node pack what it has written."""
+def _volumes(plan: Plan) -> dict[str, str]:
+    """The volumes that nodes share, each with one of these nodes."""
+    return {volume.name: node.name for node in plan.nodes for volume in node.volumes if volume.name is not None}
+
+
+async def _pack(run_dir: Path, node: str, words: tuple[str, ...], path: Path, what: str, progress: Progress) -> None:
+    """Has a node pack what it has."""
     with path.open("wb") as file:
-        packing = asyncio.create_task(_attended(run_dir, node, "written", file.fileno()))
+        packing = asyncio.create_task(_attended(run_dir, node, words, file.fileno()))
         try:
             while not packing.done():
                 await asyncio.wait({packing}, timeout=WATCH_S)
-                progress(f"what {node} has written", path.stat().st_size)
+                progress(what, path.stat().st_size)
         finally:
             packing.cancel()
             await asyncio.wait({packing})
         packing.result()
 
 
-async def _attended(run_dir: Path, node: str, word: str, output: int | None) -> None:
+async def _attended(run_dir: Path, node: str, words: tuple[str, ...], output: int | None) -> None:
     """Has the agent's program do something in a node."""
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as nothing:
         stdout = nothing.fileno() if output is None else output
-        ending = await attended(reached(run_dir), node, (PROGRAM, word), None, stdout, errors.fileno())
+        ending = await attended(reached(run_dir), node, (PROGRAM, *words), None, stdout, errors.fileno())
         if ending.status != 0:
             errors.seek(0)
             said = ending.reason or errors.read(4096).decode(errors="replace").strip()

@@ -4,6 +4,7 @@
 ~/.local/share/dilaton/saved/trees/DIGEST/     ($XDG_DATA_HOME)
 ├── lab/             the lab, and what is beside it
 ├── written/NODE.tar what a node had written in memory, as the agent packs it
+├── volumes/NAME.tar what was written to a volume, packed likewise
 ├── disks/NODE       the contents of a node's disk
 ├── results/         the run directory of the run, as it was then
 └── saved.json       where the run was, and what counts instead of what the lab says
@@ -22,7 +23,7 @@ from dilaton.images.store import SHORT_DIGEST, Store
 from dilaton.plan.links.queues import Part
 from dilaton.templates.store import TemplateError, Templates, digest_of
 
-LAB, WRITTEN, DISKS, RESULTS, ABOUT = "lab", "written", "disks", "results", "saved.json"
+LAB, WRITTEN, VOLUMES, DISKS, RESULTS, ABOUT = "lab", "written", "volumes", "disks", "results", "saved.json"
 
 IMAGES = "localhost/saved"
 """Images that saved labs need have this name, with their digest as the tag, so that they stay in the store."""
