@@ -57,6 +57,7 @@
 //!   rest.rs            whether it rests
 //!   leavings.rs        what of ours is left on its stacks
 //!   direct.rs          calls of its handlers without a signal
+//!   hotplug.rs         the program that it would start for each device
 //!   masks.rs           when signals have to wait
 //! host/              what all this stands on
 //!   guard.rs           the process whose end, with the kernel's, is that of everything
@@ -98,7 +99,7 @@ use virtual_time::user_slack_ns;
 
 use deadlines::{commands, timer};
 use host::{entropy, guard, interruption, own_counter, page, real, set_id, sys};
-use kernel::serial;
+use kernel::{hotplug, serial};
 use sources::{disks, guest};
 use time::{drive, present};
 
@@ -128,6 +129,7 @@ extern "C" fn attach() {
         set_id::refuse();
         guard::stay_behind();
         end_with_host(inherited.life);
+        hotplug::leave_out();
         serial::start(inherited.lines);
         guest::start();
         disks::start();
