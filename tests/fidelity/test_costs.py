@@ -8,6 +8,7 @@ the work drive programs are also interrupted, the more often the more else the h
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from dilaton.host.orders import Drive, Orders
+from tests.conftest import dilaton
 from tests.fidelity.test_control import SECOND_NS, held_guest
 
 GETPPID = "import os\nfor _ in range({}): os.getppid()"
@@ -90,6 +92,42 @@ def least(program: str, turns: int, most: tuple[float, float, float], directory:
         pytest.fail(f"stops, requests and readings: {seen}; at most {most} and {OVER:.0%} of it")
     assert seen[-1][0] >= 0.95, "each turn is seen at all"
     return figures
+
+
+def line(nodes: int) -> str:
+    """A lab of so many nodes in a line, which do nothing."""
+    names = [f"n{number}" for number in range(nodes)]
+    links = [{"endpoints": f"{one} -- {other}", "delay": "1ms"} for one, other in itertools.pairwise(names)]
+    return json.dumps({"name": "line", "nodes": {name: {} for name in names}, "links": links})
+
+
+@pytest.mark.usefixtures("traced")
+def test_a_node_more_takes_no_more_stops_and_requests(tmp_path: Path) -> None:
+    """From the start of the kernel until the run could begin, of a node in a line."""
+    few, many = 2, 12
+
+    async def made(nodes: int, run_dir: Path) -> list[int]:
+        run_dir.mkdir()
+        async with held_guest(line(nodes), run_dir) as guest:
+            return [guest.page.read(name) for name in (STOPS, REQUESTS)]
+
+    seen = []
+    for number in range(TRIES):
+        counts = [asyncio.run(made(nodes, tmp_path / f"{number}-{nodes}")) for nodes in (few, many)]
+        seen.append([(more - less) / (many - few) for less, more in zip(*counts, strict=True)])
+        if all(found <= bound * OVER for found, bound in zip(seen[-1], (360, 1660), strict=True)):
+            break
+    else:
+        pytest.fail(f"stops and requests: {seen}")
+
+
+def test_a_kernel_starts_no_program_for_its_devices() -> None:
+    """Debian's has the name of one that no guest has, and made a process for each device to find that out, 120 at boot."""
+    script = "cat /proc/sys/kernel/hotplug 2>/dev/null; grep ^processes /proc/stat"
+    said = dilaton("exec", "--", "sh", "-c", script)
+    *name, processes = said.stdout.split("processes ")
+    assert not "".join(name).strip()
+    assert int(processes) < 100
 
 
 @pytest.mark.usefixtures("traced")

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::File;
 
 use nix::errno::Errno;
 use nix::sched::{setns, CloneFlags};
@@ -17,7 +18,7 @@ use crate::guest::run_dir::RunDir;
 use crate::guest::shortage::Wanted;
 use crate::measure::Sampler;
 use crate::network::egress::Interfaces;
-use crate::network::{present_namespace, Namespace, Port};
+use crate::network::{Namespace, Port};
 use crate::node::load::tally::Tally;
 use crate::node::orders::{send, Order};
 use crate::node::ready;
@@ -152,14 +153,55 @@ fn make_nodes(
     }
     let mut handles = HashMap::new();
     let mut namespaces = Vec::new();
-    let outside = present_namespace()?;
+    let outside = Outside::open()?;
     for (done, node) in nodes.iter().enumerate() {
         progress(channel, done, nodes.len(), "nodes")?;
-        namespaces.push(Namespace::enter_new(&node.name)?);
-        handles.insert(node.name.clone(), node::create(&interiors.processes, node, run_dir)?);
+        let made = node::create(&interiors.processes, node, run_dir);
+        // Also where it failed, since the channel by which that is told is there.
+        outside.enter_files()?;
+        let (namespace, handle) = made?;
+        namespaces.push(namespace);
+        handles.insert(node.name.clone(), handle);
     }
-    setns(&outside, CloneFlags::CLONE_NEWNET).doing(|| "return to the guest's own network".to_owned())?;
+    outside.enter_others()?;
     Ok((namespaces, handles))
+}
+
+/// The namespaces of the guest as a whole, which the agent leaves to make nodes.
+struct Outside {
+    files: File,
+    others: Vec<(File, CloneFlags)>,
+}
+
+impl Outside {
+    fn open() -> Result<Self> {
+        let open = |name: &str| {
+            let path = format!("/proc/self/ns/{name}");
+            File::open(&path).doing(|| format!("open {path}"))
+        };
+        let others = [
+            ("net", CloneFlags::CLONE_NEWNET),
+            ("uts", CloneFlags::CLONE_NEWUTS),
+            ("ipc", CloneFlags::CLONE_NEWIPC),
+            ("cgroup", CloneFlags::CLONE_NEWCGROUP),
+        ];
+        let others = others.into_iter().map(|(name, kind)| Ok((open(name)?, kind))).collect::<Result<_>>()?;
+        Ok(Self { files: open("mnt")?, others })
+    }
+
+    /// What a node is made of is there: the root of the guest.
+    fn enter_files(&self) -> Result<()> {
+        enter(&self.files, CloneFlags::CLONE_NEWNS)
+    }
+
+    /// Nodes have new ones, whichever the agent is in.
+    fn enter_others(&self) -> Result<()> {
+        self.others.iter().try_for_each(|(namespace, kind)| enter(namespace, *kind))
+    }
+}
+
+fn enter(namespace: &File, kind: CloneFlags) -> Result<()> {
+    setns(namespace, kind).doing(|| "return to the guest's own namespaces".to_owned())
 }
 
 /// Keeps the programs of nodes from setting the date. A kernel has one, and no namespace for it, so that one node would set
@@ -254,22 +296,11 @@ impl Wiring<'_> {
                 send(socket, &Order::SetInterfaceSysctls, &[])?;
                 node::wait_done(socket, &node.name)?;
             }
-            namespace.add_loopback_addresses(&node.loopback)?;
-            if let Some(bridge) = &node.bridge {
-                namespace.create_bridge(bridge, &node.interfaces)?;
-            }
-            for port in Port::all(&node.interfaces) {
-                namespace.configure(&port)?;
-            }
+            namespace.carry_out(namespace.configuration(node)?)?;
         }
         for (done, (node, namespace)) in self.nodes.iter().zip(&self.namespaces).enumerate() {
             progress(channel, done, total, "routes")?;
-            for port in Port::all(&node.interfaces) {
-                namespace.add_neighbours(&port)?;
-            }
-            for route in &node.routes {
-                namespace.add_route(route, &node.interfaces)?;
-            }
+            namespace.carry_out(namespace.routing(node)?)?;
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ use nix::unistd::{dup2, sync, Pid};
 
 use crate::clock::hurry_disks;
 use crate::error::{Doing, Result};
+use crate::node::changes;
 use crate::plan::interior::HostsEntry;
 
 /// Where the guest's own control groups hang.
@@ -53,6 +54,7 @@ pub fn prepare() -> Result<()> {
     mount_at("sysfs", "/sys", nothing, "")?;
     setrlimit(Resource::RLIMIT_NOFILE, OPEN_FILES_MAX, OPEN_FILES_MAX)
         .doing(|| "raise the limit of open files".to_owned())?;
+    changes::reserve()?;
     // Without its agent the guest is lost; memory shortage has to hit a program instead.
     write("/proc/self/oom_score_adj", "-1000").doing(|| "write /proc/self/oom_score_adj".to_owned())
 }

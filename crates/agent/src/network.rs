@@ -21,15 +21,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
-use nix::sched::{setns, unshare, CloneFlags};
+use nix::sched::{setns, CloneFlags};
 use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 
 use crate::error::{Doing, Error, Result};
 use crate::network::addresses::{
     address_request, neighbour_request, parse_address, parse_mac, parse_prefix, route_request, Gateway,
 };
-use crate::network::netlink::{Request, Socket};
-use crate::plan::{Bridge, Interface, Node, Route};
+use crate::network::netlink::{Request, Requests, Socket};
+use crate::plan::{Bridge, Interface, Neighbour, Node, Route};
 
 const LOOPBACK_INDEX: u32 = 1;
 /// `IFLA_BR_STP_STATE` of `linux/if_link.h`.
@@ -52,15 +52,14 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Moves the calling process into a new network namespace, whose loopback is up.
+    /// The network namespace that the calling process is in, which is new; sets its loopback up.
     ///
     /// # Errors
-    /// The kernel refuses a namespace.
-    pub fn enter_new(node: &str) -> Result<Self> {
-        unshare(CloneFlags::CLONE_NEWNET).doing(|| format!("network namespace of {node}"))?;
-        let file = present_namespace()?;
+    /// The kernel refuses it.
+    pub fn of_new(node: &str) -> Result<Self> {
+        let file = File::open("/proc/self/ns/net").doing(|| "open /proc/self/ns/net".to_owned())?;
         let namespace = Self { node: node.to_owned(), file, socket: Socket::open()? };
-        namespace.set_up(LOOPBACK_INDEX, "lo")?;
+        namespace.set_running(LOOPBACK_INDEX, "lo", true)?;
         Ok(namespace)
     }
 
@@ -121,56 +120,72 @@ impl Namespace {
     ///
     /// # Errors
     /// The kernel refuses one of them.
-    pub fn batch(&self, interface: &str, requests: Vec<(Request, String)>) -> Result<()> {
+    pub fn batch(&self, interface: &str, requests: Requests) -> Result<()> {
         let named = |what| format!("{what} on {}:{interface}", self.node);
-        self.socket.batch(requests.into_iter().map(|(request, what)| (request, named(what))).collect())
+        self.carry_out(requests.into_iter().map(|(request, what)| (request, named(what))).collect())
     }
 
-    /// Gives the interface its addresses and sets it up.
+    /// Carries out requests about the node, nothing else in between.
     ///
     /// # Errors
-    /// The kernel refuses one of them, or an address is malformed.
-    pub fn configure(&self, port: &Port<'_>) -> Result<()> {
-        let name = format!("{}:{}", self.node, port.interface.name);
-        for address in &port.interface.addresses {
-            let (ip, prefix) = parse_prefix(address)?;
-            self.socket.request(address_request(port.index, ip, prefix), || format!("address {address} on {name}"))?;
+    /// The kernel refuses one of them.
+    pub fn carry_out(&self, requests: Requests) -> Result<()> {
+        self.socket.batch(requests)
+    }
+
+    /// What gives the node's interfaces their addresses and sets them up, the bridge of all of them first if there is one.
+    ///
+    /// # Errors
+    /// An address is malformed.
+    pub fn configuration(&self, node: &Node) -> Result<Requests> {
+        let mut requests = self.addresses(LOOPBACK_INDEX, "lo", &node.loopback)?;
+        requests.extend(node.bridge.iter().flat_map(|bridge| self.bridging(bridge, &node.interfaces)));
+        for port in Port::all(&node.interfaces) {
+            requests.extend(self.configuration_of(&port)?);
         }
-        self.set_up(port.index, &port.interface.name)
+        Ok(requests)
     }
 
-    /// Adds the permanent neighbours of the interface, which is up.
+    /// What makes the node's neighbours and routes known to it, whose interfaces are up.
     ///
     /// # Errors
-    /// The kernel refuses one, or an address is malformed.
-    pub fn add_neighbours(&self, port: &Port<'_>) -> Result<()> {
-        for neighbour in &port.interface.neighbours {
-            let ip = parse_address(&neighbour.address)?;
-            let request = neighbour_request(port.index, ip, parse_mac(&neighbour.mac)?);
-            self.socket.request(request, || {
-                format!("neighbour {} on {}:{}", neighbour.address, self.node, port.interface.name)
-            })?;
+    /// An address is malformed, or there is no such interface.
+    pub fn routing(&self, node: &Node) -> Result<Requests> {
+        let mut requests = Requests::new();
+        for port in Port::all(&node.interfaces) {
+            requests.extend(self.neighbours(&port)?);
         }
-        Ok(())
+        for route in &node.routes {
+            requests.push(self.route(route, &node.interfaces)?);
+        }
+        Ok(requests)
     }
 
-    /// Gives the loopback addresses of its own.
-    ///
-    /// # Errors
-    /// The kernel refuses one of them, or it is malformed.
-    pub fn add_loopback_addresses(&self, addresses: &[String]) -> Result<()> {
-        addresses.iter().try_for_each(|address| {
+    fn configuration_of(&self, port: &Port<'_>) -> Result<Requests> {
+        let mut requests = self.addresses(port.index, &port.interface.name, &port.interface.addresses)?;
+        requests.push(self.running(port.index, &port.interface.name, true));
+        Ok(requests)
+    }
+
+    fn addresses(&self, index: u32, interface: &str, addresses: &[String]) -> Result<Requests> {
+        let request = |address: &String| {
             let (ip, prefix) = parse_prefix(address)?;
-            let request = address_request(LOOPBACK_INDEX, ip, prefix);
-            self.socket.request(request, || format!("address {address} on {}:lo", self.node))
-        })
+            let what = format!("address {address} on {}:{interface}", self.node);
+            Ok((address_request(index, ip, prefix), what))
+        };
+        addresses.iter().map(request).collect()
     }
 
-    /// Makes a bridge of all these interfaces of the node, which are there already, and sets it up.
-    ///
-    /// # Errors
-    /// The kernel refuses it.
-    pub fn create_bridge(&self, bridge: &Bridge, interfaces: &[Interface]) -> Result<()> {
+    fn neighbours(&self, port: &Port<'_>) -> Result<Requests> {
+        let request = |neighbour: &Neighbour| {
+            let Neighbour { address, mac } = neighbour;
+            let request = neighbour_request(port.index, parse_address(address)?, parse_mac(mac)?);
+            Ok((request, format!("neighbour {address} on {}:{}", self.node, port.interface.name)))
+        };
+        port.interface.neighbours.iter().map(request).collect()
+    }
+
+    fn bridging(&self, bridge: &Bridge, interfaces: &[Interface]) -> Requests {
         let index = LOOPBACK_INDEX + 1 + interfaces.len() as u32;
         let request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
             .structure(&interface_header(index, 0, 0))
@@ -180,22 +195,18 @@ impl Namespace {
                     request.attribute(IFLA_BR_STP_STATE, &u32::from(bridge.stp).to_ne_bytes())
                 })
             });
-        self.socket.request(request, || format!("bridge {} on {}", bridge.name, self.node))?;
-        for port in Port::all(interfaces) {
+        let mut requests = vec![(request, format!("bridge {} on {}", bridge.name, self.node))];
+        requests.extend(Port::all(interfaces).map(|port| {
             let request = Request::new(libc::RTM_NEWLINK, 0)
                 .structure(&interface_header(port.index, 0, 0))
                 .attribute(libc::IFLA_MASTER, &index.to_ne_bytes());
-            let name = &port.interface.name;
-            self.socket.request(request, || format!("put {}:{name} into {}", self.node, bridge.name))?;
-        }
-        self.set_up(index, &bridge.name)
+            (request, format!("put {}:{} into {}", self.node, port.interface.name, bridge.name))
+        }));
+        requests.push(self.running(index, &bridge.name, true));
+        requests
     }
 
-    /// Adds a route of the node, whose interfaces these are.
-    ///
-    /// # Errors
-    /// The kernel refuses it, or it is malformed.
-    pub fn add_route(&self, route: &Route, interfaces: &[Interface]) -> Result<()> {
+    fn route(&self, route: &Route, interfaces: &[Interface]) -> Result<(Request, String)> {
         let what = || format!("route to {} on {}", route.to, self.node);
         let hops = route.hops.iter().map(|hop| {
             let port = Port::all(interfaces).find(|port| port.interface.name == hop.interface);
@@ -211,7 +222,7 @@ impl Namespace {
         let shares = shares.ok_or_else(|| Error::new(format!("{}: a share of no hop", what())))?;
         let hops = if shares.is_empty() { hops } else { shares };
         let request = route_request(&hops, destination).ok_or_else(|| Error::new(format!("{}: no hop", what())))?;
-        self.socket.request(request, what)
+        Ok((request, what()))
     }
 
     /// Gives an interface that was down, and is up again, what it lost by that.
@@ -219,16 +230,15 @@ impl Namespace {
     /// # Errors
     /// The kernel refuses a setting, as it may when the node is made.
     pub fn restore(&self, node: &Node, interface: &str) -> Result<()> {
+        let mut requests = Requests::new();
         for port in Port::all(&node.interfaces).filter(|port| port.interface.name == interface) {
-            self.configure(&port)?;
-            self.add_neighbours(&port)?;
+            requests.extend(self.configuration_of(&port)?);
+            requests.extend(self.neighbours(&port)?);
         }
-        let through = |route: &&Route| route.hops.iter().any(|hop| hop.interface == interface);
-        node.routes.iter().filter(through).try_for_each(|route| self.add_route(route, &node.interfaces))
-    }
-
-    fn set_up(&self, index: u32, interface: &str) -> Result<()> {
-        self.set_running(index, interface, true)
+        for route in node.routes.iter().filter(|route| route.hops.iter().any(|hop| hop.interface == interface)) {
+            requests.push(self.route(route, &node.interfaces)?);
+        }
+        self.carry_out(requests)
     }
 
     /// Sets an interface up or down.
@@ -236,10 +246,14 @@ impl Namespace {
     /// # Errors
     /// The kernel refuses it.
     pub fn set_running(&self, index: u32, interface: &str, up: bool) -> Result<()> {
+        self.carry_out(vec![self.running(index, interface, up)])
+    }
+
+    fn running(&self, index: u32, interface: &str, up: bool) -> (Request, String) {
         let flag = libc::IFF_UP as u32;
         let header = interface_header(index, if up { flag } else { 0 }, flag);
         let request = Request::new(libc::RTM_NEWLINK, 0).structure(&header);
-        self.socket.request(request, || format!("set {} {}:{interface}", if up { "up" } else { "down" }, self.node))
+        (request, format!("set {} {}:{interface}", if up { "up" } else { "down" }, self.node))
     }
 }
 
@@ -282,14 +296,6 @@ fn ethtool_set(device: &str, request: u32, on: bool) -> nix::Result<()> {
     // SAFETY: the argument is a request of this kind, and what it points to outlives the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, std::ptr::from_mut(&mut argument)) };
     Errno::result(result).map(drop)
-}
-
-/// The network namespace that the calling process is in.
-///
-/// # Errors
-/// /proc is not mounted.
-pub fn present_namespace() -> Result<File> {
-    File::open("/proc/self/ns/net").doing(|| "open /proc/self/ns/net".to_owned())
 }
 
 /// An interface of a node and its number there.

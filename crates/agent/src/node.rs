@@ -1,8 +1,9 @@
 //! Making a node, and the agent's hold on it.
 //!
 //! A node is a process tree whose init is a fork of the agent: same program, no exec, so it costs little more than its
-//! stack. The init (`node/init.rs`) is process 1 of a new PID namespace and lives in new mount, UTS and IPC namespaces; the
-//! network namespace is made beforehand (see `network.rs`), and the init inherits it.
+//! stack. The init (`node/init.rs`) is process 1 of a new PID namespace. The other namespaces, and what is in them, are made
+//! beforehand by the agent, which the init inherits them from: each page of memory that a new process touches is a fault of
+//! its own, and the agent has touched most of them for the node before.
 
 pub mod changes;
 pub mod child;
@@ -23,11 +24,13 @@ use std::cell::Cell;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
+use nix::sched::{unshare, CloneFlags};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 use nix::unistd::Pid;
 
 use crate::error::{Doing, Error, Result};
+use crate::network::Namespace;
 use crate::node::orders::{receive, Reply};
 use crate::plan::interior::Interior;
 use crate::plan::Process;
@@ -44,26 +47,31 @@ pub struct Handle {
     pub is_off: Cell<bool>,
 }
 
-/// Makes a node in the network namespace that the caller is in, and waits until it is there.
+/// Makes a node, puts the caller into its namespaces but for that of processes, and waits until its init is there.
 ///
 /// # Errors
 /// The kernel refuses something: what, and on which node.
-pub fn create(processes: &[Process], node: &Interior, run_dir: &str) -> Result<Handle> {
+pub fn create(processes: &[Process], node: &Interior, run_dir: &str) -> Result<(Namespace, Handle)> {
+    let named = || format!("node {}", node.name);
+    let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET;
+    unshare(own).doing(|| format!("{}: make namespaces", named()))?;
+    let network = Namespace::of_new(&node.name)?;
+    let inside = tree::enter(node, run_dir).doing(named)?;
     let (socket, inner) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
-        .doing(|| format!("node {}: socket pair", node.name))?;
-    let flags = libc::CLONE_NEWNS | libc::CLONE_NEWUTS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
+        .doing(|| format!("{}: socket pair", named()))?;
+    let flags = libc::CLONE_NEWPID | Signal::SIGCHLD as i32;
     // SAFETY: without CLONE_VM and a stack this is a fork; this program has one thread, so the child may do what the
     // parent may.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags | Signal::SIGCHLD as i32, 0, 0, 0, 0) };
-    match Errno::result(pid).doing(|| format!("node {}: clone", node.name))? {
-        0 => init::run(processes, node, run_dir, inner),
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    match Errno::result(pid).doing(|| format!("{}: clone", named()))? {
+        0 => init::run(processes, node, run_dir, inside, &inner),
         pid => {
             drop(inner);
             let has_interface_sysctls = node.sysctls.keys().any(|key| node.is_of_interface(key));
             let init = Pid::from_raw(pid as i32);
             let handle = Handle { init, socket, has_interface_sysctls, is_off: Cell::new(false) };
             wait_done(&handle.socket, &node.name)?;
-            Ok(handle)
+            Ok((network, handle))
         }
     }
 }

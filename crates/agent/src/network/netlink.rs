@@ -1,4 +1,5 @@
-//! Route netlink in its simplest form: one request, one acknowledgement (so that sequence numbers are not needed).
+//! Route netlink in its simplest form: requests are sent together, and the last of them is acknowledged, as are those that the
+//! kernel refuses. A request is told by its sequence number, which is its place.
 //!
 //! Messages are written here byte by byte, since the agent needs a dozen kinds of them and no parsing beyond the kernel's
 //! error text. The layout is that of `linux/netlink.h`: a header of 16 bytes, the fixed structure of the request, then
@@ -15,18 +16,23 @@ pub const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 /// Room for the acknowledgement: the header that it repeats, and the kernel's explanation.
 const REPLY_BYTES_MAX: usize = 4096;
+/// As much is sent together, and one more request: less than what a socket may have under way (net.core.wmem_default).
+const BATCH_BYTES: usize = 32 << 10;
 /// `NLMSGERR_ATTR_MSG` of `linux/netlink.h`.
 const ERROR_ATTRIBUTE_TEXT: u16 = 1;
 
 /// A request under construction.
 pub struct Request(Vec<u8>);
 
+/// Requests, each with what it is about, for the error.
+pub type Requests = Vec<(Request, String)>;
+
 impl Request {
     /// A request of this kind (`RTM_…`) with these flags beside those that every request has.
     pub fn new(kind: u16, flags: i32) -> Self {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-        let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+        let flags = (flags | libc::NLM_F_REQUEST) as u16;
         bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
         Self(bytes)
     }
@@ -85,6 +91,16 @@ impl Request {
         self.0[0..4].copy_from_slice(&length.to_ne_bytes());
         self.0
     }
+
+    /// The request as the one of this number among those that are sent together.
+    fn numbered(mut self, number: usize, is_last: bool) -> Self {
+        if is_last {
+            let flags = read_u16(&self.0, 6).unwrap_or(0) | libc::NLM_F_ACK as u16;
+            self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
+        }
+        self.0[8..12].copy_from_slice(&(number as u32).to_ne_bytes());
+        self
+    }
 }
 
 /// A route netlink socket. It belongs to the network namespace in which it was opened.
@@ -123,34 +139,45 @@ impl Socket {
     /// # Errors
     /// The kernel refuses it: `what: Invalid argument (its own explanation, if it gives one)`.
     pub fn request(&self, request: Request, what: impl Fn() -> String) -> Result<()> {
-        self.send(&request.finish(), &what)?;
-        self.receive(&what)
+        self.batch(vec![(request, what())])
     }
 
-    /// Carries out several requests in one system call, so that nothing of the guest runs in between; each with what
-    /// it is about, for the error.
+    /// Carries out several requests, mostly in one system call, so that nothing of the guest runs in between.
     ///
     /// # Errors
     /// The first one that the kernel refuses; those after it are carried out all the same.
-    pub fn batch(&self, requests: Vec<(Request, String)>) -> Result<()> {
-        let (requests, whats): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
-        if whats.is_empty() {
-            return Ok(());
+    pub fn batch(&self, requests: Requests) -> Result<()> {
+        let mut first = Ok(());
+        let mut requests = requests.into_iter().peekable();
+        while requests.peek().is_some() {
+            let (mut bytes, mut whats) = (Vec::new(), Vec::new());
+            while let Some((request, what)) = requests.next() {
+                let is_last = bytes.len() + request.len() >= BATCH_BYTES || requests.peek().is_none();
+                bytes.extend(request.numbered(whats.len(), is_last).finish());
+                whats.push(what);
+                if is_last {
+                    break;
+                }
+            }
+            first = first.and(self.carry_out(&bytes, &whats));
         }
-        let bytes: Vec<u8> = requests.into_iter().flat_map(Request::finish).collect();
-        self.send(&bytes, &|| whats.join(", "))?;
-        let replies: Vec<Result<()>> = whats.iter().map(|what| self.receive(&|| what.clone())).collect();
-        replies.into_iter().collect()
+        first
     }
 
-    fn send(&self, bytes: &[u8], what: &impl Fn() -> String) -> Result<()> {
-        send(self.descriptor.as_raw_fd(), bytes, MsgFlags::empty()).doing(what).map(|_| ())
-    }
-
-    fn receive(&self, what: &impl Fn() -> String) -> Result<()> {
-        let mut reply = [0; REPLY_BYTES_MAX];
-        let length = recv(self.descriptor.as_raw_fd(), &mut reply, MsgFlags::empty()).doing(what)?;
-        acknowledged(&reply[..length]).doing(what)
+    fn carry_out(&self, requests: &[u8], whats: &[String]) -> Result<()> {
+        let doing = || whats.join(", ");
+        send(self.descriptor.as_raw_fd(), requests, MsgFlags::empty()).doing(doing)?;
+        let mut first = Ok(());
+        loop {
+            let mut reply = [0; REPLY_BYTES_MAX];
+            let length = recv(self.descriptor.as_raw_fd(), &mut reply, MsgFlags::empty()).doing(doing)?;
+            let reply = &reply[..length];
+            let number = read_u32(reply, 8).map_or(whats.len(), |number| number as usize);
+            first = first.and(acknowledged(reply).doing(|| whats.get(number).cloned().unwrap_or_else(doing)));
+            if number + 1 >= whats.len() {
+                return first;
+            }
+        }
     }
 }
 

@@ -24,7 +24,6 @@ use nix::sys::stat::{major, minor};
 use nix::unistd::dup3;
 
 use crate::error::{Doing, Error, Result};
-use crate::guest::volumes;
 
 /// The first argument of this program when it does that.
 pub const WORD: &str = "changes";
@@ -61,19 +60,28 @@ const OF_OVERLAY: &str = "trusted.overlay.";
 /// What a file system that this kernel mounts does not have: files whose contents or names are in other places.
 const ELSEWHERE: [&str; 2] = ["trusted.overlay.redirect", "trusted.overlay.metacopy"];
 
-/// Keeps the upper layer of a node open, the directory of all that it has in memory, and that of volumes, as long as the result
-/// is kept.
+/// Has these descriptors be no others in the calling process, nor in what is forked from it, until [`keep`].
 ///
 /// # Errors
-/// They cannot be opened.
-pub fn keep(upper: &str, all: &str) -> Result<[OwnedFd; 3]> {
-    Ok([keep_as(upper, KEPT)?, keep_as(all, KEPT_ALL)?, keep_as(volumes::PLACE, KEPT_VOLUMES)?])
+/// They are in use.
+pub fn reserve() -> Result<()> {
+    for number in [KEPT, KEPT_ALL, KEPT_VOLUMES] {
+        dup3(0, number, OFlag::O_CLOEXEC).doing(|| "reserve a descriptor".to_owned())?;
+    }
+    Ok(())
 }
 
-fn keep_as(directory: &str, number: RawFd) -> Result<OwnedFd> {
-    let doing = || format!("keep {directory} open");
-    let file = File::open(directory).doing(doing)?;
-    let kept = dup3(file.as_raw_fd(), number, OFlag::O_CLOEXEC).doing(doing)?;
+/// Keeps the upper layer of a node open for those who read it through the init, the directory of all that it has in memory, and
+/// that of volumes, as long as the result is kept.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn keep([upper, all, volumes]: [File; 3]) -> Result<[OwnedFd; 3]> {
+    Ok([keep_as(&upper, KEPT)?, keep_as(&all, KEPT_ALL)?, keep_as(&volumes, KEPT_VOLUMES)?])
+}
+
+fn keep_as(directory: &File, number: RawFd) -> Result<OwnedFd> {
+    let kept = dup3(directory.as_raw_fd(), number, OFlag::O_CLOEXEC).doing(|| "keep a directory open".to_owned())?;
     // SAFETY: it was just made, and nothing else has that number.
     Ok(unsafe { OwnedFd::from_raw_fd(kept) })
 }

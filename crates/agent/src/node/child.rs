@@ -1,6 +1,6 @@
 //! What children of the agent that go on as the same program have in common: the init of a node, and the sampler.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use serde::Serialize;
@@ -31,23 +31,20 @@ fn report_panics<R: Serialize + 'static>(agent: &OwnedFd, failed: fn(String) -> 
     Ok(())
 }
 
-/// Keeps `socket` as the only descriptor beside the standard streams and returns it.
+/// Closes all descriptors but the standard streams and these.
 ///
 /// # Errors
 /// The kernel refuses it.
-pub fn keep_only(socket: OwnedFd) -> Result<OwnedFd> {
-    const KEPT: i32 = 3;
-    let doing = || "close what belongs to the agent".to_owned();
-    let kept = if socket.as_raw_fd() == KEPT {
-        socket
-    } else {
-        // SAFETY: descriptor 3 is the agent's; this copy of it is replaced, and nothing in this process uses it again.
-        let raw = Errno::result(unsafe { libc::dup3(socket.as_raw_fd(), KEPT, libc::O_CLOEXEC) }).doing(doing)?;
-        std::mem::forget(socket);
-        // SAFETY: it was just made and has no other owner.
-        unsafe { OwnedFd::from_raw_fd(raw) }
-    };
-    // SAFETY: the owners of these descriptors are the agent's variables, which this process never returns to.
-    Errno::result(unsafe { libc::syscall(libc::SYS_close_range, KEPT + 1, u32::MAX, 0) }).doing(doing)?;
-    Ok(kept)
+pub fn keep_only(mut kept: Vec<RawFd>) -> Result<()> {
+    kept.sort_unstable();
+    let mut first = libc::STDERR_FILENO as u32 + 1;
+    for end in kept.into_iter().map(|kept| kept as u32).chain([u32::MAX]) {
+        if first < end {
+            // SAFETY: the owners of these descriptors are the agent's variables, which this process never returns to.
+            Errno::result(unsafe { libc::syscall(libc::SYS_close_range, first, end - 1, 0) })
+                .doing(|| "close what belongs to the agent".to_owned())?;
+        }
+        first = end.saturating_add(1);
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -17,6 +17,7 @@ use crate::channel::protocol::End;
 use crate::clock::{self, Power};
 use crate::error::{Doing, Error, Result};
 use crate::guest;
+use crate::node::changes;
 use crate::node::child;
 use crate::node::connections;
 use crate::node::load::{self, Load};
@@ -29,16 +30,15 @@ use crate::plan::Process;
 use crate::priority::{self, Priority};
 
 /// Lives the life of a node's init; ends with the agent.
-pub fn run(processes: &[Process], node: &Interior, run_dir: &str, socket: OwnedFd) -> ! {
+pub fn run(processes: &[Process], node: &Interior, run_dir: &str, inside: Inside, socket: &OwnedFd) -> ! {
     // Without the line to the agent there is nobody to tell why, and the agent sees that it is gone.
-    let Ok(socket) = child::keep_only(socket) else { std::process::exit(1) };
+    if child::keep_only(inside.descriptors().chain([socket.as_raw_fd()]).collect()).is_err() {
+        std::process::exit(1);
+    }
     child::live(
-        &socket,
+        socket,
         |reason| Reply::Failed { reason },
-        || {
-            let inside = tree::enter(node, run_dir)?;
-            Init::new(processes, node, run_dir, inside, &socket)?.serve()
-        },
+        || Init::new(processes, node, run_dir, inside, socket)?.serve(),
     )
 }
 
@@ -76,12 +76,13 @@ impl<'a> Init<'a> {
         let children = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .doing(|| "signalfd".to_owned())?;
         let Inside { members, memory, changes } = inside;
-        let changes = Some(changes);
+        let changes = Some(changes::keep(changes)?);
         let (running, loads) = (HashMap::new(), HashMap::new());
         Ok(Self { processes, node, run_dir, members, memory, changes, agent, children, running, loads, paused: false })
     }
 
     fn serve(&mut self) -> Result<()> {
+        tree::settle(self.node)?;
         set_sysctls(self.node, |key| !self.node.is_of_interface(key))?;
         self.tell(&Reply::Done)?;
         loop {
@@ -229,7 +230,8 @@ impl<'a> Init<'a> {
         let doing = || "set the priority of a node's init".to_owned();
         priority::set(Pid::this(), Priority::Ordinary).doing(doing)?;
         let Inside { members, memory, changes } = tree::enter(self.node, self.run_dir)?;
-        (self.members, self.memory, self.changes) = (members, memory, Some(changes));
+        (self.members, self.memory, self.changes) = (members, memory, Some(changes::keep(changes)?));
+        tree::settle(self.node)?;
         priority::set(Pid::this(), Priority::Agent).doing(doing)?;
         set_sysctls(self.node, |_| true)
     }

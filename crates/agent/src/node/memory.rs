@@ -12,7 +12,7 @@
 
 use std::fs::{read_dir, read_to_string, File, OpenOptions};
 use std::io::Write;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use nix::errno::Errno;
@@ -59,6 +59,11 @@ impl Memory {
             usual_bytes,
             taking: None,
         })
+    }
+
+    /// The descriptors that it takes.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
+        [&self.limit, &self.used, &self.reclaim].into_iter().map(AsRawFd::as_raw_fd)
     }
 
     /// Lets them have what they may have at other times.

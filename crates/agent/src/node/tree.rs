@@ -22,7 +22,7 @@
 
 use std::fs::{create_dir_all, set_permissions, write, File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{chown, symlink, PermissionsExt};
 use std::path::Path;
 
@@ -37,7 +37,7 @@ use crate::guest::{cgroup_of_nodes, images, mount_at, volumes, CGROUPS, WORKSHOP
 use crate::node::inside::inside;
 use crate::node::memory::Memory;
 use crate::node::passwd::{self, User};
-use crate::node::{changes, restore};
+use crate::node::restore;
 use crate::plan::interior::{Bind, Disk, Interior, OwnFile, Volume};
 
 /// Character devices of a node: name, major, minor.
@@ -65,6 +65,9 @@ const OWN_DIRECTORIES: [(&str, u32); 5] =
 /// Those of these directories that are in memory whatever the node has.
 const IN_MEMORY: [&str; 3] = ["dev", "run", "dev/shm"];
 
+/// Where a node sees its processes.
+const PROCESSES: &str = "/proc";
+
 /// Where the node's disk is mounted while the node is put together.
 const DISK: &str = "/run/node/disk";
 /// The name of a disk in /dev, as in most virtual machines; the numbers of the kernel's ubd devices.
@@ -79,10 +82,19 @@ pub struct Inside {
     /// How much memory they may have.
     pub memory: Memory,
     /// What it writes (`changes.rs`).
-    pub changes: [OwnedFd; 3],
+    pub changes: [File; 3],
 }
 
-/// Turns the calling process, fresh in its namespaces, into the inside of the node.
+impl Inside {
+    /// The descriptors that it takes.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
+        let files = [&self.members].into_iter().chain(&self.changes);
+        files.map(AsRawFd::as_raw_fd).chain(self.memory.descriptors())
+    }
+}
+
+/// Puts the inside of the node together in the namespaces of the calling process, which are new, and enters it. What it takes
+/// to be of the node's PID namespace is left to [`settle`].
 ///
 /// # Errors
 /// The kernel refuses something.
@@ -97,14 +109,14 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
     }
     mount_disk(node)?;
     let root = mount_root(node)?;
-    let changes = changes::keep(&upper_layer(node), WORKSHOP)?;
+    let open = |path: &str| File::open(path).doing(|| format!("open {path}"));
+    let changes = [open(&upper_layer(node))?, open(WORKSHOP)?, open(volumes::PLACE)?];
     bind_own_directories(node, &root)?;
     fill_dev(node, &root)?;
-    for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys")] {
-        let target = inside(&root, place);
-        make_directory(&target)?;
-        mount_at(kind, &target, MsFlags::empty(), "")?;
-    }
+    make_directory(&inside(&root, PROCESSES))?;
+    let devices = inside(&root, "/sys");
+    make_directory(&devices)?;
+    mount_at("sysfs", &devices, MsFlags::empty(), "")?;
     mount_cgroup(&root)?;
     bind_modules(&root)?;
     cover_run_directory(&root, run_dir)?;
@@ -112,11 +124,19 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
     bind_disk(node, &root)?;
     bind_volumes(node, &root)?;
     change_root(&root)?;
+    Ok(Inside { members, memory, changes })
+}
+
+/// Does the rest in the node's init, which is inside.
+///
+/// # Errors
+/// The kernel refuses something.
+pub fn settle(node: &Interior) -> Result<()> {
+    mount_at("proc", PROCESSES, MsFlags::empty(), "")?;
     // Here, where links lead as they do for the node's programs, and over all that was put there before.
     // What a node of an earlier run had of them is its own by now.
     let is_due = |file: &&OwnFile| node.written.is_none() || !Path::new(&file.path).exists();
-    node.files.iter().filter(is_due).try_for_each(write_own_file)?;
-    Ok(Inside { members, memory, changes })
+    node.files.iter().filter(is_due).try_for_each(write_own_file)
 }
 
 /// Makes the control group of the node's programs, and a namespace in which it is the root of all groups, by being in it
