@@ -17,7 +17,7 @@ from dilaton.cli.main import main
 from dilaton.cluster.engines import local
 from dilaton.cluster.engines.engine import Host, Order
 
-LATE_S, STALL_AT = 0.01, 400
+LATE_S, STALL_AT = 0.01, 150
 
 STALL_S = 3.0
 """Shorter than any limit, and so to change nothing in virtual time."""
