@@ -32,14 +32,17 @@ pub fn leave_out() {
 
 /// The kernel's data in memory, each piece with its length: what of its file may be written to, and is not run.
 fn data() -> impl Iterator<Item = (*const libc::c_void, usize)> {
-    // SAFETY: the host's kernel tells where the headers of the program are and how many, and they stay there. A User-Mode Linux
-    // kernel is linked to the addresses that they say.
+    // SAFETY: the host's kernel tells where the headers of the program are and how many, and they stay there.
     let headers = unsafe {
         let first = libc::getauxval(libc::AT_PHDR) as *const libc::Elf64_Phdr;
         core::slice::from_raw_parts(first, libc::getauxval(libc::AT_PHNUM) as usize)
     };
+    // A User-Mode Linux kernel is where its headers say; other programs may be that far from there.
+    let own = headers.iter().find(|header| header.p_type == libc::PT_PHDR);
+    let moved = own.map_or(0, |own| (headers.as_ptr() as u64).wrapping_sub(own.p_vaddr));
     let is_data = |header: &&libc::Elf64_Phdr| {
         header.p_type == libc::PT_LOAD && header.p_flags & (libc::PF_W | libc::PF_X) == libc::PF_W
     };
-    headers.iter().filter(is_data).map(|header| (header.p_vaddr as *const _, header.p_filesz as usize))
+    let begin = move |header: &libc::Elf64_Phdr| header.p_vaddr.wrapping_add(moved) as *const _;
+    headers.iter().filter(is_data).map(move |header| (begin(header), header.p_filesz as usize))
 }
