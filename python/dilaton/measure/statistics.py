@@ -84,8 +84,12 @@ def summarise(values: Any) -> Summary:
 
 
 def half_interval(values: Any) -> float:
-    """Half the width of the 95 % confidence interval of the mean of independent values, by Student's t; NaN of one."""
+    """Half the width of the 95 % confidence interval of the mean of independent values, by Student's t; NaN of one.
+
+    Those that are NaN are missing.
+    """
     values = np.asarray(values, dtype=float)
+    values = values[~np.isnan(values)]
     if len(values) < 2:
         return math.nan
     return float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))

@@ -10,7 +10,6 @@ beside them, if whoever runs this may write there, who then could change the mod
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 from pathlib import Path
 from pickle import UnpicklingError
@@ -126,34 +125,23 @@ def write_sweep(directory: Path, swept: Swept, pictures: list[Picture]) -> Path:
         ([row[field] for field in fields], *(row[each] for each in ("repeat", "state", "verdict", "passed", "run")))
         for row in swept.table.to_dict("records")
     ]
+    heads, means = swept.said(swept.units)
     page = _template("sweep.html.j2").render(
         lab=swept.lab,
         run_count=len(swept.table),
         fields=[swept.named(field) for field in fields],
         verdicts=[(level, LEVELS[level], by_verdict[level]) for level in LEVELS if level in by_verdict],
-        heads=[*map(swept.named, fields), "runs", *map(swept.named, swept.units)],
-        means=[
-            [
-                *(row[field] for field in fields),
-                row["runs"],
-                *(_with_interval(row[name], row[f"{name} ±"], unit) for name, unit in swept.units.items()),
-            ]
-            for row in swept.means.to_dict("records")
-        ],
-        pictures=pictures,
+        heads=heads,
+        means=means,
+        pictures=[picture for picture in pictures if picture.name not in swept.further],
+        further=[picture for picture in pictures if picture.name in swept.further],
+        constant=[swept.named(name) for name in swept.constant],
         runs=runs,
         rows_open_max=ROWS_OPEN_MAX,
     )
     path = directory / REPORT
     replace_file(path, page.encode())
     return path
-
-
-def _with_interval(mean: float, half: float, unit: str) -> str:
-    if math.isnan(mean):
-        return "none"
-    text = numbers.quantity(mean, unit)
-    return text if math.isnan(half) else f"{text} ± {numbers.quantity(half, unit)}"
 
 
 class _Compiled(jinja2.FileSystemBytecodeCache):

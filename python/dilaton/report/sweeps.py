@@ -6,24 +6,24 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dilaton.lab.settings import Setting
+from dilaton.measure import numbers
 from dilaton.measure.numbers import counted
 from dilaton.measure.results.fairness import fairness
 from dilaton.measure.statistics import half_interval
 from dilaton.report.figures.names import names_of
 from dilaton.report.figures.repeats import connections_of, draw_repeats
+from dilaton.report.figures.swept import Labels, Values, draw_sweep, figure_name
 from dilaton.report.metrics import scalars_of
-from dilaton.report.style import COLOURS, Drawing, axes, legend, unit
+from dilaton.report.style import Drawing
 from dilaton.run import loading
 from dilaton.run.record import record as records
 from dilaton.run.record.model import Record
@@ -32,21 +32,8 @@ from dilaton.run.record.record import RecordError
 FILE = "sweep.json"
 """What a sweep's directory holds: its lab and fields."""
 
-Values = Mapping[str, Sequence[str]]
-"""The values of each field, in the order in which they are swept."""
-
 FAIRNESS = "fairness"
 """The number that no program measures alone."""
-
-Labels = Mapping[str, str]
-"""What fields and measured numbers are called where people read; those that it lacks have their own names."""
-
-BARS_WIDTH = 0.8
-"""Of what there is for each name on an axis."""
-
-_PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-_QUANTITY = re.compile(r"([0-9]*\.?[0-9]+|[0-9]+/[1-9][0-9]*)\s*(?:([kmgt]?)bit|(ns|us|ms|s)|(%))?", re.IGNORECASE)
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 @dataclass(frozen=True)
@@ -114,9 +101,10 @@ class Swept:
         lab: Its name.
         values: The values of each field.
         table: As of `table_of`.
-        units: As of `units_of`.
+        units: As of `units_of`, those first that are asked for.
         directory: Where it is.
         labels: What its fields and numbers are called.
+        asked: The numbers that the lab expects something of, or that have labels.
     """
 
     lab: str
@@ -125,13 +113,18 @@ class Swept:
     units: Mapping[str, str]
     directory: Path
     labels: Labels
+    asked: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls, directory: Path, done: Sequence[tuple[Point, Path, Record]], values: Values, labels: Labels | None = None
     ) -> Swept:
         """From the runs that have left a record, one at least."""
-        return cls(done[0][2].lab, values, table_of(done), units_of(done), directory, labels or {})
+        labels, units, checks = labels or {}, units_of(done), done[0][2].checks
+        expected = {check.text.split(maxsplit=1)[0] for check in checks}
+        asked = tuple(column for column in units if column in expected or column in labels)
+        units = {column: units[column] for column in (*asked, *units)}
+        return cls(done[0][2].lab, values, table_of(done), units, directory, labels, asked)
 
     @cached_property
     def means(self) -> pd.DataFrame:
@@ -148,9 +141,34 @@ class Swept:
         known = {column: self.named(column) for column in (*self.values, *self.units)}
         return self.means.rename(columns=known | {f"{column} ±": f"{self.named(column)} ±" for column in self.units})
 
+    @cached_property
+    def constant(self) -> list[str]:
+        """The numbers that nobody has asked for and that were the same in all runs, of which a figure shows nothing."""
+        return [column for column in self.units if column not in self.asked and self.table[column].nunique() < 2]
+
+    @property
+    def further(self) -> set[str]:
+        """The names of figures that nobody has asked for, where something is asked for."""
+        return {figure_name(column) for column in self.units if self.asked and column not in self.asked}
+
+    def said(self, columns: Iterable[str]) -> tuple[list[str], list[list[str]]]:
+        """The means of some numbers as people read them: heads, and a row for each combination of values."""
+        columns = list(columns)
+        heads = [*map(self.named, self.values), "runs", *map(self.named, columns)]
+        rows = [
+            [
+                *(row[field] for field in self.values),
+                str(row["runs"]),
+                *(_with_interval(row[name], row[f"{name} ±"], self.units[name]) for name in columns),
+            ]
+            for row in self.means.to_dict("records")
+        ]
+        return heads, rows
+
     def drawings(self) -> Iterator[Drawing]:
         """As of `draw_sweep`, and the connections of TCP over repeats, where they were sampled."""
-        yield from draw_sweep(self.table, self.values, self.units, self.labels)
+        drawn = {column: symbol for column, symbol in self.units.items() if column not in self.constant}
+        yield from draw_sweep(self.table, self.values, drawn, self.labels)
         runs: dict[str, list[pd.DataFrame]] = {}
         damaged = 0
         for row in self.table.to_dict("records"):
@@ -246,51 +264,6 @@ def units_of(done: Sequence[tuple[Point, Path, Record]]) -> dict[str, str]:
     return units | {name: "" for _, _, record in done for name in _of_all(record)}
 
 
-def draw_sweep(
-    table: pd.DataFrame, values: Values, units: Mapping[str, str], labels: Labels | None = None
-) -> Iterator[Drawing]:
-    """A figure for each measured number: over the first field, a line for each combination of the others.
-
-    None where no field was swept. Points are means of repeats, with their 95 % confidence intervals, where there are
-    two or more. Where the first field has names and no quantities, there are columns: nothing lies between names.
-    """
-    if not values:
-        return
-    first, *others = values
-    named = (labels or {}).get
-    for column, symbol in units.items():
-        figure, (where,) = axes(height_in=2.8)
-        places, scale = _places(values[first])
-        groups = list(table.groupby(others, sort=False)) if others else [((), table)]
-        tops: list[float] = []
-        for number, (combination, rows) in enumerate(groups):
-            by_value = rows.groupby(first)[column]
-            means, bars = (by_value.agg(each).reindex(values[first]) for each in ("mean", _half_interval))
-            pairs = zip(others, combination, strict=True)
-            label = ", ".join(f"{named(other, other)} {value}" for other, value in pairs) or None
-            tops.append(float((means + bars.fillna(0.0)).max()))
-            colour = COLOURS[number % 8]
-            if scale == "categories":
-                width = BARS_WIDTH / len(groups)
-                beside = [place + (number - (len(groups) - 1) / 2) * width for place in places]
-                where.bar(beside, means, width, yerr=bars, capsize=2, color=colour, label=label)
-            else:
-                where.errorbar(places, means, bars, marker="o", markersize=3, capsize=2, color=colour, label=label)
-        if scale == "logarithmic":
-            where.set_xscale("log")
-        where.set_xticks(places, values[first])
-        where.minorticks_off()
-        where.set_xlabel(named(first, first))
-        where.set_ylabel(named(column, column))
-        unit(where.yaxis, symbol)
-        if table[column].min() >= 0:
-            where.set_ylim(bottom=0, top=(np.nanmax(tops) or 1) * 1.08)
-        legend(where)
-        title = named(column, column)
-        caption = f"{title} over {named(first, first)}: means of repeats, with their 95 % confidence intervals."
-        yield Drawing(re.sub(r"[^a-z0-9]+", "-", f"sweep-{column}".lower()), title, caption, figure)
-
-
 def means_of(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> pd.DataFrame:
     """A row for each combination of values: how many runs it has, and of each measured number the mean of those that
     have it, and half the 95 % confidence interval of that, which is missing where there is one.
@@ -307,7 +280,7 @@ def means_of(table: pd.DataFrame, values: Values, units: Mapping[str, str]) -> p
         row: dict[str, Any] = dict(zip(fields, combination, strict=True)) | {"runs": len(runs)}
         for column in units:
             measured = runs[column].dropna()
-            row |= {column: measured.mean(), f"{column} ±": _half_interval(measured)}
+            row |= {column: measured.mean(), f"{column} ±": half_interval(measured)}
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -331,12 +304,19 @@ def latex_of(means: pd.DataFrame, values: Values, units: Mapping[str, str], labe
     ]
     for row in means.to_dict("records"):
         cells = [_escaped(str(row[field])) for field in values] + [str(row["runs"])]
-        cells += [_with_interval(row[column], row[f"{column} ±"]) for column in units]
+        cells += [_latex_interval(row[column], row[f"{column} ±"]) for column in units]
         lines.append(f"{' & '.join(cells)} \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
 
 
-def _with_interval(mean: float, half: float) -> str:
+def _with_interval(mean: float, half: float, symbol: str) -> str:
+    if math.isnan(mean):
+        return "none"
+    text = numbers.quantity(mean, symbol)
+    return text if math.isnan(half) else f"{text} ± {numbers.quantity(half, symbol)}"
+
+
+def _latex_interval(mean: float, half: float) -> str:
     if math.isnan(mean):
         return "--"
     return f"${mean:.4g}$" if math.isnan(half) else f"${mean:.4g} \\pm {half:.2g}$"
@@ -350,19 +330,3 @@ def _escaped(text: str) -> str:
 
 def _half_interval(values: Any) -> float:
     return half_interval(values.dropna())
-
-
-def _places(texts: Sequence[str]) -> tuple[list[float], Literal["linear", "logarithmic", "categories"]]:
-    """Where values stand on an axis, and which one: as quantities if all are, else one by one."""
-    matches = [_QUANTITY.fullmatch(text) for text in texts]
-    if not all(matches):
-        return list(range(len(texts))), "categories"
-    found = []
-    for match in matches:
-        assert match is not None
-        number, prefix, second, _ = match.groups()
-        found.append(
-            float(Fraction(number)) * (_SECONDS[second.lower()] if second else _PREFIXES[(prefix or "").lower()])
-        )
-    positive = min(found) > 0
-    return found, "logarithmic" if positive and max(found) / min(found) >= 10 else "linear"

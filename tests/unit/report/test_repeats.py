@@ -36,6 +36,13 @@ def test_connections_of_repeats_share_their_names_though_their_ports_differ() ->
         assert connections_of(samples([10, 20], port), NODES).series.unique().tolist() == ["a > b:5201"]
 
 
+def test_a_connection_on_which_a_server_sends_is_told_by_the_port_of_the_server() -> None:
+    swapped = {"source_port": "destination_port", "destination_port": "source_port"}
+    for port in (41000, 52000):
+        found = connections_of(samples([10, 20], port).rename(columns=swapped), NODES)
+        assert found.series.unique().tolist() == ["a:5201 > b"]
+
+
 def test_several_connections_of_the_same_ends_are_numbered_as_they_began() -> None:
     later = samples([5, 6], 30000).assign(t_ns=lambda table: table.t_ns + 10**8)
     found = connections_of(pd.concat([later, samples([10, 20])]), NODES)

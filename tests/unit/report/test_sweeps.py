@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from dilaton.report.figures.swept import draw_sweep
 from dilaton.report.sweeps import (
     Point,
     Swept,
-    draw_sweep,
     latex_of,
     means_of,
     points,
@@ -21,6 +21,7 @@ from dilaton.report.sweeps import (
     write_means,
 )
 from dilaton.run.record import record as records
+from dilaton.run.record.model import CheckRecord
 from tests.unit.measure import made
 
 
@@ -131,3 +132,30 @@ def test_the_fairness_of_all_flows_is_a_column_where_several_programs_sent(
     done = [(Point((), 0), run, records.load(run))]
     assert table_of(done).to_dict("records")[0].get("fairness") == (None if index is None else pytest.approx(index))
     assert units_of(done).get("fairness") == (None if index is None else "")
+
+
+def test_what_a_lab_expects_something_of_comes_first_and_what_did_not_vary_has_no_figure(tmp_path: Path) -> None:
+    table = TABLE.assign(**{"ping.loss": 0.0, "bulk.retransmits": [1.0, 2.0, 3.0, 4.0]})
+    units = {"bulk.throughput": "bit/s", "ping.loss": "", "bulk.retransmits": ""}
+    swept = Swept("x", VALUES, table, units, tmp_path, {}, ("bulk.throughput",))
+    assert swept.constant == ["ping.loss"]
+    assert [drawing.name for drawing in draw_sweep(table, VALUES, units)][1] == "sweep-ping-loss"
+    assert swept.further == {"sweep-ping-loss", "sweep-bulk-retransmits"}
+    assert swept.said(swept.asked) == (
+        ["time.tdf", "cc", "runs", "bulk.throughput"],
+        [["1", "a_b", "3", "10 bit/s ± 2.484 bit/s"], ["1/2", "a_b", "1", "5 bit/s"]],
+    )
+    asks_nothing = Swept("x", VALUES, table, units, tmp_path, {})
+    assert not asks_nothing.further, "where nothing is asked for, all is shown"
+
+
+def test_what_is_asked_for_is_read_from_expectations_and_labels(tmp_path: Path) -> None:
+    path = made.run_dir(tmp_path / "0")
+    record = records.load(path)
+    units = list(units_of([(Point((), 0), path, record)]))
+    assert len(units) > 2
+    check = CheckRecord(text=f"{units[1]} > 1", passed=True, value=2.0)
+    done = [(Point((), 0), path, record.model_copy(update={"checks": [check]}))]
+    assert Swept.of(tmp_path, done, {}).asked == (units[1],)
+    swept = Swept.of(tmp_path, done, {}, {units[2]: "called"})
+    assert list(swept.units) == [units[1], units[2], units[0], *units[3:]]

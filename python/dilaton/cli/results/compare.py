@@ -112,7 +112,7 @@ def _table(reference: str, rows: list[Row]) -> Table:
         left, right = row.reference, row.other
         table.add_row(
             row.metric,
-            row.run,
+            f"{reference}\n{row.run}",
             f"{left.count}\n{right.count}",
             f"{_quantity(left.mean, row.unit)}\n{_quantity(right.mean, row.unit)}",
             f"{_number(left.cov)}\n{_number(right.cov)}",

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from rich import box
+from rich.table import Table
+
 from dilaton.cli.errors import complain
 from dilaton.cli.output import visible
+from dilaton.cli.terminal import Output
 from dilaton.measure.numbers import counted
 from dilaton.report.sweeps import Point
 from dilaton.service.conduct import ENDING
 from dilaton.service.studies.sweep import Concluded, HostLost, PointAgain, PointEnded, Sweep, SweepRequest
+
+PLAIN_COLUMNS = 160
+ROWS_MAX = 48
+"""More rows than these are read in a file."""
 
 
 def sweep_lab(request: SweepRequest) -> int:
@@ -34,11 +42,30 @@ def tell(done: Concluded) -> int:
     """Says what a sweep came to; returns the exit status."""
     for why in done.lost:
         complain(why)
+    if done.means:
+        _show(done.heads, done.means)
     print(f"table: {done.table}; {counted(done.figures, 'figure')} beside it")
+    if done.page:
+        print(f"report: {done.page}")
     if doubted := " and ".join(f"{count} {level}" for level, count in done.doubted.items() if count):
         of_how_many = counted(done.runs, "run")
         print(f"not valid: {doubted} of {of_how_many}; {done.table.name} says which, the log of each says why")
     return 0 if done.is_well else 1
+
+
+def _show(heads: list[str], means: list[list[str]]) -> None:
+    """The means of what the lab expects something of."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in heads:
+        table.add_column(visible(head), overflow="fold")
+    for row in means[:ROWS_MAX]:
+        table.add_row(*map(visible, row))
+    console = Output()
+    if not console.is_terminal:
+        console.width = PLAIN_COLUMNS
+    console.print(table)
+    if len(means) > ROWS_MAX:
+        print(f"and {counted(len(means) - ROWS_MAX, 'row')} more")
 
 
 async def _run(sweep: Sweep) -> bool:

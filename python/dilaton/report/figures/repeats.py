@@ -1,8 +1,8 @@
 """The inside of TCP connections over the repeats of a sweep: at every instant their mean, and a band around it.
 
-Two repeats have no connection in common: ports are dealt anew in each. So a connection is told by its ends and the port
-of its receiver, and several of these by the order in which they began. Samples are taken at multiples of one period, so
-that repeats meet at the same instants.
+Two repeats have no connection in common: clients' ports are dealt anew in each. So a connection is told by its ends and
+the port of its server, which is the lower one, and several of these by the order in which they began. Samples are taken
+at multiples of one period, so that repeats meet at the same instants.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dilaton.measure.statistics import half_interval
 from dilaton.report.figures.series import CONNECTION_SHARE_MIN, TCP, Panel, carries
 from dilaton.report.style import LINES_MAX, Drawing, axes, from_zero, legend, time_axis, unit
 
-ENDS = ["source", "destination", "destination_port"]
+ENDS = ["source", "served_from", "destination", "served_to"]
+"""Of these ports the client's is none."""
 
 ROOM = 1.5
 """How much higher than the highest line a panel may be for the sake of its bands."""
@@ -35,21 +36,30 @@ def connections_of(table: pd.DataFrame, nodes: Mapping[str, str]) -> pd.DataFram
     """
     if table.empty:
         return table.assign(series=pd.Series(dtype=object))
-    ports = table.groupby([*ENDS, "source_port"], sort=False).agg(begin=("t_ns", "min"), acked=("bytes_acked", "max"))
+    is_server = table.source_port < table.destination_port
+    table = table.assign(
+        served_from=table.source_port.where(is_server, 0), served_to=table.destination_port.where(~is_server, 0)
+    )
+    both = ["source_port", "destination_port"]
+    ports = table.groupby([*ENDS, *both], sort=False).agg(begin=("t_ns", "min"), acked=("bytes_acked", "max"))
     ports = ports.reset_index()
     is_shown = carries(ports.acked)
-    ports = ports[is_shown].sort_values(["begin", "source_port"], kind="stable")
+    ports = ports[is_shown].sort_values(["begin", *both], kind="stable")
     order = ports.groupby(ENDS).cumcount() + 1
     ports["series"] = [
-        f"{nodes.get(row.source, row.source)} > {nodes.get(row.destination, row.destination)}:{row.destination_port}"
+        f"{_end(nodes, row.source, row.served_from)} > {_end(nodes, row.destination, row.served_to)}"
         + (f" ({number})" if number > 1 else "")
         for row, number in zip(ports.itertuples(), order, strict=True)
     ]
-    table = table.merge(ports[[*ENDS, "source_port", "series"]], on=[*ENDS, "source_port"])
+    table = table.merge(ports[[*ENDS, *both, "series"]], on=[*ENDS, *both])
     # As long as nothing has been answered there is no round trip.
     table = table.assign(rtt_us=table.rtt_us.where(table.rtt_us > 0))
     table.attrs[TRICKLES] = int((~is_shown).sum())
     return table
+
+
+def _end(nodes: Mapping[str, str], address: str, port: int) -> str:
+    return f"{nodes.get(address, address)}:{port}" if port else nodes.get(address, address)
 
 
 def draw_repeats(runs: Mapping[str, Sequence[pd.DataFrame]], more: str = "") -> Iterator[Drawing]:

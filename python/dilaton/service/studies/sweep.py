@@ -24,7 +24,8 @@ from dilaton.host.here.doctor.doctor import require
 from dilaton.lab.errors import LabError
 from dilaton.lab.settings import parse_setting
 from dilaton.plan.model import Plan
-from dilaton.report.sweeps import FAIRNESS, FILE, Labels, Point, points
+from dilaton.report.figures.swept import Labels
+from dilaton.report.sweeps import FAIRNESS, FILE, Point, points
 from dilaton.run import machines
 from dilaton.run.control.errors import ControlError
 from dilaton.run.files.directory import SWEEPS, replace_file
@@ -122,6 +123,8 @@ class Concluded:
         doubted: How many of them have each verdict that is not valid.
         lost: Runs whose records cannot be read, and why.
         is_well: Whether all runs finished and all their checks passed.
+        heads, means: Of what is asked for, as of `Swept.said`; nothing, where nothing is.
+        page: The report of all runs; None: there are none.
     """
 
     table: Path
@@ -130,6 +133,9 @@ class Concluded:
     doubted: dict[str, int]
     lost: list[str]
     is_well: bool
+    heads: list[str]
+    means: list[list[str]]
+    page: Path | None
 
 
 class Sweep:
@@ -318,17 +324,21 @@ def conclude(directory: Path, work: Sequence[Point], values: Values, labels: Lab
     table, path = table_of(done), directory / "sweep.csv"
     table.to_csv(path, index=False)
     table.to_parquet(directory / "sweep.parquet", index=False)
-    figures = 0
+    figures, page = 0, None
+    heads: list[str] = []
+    means: list[list[str]] = []
     if done:
         swept = Swept.of(directory, done, values, labels)
         write_means(directory, swept)
         with applied():
             # What a figure was saved as shows in how it is saved next, and the same sweep is to give the same page.
             figures = len([save(drawing, directory / f"{drawing.name}.svg") for drawing in swept.drawings()])
-            write_sweep(directory, swept, [picture_of(drawing) for drawing in swept.drawings()])
+            page = write_sweep(directory, swept, [picture_of(drawing) for drawing in swept.drawings()])
+        if swept.asked:
+            heads, means = swept.said(swept.asked)
     doubted = {level: int(sum(table.verdict == level)) for level in ("suspect", "invalid")}
     is_well = not lost and bool((table.state == "finished").all() and table.passed.ne(False).all())
-    return Concluded(path, figures, len(table), doubted, lost, is_well)
+    return Concluded(path, figures, len(table), doubted, lost, is_well, heads, means, page)
 
 
 def values_of(fields: tuple[str, ...]) -> Values:
