@@ -87,7 +87,7 @@ def test_what_differs_is_at_the_head_of_the_table(tmp_path: Path, capsys: pytest
     samples.to_csv(table, index=False)
     assert compare_runs(runs, "5%", None) == 1
     said = capsys.readouterr().out.splitlines()
-    lines = [line for line in said if " one " in line]
+    lines = [line for line in said if " one " in line and "compared with" not in line]
     assert [line.split()[1] for line in lines[:2]] == ["queue", "queue"]
     assert " two " in said[said.index(lines[0]) + 1], "each has a line of its own, with its name"
     assert all(line.rstrip().endswith("same") for line in lines[2:])
