@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -17,10 +19,10 @@ from dilaton.lab.errors import Finding, LabError, Path, Problem, path_of
 from dilaton.lab.model import Lab
 from dilaton.lab.settings import Setting, apply_settings
 from dilaton.lab.text.document import Document, read_document
-from dilaton.lab.text.syntax import did_you_mean
+from dilaton.lab.text.syntax import did_you_mean, lab_name_of
 from dilaton.lab.text.wording import KEY, message
 from dilaton.lab.text.yaml_nodes import CHARACTERS_MAX
-from dilaton.lab.topology import ENDINGS
+from dilaton.lab.topology import ENDINGS, KATHARA_FILE
 
 _SIZE_MAX = 4 * CHARACTERS_MAX
 """Bytes of a lab file: a character has at most four."""
@@ -42,15 +44,14 @@ def load(path: str | os.PathLike[str], settings: Sequence[Setting] = (), core_gh
 
 
 def read(path: str | os.PathLike[str]) -> str:
-    """The text of a lab file.
+    """The text of a lab file; of a network that is described for another program, that of a lab which has it.
 
     Raises:
         LabError: it cannot be read, or is no text.
     """
     file = os.fspath(path)
-    if file.endswith(NETWORKS):
-        lab = f"topology: {{file: {os.path.basename(file)}}}"
-        raise LabError([Problem(file, 0, 0, "", f"a network, not a lab; write a lab with {lab}")])
+    if file.endswith(NETWORKS) and os.path.isfile(file):
+        return _of_network(FilePath(file).resolve())
     try:
         with open(file, "rb") as stream:
             raw = stream.read(_SIZE_MAX + 1)
@@ -71,6 +72,12 @@ def read(path: str | os.PathLike[str]) -> str:
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         what = f"not UTF-8 text: byte 0x{raw[error.start]:02x}; save the file as UTF-8"
         raise LabError([Problem(file, line, column, "", what)]) from error
+
+
+def _of_network(path: FilePath) -> str:
+    # The network of Kathara's users is a directory, with a file in it of always the same name.
+    named = path.parent if path.name == KATHARA_FILE else path
+    return f"name: {lab_name_of(named.name)}\ntopology: {{file: {json.dumps(path.name)}}}\n"
 
 
 def _labs_beside(missing: FilePath) -> str:
@@ -111,8 +118,21 @@ def loads(text: str, name: str, settings: Sequence[Setting] = (), core_ghz: floa
     # What is left of a part with a mistake may look wrong for that reason only.
     problems += [problem for problem in found if _part(problem.field) not in reported]
     if problems or lab is None:
-        raise LabError(_first(problems))
+        raise _refusal(_first(problems), document)
     return lab
+
+
+def _refusal(problems: list[Problem], document: Document) -> LabError:
+    """Tells mistakes, without places in a text that nobody wrote; of a file for another program, that it is one."""
+    if document.file.endswith(NETWORKS):
+        return LabError([replace(problem, line=0, column=0) for problem in problems])
+    from dilaton.lab.imported import kinds
+
+    kind = kinds.of_data(document.data)
+    if kind == kinds.LAB:
+        return LabError(problems)
+    known = f"a network for {kind}, not a lab; dilaton new LAB --from {document.file} writes one"
+    return LabError([Problem(document.file, 0, 0, "", known)])
 
 
 def _first(problems: list[Problem]) -> list[Problem]:
@@ -132,7 +152,7 @@ def locate(error: LabError, text: str, name: str, settings: Sequence[Setting] = 
     """
     document = read_document(text, name)
     document.settings = apply_settings(document.data, settings)
-    return LabError([document.problem(path_of(problem.field), problem.message) for problem in error.problems])
+    return _refusal([document.problem(path_of(problem.field), problem.message) for problem in error.problems], document)
 
 
 def _follows(detail: ErrorDetails, document: Document) -> bool:

@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from dilaton.lab.parts.nodes import Node
 
 
+KATHARA_FILE = "lab.conf"
+"""What the directory of a lab of Kathará's has."""
+
 ENDINGS = {
     ".graphml": "graphml",
     ".gml": "gml",
     ".json": "json",
     ".clab.yml": "containerlab",
     ".clab.yaml": "containerlab",
-    "lab.conf": "kathara",
+    KATHARA_FILE: "kathara",
     ".py": "mininet",
     ".xml": "xml",
 }
@@ -96,7 +99,8 @@ def parse_topology(value: object, seed: int, directory: str | os.PathLike[str]) 
         name = next((name for ending, name in ENDINGS.items() if file.endswith(ending)), None)
         if name is None:
             raise ValueError(
-                f"{file}: no known kind of file; let its name end with {', '.join(ENDINGS)}, or say what it is"
+                f"{file}: no known kind of file; let its name end with {', '.join(ENDINGS)}, or say what it is, "
+                f"as {{shadow: {file}}}"
             )
         value = {name: file, **{key: part for key, part in value.items() if key != "file"}}
     formats = _modules("importers")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from dilaton.lab.loader import read
+from dilaton.lab.topology import KATHARA_FILE
 from dilaton.run.files.directory import LAB_FILE
 
 Engine = Literal["local", "slurm", "ray"]
@@ -122,5 +123,8 @@ class RunRequest(Value):
 
 
 def lab_file(path: Path) -> Path:
-    """The lab file that `path` means: itself, or its `lab.yaml` if it is a directory."""
-    return path / LAB_FILE if path.is_dir() else path
+    """The lab file that `path` means: itself, or its `lab.yaml`, or else Kathará's `lab.conf`, if it is a directory."""
+    if not path.is_dir():
+        return path
+    is_kathara = not (path / LAB_FILE).exists() and (path / KATHARA_FILE).exists()
+    return path / (KATHARA_FILE if is_kathara else LAB_FILE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import RunLab, dilaton
+from tests.conftest import ROOT, RunLab, dilaton
 
 
 def test_a_new_lab_follows_its_load_and_meets_its_expectations(tmp_path: Path, run_lab: RunLab) -> None:
@@ -43,3 +43,14 @@ def test_a_name_that_no_lab_can_have_is_refused_and_nothing_is_written(tmp_path:
     done = dilaton("new", tmp_path / "my lab")
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert "a lab name has" in done.stderr
+
+
+def test_the_network_of_a_file_becomes_a_lab_that_says_what_it_lacks(tmp_path: Path) -> None:
+    done = dilaton("new", "mine", "--from", ROOT / "tests/unit/importers/fixtures/kathara", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [line.split(": ")[:3:2] for line in done.stdout.splitlines()[:-1]] == [
+        ["left out", "image"],
+        ["left out", "startup"],
+    ]
+    assert (tmp_path / "mine/lab.yaml").read_text().startswith("# From lab.conf\nname: mine\n")
+    assert dilaton("check", "mine", cwd=tmp_path).returncode == 0

@@ -12,6 +12,8 @@ from dilaton.cli.main import main
 from dilaton.service.request import Overrides
 from tests.conftest import ROOT
 
+FILES = "tests/unit/importers/fixtures"
+
 
 @pytest.mark.parametrize(
     ("line", "said"),
@@ -25,7 +27,13 @@ from tests.conftest import ROOT
         ("scale x --onto 0", "--onto: Input should be greater than or equal to 1; see dilaton scale --help"),
         ("check examples/dumbbell --set tdf", "--set tdf: write PATH=VALUE"),
         ("run none.yaml", "none.yaml: cannot be read: No such file or directory"),
-        ("run office.clab.yml", "office.clab.yml: a network, not a lab; write a lab with topology: {file: office.clab"),
+        ("run office.clab.yml", "office.clab.yml: cannot be read: No such file or directory"),
+        (
+            f"check {FILES}/office.clab.yml",
+            f"{FILES}/office.clab.yml: topology: nodes.a: image: a lab cannot honour this",
+        ),
+        (f"check {FILES}/shadow.yaml", f"{FILES}/shadow.yaml: a network for shadow, not a lab; dilaton new LAB --from"),
+        (f"new first --from {FILES}/triangle.txt", f"{FILES}/triangle.txt: cannot be read"),
         ("scale examples/dumbbell --onto 9", "--onto: 9: the lab falls into only 2 parts"),
         ("up examples/dumbbell --tdf fast", "--tdf: fast: the time dilation factor must be a number"),
         ("up examples/dumbbell --hold-at 5", "--hold-at: 5: a duration needs a unit"),

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.lab import Topology, loads
+from dilaton.lab import LabError, Topology, loads
 from dilaton.lab.imported.file import imported
 from dilaton.lab.imported.kinds import kind_of
 from dilaton.lab.imported.writing import lab_text
+from dilaton.lab.settings import parse_setting
 from dilaton.lab.topology import parse_topology
+from dilaton.service.request import LabText
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -117,3 +119,21 @@ def test_a_lab_stays_as_it_is_even_with_mistakes(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("# mine\nnodes: {a: {kind: spaceship}}\n")
     found = imported(tmp_path / "x.yaml")
     assert (found.kind, found.text) == ("lab", "# mine\nnodes: {a: {kind: spaceship}}\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "ignore"),
+    [("office.clab.yml", "office", ["image", "exec"]), ("kathara", "kathara", ["image", "startup"])],
+)
+def test_a_file_given_for_a_lab_is_the_lab_that_has_its_network(file: str, name: str, ignore: list[str]) -> None:
+    given = LabText.read(FIXTURES / file)
+    left_out = (("topology", "ignore"), f"[{', '.join(ignore)}]")
+    lab = loads(given.text, given.name, [parse_setting(f"{'.'.join(left_out[0])}={left_out[1]}")])
+    of_file = read_back(imported(FIXTURES / file / "lab.conf" if file == name else FIXTURES / file).text)
+    assert (lab.name, lab.links) == (name, of_file.links)
+    assert list(lab.nodes) == list(of_file.nodes)
+    with pytest.raises(LabError) as refused:
+        loads(given.text, given.name)
+    [problem] = refused.value.problems
+    assert (problem.line, problem.column) == (0, 0), "nobody wrote the text"
+    assert f"--set 'topology.ignore={left_out[1]}'" in problem.message

@@ -1,22 +1,30 @@
-"""`dilaton new`: a first lab, which runs as it is."""
+"""`dilaton new`: a first lab, which runs as it is, or the lab that a file of another program becomes."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
 
-from dilaton.cli.errors import BadInputError, writing
+from dilaton.cli.errors import BadInputError, refusing, writing
+from dilaton.cli.output import visible
+from dilaton.lab.imported.file import Imported, imported
 from dilaton.lab.text.syntax import parse_lab_name
+from dilaton.service.request import lab_file
 
 TEMPLATE = Path(__file__).with_suffix(".yaml")
 SUFFIXES = (".yaml", ".yml")
 
 
-def write_lab(path: Path) -> None:
+def write_lab(path: Path, source: Path | None) -> None:
     """Writes a lab to `path`, or to `lab.yaml` in it where it does not end as a YAML file does.
 
+    Args:
+        path: The lab's.
+        source: A file of another program, or a directory of Kathará's; None: the lab is one to begin with.
+
     Raises:
-        BadInputError: there is one already, it cannot be written, or the lab could not have that name.
+        BadInputError: there is one already, it cannot be written, the lab could not have that name, or `source` cannot
+            be read.
     """
     is_file = path.suffix in SUFFIXES
     file = path if is_file else path / "lab.yaml"
@@ -24,11 +32,19 @@ def write_lab(path: Path) -> None:
         name = parse_lab_name(path.resolve().stem if is_file else path.resolve().name)
     except ValueError as error:
         raise BadInputError(f"{path}: the lab would have its name: {error}") from error
+    made = _made_of(source, name) if source else Imported("lab", TEMPLATE.read_text().replace("NAME", name, 1))
     with writing(file):
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("x") as new:
-                new.write(TEMPLATE.read_text().replace("NAME", name, 1))
+                new.write(made.text)
         except FileExistsError as error:
             raise BadInputError(f"{error.filename}: exists already, and is left as it is") from error
+    for what in made.left_out:
+        print(f"left out: {visible(what)}")
     print(f"{file}: written; next: dilaton run {shlex.quote(str(path))}")
+
+
+def _made_of(source: Path, name: str) -> Imported:
+    with refusing(ValueError):
+        return imported(lab_file(source), name=name)

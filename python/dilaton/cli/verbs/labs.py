@@ -39,11 +39,15 @@ def new(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="The file to write, a .yaml, or a directory for a lab.yaml.")
     ],
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="The network of this file, of containerlab, Kathará, Mininet, Shadow, GraphML, …."),
+    ] = None,
 ) -> None:
     """Write a lab to begin with, which runs as it is: two hosts, a router, ping and iperf3."""
     from dilaton.cli.labs.new import write_lab
 
-    write_lab(path)
+    write_lab(path, source)
 
 
 @app.command()

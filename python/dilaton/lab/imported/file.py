@@ -7,7 +7,6 @@ somebody has only the file, and is to see all of that at once beside the lab: so
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +15,8 @@ from dilaton.lab.imported.kinds import LAB, kind_of
 from dilaton.lab.imported.writing import lab_text
 from dilaton.lab.importers._attributed import AttributedGraph
 from dilaton.lab.importers._importer import Importer, read_text
+from dilaton.lab.text.syntax import lab_name_of
 from dilaton.lab.topology import Topology, importer
-
-NAME_MAX = 60
 
 
 @dataclass(frozen=True)
@@ -38,12 +36,13 @@ class Imported:
     positions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def imported(path: Path, topo: str = "") -> Imported:
+def imported(path: Path, topo: str = "", name: str = "") -> Imported:
     """The lab that a file becomes; a lab stays as it is.
 
     Args:
         path: Of the file.
         topo: Which of the topologies of a file of Mininet; empty: its only one.
+        name: Of the lab; empty: that of the file.
 
     Raises:
         ValueError: it cannot be read as what its name and its contents say that it is.
@@ -56,8 +55,7 @@ def imported(path: Path, topo: str = "") -> Imported:
     files = [name for name, node in topology.nodes.items() if node.files]
     if files:
         left_out.append(f"{', '.join(files)}: files: a lab of one file has none beside it")
-    name = re.sub(r"[^A-Za-z0-9]+", "-", path.name.partition(".")[0])[:NAME_MAX].strip("-")
-    text = lab_text(name or "lab", topology, f"From {' '.join(path.name.split())}")
+    text = lab_text(name or lab_name_of(path.name), topology, f"From {' '.join(path.name.split())}")
     return Imported(kind, text, left_out, topology.positions)
 
 

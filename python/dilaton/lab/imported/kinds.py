@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from dilaton.lab.importers._importer import read_text, read_yaml
 from dilaton.lab.importers.kathara import LINE
@@ -41,10 +42,15 @@ def kind_of(path: Path) -> str:
 
 
 def _of_yaml(path: Path) -> str:
-    """What YAML is: containerlab has nodes below `topology`, Shadow a graph below `network`, and a lab neither."""
     try:
-        data = read_yaml(path)
+        return of_data(read_yaml(path))
     except ValueError:
+        return LAB
+
+
+def of_data(data: Any) -> str:
+    """The format of what YAML says: containerlab has nodes below `topology`, Shadow a graph below `network`."""
+    if not isinstance(data, dict):
         return LAB
     topology, network = data.get("topology"), data.get("network")
     if isinstance(topology, dict) and isinstance(topology.get("nodes"), dict):

@@ -39,7 +39,8 @@ class Importer(Direction):
         topology = self.read(directory)
         if self._refused:
             why, in_lab = next(iter(self._refused.values()))
-            ignore = f"write ignore: [{', '.join(map(str, [*self.ignore, *self._refused]))}]"
+            left_out = f"[{', '.join(map(str, [*self.ignore, *self._refused]))}]"
+            ignore = f"write ignore: {left_out} or --set 'topology.ignore={left_out}'"
             raise ValueError(f"{why}; {in_lab}, or {ignore}" if in_lab else f"{why}, or {ignore}")
         return topology
 

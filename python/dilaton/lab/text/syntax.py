@@ -253,6 +253,11 @@ def parse_lab_name(value: object) -> str:
     return _parse_file_safe(value, "a lab name")
 
 
+def lab_name_of(file: str) -> str:
+    """The name of a lab that is made of a file or directory: the letters and digits of its name, up to a dot."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", file.partition(".")[0])[:64].strip("-") or "lab"
+
+
 def check_entry_name(name: str, what: str) -> None:
     """Refuses a name of a process or a fault that cannot be part of a file's name."""
     _parse_file_safe(name, what)
