@@ -58,8 +58,8 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> "list[str]":
-    # What is not imported yet is there for those, too, who complete names.
-    return sorted({*globals(), *__all__})
+    # What is not imported yet is there for those, too, who complete names; how it is imported is not for them.
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
 
 
 def load(path: "str | Path") -> "Run":

@@ -16,7 +16,7 @@ THERE = {"ping", "iperf3", "python3", "sh", "/usr/local/bin/mine"}
 SIGHT = Sight(
     executes=lambda program, _: program in THERE,
     reads=lambda path: path == "/srv/there.py",
-    hides=lambda path: path.startswith("/tmp/there"),  # noqa: S108 - nothing is written
+    hides=lambda path: path.startswith(("/tmp/there", "/opt/there")),  # noqa: S108 - nothing is written
     controls={"cubic", "reno", "bbr"},
 )
 HEAD = "name: x\nnodes: {a: , b: }\nlinks: [a -- b]\n"
@@ -68,6 +68,18 @@ def seen(text: str) -> list[str]:
             ["nodes.c: no link ends here, so that nothing can reach it"],
         ),
         ("run: [{on: a, exec: python3 /srv/gone.py}]\n", ["run[0].exec: /srv/gone.py: there is no such file"]),
+        ("run: [{on: a, exec: python3 there.py, cwd: /srv}]\n", []),
+        (f"{HEAD}files: /srv\nrun: [{{on: a, exec: python3 there.py x}}]\n", []),
+        (
+            f"{HEAD}files: /srv\nrun: [{{on: a, exec: python3 gone.py}}]\n",
+            ["run[0].exec: /srv/gone.py: there is no such file"],
+        ),
+        (f"{HEAD}files: /opt\nrun: [{{on: a, exec: python3 there.py}}]\n", []),
+        (
+            "run: [{on: a, exec: python3 load.py}]\n",
+            ["run[0].exec: /load.py: there is no such file; nodes see what is beside the lab with files: ."],
+        ),
+        ("run: [{on: a, exec: sh program}]\n", []),
     ],
 )
 def test_what_is_wrong_is_seen_before(text: str, said: list[str]) -> None:

@@ -25,6 +25,9 @@ UNENDING_S = 60
 INTERPRETERS = frozenset({"bash", "node", "perl", "python", "python3", "ruby", "sh"})
 """Programs whose first argument is a file, if it is no option."""
 
+SCRIPTS = (".js", ".pl", ".py", ".rb", ".sh")
+"""How names of such files end. Without a slash in it, another name may be that of a program, which shells look for."""
+
 PING_OPTIONS = "46aAbBdDfhLnOqrRUvVc:e:F:i:I:l:m:M:N:p:Q:s:S:t:T:w:W:"
 
 PING_WHOLE = {"-w": "seconds", "-c": "numbers"}
@@ -97,15 +100,18 @@ def mistakes(lab: Lab, sight: Sight) -> Iterator[Problem]:
     """What keeps a lab from running, and no package mends."""
     for field, process in _certain(lab):
         script = _script(process, home(process, lab.files))
-        if script is None or any(script.startswith(f"{directory}/") for directory in lab.files):
+        if script is None or _brings(lab, process.on, script, ""):
             continue
-        if _brings(lab, process.on, script, ""):
-            continue
+        is_beside = any(script.startswith(f"{directory}/") for directory in lab.files)
         if sight.hides(script):
+            if is_beside:
+                continue
             said = "nodes have a /tmp, /var/tmp, /run and /dev of their own; put it beside the lab, and write files: ."
             yield _problem(f"{field}.exec", f"{script}: {said}")
         elif script != process.argv[0] and not sight.reads(script):
-            yield _problem(f"{field}.exec", f"{script}: there is no such file")
+            is_relative = not lab.files and not process.argv[1].startswith("/")
+            beside = "; nodes see what is beside the lab with files: ." if is_relative else ""
+            yield _problem(f"{field}.exec", f"{script}: there is no such file{beside}")
     if sight.controls is None:
         return
     for name, node in lab.nodes.items():
@@ -187,9 +193,9 @@ def _script(process: Process, directory: str) -> str | None:
     program, *rest = process.argv
     if "/" in program:
         return posixpath.join(directory, program)
-    if posixpath.basename(program) in INTERPRETERS and rest and "/" in rest[0] and not rest[0].startswith("-"):
-        return posixpath.join(directory, rest[0])
-    return None
+    if posixpath.basename(program) not in INTERPRETERS or not rest or rest[0].startswith("-"):
+        return None
+    return posixpath.join(directory, rest[0]) if "/" in rest[0] or rest[0].endswith(SCRIPTS) else None
 
 
 def _is_endless(process: Process) -> bool:
