@@ -2,9 +2,9 @@
 //!
 //! Noise (noiseprotocol.org, pattern NN with a pre-shared key) encrypts and authenticates with a key that is made for the
 //! run and told to nobody else; who does not have it gets no further than the handshake, and nothing is answered to it.
-//! Records are of 64 KiB at most, a message goes over as many as it takes. Each end says something several times a
-//! second, so that one that hears nothing for long knows that the other, or what is between them, is gone. A stall that
-//! is shorter than that only takes host time.
+//! Records are of 64 KiB at most, a message goes over as many as it takes. Each end says something ten times a
+//! second, so that one that hears nothing for long knows that the other, or what is between them, is gone (`patient.rs`). A
+//! stall that is shorter than that only takes host time.
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -16,15 +16,16 @@ use std::time::{Duration, Instant};
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
 use crate::outbox::Outgoing;
+use crate::patient::{silence_max, Patient, BEAT};
 
 /// Of the run, known to its machines alone.
 pub type Key = [u8; 32];
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 
-/// How long an end may be silent, or not take what it is sent.
-pub const SILENCE_MAX: Duration = Duration::from_secs(4);
-const BEAT: Duration = Duration::from_millis(250);
+/// How long it may take to connect, and then to agree on keys. Nobody says anything in between, so each of its two steps may
+/// come to stand still for three seconds.
+pub const JOINING_MAX: Duration = Duration::from_secs(8);
 
 const RECORD_BYTES_MAX: usize = 65_535;
 const TAG_BYTES: usize = 16;
@@ -65,7 +66,7 @@ pub type Message = (Kind, Vec<u8>);
 
 /// The end of a line at which messages come out.
 pub struct Inbox {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Patient<TcpStream>>,
     transport: Arc<StatelessTransportState>,
     nonce: u64,
     plain: Vec<u8>,
@@ -84,8 +85,8 @@ pub fn open(
 ) -> io::Result<Inbox> {
     let messages = messages.into();
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(SILENCE_MAX))?;
-    let deadline = Instant::now() + SILENCE_MAX;
+    stream.set_write_timeout(Some(silence_max()))?;
+    let deadline = Instant::now() + JOINING_MAX;
     let builder = Builder::new(PATTERN.parse().expect("a pattern")).psk(0, key);
     let mut handshake = if speaks_first { builder.build_initiator() } else { builder.build_responder() }
         .map_err(|error| io::Error::other(error.to_string()))?;
@@ -100,14 +101,14 @@ pub fn open(
     }
     let transport = handshake.into_stateless_transport_mode().map_err(|error| io::Error::other(error.to_string()))?;
     let transport = Arc::new(transport);
-    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    stream.set_read_timeout(Some(BEAT))?;
     let (writer, sealing) = (stream.try_clone()?, Arc::clone(&transport));
     thread::spawn(move || {
         // Whoever reads notices that the line has ended.
         let _ = write_all(&writer, &sealing, &messages);
         let _ = writer.shutdown(std::net::Shutdown::Both);
     });
-    Ok(Inbox { stream: BufReader::new(stream), transport, nonce: 0, plain: vec![], record: vec![] })
+    Ok(Inbox { stream: BufReader::new(Patient(stream)), transport, nonce: 0, plain: vec![], record: vec![] })
 }
 
 fn write_handshake(stream: &mut TcpStream, handshake: &mut HandshakeState) -> io::Result<()> {
@@ -132,14 +133,16 @@ fn read_by(stream: &mut TcpStream, mut bytes: &mut [u8], deadline: Instant) -> i
     while !bytes.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
+            let what = format!("no keys were agreed on within {} seconds", JOINING_MAX.as_secs());
+            return Err(io::Error::new(ErrorKind::TimedOut, what));
         }
         stream.set_read_timeout(Some(left))?;
         match stream.read(bytes) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "it ended before keys were agreed on")),
             Ok(length) => bytes = &mut bytes[length..],
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            // When it is over, it is seen above.
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(error) => return Err(explained(&error)),
         }
     }
     Ok(())
@@ -220,9 +223,7 @@ impl Inbox {
 
 fn explained(error: &io::Error) -> io::Error {
     let what = match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            format!("nothing was heard for {} seconds", SILENCE_MAX.as_secs())
-        }
+        ErrorKind::TimedOut => error.to_string(),
         ErrorKind::UnexpectedEof => "the connection has ended".to_owned(),
         _ => format!("the connection has ended: {error}"),
     };
@@ -298,7 +299,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let silent = TcpStream::connect(address).unwrap();
         let error = open(listener.accept().unwrap().0, &[7; 32], false).err().unwrap();
-        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+        assert_eq!(error.to_string(), "no keys were agreed on within 8 seconds");
         drop(silent);
     }
 
@@ -311,13 +312,13 @@ mod tests {
             stream.write_all(&[0, 200]).unwrap();
             let mut dripped = 0;
             while stream.write_all(&[7]).is_ok() && dripped < 100 {
-                thread::sleep(SILENCE_MAX / 8);
+                thread::sleep(JOINING_MAX / 8);
                 dripped += 1;
             }
             dripped
         });
         let error = open(listener.accept().unwrap().0, &[7; 32], false).err().unwrap();
-        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
         assert!(dripping.join().unwrap() < 20);
     }
 }

@@ -5,6 +5,7 @@
 //! carrier.rs   the side of a machine: out of its memory and into it
 //! hub.rs       the side of the hub, which puts what all tell into one order
 //! line.rs      an encrypted connection
+//! patient.rs   how long the other end of one is waited for
 //! outbox.rs    what waits to be sent over one
 //! pipes.rs     the standard streams
 //! ```
@@ -21,6 +22,7 @@ mod line;
 mod lives;
 mod message;
 mod outbox;
+mod patient;
 mod pipes;
 #[cfg(test)]
 mod stress;
@@ -32,10 +34,11 @@ use std::process::exit;
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use carrier::Carrier;
 use hub::{Hub, Layout};
-use line::{invalid, Key, Kind, Message, SILENCE_MAX};
+use line::{invalid, Key, Kind, Message, JOINING_MAX};
 use outbox::{Outbox, Refusal};
 use pipes::{say, what, NOBODY};
 #[cfg(test)]
@@ -47,6 +50,10 @@ const WAITING_MAX: usize = 256;
 /// What may wait for a machine in the hub, bytes. The rings of the machine have room for what is under way to it, which is
 /// less unless they are of hundreds of links; it is as long a message as one may be.
 const WAITING_BYTES_MAX: usize = 1 << 30;
+
+/// How long an agent takes to end, once it is told that its machine is lost, which takes milliseconds; one that does not was
+/// stopped by somebody. Then it is killed, and so what is below it ends, which nobody else on its machine would do.
+const AGENT_END_MAX: Duration = Duration::from_secs(3);
 
 /// Connections of which the key is not known yet, at most: more are refused.
 const STRANGERS_MAX: usize = 64;
@@ -236,17 +243,26 @@ fn carry(fd: &str) -> io::Result<()> {
         // Whoever started it has gone, and with it the machine's part of the run.
         exit(1);
     });
-    loop {
-        match inbox.receive()? {
-            (Kind::Control, bytes) => say(hello.machine, what::CONTROL, &bytes)?,
-            (Kind::News, bytes) => {
-                let carrier =
-                    locked(&carrier).clone().ok_or_else(|| invalid("tidings before the memory was laid out"))?;
-                carrier.take(&bytes).map_err(|failure| io::Error::other(failure.to_string()))?;
+    let mut go_on = || -> io::Result<()> {
+        loop {
+            match inbox.receive()? {
+                (Kind::Control, bytes) => say(hello.machine, what::CONTROL, &bytes)?,
+                (Kind::News, bytes) => {
+                    let carrier =
+                        locked(&carrier).clone().ok_or_else(|| invalid("tidings before the memory was laid out"))?;
+                    carrier.take(&bytes).map_err(|failure| io::Error::other(failure.to_string()))?;
+                }
+                _ => return Err(invalid("the hub said what it never says")),
             }
-            _ => return Err(invalid("the hub said what it never says")),
         }
-    }
+    };
+    let error = go_on().err().map_or_else(String::new, |error| error.to_string());
+    // Who is stopped does not take it. Who takes it ends this process, by its standard input or as its parent.
+    thread::spawn(move || say(NOBODY, what::GONE, error.as_bytes()));
+    thread::sleep(AGENT_END_MAX);
+    // SAFETY: plain system calls; our parent is the agent, or this process would have ended with it.
+    unsafe { libc::kill(libc::getppid(), libc::SIGKILL) };
+    Ok(())
 }
 
 /// Tells the hub news as long as there is somebody to send them.
@@ -265,7 +281,7 @@ fn tell(carrier: &Carrier, outbox: &SyncSender<Message>) {
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut last = invalid("no such address");
     for found in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&found, SILENCE_MAX) {
+        match TcpStream::connect_timeout(&found, JOINING_MAX) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = io::Error::new(error.kind(), format!("{address}: {error}")),
         }
@@ -289,9 +305,14 @@ fn mapped(fd: i32) -> io::Result<wire::Wire> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::RecvTimeoutError;
+
     use super::*;
     use crate::message::{Frame, Writer};
     use wire::Word;
+
+    /// Enough for whoever waits for nobody, however busy its machine is.
+    const PATIENCE: Duration = Duration::from_secs(120);
 
     #[test]
     fn a_line_on_which_nothing_goes_holds_up_no_other() {
@@ -302,7 +323,8 @@ mod tests {
         let shared = Shared { key: [7; 32], hub: Mutex::new(Some(Hub::new(layout))), lines, strangers: Mutex::new(0) };
         let (done, is_done) = std::sync::mpsc::channel();
         thread::spawn(move || {
-            for number in 0..10_000 {
+            // More than a machine may have ready to be sent; the hub looks through all that were not received each time.
+            for number in 0..4 * WAITING_MAX as u64 {
                 let mut news = Writer::new(0, &[(0, Word { next_ns: number, ..Word::FIRST })]);
                 news.frame(&Frame { way: 0, number, arrival_ns: number, bytes: b"to 1" });
                 news.frame(&Frame { way: 1, number, arrival_ns: number, bytes: b"to 2" });
@@ -310,10 +332,9 @@ mod tests {
             }
             done.send(()).unwrap();
         });
-        is_done.recv_timeout(SILENCE_MAX * 3).expect("nobody waits for the line that stands still");
-        for _ in 0..10_000 {
-            messages.next(SILENCE_MAX).unwrap();
-        }
+        is_done.recv_timeout(PATIENCE).expect("nobody waits for the line that stands still");
+        let sent = std::iter::from_fn(|| messages.next(Duration::ZERO).ok()).count();
+        assert_eq!(sent, 4 * WAITING_MAX);
     }
 
     #[test]
@@ -324,10 +345,11 @@ mod tests {
         for _ in 0..20 {
             send(&mut lines, 1, (Kind::News, vec![0; 40]));
             send(&mut lines, 2, (Kind::News, vec![0; 40]));
-            messages.next(SILENCE_MAX).unwrap();
+            messages.next(Duration::ZERO).unwrap();
         }
         assert_eq!(lines.keys().collect::<Vec<_>>(), [&2]);
-        let taken: Vec<_> = std::iter::from_fn(|| kept.next(SILENCE_MAX).ok()).collect();
-        assert_eq!(taken.len(), 2, "its line comes to its end");
+        let taken = std::iter::from_fn(|| kept.next(Duration::ZERO).ok()).count();
+        assert_eq!(taken, 2);
+        assert_eq!(kept.next(Duration::ZERO).err(), Some(RecvTimeoutError::Disconnected), "its line comes to its end");
     }
 }

@@ -15,13 +15,17 @@ from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
 from dilaton.host.tasks import all_of
 
-SILENCE_HOST_S_MAX = 4.3
-"""How long an agent may say nothing, from when it has joined until it is told to end; it says something four times a
-second. One that has ended is missed at once, and a machine that is gone by the hub (crates/relay), somewhat earlier;
-this is for agents that are stopped."""
+BEAT_HOST_S = 0.1
+"""How often it is looked who has said nothing since the look before."""
 
-WATCH_HOST_S = 0.25
-"""How often it is looked who says nothing."""
+SILENT_BEATS_MAX = 39
+"""In so many of these beats something comes of an agent that is there, from when it has joined until it is told to end;
+it says something four times a second. One that has ended is missed at once, and a machine that is gone by the hub, some
+beats earlier; this is for agents that are stopped. They are beats of this process: where it has no time, or is stopped
+itself, nobody is to blame (`crates/relay/src/patient.rs`)."""
+
+SILENCE_HOST_S_MAX = SILENT_BEATS_MAX * BEAT_HOST_S
+"""How long that is where there is time for it."""
 
 ENGINE_WORD_HOST_S = 0.5
 """How long an engine has to say how an agent ended whose line did."""
@@ -38,8 +42,8 @@ class Lines:
         self._waiting: dict[tuple[int, int], asyncio.Future[Any]] = {}
         self._joined = [asyncio.Event() for _ in hosts]
         self._parts: dict[int, IO[bytes]] = {}
-        self._heard_s: dict[int, float] = {}
-        """When each machine that has joined was heard of, in seconds of the loop."""
+        self._silent_beats: dict[int, int] = {}
+        """For how many beats nothing was heard of each machine that has joined."""
         self._gone: set[int] = set()
         self._listening = asyncio.create_task(self._listen())
         self._watching = asyncio.create_task(self._watch())
@@ -89,7 +93,7 @@ class Lines:
                 if what is What.GONE:
                     await self._lose(machine, message.decode(errors="replace"))
                 elif what is What.JOINED and machine in self.machines:
-                    self._heard_s[machine] = asyncio.get_running_loop().time()
+                    self._silent_beats[machine] = 0
                     self._joined[machine].set()
                 elif what is What.CONTROL:
                     self._hear(machine, json.loads(message))
@@ -125,7 +129,7 @@ class Lines:
                 waiting.set_exception(error)
 
     def _hear(self, machine: int, saying: Saying) -> None:
-        self._heard_s[machine] = asyncio.get_running_loop().time()
+        self._silent_beats[machine] = 0
         if "part" in saying and machine in self._parts:
             self._parts[machine].write(base64.b64decode(saying["part"]))
         if "progress" in saying:
@@ -148,19 +152,20 @@ class Lines:
 
     async def _watch(self) -> None:
         while True:
-            before_s = asyncio.get_running_loop().time()
-            await asyncio.sleep(WATCH_HOST_S)
-            # If this process was stopped itself, nobody is to blame.
-            now_s = min(asyncio.get_running_loop().time(), before_s + 2 * WATCH_HOST_S)
-            heard_s = {machine: at_s for machine, at_s in self._heard_s.items() if machine not in self._gone}
-            silent = [machine for machine, at_s in heard_s.items() if now_s - at_s > SILENCE_HOST_S_MAX]
-            self._gone.update(silent)
-            if len(silent) == len(self.machines) > 1:
-                self._fail(GuestError(f"the hub of the run has passed nothing on for {SILENCE_HOST_S_MAX:g} seconds"))
-                self._hub.kill()
-            for machine in silent:
-                why = f"its host agent has said nothing for {SILENCE_HOST_S_MAX:g} seconds"
-                self._fail(self._lost(machine, why))
+            await asyncio.sleep(BEAT_HOST_S)
+            self._look_who_is_silent()
+
+    def _look_who_is_silent(self) -> None:
+        for machine in self._silent_beats:
+            self._silent_beats[machine] += 1
+        silent = {machine for machine, beats in self._silent_beats.items() if beats > SILENT_BEATS_MAX} - self._gone
+        self._gone |= silent
+        if len(silent) == len(self.machines) > 1:
+            self._fail(GuestError(f"the hub of the run has passed nothing on for {SILENCE_HOST_S_MAX:g} seconds"))
+            self._hub.kill()
+        for machine in sorted(silent):
+            why = f"its host agent has said nothing for {SILENCE_HOST_S_MAX:g} seconds"
+            self._fail(self._lost(machine, why))
 
     def put(self, machine: int, saying: Saying) -> None:
         """Says something of a line to the agent of a machine, which does not answer; one that is gone hears nothing."""

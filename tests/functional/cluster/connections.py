@@ -41,12 +41,12 @@ class Way:
     """One direction of a connection."""
 
     def __init__(self, late_s: float) -> None:
-        self._late_s, self._held_s = late_s, 0.0
+        self._late_s, self._held_until_s = late_s, 0.0
         self._passed = 0
 
     def hold(self, seconds: float) -> None:
         """From now on nothing passes for so long."""
-        self._held_s = seconds
+        self._held_until_s = asyncio.get_running_loop().time() + seconds
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Passes on what comes until no more does."""
@@ -61,10 +61,10 @@ class Way:
                 if self._late_s and self._passed == STALL_AT and not Between.has_stalled:
                     Between.has_stalled = True
                     self.hold(STALL_S)
-                if self._held_s:
-                    held_s, self._held_s = self._held_s, 0.0
+                held_s = self._held_until_s - loop.time()
+                if held_s > 0:
                     await asyncio.sleep(held_s)
-                    print(f"a connection stood still for {held_s:g} s", file=sys.stderr)
+                    print(f"a connection stood still for {held_s:.0f} s", file=sys.stderr)
                 writer.write(some)
 
         delivering = asyncio.create_task(deliver())

@@ -76,7 +76,7 @@ def cut_off(hosts: NamedHosts) -> None:
     ("lose", "reason"),
     [
         (kill_agent, r"10\.77\.2\.2 was lost: the host agent of 10\.77\.2\.2 was killed by signal 9"),
-        (cut_off, r"10\.77\.2\.2 was lost: nothing was heard for 4 seconds"),
+        (cut_off, r"10\.77\.2\.2 was lost: nothing was heard for 3\.5 seconds"),
     ],
 )
 def test_a_host_that_is_lost_ends_the_run_and_nothing_is_left_on_any(

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from dilaton.cluster import lines as lines_module
-from dilaton.cluster.agent import Agent
+from dilaton.cluster.agent import LOOK_HOST_S, Agent
 from dilaton.cluster.engines.engine import Host, Order
 from dilaton.cluster.engines.local import Local
 from dilaton.cluster.guests import Guests
-from dilaton.cluster.lines import Lines
+from dilaton.cluster.lines import BEAT_HOST_S, SILENCE_HOST_S_MAX, SILENT_BEATS_MAX, Lines
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.host.errors import GuestError
 from dilaton.host.port import LEFT_OUT_FILE
+from tests.functional.cluster.connections import STALL_S
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan
@@ -98,29 +99,52 @@ def test_a_machine_is_lost_for_the_reason_of_its_own_agent_and_no_other() -> Non
     with_lines(work)
 
 
+@pytest.fixture
+def beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beats are turns of the loop."""
+    monkeypatch.setattr(lines_module, "BEAT_HOST_S", 0.0)
+
+
+async def speak(hub: Hub, every_beats: int, machines: Sequence[int] = (0,)) -> None:
+    while True:
+        for machine in machines:
+            hub.tell(machine)
+        for _ in range(every_beats):
+            await asyncio.sleep(0)
+
+
+@pytest.mark.usefixtures("beats")
 @pytest.mark.parametrize("do", ["boot", "arm", "halt", "collect"])
-def test_an_agent_that_is_silent_is_given_up_whatever_it_does(monkeypatch: pytest.MonkeyPatch, do: str) -> None:
-    monkeypatch.setattr(lines_module, "SILENCE_HOST_S_MAX", 2.0)
-
-    async def beat(hub: Hub) -> None:
-        while True:
-            hub.tell(0)
-            await asyncio.sleep(0.2)
-
+def test_an_agent_that_is_silent_is_given_up_whatever_it_does(do: str) -> None:
     async def work(lines: Lines, hub: Hub, _: Engine) -> None:
-        beating = asyncio.create_task(beat(hub))
-        with pytest.raises(GuestError, match=r"^machine1 was lost: its host agent has said nothing"):
+        speaking = asyncio.create_task(speak(hub, 1))
+        with pytest.raises(GuestError, match=r"^machine1 was lost: its host agent has said nothing for 3\.9 seconds$"):
             await (lines.collect(1, io.BytesIO()) if do == "collect" else lines.ask(1, do))
-        beating.cancel()
+        speaking.cancel()
 
     with_lines(work)
 
 
-def test_a_hub_that_passes_nothing_on_is_named_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines_module, "SILENCE_HOST_S_MAX", 0.5)
-
+@pytest.mark.usefixtures("beats")
+def test_agents_that_are_heard_of_a_few_beats_before_the_last_are_not_given_up() -> None:
     async def work(lines: Lines, hub: Hub, _: Engine) -> None:
-        with pytest.raises(GuestError, match=r"^the hub of the run has passed nothing on for 0\.5 seconds$"):
+        speaking = asyncio.create_task(speak(hub, SILENT_BEATS_MAX - 5, (0, 1)))
+        for _ in range(10 * SILENT_BEATS_MAX):
+            await asyncio.sleep(0)
+            assert not lines.lost.done()
+        speaking.cancel()
+
+    with_lines(work)
+
+
+def test_a_stall_of_three_seconds_between_two_sayings_of_an_agent_is_shorter_than_the_limit_by_several_beats() -> None:
+    assert STALL_S + LOOK_HOST_S + 4 * BEAT_HOST_S < SILENCE_HOST_S_MAX
+
+
+@pytest.mark.usefixtures("beats")
+def test_a_hub_that_passes_nothing_on_is_named_and_ended() -> None:
+    async def work(lines: Lines, hub: Hub, _: Engine) -> None:
+        with pytest.raises(GuestError, match=r"^the hub of the run has passed nothing on for 3\.9 seconds$"):
             await lines.ask(1, "arm")
         assert hub.is_killed
 
