@@ -72,7 +72,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal
 
@@ -133,7 +133,8 @@ class Reason:
         what: What was seen, as a sentence with its numbers.
         value, bound: What was seen and what it may be, in `unit`.
         advice: What to do.
-        tdf: The TDF that the run would have needed, where a run that begins again may take it from here.
+        tdf: The TDF that the advice names, with which a run may begin again: enough by what was seen, and maybe more
+            than that. None where it names none, or what was seen was a moment of the host's.
     """
 
     level: Level
@@ -199,7 +200,7 @@ def judge_frames(network: Network, seen: Observation, counts: Sequence[int], max
     def exceeds(value_ns: float, bound_ns: float, what: str, is_invalid: bool = False) -> None:
         if value_ns > bound_ns:
             level: Level = "invalid" if is_invalid else "suspect"
-            found.append(Reason(level, what, value_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, value_ns / bound_ns)))
+            found.append(_late(level, what, value_ns, bound_ns, seen))
 
     most = f"1 % of frames from other guests were later than {_duration(late_ns)}"
     if delay_ns := network.delay_ns_min:
@@ -211,8 +212,13 @@ def judge_frames(network: Network, seen: Observation, counts: Sequence[int], max
         is_bursty = share_later(counts, frame_ns * FRAMES_INVALID) > LATE_SHARE_INVALID
         exceeds(late_ns, frame_ns * FRAMES_MAX, f"{most}; {frame}, not at the link's pace", is_bursty)
     stall = f"a frame from another guest was late by {max_ns / 1e6:.4g} ms: for that long nothing was received"
-    exceeds(max_ns, max(STALL_NS_MIN, 2 * (network.delay_ns_min or 0)), stall)
-    return found
+    return [*found, *filter(None, [_stalled(network, seen, max_ns, stall)])]
+
+
+def _late(level: Level, what: str, late_ns: float, bound_ns: float, seen: Observation) -> Reason:
+    """What is later than it may be, at this TDF."""
+    factor = late_ns / bound_ns
+    return Reason(level, what, late_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, factor), _enough(seen, factor))
 
 
 def _offload(network: Network) -> Reason | None:
@@ -278,8 +284,11 @@ def _slow(seen: Observation, what: str, share: float, bound: float, factor: floa
     """What a CPU that many times as fast would not show."""
     advice = f"{_raised(seen, factor)}, or {WRITE_CPU}"
     if factor > REACH_MAX:
-        advice = f"{WRITE_CPU}, as no tdf in reach is enough; or let run --confirm tell whether results depend on it"
-    return Reason("suspect", what, share, bound, "ratio", advice, float(_tdf(seen.tdf * factor)))
+        below = _tdf(seen.tdf * factor)
+        advice = (
+            f"{WRITE_CPU}, as no tdf below {below} is enough; or let run --confirm tell whether results depend on it"
+        )
+    return Reason("suspect", what, share, bound, "ratio", advice, _enough(seen, factor))
 
 
 def _offered(seen: Observation) -> Reason | None:
@@ -293,8 +302,7 @@ def _offered(seen: Observation) -> Reason | None:
     )
     # It had 1 - short of what it needed at least, and is to have it with room.
     factor = 1 / (1 - min(worst.short, 0.99)) / BUSY_WANTED
-    advice, tdf = _raised(seen, factor), float(_tdf(seen.tdf * factor))
-    return Reason("suspect", what, worst.short, SHORT_MAX, "ratio", advice, tdf)
+    return Reason("suspect", what, worst.short, SHORT_MAX, "ratio", _raised(seen, factor), _enough(seen, factor))
 
 
 def _tolerated(network: Network, bound_ns: float) -> float:
@@ -320,7 +328,7 @@ def _delay(network: Network, seen: Observation) -> Reason | None:
         f"1 % of timers were later than {_duration(late_ns)}, {_percent(late_ns / network.delay_ns_min)} of the delay "
         f"of {network.delay_link}: round trips are wrong by as much"
     )
-    return Reason(level, what, late_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, late_ns / bound_ns))
+    return _late(level, what, late_ns, bound_ns, seen)
 
 
 def _absence(network: Network, seen: Observation) -> Reason | None:
@@ -347,7 +355,7 @@ def _absence(network: Network, seen: Observation) -> Reason | None:
     )
     # At n times the TDF n times as much host time goes into a virtual second, and all of it is n times shorter.
     factor = next(2.0**n for n in count(1) if share_later_than(2.0**n * bound_ns) <= TIMERS_LATE_MAX)
-    return Reason(level, what, share, TIMERS_LATE_MAX, "ratio", _raise(seen, factor))
+    return Reason(level, what, share, TIMERS_LATE_MAX, "ratio", _raise(seen, factor), _enough(seen, factor))
 
 
 def _serialisation(network: Network, seen: Observation) -> Reason | None:
@@ -363,16 +371,17 @@ def _serialisation(network: Network, seen: Observation) -> Reason | None:
         f"{network.frame_link}: packets left in bursts, not at the link's pace"
     )
     level: Level = "invalid" if is_bursty else "suspect"
-    return Reason(level, what, late_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, late_ns / bound_ns))
+    return _late(level, what, late_ns, bound_ns, seen)
 
 
 def _stall(network: Network, seen: Observation) -> Reason | None:
-    bound_ns = max(STALL_NS_MIN, 2 * (network.delay_ns_min or 0))
-    if seen.lateness_max_ns <= bound_ns or seen.is_filled:
-        return None
     what = f"a timer was late by {seen.lateness_max_ns / 1e6:.4g} ms: for that long nothing moved in the guest"
-    factor = seen.lateness_max_ns / bound_ns
-    return Reason("suspect", what, seen.lateness_max_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, factor))
+    return None if seen.is_filled else _stalled(network, seen, seen.lateness_max_ns, what)
+
+
+def _stalled(network: Network, seen: Observation, late_ns: int, what: str) -> Reason | None:
+    bound_ns = max(STALL_NS_MIN, 2 * (network.delay_ns_min or 0))
+    return replace(_late("suspect", what, late_ns, bound_ns, seen), tdf=None) if late_ns > bound_ns else None
 
 
 def _busy(seen: Observation) -> Reason | None:
@@ -382,8 +391,9 @@ def _busy(seen: Observation) -> Reason | None:
     if busy <= BUSY_MAX or seen.is_filled:
         return None
     what = f"the guest's CPU was busy {_percent(busy)} {when}: what it forwards and computes waits for it"
-    advice = f"{_raised(seen, busy / BUSY_WANTED)}, {WRITE_CPU}, or do less in the lab"
-    return Reason("suspect", what, busy, BUSY_MAX, "ratio", advice)
+    factor = busy / BUSY_WANTED
+    advice = f"{_raised(seen, factor)}, {WRITE_CPU}, or do less in the lab"
+    return Reason("suspect", what, busy, BUSY_MAX, "ratio", advice, _enough(seen, factor))
 
 
 def _epochs(seen: Observation) -> Reason | None:
@@ -463,6 +473,11 @@ def _raised(seen: Observation, factor: float) -> str:
         case (guest, node):
             return f"write guests: {{{guest}: {{tdf: {tdf}}}}} or, where {node} has a cpu, cpu: {tdf} there"
     return f"write tdf: {tdf} in place of auto" if seen.is_adaptive else f"raise tdf to {tdf}"
+
+
+def _enough(seen: Observation, factor: float) -> float | None:
+    """The TDF that `_raised` names; None where it is that of a guest."""
+    return None if seen.own_tdf else float(_tdf(seen.tdf * factor))
 
 
 def _tdf(wanted: float) -> str:

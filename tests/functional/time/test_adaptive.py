@@ -31,8 +31,8 @@ WHY = {
 }
 """What changes are explained by."""
 
-NOT_ENOUGH = r"out of bounds from [\d.]+ [num]?s to .+; it needs tdf [\d.]+"
-"""What is told where a slow host would need more than the highest TDF."""
+NOT_ENOUGH = r"out of bounds from [\d.]+ [num]?s to .+; it needs more than tdf [\d.]+"
+"""What is told where the highest TDF is not enough for a slow host."""
 
 
 @pytest.mark.parametrize("policy", ["lateness", "pads15"])
@@ -56,7 +56,8 @@ def test_a_violation_ends_a_run_that_may_have_none(run_lab: RunLab) -> None:
     outcome = run_lab(chain("30M", "{tdf: 1, on_violation: fail}"))
     assert outcome.status == 1
     assert outcome.record["state"] == "failed"
-    assert "out of bounds from" in outcome.record["reason"] and "it needs tdf" in outcome.record["reason"]
+    assert "out of bounds from" in outcome.record["reason"]
+    assert outcome.record["reason"].endswith("; it needs more than tdf 1")
 
 
 def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) -> None:
@@ -89,10 +90,14 @@ def test_a_run_begins_again_with_the_tdf_that_it_needed_until_it_is_valid(run_la
     assert "begun again with TDF" in outcome.terminal
 
 
-def test_a_load_beyond_the_highest_tdf_is_told_with_what_would_be_needed(run_lab: RunLab) -> None:
+def test_a_load_beyond_the_highest_tdf_is_told_and_the_verdict_says_what_would_be_enough(run_lab: RunLab) -> None:
     outcome = run_lab(chain("30M", "{tdf: auto, auto: {max: 2}}"))
-    assert outcome.record["fidelity"]["adaptation"]["tdf_needed"] > 4
-    assert "it needs tdf" in outcome.terminal
+    terminal = " ".join(outcome.terminal.split())
+    assert "; it needs more than tdf 2" in terminal
+    advised = max(outcome.record["verdict"]["reasons"], key=lambda reason: reason["tdf"] or 0)
+    assert outcome.record["fidelity"]["adaptation"]["tdf_needed"] == advised["tdf"] > 2
+    assert f"TDF {advised['tdf']:g} would be enough" in terminal
+    assert re.search(rf"tdf(:| below) {advised['tdf']:g} ", advised["advice"])
 
 
 def test_programs_that_spin_do_not_keep_the_tdf_up(run_lab: RunLab) -> None:

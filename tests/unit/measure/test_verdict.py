@@ -313,7 +313,7 @@ def test_a_program_may_take_twice_the_patience_for_what_it_is_woken_up_for() -> 
 def test_a_tdf_that_nobody_can_wait_for_is_no_advice() -> None:
     (reason,) = judge(PATIENT, waits(jobs=histogram(b30=100, b10=900))).reasons
     assert reason.advice == (
-        "write a cpu: for nodes that compute without a pause, as no tdf in reach is enough; or let run --confirm tell "
+        "write a cpu: for nodes that compute without a pause, as no tdf below 1000 is enough; or let run --confirm tell "
         "whether results depend on it"
     )
 

@@ -164,7 +164,7 @@ def _tdf(time: Time) -> str:
 
 def _adaptation(seen: Adaptation) -> str:
     text = f"TDF {seen.tdf_mean:.3g} in the mean, {numbers.ratio(seen.out_of_bounds_share)} of the time out of bounds"
-    return text if seen.tdf_needed is None else f"{text}; would need TDF {seen.tdf_needed:.3g}"
+    return text if seen.tdf_needed is None else f"{text}; TDF {seen.tdf_needed:g} would be enough"
 
 
 def _times(record: Record) -> str:

@@ -10,7 +10,7 @@ guest worked: of an epoch no more time counts as out of bounds than it worked in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dilaton.measure.verdict import Verdict
@@ -26,13 +26,15 @@ class Span:
     Attributes:
         begin_ns, end_ns: Since the run's virtual 0.
         what: The worst that the last of them showed.
-        tdf_needed: The TDF that they would have needed, as far as that is known while they last.
+        tdf: The highest that there was in them, which was not enough.
+        tdf_needed: The TDF with which a run is to begin again, as far as that is known while they last.
         epochs: How many.
     """
 
     begin_ns: int
     end_ns: int
     what: str
+    tdf: Fraction
     tdf_needed: Fraction
     epochs: int = 1
 
@@ -73,10 +75,10 @@ class Ledger:
             what, needed = verdict.reasons[0].what, max(decision.wanted, seen.tdf)
             if was_out:
                 last = self.spans[-1]
-                needed = max(needed, last.tdf_needed)
-                self.spans[-1] = replace(last, end_ns=seen.end_ns, what=what, tdf_needed=needed, epochs=last.epochs + 1)
+                tdf, needed = max(seen.tdf, last.tdf), max(needed, last.tdf_needed)
+                self.spans[-1] = Span(last.begin_ns, seen.end_ns, what, tdf, needed, last.epochs + 1)
             else:
-                self.spans.append(Span(seen.begin_ns, seen.end_ns, what, needed))
+                self.spans.append(Span(seen.begin_ns, seen.end_ns, what, seen.tdf, needed))
 
     @property
     def tdf_mean(self) -> float | None:

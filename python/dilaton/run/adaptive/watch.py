@@ -17,7 +17,7 @@ from dilaton.measure import numbers
 from dilaton.plan import model
 from dilaton.plan.model import Time
 from dilaton.plan.network.bounds import Network
-from dilaton.run.adaptive.epoch import COLUMNS, Decision, Epoch, Limits, Policy
+from dilaton.run.adaptive.epoch import COLUMNS, Decision, Epoch, Limits, Policy, rounded_up
 from dilaton.run.adaptive.lateness import Lateness
 from dilaton.run.adaptive.ledger import Ledger, Span
 from dilaton.run.adaptive.meter import Meter, Watched
@@ -136,14 +136,11 @@ class Watch:
         needed = Fraction(str(worst.tdf))
         if of_epochs and of_epochs.tdf_needed >= needed:
             return of_epochs
-        return Span(0, self.ledger.virtual_ns, worst.what, needed)
+        return Span(0, self.ledger.virtual_ns, worst.what, rounded_up(self.ledger.tdf_mean or 1.0), needed)
 
     def summary(self) -> Adaptation:
         """What came of it."""
         ledger = self.ledger
-        # A single epoch may be a stall of the host, which asks for far more than any load.
-        violations = [span for span in ledger.spans if span.is_violation]
-        beyond = [float(span.tdf_needed) for span in violations if span.tdf_needed > self._most]
         return Adaptation(
             policy=self._planned.policy,
             epochs=ledger.epochs,
@@ -153,7 +150,6 @@ class Watch:
                 OutOfBounds(begin_s=span.begin_ns / 1e9, end_s=span.end_ns / 1e9, what=span.what)
                 for span in ledger.spans
             ],
-            tdf_needed=max(beyond, default=None),
         )
 
 
@@ -164,6 +160,7 @@ def _policy(planned: model.Watch, network: Network) -> Policy:
 
 
 def explain(span: Span) -> str:
-    """A violation as a sentence, with the TDF that it needed."""
+    """A violation as a sentence. While a run goes on it is known which TDF was not enough, but not which is: as its CPU
+    gets faster, programs ask for more, and wait less for each other."""
     begin, end = numbers.duration(span.begin_ns / 1e9), numbers.duration(span.end_ns / 1e9)
-    return f"out of bounds from {begin} to {end}: {span.what}; it needs tdf {numbers.tdf(span.tdf_needed)}"
+    return f"out of bounds from {begin} to {end}: {span.what}; it needs more than tdf {numbers.tdf(span.tdf)}"

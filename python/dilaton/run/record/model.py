@@ -150,8 +150,8 @@ class Adaptation(Part):
     """The share of virtual time that was out of bounds, 0..1."""
     out_of_bounds: list[OutOfBounds]
     """What was out of bounds, in the order of time."""
-    tdf_needed: float | None
-    """More than the TDF could rise to, as far as could be told; None when it was enough."""
+    tdf_needed: float | None = None
+    """The highest that the verdict's advice names; None where it names none."""
 
 
 class SharesRecord(Part):
@@ -270,7 +270,8 @@ class ReasonRecord(Part):
     advice: str
     """What to do."""
     tdf: float | None = None
-    """The TDF that the run would have needed, where a run that begins again may take it from here."""
+    """The TDF that the advice names, with which a run may begin again; None where it names none, or what was seen was a
+    moment of the host's."""
 
 
 Level = Literal["confirmed", "valid", "suspect", "invalid"]

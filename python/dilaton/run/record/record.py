@@ -117,6 +117,7 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
     fidelities: Sequence[GuestFidelity | None] = so_far.guests or [None] * len(plan.guests)
     waits_of: Sequence[WaitRecord | None] = so_far.waits or [None] * len(plan.guests)
     beside = seen_of(run_dir, so_far.events) if so_far.guests else NOTHING_BESIDE
+    verdict = _verdict(plan, so_far, beside, processes)
     return Record(
         lab=plan.lab,
         state=so_far.state,
@@ -135,8 +136,8 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
             host_s=so_far.host_s,
             boot_host_s=so_far.boot_host_s,
         ),
-        fidelity=_fidelity(so_far, beside),
-        verdict=_verdict(plan, so_far, beside, processes),
+        fidelity=_fidelity(so_far, beside, verdict),
+        verdict=verdict,
         guests=[
             GuestRecord(
                 name=guest.name,
@@ -179,12 +180,17 @@ def _from_outside(events: Sequence[Event]) -> list[ReachedRecord]:
     ]
 
 
-def _fidelity(so_far: SoFar, beside: Seen) -> Fidelity | None:
-    """The fidelity of the clocks, with what measuring took of the guests' work."""
+def _fidelity(so_far: SoFar, beside: Seen, verdict: VerdictRecord | None) -> Fidelity | None:
+    """The fidelity of the clocks, with what measuring took of the guests' work, and the TDF that would be enough."""
+    if (seen := so_far.fidelity) is None:
+        return None
     work_s = so_far.virtual_s * sum(guest.busy or 0.0 for guest in so_far.guests)
-    if so_far.fidelity is None or not beside.measuring_ns or not work_s:
-        return so_far.fidelity
-    return so_far.fidelity.model_copy(update={"measuring_share": min(1.0, beside.measuring_ns / 1e9 / work_s)})
+    if beside.measuring_ns and work_s:
+        seen = seen.model_copy(update={"measuring_share": min(1.0, beside.measuring_ns / 1e9 / work_s)})
+    if verdict and seen.adaptation:
+        needed = max((reason.tdf for reason in verdict.reasons if reason.tdf is not None), default=None)
+        seen = seen.model_copy(update={"adaptation": seen.adaptation.model_copy(update={"tdf_needed": needed})})
+    return seen
 
 
 def verdict_at_end(plan: Plan, so_far: SoFar, run_dir: Path) -> VerdictRecord | None:
