@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+from pathlib import Path
 from typing import TextIO
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -45,3 +46,8 @@ def discard(stream: TextIO) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, stream.fileno())
     os.close(nothing)
+
+
+def from_here(path: Path) -> str:
+    """The path as it is shortest from the present directory."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

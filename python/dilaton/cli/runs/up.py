@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 
 from dilaton.cli.errors import refusing
+from dilaton.cli.output import from_here
 from dilaton.run.control.errors import ControlError
 from dilaton.service import plain
 from dilaton.service.request import RunRequest
@@ -19,7 +21,9 @@ def bring_up(request: RunRequest, *, detached: bool) -> int:
         with _progress():
             run = plain.begin(request, detached=detached)
         if detached:
-            print(f"{run.path} is up; dilaton cli {run.path} for its prompt, dilaton down {run.path} to end it")
+            path = from_here(run.path)
+            named = shlex.quote(path)
+            print(f"{path} is up; dilaton cli {named} for its prompt, dilaton down {named} to end it")
             return 0
         with run:
             status = converse(run)

@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 
 from dilaton.cli.errors import complain, refusing
+from dilaton.cli.output import from_here
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.run.control.actions import CLOCK_ACTIONS
@@ -59,7 +60,7 @@ def list_runs(*, also_left: bool = False) -> int:
     for run in runs.shown:
         clock = run["clock"]
         drive = clock["drive"] if clock else ""
-        table.add_row(run["lab"], _state(run), *_times(clock), drive, _short(Path(run["run_dir"])))
+        table.add_row(run["lab"], _state(run), *_times(clock), drive, from_here(Path(run["run_dir"])))
     for over in left() if also_left else ():
         time = over.record.time
         state = f"killed while {over.record.state}" if over.was_killed else over.record.state
@@ -106,8 +107,3 @@ def _times(clock: Clock | None) -> tuple[str, str, str]:
 
 def _written(virtual_s: float, host_s: float, tdf: float) -> tuple[str, str, str]:
     return f"{virtual_s:.6f} s", f"{host_s:.2f} s", numbers.significant(tdf, 6)
-
-
-def _short(path: Path) -> str:
-    """The path as it is shortest from here."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
