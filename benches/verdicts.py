@@ -13,10 +13,12 @@ network decides: of TCP flows that last, which take from each other by chance, t
 its lab is printed.
 
 A **miss** is a verdict `valid` with a result that is more than 5 % off, and a **false alarm** one that is not, where
-all are right. Chance: what the runs of the truth differ by does not count. What runs at the TDF in question differ by
-does: a CPU that is too slow makes results not only other but also less certain, and a run that is wrong is not made
-right by another one of the same lab that is more wrong. Of five pings one more or less that is lost is chance, and the
-mean of two or three is no result.
+all are right. Chance: what the runs of the truth differ by does not count. With next to nothing to do they would all be
+the same, and chance would not show: two flows that meet in a queue of ten packets do so the same way each time. So all
+but the first begin each program up to a tick of the kernel later than the lab says. What runs at the TDF in question
+differ by does: a CPU that is too slow makes results not only other but also less certain, and a run that is wrong is
+not made right by another one of the same lab that is more wrong. Of five pings one more or less that is lost is chance,
+and the mean of two or three is no result.
 """
 
 from __future__ import annotations
@@ -54,7 +56,11 @@ PINGS = 5
 PINGS_LOST_MAX = 2
 """Of these, where the mean of the others counts."""
 
-TRUTHS_MAX = 3
+TRUTHS_MAX = 5
+PHASE_US = 10_000
+"""By how much later programs begin in runs of the truth that show chance: less than a tick, which no program minds."""
+
+TRUTHS = ("truth", "phased")
 LOADS = (0.1, 4.0)
 """Of the machine, between which the others are drawn."""
 
@@ -270,6 +276,18 @@ def work_of(run: Record) -> float:
     return max(guest["busy"] or 0.0 for guest in run["guests"]) * float(run["tdf"])
 
 
+def phased(lab: Record, number: int) -> Record:
+    """A lab whose programs begin at other instants, less than a tick later."""
+    draw = random.Random(number)
+    run = [process | {"start": f"{start_us(process) + draw.randrange(PHASE_US)}us"} for process in lab["run"]]
+    return lab | {"run": run}
+
+
+def start_us(process: Record) -> int:
+    """When a program of these labs begins, virtual microseconds."""
+    return 1000 * int(process.get("start", "0ms").removesuffix("ms"))
+
+
 def measure(book: Book, seed: int) -> None:
     """Makes the runs of a seed that are not there yet."""
     there = {(line["role"], line["number"]): line for line in book.lines() if line["seed"] == seed}
@@ -277,12 +295,13 @@ def measure(book: Book, seed: int) -> None:
 
     def made(role: str, number: int, tdf: float) -> Record:
         if (role, number) not in there:
-            drive = "work" if role == "truth" else lab["time"]["drive"]
-            there[role, number] = {"seed": seed, "role": role, "number": number, **run_lab(lab, drive, tdf)}
+            # The results of the work drive do not depend on what else the machine does, and it skips what is idle.
+            drive = "work" if role in TRUTHS else lab["time"]["drive"]
+            asked = phased(lab, number) if role == "phased" else lab
+            there[role, number] = {"seed": seed, "role": role, "number": number, **run_lab(asked, drive, tdf)}
             book.add(there[role, number])
         return there[role, number]
 
-    # On this drive, whose results do not depend on what else the machine does, and which skips what is idle.
     truth = made("truth", 0, TRUTH_TDF)
     if truth["state"] != "finished":
         return
@@ -293,7 +312,7 @@ def measure(book: Book, seed: int) -> None:
         judged = [run]
         # Chance, or wrong: both are tried again.
         while far_off(truths, judged) and len(truths) < TRUTHS_MAX:
-            truths.append(made("truth", len(truths), TRUTH_TDF))
+            truths.append(made("phased", len(truths), TRUTH_TDF))
             if far_off(truths, judged) and max(far_off(truths, judged).values()) < CLEARLY_OFF:
                 judged.append(made(f"again-{number}", len(judged), tdf))
 
@@ -347,7 +366,7 @@ def cases(book: Book) -> Iterator[tuple[Record, Record, dict[str, float], Record
     for line in book.lines():
         by_seed[line["seed"]].append(line)
     for seed, runs in sorted(by_seed.items()):
-        truths = [run for run in runs if run["role"] == "truth" and run["state"] == "finished"]
+        truths = [run for run in runs if run["role"] in TRUTHS and run["state"] == "finished"]
         if not truths:
             continue
         lab = make_lab(seed)
