@@ -7,6 +7,7 @@
 //! stall that is shorter than that only takes host time.
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::iter;
 use std::net::TcpStream;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::patient::{silence_max, Patient, BEAT};
 /// Of the run, known to its machines alone.
 pub type Key = [u8; 32];
 
-const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
 
 /// How long it may take to connect, and then to agree on keys. Nobody says anything in between, so each of its two steps may
 /// come to stand still for three seconds.
@@ -29,6 +30,9 @@ pub const JOINING_MAX: Duration = Duration::from_secs(8);
 
 const RECORD_BYTES_MAX: usize = 65_535;
 const TAG_BYTES: usize = 16;
+
+/// Before a message: its kind, and its length.
+const HEAD_BYTES: usize = 9;
 
 /// A message that is longer is none.
 const MESSAGE_BYTES_MAX: u64 = 1 << 30;
@@ -69,7 +73,6 @@ pub struct Inbox {
     stream: BufReader<Patient<TcpStream>>,
     transport: Arc<StatelessTransportState>,
     nonce: u64,
-    plain: Vec<u8>,
     record: Vec<u8>,
 }
 
@@ -108,7 +111,7 @@ pub fn open(
         let _ = write_all(&writer, &sealing, &messages);
         let _ = writer.shutdown(std::net::Shutdown::Both);
     });
-    Ok(Inbox { stream: BufReader::new(Patient(stream)), transport, nonce: 0, plain: vec![], record: vec![] })
+    Ok(Inbox { stream: BufReader::new(Patient(stream)), transport, nonce: 0, record: vec![0; RECORD_BYTES_MAX] })
 }
 
 fn write_handshake(stream: &mut TcpStream, handshake: &mut HandshakeState) -> io::Result<()> {
@@ -149,24 +152,23 @@ fn read_by(stream: &mut TcpStream, mut bytes: &mut [u8], deadline: Instant) -> i
 }
 
 fn write_all(mut stream: &TcpStream, transport: &StatelessTransportState, messages: &Outgoing<Kind>) -> io::Result<()> {
-    let (mut nonce, mut plain, mut records) = (0, vec![], vec![]);
+    let (mut nonce, mut record) = (0, vec![0; 2 + RECORD_BYTES_MAX]);
     loop {
         let (kind, message) = match messages.next(BEAT) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => (Kind::Beat, vec![]),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
-        plain.clear();
-        plain.push(kind as u8);
-        plain.extend_from_slice(&(message.len() as u64).to_le_bytes());
-        plain.extend_from_slice(&message);
-        for part in plain.chunks(RECORD_BYTES_MAX - TAG_BYTES) {
-            records.resize(2 + part.len() + TAG_BYTES, 0);
+        let mut head = [kind as u8; HEAD_BYTES];
+        head[1..].copy_from_slice(&(message.len() as u64).to_le_bytes());
+        // The first record has what fits in beside the head, so that a short message is one.
+        let (first, rest) = message.split_at(message.len().min(RECORD_BYTES_MAX - TAG_BYTES - HEAD_BYTES));
+        for part in iter::once(&[&head, first].concat()[..]).chain(rest.chunks(RECORD_BYTES_MAX - TAG_BYTES)) {
             let length = transport
-                .write_message(nonce, part, &mut records[2..])
+                .write_message(nonce, part, &mut record[2..])
                 .map_err(|error| io::Error::other(error.to_string()))?;
-            records[..2].copy_from_slice(&(length as u16).to_be_bytes());
-            stream.write_all(&records[..2 + length])?;
+            record[..2].copy_from_slice(&(length as u16).to_be_bytes());
+            stream.write_all(&record[..2 + length])?;
             nonce += 1;
         }
     }
@@ -187,36 +189,36 @@ impl Inbox {
     }
 
     fn next(&mut self) -> io::Result<(Kind, Vec<u8>)> {
-        const HEADER_BYTES: usize = 9;
-        self.fill(HEADER_BYTES)?;
-        let kind = Kind::of(self.plain[0])?;
-        let length = u64::from_le_bytes(self.plain[1..HEADER_BYTES].try_into().expect("eight bytes"));
+        let mut message = vec![];
+        self.append_record(&mut message)?;
+        let head = message.first_chunk::<HEAD_BYTES>().ok_or_else(|| invalid("a message without a head"))?;
+        let kind = Kind::of(head[0])?;
+        let length = u64::from_le_bytes(head[1..].try_into().expect("eight bytes"));
         if length > MESSAGE_BYTES_MAX {
             return Err(invalid("a message that is too long"));
         }
-        let end = HEADER_BYTES + length as usize;
-        self.fill(end)?;
-        let message = self.plain[HEADER_BYTES..end].to_vec();
-        self.plain.drain(..end);
+        message.drain(..HEAD_BYTES);
+        message.reserve(length as usize + TAG_BYTES);
+        while message.len() < length as usize {
+            self.append_record(&mut message)?;
+        }
         Ok((kind, message))
     }
 
-    /// Reads records until so many bytes are there.
-    fn fill(&mut self, bytes: usize) -> io::Result<()> {
-        while self.plain.len() < bytes {
-            let mut length = [0; 2];
-            self.stream.read_exact(&mut length).map_err(|error| explained(&error))?;
-            self.record.resize(usize::from(u16::from_be_bytes(length)), 0);
-            self.stream.read_exact(&mut self.record).map_err(|error| explained(&error))?;
-            let begin = self.plain.len();
-            self.plain.resize(begin + self.record.len(), 0);
-            let length = self
-                .transport
-                .read_message(self.nonce, &self.record, &mut self.plain[begin..])
-                .map_err(|_| invalid("what came was not encrypted with the run's key"))?;
-            self.plain.truncate(begin + length);
-            self.nonce += 1;
-        }
+    /// Reads a record, and decrypts it where it belongs.
+    fn append_record(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
+        let mut length = [0; 2];
+        self.stream.read_exact(&mut length).map_err(|error| explained(&error))?;
+        let record = &mut self.record[..usize::from(u16::from_be_bytes(length))];
+        self.stream.read_exact(record).map_err(|error| explained(&error))?;
+        let begin = message.len();
+        message.resize(begin + record.len(), 0);
+        let length = self
+            .transport
+            .read_message(self.nonce, record, &mut message[begin..])
+            .map_err(|_| invalid("what came was not encrypted with the run's key"))?;
+        message.truncate(begin + length);
+        self.nonce += 1;
         Ok(())
     }
 }

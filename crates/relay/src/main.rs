@@ -65,6 +65,12 @@ fn main() {
     // A relay that is stopped does not see that its standard input has ended.
     // SAFETY: a plain system call; who ended before it is seen at the standard input.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    // Messages of megabytes come and go: to get their memory from the system each time would cost as much as to encrypt them.
+    // SAFETY: plain calls of the C library, before there are other threads.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, libc::c_int::MAX);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
+    }
     // A thread that ended alone would leave the others waiting for ever.
     std::panic::set_hook(Box::new(|panic| {
         let _ = say(NOBODY, what::GONE, panic.to_string().as_bytes());

@@ -26,11 +26,6 @@ impl Writer {
         writer
     }
 
-    /// Frames alone, to become part of a message.
-    pub const fn empty() -> Self {
-        Self(vec![])
-    }
-
     fn numbers(&mut self, numbers: &[u64]) {
         for number in numbers {
             self.0.extend_from_slice(&number.to_le_bytes());
@@ -93,6 +88,11 @@ impl<'a> Read<'a> {
         // Of what is not there nothing is made room for.
         let words = words.collect::<Result<_, Malformed>>()?;
         Ok(Self { count, words, rest })
+    }
+
+    /// The bytes of all frames that are not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
     }
 
     /// The next frame; `None` at the end.

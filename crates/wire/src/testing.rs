@@ -3,6 +3,8 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use libc::c_int;
+
 use crate::memory::{distances_at, ways_at, MAGIC, WIRE_VERSION};
 use crate::{Way, Wire, NEVER};
 
@@ -10,11 +12,20 @@ use crate::{Way, Wire, NEVER};
 /// and delay of each way, every ring of `ring_bytes`.
 #[must_use]
 pub fn laid_out(guests: usize, ways: &[(usize, usize, u64)], ring_bytes: usize) -> Wire {
+    laid_out_in(None, guests, ways, ring_bytes)
+}
+
+/// As [`laid_out`], in an empty file that other processes have too.
+#[must_use]
+pub fn laid_out_in(file: Option<c_int>, guests: usize, ways: &[(usize, usize, u64)], ring_bytes: usize) -> Wire {
     let rings_at = ways_at(guests) + ways.len() * size_of::<Way>();
     let size = rings_at + ways.len() * ring_bytes;
-    let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping.
-    let base = unsafe { libc::mmap(null_mut(), size, protection, kind, -1, 0) };
+    let kind = if file.is_some() { libc::MAP_SHARED } else { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS };
+    // SAFETY: the file is of whoever calls this, and the mapping is new.
+    let base = unsafe {
+        assert!(file.map_or(true, |fd| libc::ftruncate(fd, size as libc::off_t) == 0));
+        libc::mmap(null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, kind, file.unwrap_or(-1), 0)
+    };
     assert!(base != libc::MAP_FAILED);
     let wire = Wire { base: base.cast(), bytes: size, guests, ways: ways.len() };
     let distance = |from: usize, to: usize| -> &AtomicU64 {
