@@ -29,6 +29,8 @@ CONDUCTOR = "10.78.0.1"
 
 NOBODY = 65534
 
+# Slurm keeps what can never be had in its queue, unless it is told to refuse it; and its limits, ten seconds for an answer and
+# two for a connection, are for machines that do nothing else.
 SETTINGS = """ClusterName=dilaton
 SlurmctldHost=localhost({conductor})
 SlurmctldPidFile={directory}/slurmctld.pid
@@ -46,6 +48,9 @@ SelectTypeParameters=CR_Core_Memory
 MpiDefault=none
 SwitchType=switch/none
 ReturnToService=2
+EnforcePartLimits=ALL
+MessageTimeout=100
+TCPTimeout=60
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
