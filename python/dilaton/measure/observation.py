@@ -11,8 +11,9 @@ from dilaton.measure.waiting.offered import Offered
 from dilaton.measure.waiting.together import Together
 from dilaton.measure.waiting.waits import Waits
 
-Memory = Literal["tcp", "udp", "node", "guest"]
-"""What can be short: what all TCP connections of a guest may take, or all UDP sockets; a node's memory; a guest's."""
+Memory = Literal["tcp", "udp", "node", "guest", "mappings"]
+"""What can be short: what all TCP connections of a guest may take, or all UDP sockets; a node's memory; a guest's; and
+what the host maps for a process."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Observation:
         is_adaptive: Whether the TDF followed the load.
         own_tdf: Of which guest and, where one is alone in it, which node the TDF is; none: it is the run's.
         disk_errors: Requests to disks that this machine could not do.
-        shortages: In which node which memory was short, and how often, or how many programs the kernel ended for it.
+        shortages: In which node which memory was short, and how often, or how many programs the kernel ended for it; of
+            mappings in which guest, as its kernel does not say whose it was.
         share_lost: The part of their time by which programs of nodes with a share of the guest's CPU may be late, as
             they did not get all of it, 0..1.
         virtual_ns: Virtual time in which these timers were served; 0 when it is not known.

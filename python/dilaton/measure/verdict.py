@@ -449,6 +449,9 @@ def _short(node: str, memory: Memory, times: int) -> Reason:
         case "node" | "guest":
             whose = "its memory: was full" if memory == "node" else "its guest's memory was full"
             what = f"the kernel ended {programs} in {node}, since {whose}"
+        case "mappings":
+            what = f"the kernel of {node} ended {programs}, as the host lets a process have no more mappings of memory"
+            return Reason("suspect", what, times, 0, "times", "on the host: sudo sysctl vm.max_map_count=1048576")
     # A guest is given what its nodes are promised.
     return Reason("suspect", what, times, 0, "times", f"write more memory: at {node}")
 

@@ -108,7 +108,8 @@ def test_a_guest_without_memory_kills_the_greedy_process_and_the_run_goes_on(run
     outcome = run_lab(
         """
 name: greedy
-nodes: {a: {}}
+guests: {x: {memory: 128MiB}}
+nodes: {a: {guest: x}}
 run:
   - {on: a, name: greedy, exec: tail /dev/zero}
   - {on: a, name: modest, exec: sleep 0.1}
@@ -117,6 +118,7 @@ run:
     assert outcome.status == 1
     assert outcome.record["reason"] == "process greedy on a was killed by signal 9, expected status 0"
     assert outcome.process("modest")["exit"] == 0
+    assert [event["memory"] for event in outcome.events if event["kind"] == "memory-short"] == ["guest"]
 
 
 def test_a_failed_check_is_exit_status_1_though_the_run_finished(run_lab: RunLab) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.conftest import Outcome, RunLab
 
@@ -37,6 +40,16 @@ with socket.create_server(("", 9)) as server:
 
 HOARD = "python3 -c 'import ctypes; ctypes.CDLL(None).mlockall(3); hoard = [bytearray(1_000_000) for _ in range(200)]'"
 """Locked: else a kernel may do nothing but drop and read again the pages of Python itself, as Linux does."""
+
+MAPPINGS_MAX = int(Path("/proc/sys/vm/max_map_count").read_text())
+BACKWARDS = f"""
+import mmap
+size = {MAPPINGS_MAX + 1000} * 4096
+room = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for at in range(size - 4096, -1, -4096):
+    room[at] = 1
+"""
+"""Memory is handed out upwards, so each of these pages is a mapping of its own on the host."""
 
 
 def shortages(outcome: Outcome) -> dict[tuple[str, str], int]:
@@ -82,3 +95,16 @@ def test_programs_that_the_kernel_ends_for_want_of_memory_are_told(run_lab: RunL
         "the kernel ended a program in a, since its guest's memory was full",
         "the kernel ended a program in b, since its memory: was full",
     ]
+
+
+@pytest.mark.skipif(
+    MAPPINGS_MAX > 100_000, reason="here a process may have more mappings than a guest has pages to spare"
+)
+def test_that_the_host_maps_no_more_memory_of_a_program_is_told_with_what_helps(run_lab: RunLab) -> None:
+    processes = [{"on": "a", "name": "backwards", "exec": ["sh", "-c", f"python3 -I -S -c '{BACKWARDS}'; true"]}]
+    outcome = run_lab(json.dumps({"name": "backwards", "nodes": {"a": {}}, "run": processes}))
+    assert outcome.status == 0
+    assert not shortages(outcome)
+    (reason,) = (reason for reason in outcome.record["verdict"]["reasons"] if "mappings" in reason["what"])
+    assert (reason["level"], reason["value"]) == ("suspect", 1)
+    assert "vm.max_map_count" in reason["advice"]

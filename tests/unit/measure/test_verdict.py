@@ -243,6 +243,16 @@ def test_memory_that_was_short_is_told_with_its_node_and_what_the_kernel_did() -
     assert reasons[0].advice == "write more memory: at a"
 
 
+def test_programs_that_the_host_maps_no_more_memory_for_are_told_with_what_the_host_has_to_allow() -> None:
+    reasons = judge(GIGABIT, replace(QUIET, shortages=(("left", "mappings", 1), ("right", "mappings", 2)))).reasons
+    assert [reason.level for reason in reasons] == ["suspect"] * 2
+    assert [reason.what.partition(",")[0] for reason in reasons] == [
+        "the kernel of left ended a program",
+        "the kernel of right ended 2 programs",
+    ]
+    assert "vm.max_map_count" in reasons[0].advice
+
+
 PATIENT = Network(wait_ns_max=1_000_000, wait_path="a and b", wait_why="a round trip takes 1 ms")
 
 

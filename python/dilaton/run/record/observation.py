@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,13 @@ from dilaton.run.files.outputs import read_output, read_tail
 
 TAIL_BYTES = 4096
 """How much of the end of a capture holds its last block."""
+
+CONSOLE_BYTES = 1 << 20
+"""How much of the end of a console is searched."""
+
+UNMAPPED = re.compile(rb"failed, return value = 0xf{15}4\b")
+"""What a kernel prints, once for each program that it ends as the host has refused it a mapping (ENOMEM; in
+arch/um/os-Linux/skas). Whose program that was, it does not say."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +55,12 @@ def seen_of(run_dir: Path, events: Sequence[Event]) -> Seen:
     ended = tuple((f"{one.node}:{one.interface}", one.reason) for one in events if isinstance(one, CaptureEnded))
     tables = tuple((one.table, one.reason) for one in events if isinstance(one, SamplingEnded))
     spinning = tuple(f"{one.node}: {one.program}" for one in events if isinstance(one, Spinning))
-    shortages = tuple((one.node, one.memory, one.times) for one in events if isinstance(one, MemoryShort))
-    return Seen(dropped, missed, ended, tables, spinning, shortages, measuring_ns)
+    short: list[tuple[str, Memory, int]]
+    short = [(one.node, one.memory, one.times) for one in events if isinstance(one, MemoryShort)]
+    consoles = {path.stem: read_tail(path, CONSOLE_BYTES) for path in sorted(run_dir.glob("guest/*.log"))}
+    unmapped = ((name, len(UNMAPPED.findall(text))) for name, text in consoles.items())
+    short += [(name, "mappings", times) for name, times in unmapped if times]
+    return Seen(dropped, missed, ended, tables, spinning, tuple(short), measuring_ns)
 
 
 def _dropped(path: Path) -> int:
