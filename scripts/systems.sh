@@ -36,9 +36,34 @@ in_system() {
         --chdir /home --setenv HOME /home --setenv PATH /home/venv/bin:/usr/bin:/bin --setenv LANG C.UTF-8 -- "$@"
 }
 
+# try_tools SUITE WHEEL: uv and pipx, as docs/install.md says: each installs the command, puts the wheel in place of itself, and
+# takes it away. The command runs a guest each time, and is gone in the end.
+try_tools() {
+    local command=/home/.local/bin/dilaton line
+    in_system "$1" python3 -m venv tools || return
+    in_system "$1" tools/bin/pip install --quiet uv pipx || return
+    while read -r line; do
+        say "$1: $line"
+        # shellcheck disable=SC2086 # the words of a line
+        in_system "$1" tools/bin/$line </dev/null || return
+        if [[ $line == *uninstall* ]]; then
+            ! in_system "$1" test -e "$command" || return
+        else
+            in_system "$1" "$command" exec -- true </dev/null || return
+        fi
+    done <<LINES
+uv tool install $2
+uv tool install --reinstall $2
+uv tool uninstall dilaton
+pipx install $2
+pipx install --force $2
+pipx uninstall dilaton
+LINES
+}
+
 # try_system SUITE WHEEL
 try_system() {
-    local home=$systems_dir/$1/home
+    local home=$systems_dir/$1/home begin
     make_tree "$1" || return
     rm -rf -- "$home"
     mkdir -p "$home/clone"
@@ -49,7 +74,10 @@ try_system() {
     in_system "$1" python3 -m venv venv || return
     in_system "$1" pip install --quiet "/home/${2##*/}" pytest pytest-timeout hypothesis || return
     in_system "$1" dilaton doctor || return
+    begin=$SECONDS
     in_system "$1" dilaton demo --out demo || return
+    say "$1: the demo took $((SECONDS - begin)) s"
+    try_tools "$1" "/home/${2##*/}" || return
     in_system "$1" env -C clone python -m pytest --quiet -p no:cacheprovider "${system_tests[@]}"
 }
 
