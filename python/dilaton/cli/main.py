@@ -37,7 +37,8 @@ def _version(wanted: bool) -> None:
 
 AT_A_SERVER = (
     *("run", "up", "ps", "down", "stop", "clock", "suspend", "resume", "top", "link", "fault"),
-    *("shell", "cp", "capture", "forward", "logs", "report", "compare", "sweep", "template", "image"),
+    *("shell", "cp", "capture", "forward", "save", "logs", "report", "compare", "sweep"),
+    *("template", "saved", "image"),
 )
 """Verbs that ask a server with `--server`."""
 
@@ -87,18 +88,18 @@ def assembled(only: str | None = None) -> typer.Typer:
     for panel, verbs in PANELS.items():
         for verb in verbs.registered_commands:
             verb.rich_help_panel = panel
-            if only in {None, _name(verb)}:
+            if only in {None, name_of(verb)}:
                 made.registered_commands.append(verb)
         for group in verbs.registered_groups:
             group.rich_help_panel = panel
-            if only in {None, _name(group)}:
+            if only in {None, name_of(group)}:
                 made.registered_groups.append(group)
     if only is None:
         made.command("help")(show_help)
     return made
 
 
-def _name(entry: CommandInfo | TyperInfo) -> str | None:
+def name_of(entry: CommandInfo | TyperInfo) -> str | None:
     """The name of a verb or group as it is called, which typer makes of what was given last, or of a function's."""
     if isinstance(entry, CommandInfo):
         return entry.name or (None if entry.callback is None else get_command_name(entry.callback.__name__))
@@ -115,7 +116,7 @@ def _asked() -> str | None:
     if COMPLETING in os.environ:
         return None
     first = next(iter(sys.argv[1:]), "")
-    known = {*map(_name, app.registered_commands), *map(_name, app.registered_groups)}
+    known = {*map(name_of, app.registered_commands), *map(name_of, app.registered_groups)}
     return first if first in known - {"help"} else None
 
 

@@ -167,3 +167,46 @@ class Compared(TypedDict):
     least_p: float
     verdict: str
     is_different: bool
+
+
+class ImageShown(TypedDict):
+    """An image of a server's store."""
+
+    name: str
+    digest: str
+    size_bytes: int
+    argv: list[str]
+
+
+class SavedLab(TypedDict):
+    """A lab that was saved with what its nodes had."""
+
+    name: str
+    lab: str
+    """Its own name."""
+    virtual_s: float
+    """Where the run was."""
+    settings: list[str]
+    images: list[str]
+    size_bytes: int
+
+
+class BrokenLab(TypedDict):
+    """A saved lab that cannot be used."""
+
+    name: str
+    wrong: str
+
+
+class SavedLabs(TypedDict):
+    """The saved labs of a folder."""
+
+    saved: list[SavedLab]
+    broken: list[BrokenLab]
+
+
+class RepeatedShown(TypedDict):
+    """What was compared of a run with the one that it repeats, and is the same."""
+
+    events: int
+    bytes: int

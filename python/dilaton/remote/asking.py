@@ -151,6 +151,21 @@ def refusal(url: str, status: int, said: bytes) -> ServerError:
         return ServerError(f"{url}: answers with status {status}; is it a server of Dilaton?", status)
 
 
+def lines(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """The lines of JSON of an answer that comes bit by bit.
+
+    Raises:
+        ServerError: one is none, or has no end, as of a connection that was lost.
+    """
+    while line := answer.readline(LINE_BYTES_MAX):
+        try:
+            if not line.endswith(b"\n") or not isinstance(said := json.loads(line), dict):
+                raise ValueError
+        except ValueError:
+            raise ServerError("an answer has ended in the middle, or has a line that is no JSON") from None
+        yield said
+
+
 def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
     """Ends with the stream; a line without its end is one of a connection that was lost."""
     said: dict[str, str] = {}

@@ -6,13 +6,24 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
 
-from dilaton.remote.answers import Compared, FileShown, LabShown, RunShown, StatusShown, WholeSweep
-from dilaton.remote.asking import Asker, ServerError
+from dilaton.remote.answers import (
+    Compared,
+    FileShown,
+    ImageShown,
+    LabShown,
+    RepeatedShown,
+    RunShown,
+    SavedLab,
+    SavedLabs,
+    StatusShown,
+    WholeSweep,
+)
+from dilaton.remote.asking import Asker, ServerError, lines
 from dilaton.run.control.actions import CLOCK_ACTIONS
 from dilaton.run.control.answers import Clock, PutAway
 from dilaton.run.files.directory import RECORD_FILE, create_file
@@ -26,8 +37,15 @@ AGAIN_MAX = 120
 
 PIECE_BYTES = 1 << 16
 
+Progress = Callable[[str, int], None]
+"""Is told what is being done, and of how many bytes."""
+
 TRANSIENT = (0, 502, 503)
 """Of answers that say nothing of what was asked: none came, or none could be given now."""
+
+
+def _untold(_what: str, _size_bytes: int) -> None:
+    """For whom no progress is told."""
 
 
 class Server:
@@ -110,6 +128,42 @@ class Server:
         """
         made: WholeSweep = self._surely(f"/labs/{lab}/sweeps", {"key": secrets.token_hex(16), **asked})
         return made
+
+    def saved(self) -> SavedLabs:
+        """One's own saved labs.
+
+        Raises:
+            ServerError: as of `ask`.
+        """
+        found: SavedLabs = self.ask("GET", "/saved")
+        return found
+
+    def launch_saved(self, name: str, **asked: Any) -> RemoteRun:
+        """Has a run go on from a saved lab of one's own; it waits for its turn.
+
+        Args:
+            name: Of the saved lab.
+            asked: As of `launch`.
+
+        Raises:
+            ServerError: there is none, or the server refuses.
+        """
+        made = self._surely(f"/saved/{quote(name, safe='')}/runs", {"key": secrets.token_hex(16), **asked})
+        return RemoteRun(self._asker, str(made["run"]))
+
+    def repeat(self, identity: str, at: str) -> RemoteRun:
+        """Has a run that is over run again up to an instant, where it is held; it waits for its turn.
+
+        Args:
+            identity: Of the run.
+            at: The instant, as a lab would write it.
+
+        Raises:
+            ServerError: it cannot be repeated, or the server refuses.
+        """
+        asked = {"key": secrets.token_hex(16), "at": at}
+        made = self._surely(f"/runs/{quote(identity, safe='')}/repeats", asked)
+        return RemoteRun(self._asker, str(made["run"]))
 
     def _surely(self, path: str, wanted: Mapping[str, Any]) -> Any:
         """Asks for something that has a key, and again as long as there is no answer."""
@@ -242,6 +296,44 @@ class RemoteRun:
         """Lets it go on that was put away."""
         clock: Clock = self.asker.ask("POST", f"{self.path}/resume")
         return clock
+
+    def save(self, name: str, progress: Progress = _untold) -> tuple[SavedLab, list[str]]:
+        """Saves it as a saved lab of one's own; what was saved, and what was not, a sentence each.
+
+        Args:
+            name: What the saved lab is called; one of that name is replaced.
+            progress: Is told what is being saved, and of how many bytes, from time to time.
+        """
+        said = self._told("save", {"name": name}, progress)
+        return said["saved"], said["left_out"]
+
+    def save_node(self, node: str, name: str, max_size: str | None = None, progress: Progress = _untold) -> ImageShown:
+        """Makes an image of a node in the server's store.
+
+        Args:
+            node: It has an image.
+            name: What the new one is called.
+            max_size: How large its files may be together, as a lab would write it; None: half of what is free.
+            progress: As of `save`.
+        """
+        found: ImageShown = self._told("image", {"node": node, "name": name, "max_size": max_size}, progress)["image"]
+        return found
+
+    def compare(self) -> RepeatedShown:
+        """What is the same as in the run that it repeats, once it is held; another state ends it, and is refused."""
+        found: RepeatedShown = self.asker.ask("POST", f"{self.path}/compare")
+        return found
+
+    def _told(self, what: str, asked: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        """The last of what a server says that saves."""
+        said: dict[str, Any] = {}
+        with self.asker.answered("POST", f"{self.path}/{what}", asked) as answer:
+            for said in lines(answer):
+                if "what" in said:
+                    progress(str(said["what"]), int(said["bytes"]))
+        if "wrong" in said or not said:
+            raise ServerError(str(said.get("wrong", "the server has said nothing")))
+        return said
 
     @contextlib.contextmanager
     def capture(

@@ -25,6 +25,7 @@ from dilaton.server.api.runs import (
     requests,
     reservations,
     runs,
+    saving,
     steering,
     sweeps,
     terminals,
@@ -39,6 +40,7 @@ from dilaton.server.labs.checking import Checker
 from dilaton.server.page import page
 from dilaton.server.problems import HANDLERS
 from dilaton.server.runs.keeper import Keeper
+from dilaton.server.saved.keeping import Saved
 from dilaton.server.settings import Settings
 from dilaton.server.shield import Shield
 from dilaton.server.state import State
@@ -47,7 +49,8 @@ ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
         *(service, machine, session, signing_on, people, schemas, labs, imports, shares, drawings, templates, images),
-        *(runs, sweeps, comparisons, requests, reservations, drawn, steering, streams, terminals, reaching, page),
+        *(runs, sweeps, comparisons, requests, reservations, drawn, steering, saving, streams, terminals, reaching),
+        page,
     )
     for endpoint in part.ENDPOINTS
 )
@@ -78,6 +81,7 @@ def opened(settings: Settings) -> State:
         OneTime(),
         Checker(settings.directory),
         Images(settings.directory, settings.registries),
+        Saved(settings.directory, settings.saved),
         Keeper(store, settings, bell, policy),
         bell,
         policy,

@@ -144,6 +144,11 @@ class Settings:
         return self.directory / "runs"
 
     @property
+    def saved(self) -> Path:
+        """The directory of saved labs."""
+        return self.directory / "saved"
+
+    @property
     def layouts(self) -> Path:
         """The directory of what is kept of the drawings of labs."""
         return self.directory / "layouts"

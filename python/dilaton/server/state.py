@@ -20,6 +20,7 @@ from dilaton.server.metrics import Metrics
 from dilaton.server.runs.bounds import Bounds
 from dilaton.server.runs.keeper import Keeper
 from dilaton.server.runs.terminals import Terminals
+from dilaton.server.saved.keeping import Saved
 from dilaton.server.settings import BACK, Settings
 
 COMPARISONS_AT_ONCE = 2
@@ -35,6 +36,7 @@ class State:
     one_time: OneTime
     checker: Checker
     images: Images
+    saved: Saved
     keeper: Keeper
     bell: Bell
     policy: Policy

@@ -12,7 +12,8 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ MEMORY_BYTES_MAX = 4 << 30
 
 WAIT_HOST_S_MAX = 300.0
 """After which a worker that takes no CPU is taken to wait for what never comes."""
+
+LINE_BYTES_MAX = 16 << 20
+"""Of what a worker says at once."""
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/sys")
 """What everybody's labs may name: what every program in a guest sees."""
@@ -43,6 +47,23 @@ CREDENTIALS = (Path.home() / ".config/containers", Path.home() / ".docker/config
 """Where those of this account for registries are, beside `$XDG_RUNTIME_DIR/containers`."""
 
 
+TELL_HOST_S = 0.5
+"""How often a worker tells how far it is."""
+
+
+def teller() -> Callable[[str, int], None]:
+    """For a worker: tells by a line, from time to time, how far something is, as `lines_of` hears it."""
+    told = 0.0
+
+    def tell(what: str, size_bytes: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= TELL_HOST_S:
+            told = time.monotonic()
+            print(json.dumps({"what": what, "bytes": size_bytes}), flush=True)
+
+    return tell
+
+
 class BrokenError(Exception):
     """A worker took more than it may, or broke; the text says what is known."""
 
@@ -52,6 +73,7 @@ def jail(
     *,
     sees_host: bool = False,
     has_network: bool = False,
+    reaches_runs: bool = False,
     reads: Sequence[Path] = (),
     writes: Sequence[Path] = (),
 ) -> list[str]:
@@ -60,13 +82,14 @@ def jail(
     Args:
         hidden: A directory that nothing in it sees.
         sees_host: Whether it sees the files of this machine.
-        has_network: Whether it reaches what this machine reaches.
+        has_network: Whether it reaches what this machine reaches, with this account's credentials for registries.
+        reaches_runs: Whether it reaches the control sockets of runs, whose names are those of this machine's network.
         reads: Directories that it sees as well, also below what is hidden.
         writes: Directories in which it may write.
     """
     argv = [str(program("bwrap", "bubblewrap")), "--unshare-all", "--die-with-parent", "--new-session"]
     passed = (*PASSED_ON, *(OF_NETWORK if has_network else ()))
-    if has_network:
+    if has_network or reaches_runs:
         argv += ["--share-net"]
     if sees_host:
         argv += ["--ro-bind", "/", "/"]
@@ -127,6 +150,42 @@ async def answer_of(command: list[str], asked: bytes) -> dict[str, Any]:
         why = f"it took more than {CPU_S_MAX} s of CPU or {MEMORY_BYTES_MAX >> 30} GiB, or the worker broke"
         raise BrokenError(": ".join([why, *last])) from None
     return said
+
+
+async def lines_of(
+    command: list[str], asked: bytes, file_bytes_max: int | None = None
+) -> AsyncGenerator[dict[str, Any], None]:
+    """What a worker says that works for long, line by line as it says it. Once nobody listens there is no worker.
+
+    Args:
+        command: Of the worker.
+        asked: What it is asked.
+        file_bytes_max: How large a file it writes may be; None: any size.
+
+    Raises:
+        BrokenError: it broke.
+    """
+    if file_bytes_max is not None:
+        command = [str(program("prlimit", "util-linux")), f"--fsize={file_bytes_max}", "--", *command]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=LINE_BYTES_MAX,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(asked)
+        process.stdin.close()
+        async for line in process.stdout:
+            yield json.loads(line)
+    except ValueError:
+        raise BrokenError("it says what is no JSON") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 def _limited(command: list[str]) -> list[str]:

@@ -134,7 +134,7 @@ def _prepared(request: RunRequest, stack: contextlib.ExitStack, watcher: Watcher
     else:
         from dilaton.service.saved.restore import reading, restored
 
-        prepared = restored(request, stack.enter_context(reading(request.saved)))
+        prepared = restored(request, stack.enter_context(reading(request.saved, request.saved_in)))
     if request.stays:
         if request.overrides.confirm:
             raise RequestError("a run that stays has no end of its own; leave out --stay", "confirm")

@@ -93,6 +93,9 @@ class RunProcess:
         """Lets go of the run, which goes on."""
         await self._tidings.aclose()
         self._journal.close()
+        if self._process.poll() is None:
+            # It is nobody's to wait for any more; what is not said so, Popen takes for forgotten.
+            self._process.returncode = 0
 
     async def _wait(self) -> None:
         over = asyncio.Event()

@@ -103,6 +103,7 @@ class RunRequest(Value):
         engine: What machines are had from: made of this one, or nodes of a cluster.
         onto: The hosts that it is spread over instead.
         saved: The name of the saved lab that it goes on from; None: it begins anew.
+        saved_in: Where that one is; None: where those of the user are.
         repeats: The run that it has to be as, to the plan; None: none.
     """
 
@@ -119,6 +120,7 @@ class RunRequest(Value):
     engine: Engine = "local"
     onto: tuple[str, ...] = ()
     saved: str | None = None
+    saved_in: Path | None = None
     repeats: Path | None = None
 
 

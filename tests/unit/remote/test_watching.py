@@ -13,9 +13,11 @@ from dilaton.cli.steering.top_there import There
 from dilaton.remote import answers
 from dilaton.remote.control import WAYS
 from dilaton.remote.server import Server
+from dilaton.server.api.images import Image
 from dilaton.server.api.labs.labs import Lab
 from dilaton.server.api.runs.comparisons import Comparison
 from dilaton.server.api.runs.runs import File, Run
+from dilaton.server.api.runs.saving import Repeated, SavedLabs
 from dilaton.server.api.runs.steering import RunStatus
 from dilaton.server.api.runs.sweeps import WholeSweep
 from dilaton.server.app import ENDPOINTS
@@ -51,6 +53,9 @@ def there(server: Served, monkeypatch: pytest.MonkeyPatch) -> Server:
         (answers.StatusShown, RunStatus),
         (answers.Compared, Comparison),
         (answers.RunState, RunState),
+        (answers.ImageShown, Image),
+        (answers.SavedLabs, SavedLabs),
+        (answers.RepeatedShown, Repeated),
     ],
 )
 def test_both_ends_say_the_same_of_an_answer(client: object, servers: object) -> None:
@@ -98,8 +103,8 @@ def test_a_run_there_is_watched_and_put_away(server: Served, there: Server, caps
     assert there.run(run).status()["suspended"] and me.wait(run, "held")
     with pytest.raises(BadInputError, match="the run is suspended already"):
         dilaton(server, "suspend", "watched")
-    with pytest.raises(BadInputError, match="--at, --out"):
-        dilaton(server, "resume", "watched", "--at", "1s")
+    with pytest.raises(BadInputError, match="--out"):
+        dilaton(server, "resume", "watched", "--at", "1s", "--out", "x")
     dilaton(server, "resume", "watched")
     assert me.wait(run, "running") and not there.run(run).status()["suspended"]
     assert there.run(run).suspend()["virtual_s"] >= 0 and there.run(run).resume()["held"] is False

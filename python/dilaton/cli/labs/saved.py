@@ -17,8 +17,13 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As in the list.")]
 
 
 @app.command("list")
-def list_saved() -> None:
+def list_saved(context: typer.Context) -> None:
     """Show the saved labs."""
+    if context.obj is not None:
+        from dilaton.cli.runs.saved_there import list_saved_there
+
+        list_saved_there(context.obj)
+        return
     from rich.markup import escape
     from rich.table import Table
 
@@ -48,8 +53,13 @@ def list_saved() -> None:
 
 
 @app.command()
-def show(name: Name) -> None:
+def show(context: typer.Context, name: Name) -> None:
     """Show a saved lab as JSON: what was steered, and where its lab and results are."""
+    if context.obj is not None:
+        from dilaton.cli.runs.saved_there import show_saved_there
+
+        show_saved_there(context.obj, name)
+        return
     import json
 
     from dilaton.cli.errors import refusing
@@ -63,8 +73,15 @@ def show(name: Name) -> None:
 
 
 @app.command()
-def remove(names: Annotated[list[str], typer.Argument(metavar="NAME", help="As in the list.")]) -> None:
+def remove(
+    context: typer.Context, names: Annotated[list[str], typer.Argument(metavar="NAME", help="As in the list.")]
+) -> None:
     """Remove saved labs; runs that have gone on from them are not affected."""
+    if context.obj is not None:
+        from dilaton.cli.runs.saved_there import remove_saved_there
+
+        remove_saved_there(context.obj, names)
+        return
     from dilaton.cli.errors import refusing
     from dilaton.service.saved.store import SavedLabs
     from dilaton.templates.store import TemplateError

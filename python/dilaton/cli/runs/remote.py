@@ -48,7 +48,7 @@ def run_there(url: str, request: RunRequest, *, strict: bool, junit: Path | None
         run = _launched(url, request)
         try:
             for state in run.states():
-                _tell(run, state)
+                tell(run, state)
         except KeyboardInterrupt:
             print(f"it goes on; dilaton --server {url} down {run.identity} ends it", file=sys.stderr)
             return 130
@@ -81,7 +81,7 @@ def bring_up_there(url: str, request: RunRequest, *, detached: bool) -> int:
     with asking(request):
         run = _launched(url, request)
         for state in run.states():
-            _tell(run, state)
+            tell(run, state)
             if state in ("running", "held"):
                 print(run.identity)
                 return 0
@@ -136,10 +136,13 @@ def _launched(url: str, request: RunRequest) -> RemoteRun:
         raise BadInputError("--metrics, --machines, --onto, --engine, --no-jail: not at a server")
     asked: dict[str, Any] = {"hold_at": request.hold_at, "stays": request.stays, "max_disk": request.max_disk}
     overrides = request.overrides.model_dump(mode="json")
+    if request.saved is not None:
+        return Server(url).launch_saved(request.saved, overrides=overrides, **asked)
     return Server(url).launch(request.lab.text, overrides=overrides, **asked)
 
 
-def _tell(run: RemoteRun, state: str) -> None:
+def tell(run: RemoteRun, state: str) -> None:
+    """Prints the state of a run, as it comes."""
     why = f": {run.show()['reason']}" if state == "requested" else ""
     print(visible(f"{run.identity} {state}{why}"), file=sys.stderr, flush=True)
 

@@ -104,10 +104,12 @@ NoJail = Annotated[
 
 
 def read_lab(lab: Path, *, is_here: bool) -> tuple[LabText, str | None]:
-    """The text of a lab, and its name if it is a saved one, which only runs on this machine can be of."""
+    """The text of a lab, and its name if it is a saved one, of this machine or of a server, which then has its text."""
     from dilaton.service.request import LabText
 
-    if is_here and not lab.exists() and lab.suffix not in (".yaml", ".yml"):
+    if not lab.exists() and lab.suffix not in (".yaml", ".yml") and len(lab.parts) == 1:
+        if not is_here:
+            return LabText(text="", name=str(lab)), str(lab)
         from dilaton.service.saved.restore import is_meant, named
 
         if is_meant(lab):

@@ -310,6 +310,7 @@ def copy(
 
 @app.command()
 def save(
+    context: typer.Context,
     place: Annotated[
         str, typer.Argument(metavar="RUN[:NODE]", help="A run in progress, or a node of one that has an image.")
     ],
@@ -324,6 +325,11 @@ def save(
     ] = None,
 ) -> None:
     """Save a run, from which dilaton up NAME goes on; or make an image of a node."""
+    if context.obj is not None:
+        from dilaton.cli.runs.saved_there import save_there
+
+        save_there(context.obj, place, name, max_size)
+        return
     from dilaton.cli.steering.save import save as save_place
 
     save_place(place, name, max_size)
@@ -358,10 +364,15 @@ def resume(
     from dilaton.cli.runs import suspend as away
 
     if context.obj is not None:
+        if out is not None:
+            raise BadInputError("--out: a run of a server is kept there")
+        if at is not None:
+            from dilaton.cli.runs.saved_there import repeat_there
+
+            repeat_there(context.obj, run, at)
+            return
         from dilaton.cli.runs.reaching import resume_there
 
-        if at is not None or out is not None:
-            raise BadInputError("--at, --out: of a run of this machine; leave --server out")
         resume_there(context.obj, run)
         return
     if at is not None:

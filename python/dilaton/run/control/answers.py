@@ -206,8 +206,8 @@ class Saving(TypedDict):
     """Where, since the run's virtual 0."""
     settings: list[str]
     """What counts instead of what the lab says, as PATH=VALUE: as the run was begun, and as it was steered since."""
-    disks: dict[str, str]
-    """Files with the contents of disks, by node."""
+    disks: list[str]
+    """Nodes that have disks: by the name of each one gets an open file with its contents."""
 
 
 SHOW = Name("show", RunState)

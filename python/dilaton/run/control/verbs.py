@@ -231,7 +231,8 @@ SAVE_OPEN = Verb(
     answers.SAVE_OPEN,
     "Stops virtual time as long as the connection lasts, and says what a saved lab keeps of the run.",
     Nothing,
-    "one reply more, once virtual time stands still: `Saving`",
+    "one reply more, once virtual time stands still: `Saving`; then, for each line with a node's name, an empty one, "
+    "and with it (SCM_RIGHTS) an open file: the contents of its disk",
 )
 
 VERBS: tuple[Verb[Any, Any], ...] = (

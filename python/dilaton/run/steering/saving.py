@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dilaton.host.errors import GuestError
@@ -61,25 +61,33 @@ class SaveControl:
         try:
             async with self._clock.standing(REASON):
                 self._ready()
-                writer.write(json.dumps({"result": self._kept()}).encode() + b"\n")
+                disks = self._disks()
+                writer.write(json.dumps({"result": self._kept(disks)}).encode() + b"\n")
                 await writer.drain()
-                await reader.read(1)
+                while (line := await reader.readline()).endswith(b"\n"):
+                    _hand_over(writer, disks[line[:-1].decode()])
         except (ControlError, GuestError) as error:
             writer.write(json.dumps({"error": str(error)}).encode() + b"\n")
             await writer.drain()
 
-    def _kept(self) -> Saving:
+    def _kept(self, disks: Iterable[str]) -> Saving:
         now_ns = round(self._clock.state()["virtual_s"] * 1e9)
         return Saving(
             virtual_s=now_ns / 1e9,
             settings=[*self._source.settings, *self._steered(now_ns)],
-            disks={node: f"/proc/{os.getpid()}/fd/{fd}" for node, fd in self._disks().items()},
+            disks=list(disks),
         )
 
     def _steered(self, now_ns: int) -> list[str]:
         """What was changed by hand, as settings of the lab: what links have become they are from the start."""
         tdf = [f"time.tdf={self._clock.tdf}"] if self._clock.is_steered else []
         return tdf + [f"changes.+={_change(change, max(0, at_ns - now_ns))}" for at_ns, change in self._asked()]
+
+
+def _hand_over(writer: asyncio.StreamWriter, file: int) -> None:
+    """Gives who listens an open file: its name is one of this process, which nobody in a jail can use."""
+    with writer.get_extra_info("socket").dup() as line:
+        socket.send_fds(line, [b"\n"], [file])
 
 
 def _change(asked: LinkChange, after_ns: int) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from dilaton.images.reference import parse
 from dilaton.images.store import Store
 from dilaton.server.access.secrets import identity
 from dilaton.server.problems import Problem
-from dilaton.server.workers import BrokenError, answer_of, jail
+from dilaton.server.workers import BrokenError, answer_of, jail, lines_of
 
 WORKER = (*PYTHON, "-m", "dilaton.server.images.worker")
 
@@ -36,8 +36,6 @@ AT_ONCE = 2
 
 KEPT = 50
 """Pulls that are remembered when they are over."""
-
-LINE_BYTES_MAX = 16 << 20
 
 PullState = Literal["waiting", "going", "done", "failed", "cancelled"]
 
@@ -123,6 +121,14 @@ class Images:
         pull.task = asyncio.get_running_loop().create_task(self._go_on(pull, registry in self._plain, changed))
         return pull
 
+    def saved(self, run_dir: Path, node: str, name: str, max_size: str | None) -> AsyncGenerator[dict[str, Any], None]:
+        """Makes an image of a node of a run that goes on: how far that is, and last the image, or what is wrong."""
+        directory = Store().directory
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        places = jail(self._hidden, reaches_runs=True, reads=(run_dir.resolve(),), writes=(directory,))
+        asked = {"run": str(run_dir.resolve()), "node": node, "name": name, "max_size": max_size}
+        return lines_of([*places, *WORKER], _request("save", asked))
+
     def pulls(self) -> list[Pull]:
         """All that are remembered, the newest last."""
         return list(self._pulls.values())
@@ -160,28 +166,14 @@ class Images:
 
     async def _bring(self, pull: Pull, is_plain: bool) -> None:
         """Follows the worker of a pull to its end; without the pull there is no worker."""
-        process = await asyncio.create_subprocess_exec(
-            *self._jail("pull"),
-            *WORKER,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=LINE_BYTES_MAX,
-        )
-        assert process.stdin is not None and process.stdout is not None
         said: dict[str, Any] = {}
+        asked = _request("pull", {"name": pull.image, "plain_http": is_plain})
         try:
-            process.stdin.write(_request("pull", {"name": pull.image, "plain_http": is_plain}))
-            process.stdin.close()
-            async for line in process.stdout:
-                said = json.loads(line)
-                pull.what, pull.size_bytes = str(said.get("what", "")), int(said.get("bytes", pull.size_bytes))
-        except ValueError:
+            async with contextlib.aclosing(lines_of([*self._jail("pull"), *WORKER], asked)) as lines:
+                async for said in lines:
+                    pull.what, pull.size_bytes = str(said.get("what", "")), int(said.get("bytes", pull.size_bytes))
+        except (BrokenError, ValueError):
             said = {"wrong": "what brings images has broken"}
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
         if "digest" not in _checked(said):
             raise Problem(502, "image", "what brings images has ended before it was done")
 

@@ -7,20 +7,22 @@ alone.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import sys
-import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dilaton.host.errors import HostLacksError
 from dilaton.images.reference import parse
 from dilaton.images.store import Image, ImageError, Store
+from dilaton.lab.text import units
+from dilaton.run.control.errors import ControlError
+from dilaton.server.workers import teller
+from dilaton.service.images import changes
 from dilaton.service.images.bring import bring, size_max
-
-TELL_HOST_S = 0.5
-"""How often it is told how far a pull has come."""
 
 
 def shown(image: Image) -> dict[str, Any]:
@@ -62,16 +64,14 @@ def removed(store: Store, name: str) -> dict[str, Any]:
 
 def pulled(store: Store, name: str, plain_http: bool) -> dict[str, Any]:
     """Brings an image from its registry."""
-    told = 0.0
-
-    def tell(what: str, size: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= TELL_HOST_S:
-            told = time.monotonic()
-            print(json.dumps({"what": what, "bytes": size}), flush=True)
-
     reference = parse(name)
-    return shown(bring(store, f"docker://{reference}", reference, tell, size_max(store), plain_http=plain_http))
+    return shown(bring(store, f"docker://{reference}", reference, teller(), size_max(store), plain_http=plain_http))
+
+
+def saved(store: Store, run: str, node: str, name: str, max_size: str | None) -> dict[str, Any]:
+    """Makes an image of a node of a run that goes on."""
+    bytes_max = units.parse_size(max_size) if max_size else size_max(store)
+    return {"image": shown(asyncio.run(changes.save(store, Path(run), node, parse(name), teller(), bytes_max)))}
 
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:
@@ -81,10 +81,11 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         "inspect": inspected,
         "remove": removed,
         "pull": pulled,
+        "save": saved,
     }
     try:
         return verbs[asked.pop("do")](Store(), **asked)
-    except (ImageError, ValueError) as error:
+    except (ImageError, ControlError, OSError, ValueError) as error:
         return {"wrong": str(error)}
     except HostLacksError as error:
         return {"lacks": error.what, "fix": error.fix}

@@ -46,11 +46,13 @@ from dilaton.server.database.tables import ReservationRow, RunRow
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.runs.life import FINAL, GOING, WAITS, LifeError, RunState, follows, known
 from dilaton.server.runs.queue import Going, Needs, Reserved, Waiting, chosen
+from dilaton.server.saved.keeping import store_of
 from dilaton.server.settings import Settings
 from dilaton.service.client import connected
 from dilaton.service.launch import RunProcess, is_alive, launch
 from dilaton.service.live import AsyncRun
 from dilaton.service.request import LabText, Overrides, RunRequest
+from dilaton.service.saved.store import SavedLabs
 
 LOG = logging.getLogger(__name__)
 
@@ -258,28 +260,37 @@ class Keeper:
         """Launches a run that is written down as starting, and follows it."""
         process = None
         try:
-            request = await surely(partial(self._request, identity))
-            process = launch(
-                request, detached=True, journal=self.journal(identity), directory=self.directory(identity) / "files"
-            )
-            self._processes[identity] = process
-            await process.begin()
-        except (LabError, HostLacksError, ControlError, OSError) as error:
-            if process is not None:
-                await process.wait()
-            await surely(partial(self.conclude, identity, str(error)))
-        except asyncio.CancelledError:
-            if process is not None:
-                await process.leave()
-            raise
-        else:
+            try:
+                request = await surely(partial(self._request, identity))
+                process = launch(
+                    request, detached=True, journal=self.journal(identity), directory=self.directory(identity) / "files"
+                )
+                self._processes[identity] = process
+                await process.begin()
+            except (LabError, HostLacksError, ControlError, OSError) as error:
+                if process is not None:
+                    await process.wait()
+                await surely(partial(self.conclude, identity, str(error)))
+                return
             await self._follow(identity)
             await process.wait()
         finally:
             self._processes.pop(identity, None)
+            if process is not None:
+                # Also where the server ends, at whatever point: the run goes on.
+                await process.leave()
 
     def _request(self, identity: str) -> RunRequest:
+        """What is to be launched.
+
+        Raises:
+            ControlError: the saved lab from which it goes on is not there any more.
+        """
         row = self._row(identity)
+        if (saved := row.asked.get("saved")) is not None:
+            store = store_of(self._settings.saved, saved["folder"])
+            if SavedLabs(store).names().get(saved["name"]) != saved["digest"]:
+                raise ControlError(f"{saved['name']}: was saved anew, or removed, since the run was asked for")
         (self.directory(identity) / "files").mkdir(parents=True, exist_ok=True)
         return RunRequest(
             lab=LabText(text=row.text, name="lab.yaml"),
@@ -289,6 +300,9 @@ class Keeper:
             stays=row.asked["stays"],
             max_disk=row.asked["max_disk"],
             hidden=(self._settings.directory,),
+            saved=None if saved is None else saved["name"],
+            saved_in=None if saved is None else store,
+            repeats=None if (first := row.asked.get("repeats")) is None else self.run_dir(first),
         )
 
     async def _follow(self, identity: str) -> None:

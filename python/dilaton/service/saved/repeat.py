@@ -55,6 +55,23 @@ class Repeated:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Repeatable:
+    """What a run has to be asked for to be as another one, up to an instant.
+
+    Attributes:
+        at_ns: The instant.
+        lab: Its lab.
+        settings: What counts instead of what that says.
+        stays: Whether it goes on when nothing is left to do.
+    """
+
+    at_ns: int
+    lab: LabText
+    settings: tuple[str, ...]
+    stays: bool
+
+
 async def repeat(first: Path, at: str, out: Path | None = None) -> Repeated:
     """Repeats a run up to an instant, where the new run is held; it goes on until it is ended.
 
@@ -69,10 +86,18 @@ async def repeat(first: Path, at: str, out: Path | None = None) -> Repeated:
         LabError: The lab's files are not what they were.
         HostLacksError: This machine lacks something that the run needs.
     """
-    at_ns, request = _request(first, at, out)
+    again = repeatable(first, at)
+    request = RunRequest(
+        lab=again.lab,
+        overrides=Overrides(settings=again.settings, confirm=False),
+        out=out,
+        hold_at=at,
+        stays=again.stays,
+        repeats=first.absolute(),
+    )
     run = await live.begin(request, detached=True)
     try:
-        found = compared(first, run.path, at_ns)
+        found = compared(first, run.path, again.at_ns)
     except BaseException:
         with contextlib.suppress(ControlError):
             await run.stop()
@@ -80,7 +105,12 @@ async def repeat(first: Path, at: str, out: Path | None = None) -> Repeated:
     return found
 
 
-def _request(first: Path, at: str, out: Path | None) -> tuple[int, RunRequest]:
+def repeatable(first: Path, at: str) -> Repeatable:
+    """What is to be asked for so that a run is repeated up to an instant; see `repeat`.
+
+    Raises:
+        RequestError: The run cannot be repeated, or not up to that instant.
+    """
     try:
         record, plan = load(first), _plan(first)
         at_ns = units.parse_duration(at)
@@ -100,15 +130,7 @@ def _request(first: Path, at: str, out: Path | None) -> tuple[int, RunRequest]:
             raise RequestError(f"{first}: {what} at {numbers.duration(event['t_ns'] / 1e9)}, as it would not be again")
     file = None if record.lab_file is None else Path(record.lab_file)
     text = LabText(text=read_output(first / LAB_FILE), name=str(file or first / LAB_FILE), file=file)
-    request = RunRequest(
-        lab=text,
-        overrides=Overrides(settings=tuple(record.settings), confirm=False),
-        out=out,
-        hold_at=at,
-        stays=plan.stays,
-        repeats=first.absolute(),
-    )
-    return at_ns, request
+    return Repeatable(at_ns, text, tuple(record.settings), plan.stays)
 
 
 def refuse_another(plan: Plan, first: Path) -> None:

@@ -31,14 +31,18 @@ def named(name: str) -> LabText:
 
 
 @contextlib.contextmanager
-def reading(name: str) -> Iterator[Path]:
+def reading(name: str, directory: Path | None = None) -> Iterator[Path]:
     """The tree of a saved lab, which stays for as long as it is read.
+
+    Args:
+        name: Of the lab.
+        directory: Where such labs are; None: where those of the user are.
 
     Raises:
         RequestError: There is none of that name, or it is damaged.
     """
     try:
-        with SavedLabs().reading(name) as tree:
+        with SavedLabs(directory).reading(name) as tree:
             if tree is None:
                 raise RequestError(f"{name}: no saved lab; {SavedLabs.listing} shows all")
             yield tree

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ from dilaton.service.images.programs import WATCH_S
 from dilaton.service.images.roots import Progress
 from dilaton.service.prepare import prepare
 from dilaton.service.request import LabText, Overrides
-from dilaton.service.saved.store import ABOUT, DISKS, LAB, RESULTS, VOLUMES, WRITTEN, About, SavedLabs, name_of
+from dilaton.service.saved.store import ABOUT, DISKS, LAB, RESULTS, VOLUMES, WRITTEN, About, SavedLabs
 from dilaton.templates.store import TemplateError, copy_tree
 
 PROGRAM = "/proc/1/exe"
@@ -60,7 +61,7 @@ def save(store: SavedLabs, run_dir: Path, name: str, progress: Progress) -> tupl
         left_out.extend(_write_disks(run_dir, plan))
         kept.append(_fill(store, tree, run_dir, plan, progress))
         for image in kept[0].images:
-            images.name(parse(name_of(image)), image)
+            images.name(parse(store.image_name(image)), image)
 
     try:
         store.save(name, fill)
@@ -117,8 +118,8 @@ def _fill(store: SavedLabs, tree: Path, run_dir: Path, plan: Plan, progress: Pro
                 _pack(run_dir, having, ("volume", name), tree / VOLUMES / f"{name}.tar", f"the volume {name}", progress)
             )
         (tree / DISKS).mkdir()
-        for name, file in saving["disks"].items():
-            _copy_disk(Path(file), tree / DISKS / name, progress)
+        for name in saving["disks"]:
+            _copy_disk(_disk(line, run_dir, name), tree / DISKS / name, progress)
         shutil.copytree(run_dir, tree / RESULTS, symlinks=True)
         progress("results", 0)
     return found
@@ -181,7 +182,16 @@ async def _attended(run_dir: Path, node: str, words: tuple[str, ...], output: in
             raise TemplateError(f"{node}: {said or f'ended with status {ending.status}'}")
 
 
-def _copy_disk(source: Path, target: Path, progress: Progress) -> None:
+def _disk(line: socket.socket, run_dir: Path, node: str) -> int:
+    """The run's open file with the contents of a node's disk."""
+    line.sendall(node.encode() + b"\n")
+    _, files, _, _ = socket.recv_fds(line, 1, 1)
+    if not files:
+        raise ControlError(f"{run_dir}: the run has ended")
+    return files[0]
+
+
+def _copy_disk(source: int, target: Path, progress: Progress) -> None:
     copied = 0
 
     def told(count: int) -> None:
@@ -189,5 +199,6 @@ def _copy_disk(source: Path, target: Path, progress: Progress) -> None:
         copied += count
         progress(f"the disk of {target.name}", copied)
 
-    with source.open("rb") as read, target.open("wb") as written:
+    # The run's file is opened anew, since where one reads in that is where all read who have it.
+    with open(source, "rb"), open(f"/proc/self/fd/{source}", "rb") as read, target.open("wb") as written:
         copy_sparse(read.fileno(), written.fileno(), told)

@@ -14,6 +14,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import os
 from pathlib import Path
 
 from pydantic import ConfigDict
@@ -26,7 +28,7 @@ from dilaton.templates.store import TemplateError, Templates, digest_of
 LAB, WRITTEN, VOLUMES, DISKS, RESULTS, ABOUT = "lab", "written", "volumes", "disks", "results", "saved.json"
 
 IMAGES = "localhost/saved"
-"""Images that saved labs need have this name, with their digest as the tag, so that they stay in the store."""
+"""Images that saved labs of the user need have this name, with their digest as tag, so that they stay in the store."""
 
 
 class About(Part):
@@ -47,9 +49,20 @@ class About(Part):
 
 
 class SavedLabs(Templates):
-    """The saved labs of a user."""
+    """The saved labs of a user, or those in a directory of their own."""
 
     what, place, listing = "lab", "saved", "dilaton saved list"
+
+    @property
+    def images(self) -> str:
+        """What images are called that these need, so that nobody else's saved labs let go of them."""
+        if self.directory == type(self)().directory:
+            return IMAGES
+        return f"{IMAGES}-{hashlib.sha256(os.fsencode(self.directory.resolve())).hexdigest()[:SHORT_DIGEST]}"
+
+    def image_name(self, image: str) -> str:
+        """What an image of that digest is called as long as one of these needs it."""
+        return f"{self.images}:{image.partition(':')[2][:SHORT_DIGEST]}"
 
     def digest_of(self, tree: Path) -> str:
         """See `Templates`; disks are large, and mostly empty."""
@@ -62,7 +75,7 @@ class SavedLabs(Templates):
 
     def forget_images(self, images: Store) -> None:
         """Takes out of the store of images the names of those that no saved lab needs any more."""
-        if not any(name.startswith(f"{IMAGES}:") for name in images.names()):
+        if not any(name.startswith(f"{self.images}:") for name in images.names()):
             return
         # Not while a lab is saved, whose images have their names first.
         with self._locked(fcntl.LOCK_EX):
@@ -71,15 +84,10 @@ class SavedLabs(Templates):
             except TemplateError:
                 # It cannot be told what it needs.
                 return
-            needed = {name_of(image) for tree in trees for image in tree.images}
+            needed = {self.image_name(image) for tree in trees for image in tree.images}
             for name in set(images.names()) - needed:
-                if name.startswith(f"{IMAGES}:"):
+                if name.startswith(f"{self.images}:"):
                     images.remove(name)
-
-
-def name_of(image: str) -> str:
-    """What an image of that digest is called as long as a saved lab needs it."""
-    return f"{IMAGES}:{image.partition(':')[2][:SHORT_DIGEST]}"
 
 
 def about(tree: Path) -> About:

@@ -86,6 +86,7 @@ class Run(BaseModel):
     lab: str | None
     """Null: the lab is not kept any more."""
     version: int
+    """0: it goes on from a saved lab."""
     folder: str
     path: str
     """By which grants name it."""
@@ -152,7 +153,7 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
 
     What needs more than its person may use is a request, which waits until somebody approves it.
     """
-    if asked.key is not None and (same := await asyncio.to_thread(_asked_before, server, who, asked.key)):
+    if asked.key is not None and (same := await asyncio.to_thread(asked_before, server, who, asked.key)):
         return same
     version = await asyncio.to_thread(version_of, server, lab, asked.version)
     checked = await server.checker.check(version.text, asked.overrides, sees_host=sees_host(who))
@@ -160,9 +161,10 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
     memory_bytes = [guest["memory_bytes"] for guest in checked.plan["guests"]]
     needed = needs_of(server, who, memory_bytes, asked.max_disk, asked.host_s)
     said = asked.of_run(asked.overrides, stays=asked.stays)
-    row = new_row(server, who, folder, lab, version, checked.name, said, needed)
+    of_version = (lab.identity, version.number)
+    row = new_row(server, who, folder, of_version, version.text, checked.name, said, needed)
     row.key = asked.key
-    return await asyncio.to_thread(_queued, server, who, row, checked.drawing)
+    return await asyncio.to_thread(queued, server, who, row, checked.drawing)
 
 
 def needs_of(
@@ -181,23 +183,33 @@ def new_row(
     server: State,
     who: Caller,
     folder: str,
-    lab: LabRow,
-    version: VersionRow,
+    version: tuple[str | None, int] | None,
+    text: str,
     name: str,
     asked: dict[str, Any],
     needed: Needs,
 ) -> RunRow:
-    """A run that is asked for: it waits for its turn or, where it needs more than its person may use, for approval."""
+    """A run that is asked for: it waits for its turn or, where it needs more than its person may use, for approval.
+
+    Args:
+        server, who, folder: Where, and who asks.
+        version: The lab, as long as it is kept, and which version of it that is; None: of no lab that is kept.
+        text: Of the lab.
+        name: Of the lab, as it says itself.
+        asked: What counts instead of what that says.
+        needed: What the run needs.
+    """
+    lab, number = version or (None, 0)
     beyond = server.policy.quota(who.name).beyond(needed)
     may_approve = who.access.may("Request.Approve", folder)
     return RunRow(
         identity=identity(),
         folder=folder,
         person=who.name,
-        lab=lab.identity,
-        version=version.number,
+        lab=lab,
+        version=number,
         name=name,
-        text=version.text,
+        text=text,
         asked=asked,
         state="requested" if beyond and not may_approve else "queued",
         reason=None if may_approve else "; ".join(beyond) or None,
@@ -296,14 +308,14 @@ def _of_key(session: Session, person: str, key: str) -> RunRow | None:
     return session.scalar(select(RunRow).where(RunRow.person == person, RunRow.key == key))
 
 
-def _asked_before(server: State, who: Caller, key: str) -> Run | None:
+def asked_before(server: State, who: Caller, key: str) -> Run | None:
     """The run that was asked for by this key, whatever has become of its lab and of quotas since."""
     with server.store.reading() as session:
         row = _of_key(session, who.name, key)
     return None if row is None else Run.of(row)
 
 
-def _queued(server: State, who: Caller, row: RunRow, drawing: Drawing) -> Run:
+def queued(server: State, who: Caller, row: RunRow, drawing: Drawing) -> Run:
     with server.store.writing() as session:
         if row.key is not None and (same := _of_key(session, row.person, row.key)):
             return Run.of(same)

@@ -124,7 +124,8 @@ async def launch_sweep(asked: NewSweep, lab: TheLab, folder: Folder, who: Who, s
         overrides = Overrides(settings=(f"seed={found.seed + point.repeat}", *own))
         said = asked.of_run(overrides, stays=False)
         needed = needs_of(server, who, found.memory_bytes, asked.max_disk, asked.host_s)
-        row = new_row(server, who, folder, lab, version, found.name, said, needed)
+        of_version = (lab.identity, version.number)
+        row = new_row(server, who, folder, of_version, version.text, found.name, said, needed)
         row.sweep, row.point = sweep.identity, number
         rows.append((row, found.drawing))
     return await asyncio.to_thread(_begun, server, who, sweep, rows)

@@ -1,0 +1,105 @@
+"""The saved labs of a server: a store for each folder, as `dilaton save` has one for a user, changed by workers alone.
+
+A store is whole whenever somebody is killed, and says what is in it; so the database knows nothing of saved labs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dilaton.host.errors import HostLacksError
+from dilaton.host.processes import PYTHON
+from dilaton.images.store import Store
+from dilaton.lab.errors import LabError
+from dilaton.lab.errors import Problem as Mistake
+from dilaton.server.problems import Problem
+from dilaton.server.workers import BrokenError, answer_of, jail, lines_of
+from dilaton.service.errors import RequestError
+
+WORKER = (*PYTHON, "-m", "dilaton.server.saved.worker")
+
+
+class Saved:
+    """All saved labs of a server."""
+
+    def __init__(self, hidden: Path, directory: Path) -> None:
+        """`hidden` is a directory of which no worker sees more than it has to; `directory` is where the stores are."""
+        self._hidden, self._directory = hidden.resolve(), directory.resolve()
+
+    async def ask(self, folder: str, do: str, *, sees_host: bool = False, **asked: Any) -> dict[str, Any]:
+        """Asks a worker about the saved labs of a folder.
+
+        Args:
+            folder: Which.
+            do: What, as the worker calls it.
+            sees_host: Whether their labs may name files of this machine.
+            asked: What it takes.
+
+        Raises:
+            LabError, RequestError, HostLacksError: a lab that was saved cannot be run so.
+            Problem: there is no such lab, or it is damaged.
+        """
+        places = jail(self._hidden, sees_host=sees_host, writes=self._writes(folder))
+        return await _answer(places, do, {"store": str(store_of(self._directory, folder)), **asked})
+
+    async def ask_of_runs(self, do: str, reads: Sequence[Path], **asked: Any) -> dict[str, Any]:
+        """Asks a worker about what runs have left, of which it sees nothing but these.
+
+        Raises:
+            RequestError, Problem: it is not as it would have to be.
+        """
+        return await _answer(jail(self._hidden, reads=reads), do, asked)
+
+    def save(self, folder: str, run_dir: Path, name: str) -> AsyncGenerator[dict[str, Any], None]:
+        """Saves a run that goes on: how far that is, and last what was saved, or what is wrong.
+
+        No file of it is larger than half of what is free, whatever the nodes send.
+        """
+        writes = self._writes(folder)
+        places = jail(self._hidden, reaches_runs=True, reads=(run_dir.resolve(),), writes=writes)
+        asked = {
+            "do": "save",
+            "store": str(store_of(self._directory, folder)),
+            "run": str(run_dir.resolve()),
+            "name": name,
+        }
+        return lines_of([*places, *WORKER], json.dumps(asked).encode(), shutil.disk_usage(writes[0]).free // 2)
+
+    def _writes(self, folder: str) -> tuple[Path, Path]:
+        places = store_of(self._directory, folder), Store().directory
+        for place in places:
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return places
+
+
+def store_of(directory: Path, folder: str) -> Path:
+    """Where the saved labs of a folder are, among all of a server in `directory`."""
+    return directory / folder.strip("/").replace("/", "+")
+
+
+def checked(said: dict[str, Any]) -> dict[str, Any]:
+    """What a worker has said, if nothing is wrong.
+
+    Raises:
+        LabError, RequestError, HostLacksError, Problem: something is.
+    """
+    if "problems" in said:
+        raise LabError([Mistake(**one) for one in said["problems"]])
+    if "lacks" in said:
+        raise HostLacksError(said["lacks"], said["fix"])
+    if "field" in said:
+        raise RequestError(said["wrong"], said["field"])
+    if "wrong" in said:
+        raise Problem(404 if said.get("is_missing") else 409, "saved", said["wrong"])
+    return said
+
+
+async def _answer(places: list[str], do: str, asked: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return checked(await answer_of([*places, *WORKER], json.dumps({"do": do} | asked).encode()))
+    except BrokenError as error:
+        raise Problem(422, "saved", f"cannot be read: {error}") from None
