@@ -20,6 +20,7 @@ from dilaton.server.api.endpoints import Endpoint
 from dilaton.server.api.labs import drawings, imports, labs, shares, templates
 from dilaton.server.api.runs import (
     comparisons,
+    doors,
     drawn,
     reaching,
     requests,
@@ -35,6 +36,7 @@ from dilaton.server.database.actions import now_ms
 from dilaton.server.database.store import Store, surely
 from dilaton.server.database.tables import IdentityRow
 from dilaton.server.database.tidying import tidy
+from dilaton.server.doors.doorway import Doorway
 from dilaton.server.images.keeping import Images
 from dilaton.server.labs.checking import Checker
 from dilaton.server.page import page
@@ -50,6 +52,7 @@ ENDPOINTS: tuple[Endpoint, ...] = tuple(
     for part in (
         *(service, machine, session, signing_on, people, schemas, labs, imports, shares, drawings, templates, images),
         *(runs, sweeps, comparisons, requests, reservations, drawn, steering, saving, streams, terminals, reaching),
+        doors,
         page,
     )
     for endpoint in part.ENDPOINTS
@@ -119,7 +122,7 @@ def described(state: State) -> FastAPI:
 
 def made(state: State) -> ASGIApp:
     """The application as it is served."""
-    return Shield(described(state), state.settings, state.metrics)
+    return Shield(described(state), state.settings, state.metrics, Doorway(state))
 
 
 async def _tidy(state: State) -> None:

@@ -134,8 +134,9 @@ def make_owner(state: State) -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a line of uvicorn's says what is not meant: a handshake that is refused with an answer is none."""
-    return not record.getMessage().startswith("ASGI callable returned without completing handshake")
+    """Whether a line of uvicorn's says what is not meant: a handshake that is refused with an answer is none, and an
+    answer of a node's that breaks off is its own affair."""
+    return not record.getMessage().startswith("ASGI callable returned without completing")
 
 
 @contextlib.contextmanager

@@ -69,6 +69,7 @@ class Settings:
         log: How its log is written: as text, or as lines of JSON with each request.
         registries: From which images may be pulled; of one without TLS with http:// before it.
         provider: By whom people log in, beside what the server keeps of them itself; none: nobody.
+        proxy_domain: All names below it are this server's, for pages of nodes; empty: there are none but on loopback.
     """
 
     directory: Path
@@ -85,6 +86,7 @@ class Settings:
     log: Log = "text"
     registries: tuple[str, ...] = ()
     provider: Provider | None = None
+    proxy_domain: str = ""
 
     def check(self) -> None:
         """Looks whether all of it together is safe.
@@ -99,6 +101,15 @@ class Settings:
                 raise SettingsError(f"tls: {self.certificate}, {self.key}: cannot be used: {error}") from error
         if self.provider is not None and find_spec("joserfc") is None:
             raise SettingsError("provider: takes the package joserfc: pip install dilaton[server]")
+        if self.proxy_domain:
+            if not self.is_secure:
+                raise SettingsError("proxy_domain: takes a url of https://…, of whose cookies browsers take care")
+            name = urlsplit(self.origin).hostname or ""
+            if f".{name}".endswith(f".{self.proxy_domain}"):
+                raise SettingsError(
+                    f"proxy_domain: {self.proxy_domain}: the server itself is {name}, for which pages of nodes could "
+                    "set cookies; name another domain"
+                )
         if self.host in LOOPBACK:
             return
         if not self.url.startswith("https://"):
@@ -127,6 +138,24 @@ class Settings:
     def hosts(self) -> frozenset[str]:
         """What requests may name as their host. Another is that of a page whose name was pointed at this server."""
         return frozenset(origin.partition("://")[2] for origin in self.origins)
+
+    @property
+    def domain(self) -> str:
+        """Below which pages of nodes have hosts of their own, with the port; empty: there are none."""
+        port = urlsplit(self.origin).port
+        if self.proxy_domain:
+            return self.proxy_domain + (f":{port}" if port else "")
+        # Browsers take all names below it for their own machine (RFC 6761), and so does nobody else.
+        return "" if self.url or self.host not in LOOPBACK else f"localhost:{port}"
+
+    def label_of(self, host: str) -> str | None:
+        """The first part of the name of a host that is a page's of a node; None: it is another host."""
+        label, _, rest = host.partition(".")
+        return label if rest and rest == self.domain else None
+
+    def origin_of(self, label: str) -> str:
+        """The origin of a page of a node."""
+        return f"{self.origin.partition(':')[0]}://{label}.{self.domain}"
 
     @property
     def is_secure(self) -> bool:
@@ -214,6 +243,8 @@ class ServerFile(Written):
     """From which administrators may pull images; of one without TLS with http:// before it."""
     provider: ProviderSaid | None = None
     """By whom people log in."""
+    proxy_domain: str = Field(default="", pattern=r"^((\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)+)?$")
+    """Below which each page of a node that is shown has a host of its own, as *.labs.example.org."""
     at_once: int | None = Field(default=None, ge=1, le=10_000)
 
     @field_validator("listen")
@@ -244,6 +275,7 @@ def of_file(path: Path) -> dict[str, Any]:
         found |= {"certificate": base / said.tls.certificate, "key": base / said.tls.key}
     if said.data:
         found["directory"] = base / said.data
+    found["proxy_domain"] = said.proxy_domain.removeprefix("*.")
     found["log"], found["registries"] = said.log, said.registries
     found["keep"] = Keep(**said.keep.model_dump())
     if said.roles:

@@ -7,6 +7,7 @@ own (DNS rebinding): it cannot change the host that the browser names.
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dilaton.server import logs
+from dilaton.server.doors.doorway import Doorway
 from dilaton.server.metrics import Metrics
 from dilaton.server.problems import Problem
 from dilaton.server.settings import BODY_BYTES_MAX, Settings
@@ -37,15 +39,32 @@ HEADERS = {
 class Shield:
     """Stands in front of the application."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
-        self._app, self._settings, self._metrics = app, settings, metrics
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, doorway: Doorway) -> None:
+        self._app, self._settings, self._metrics, self._doorway = app, settings, metrics, doorway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes on what may pass."""
+        """Passes on what may pass; what lasts longer than the server is told so, if nothing was yet."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        send = self._counted(scope, send)
+        has_begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._passed(scope, receive, self._counted(scope, watched))
+        except asyncio.CancelledError:
+            # By nobody but the server that ends, which waits for this, and takes an error for a fault.
+            if not has_begun and scope["type"] == "http":
+                await Problem(503, "ending", "the server ends; ask the next one").response()(scope, receive, send)
+
+    async def _passed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (label := self._settings.label_of(Headers(scope=scope).get("host", ""))) is not None:
+            await self._doorway(scope, receive, send, label)
+            return
         refusal = self._refusal(Headers(scope=scope))
         if refusal is not None:
             if scope["type"] == "http":

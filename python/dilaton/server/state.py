@@ -14,6 +14,7 @@ from dilaton.server.access.single_sign_on import SingleSignOn
 from dilaton.server.bell import Bell
 from dilaton.server.database.events import Newest
 from dilaton.server.database.store import Store
+from dilaton.server.doors.doors import Doors
 from dilaton.server.images.keeping import Images
 from dilaton.server.labs.checking import Checker
 from dilaton.server.metrics import Metrics
@@ -42,6 +43,7 @@ class State:
     policy: Policy
     terminals: Terminals = field(default_factory=Terminals)
     comparing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(COMPARISONS_AT_ONCE))
+    doors: Doors = field(default_factory=Doors)
     sessions: Bounds = field(default_factory=lambda: Bounds("programs in nodes"))
     captures: Bounds = field(default_factory=lambda: Bounds("captures"))
     passwords: Passwords = field(default_factory=Passwords)

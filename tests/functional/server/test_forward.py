@@ -18,7 +18,7 @@ import pytest
 from dilaton.cli.errors import BadInputError
 from dilaton.cli.steering.forward import ways_of
 from tests.conftest import PATIENCE_HOST_S, command_line, dilaton, environment, started
-from tests.unit.server.serving import served
+from tests.unit.server.serving import Client, served
 
 PAGE = bytes(range(256)) * 1200
 
@@ -153,12 +153,25 @@ def test_ports_of_nodes_of_a_servers_run_are_reached_from_here(tmp_path: Path) -
         to = ("--server", server.settings.origin, "forward", run)
         with forwarded(*to, "web:80", "web:7", "b:7", DILATON_TOKEN=token) as ports:
             meet_both(*ports)
+        assert look_through_door(me, run, "web", 80) == (200, PAGE)
+        status, told = look_through_door(me, run, "b", 80)
+        assert status == 502 and b"b:80" in told
         me.api("POST", f"/runs/{run}/stop")
         me.wait(run, "finished", "aborted")
         record = me.api("GET", f"/runs/{run}/record")
-        assert [one["port"] for one in record["from_outside"]] == [80, 7, 7]
+        assert [one["port"] for one in record["from_outside"]] == [80, 7, 7, 80]
         done = [one["data"]["argv"] for one in me.api("GET", "/audit") if one["action"] == "run.console"]
-        assert sorted(done) == [["port", "7"], ["port", "7"], ["port", "80"]]
+        assert sorted(done) == [*[["door", "80"]] * 2, ["port", "7"], ["port", "7"], ["port", "80"]]
+
+
+def look_through_door(me: Client, run: str, node: str, port: int) -> tuple[int, bytes]:
+    """What a browser is shown that comes by the link to a node's page."""
+    door = me.api("POST", f"/runs/{run}/doors", {"node": node, "port": port})
+    origin = door["url"].rstrip("/")
+    browser = Client(me.settings, {"Host": origin.partition("//")[2]})
+    let_in = browser.ask("GET", door["link"].removeprefix(origin)).headers["set-cookie"].partition(";")[0]
+    answer = browser.ask("GET", "/", Cookie=let_in)
+    return answer.status, answer.body
 
 
 def test_what_is_forwarded_leads_to_that_port_of_that_run_and_nowhere_else(tmp_path: Path) -> None:

@@ -117,7 +117,15 @@ def test_nothing_can_be_asked_but_endpoints_and_each_has_its_rule(server: Served
 
 def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
     """An operation's path for the things of `OWNER_OF_THINGS`."""
-    names = {"lab": lab, "run": IDENTITY, "person": "no-such-person", "token": "no-such-token", "path": "run.json"}
+    names = {
+        "lab": lab,
+        "run": IDENTITY,
+        "person": "no-such-person",
+        "token": "no-such-token",
+        "door": "none",
+        "path": "run.json",
+    }
+    names |= {"name": "none"}
     names |= {
         "terminal": "no-such-terminal",
         "template": TEMPLATE,

@@ -316,6 +316,7 @@ def asked_before(server: State, who: Caller, key: str) -> Run | None:
 
 
 def queued(server: State, who: Caller, row: RunRow, drawing: Drawing) -> Run:
+    """Writes down that a run is asked for, or shows the one that was asked for by the same key before."""
     with server.store.writing() as session:
         if row.key is not None and (same := _of_key(session, row.person, row.key)):
             return Run.of(same)
