@@ -4,7 +4,8 @@ Takes root, since control groups count CPU time, a C compiler, and for ns-3 a C+
 libgsl-dev of Debian; a peer that is not there is left out, and said to be. The peers take turns, so that all meet the
 same load, and CPU seconds of the process tree are compared, which other load changes less than host seconds, but does
 change. Everything is left in target/peers: programs, labs, logs, `costs.jsonl` with each run, and the table that
-docs/performance.md has.
+docs/performance.md has. What `costs.jsonl` has of the same commit is not done again: what was broken off goes on where
+it was, and works can be done one by one.
 """
 
 from __future__ import annotations
@@ -76,12 +77,43 @@ def once(name: str, work: Work, peer: str) -> Cost:
     return Cost(spent.cpu_s, spent.host_s, spent.memory_bytes, 0 if is_well else spent.status or 1)
 
 
-def cell(costs: list[Cost]) -> str:
+class Costs:
+    """What was measured of one commit, kept on disk."""
+
+    def __init__(self, path: Path, commit: str) -> None:
+        """Reads what is there."""
+        self._path, self._commit = path, commit
+        self._found: dict[tuple[str, str], list[Cost]] = {}
+        for row in map(json.loads, path.read_text().splitlines() if path.exists() else ()):
+            if row.pop("commit", None) == commit:
+                self._found.setdefault((row.pop("work"), row.pop("peer")), []).append(Cost(**row))
+
+    def add(self, work: str, peer: str, spent: Cost) -> None:
+        """Keeps what a run cost."""
+        self._found.setdefault((work, peer), []).append(spent)
+        row = {"commit": self._commit, "work": work, "peer": peer} | asdict(spent)
+        with self._path.open("a") as costs:
+            print(json.dumps(row), file=costs)
+
+    def of(self, work: str, peer: str) -> list[Cost]:
+        """The runs that went well."""
+        return [each for each in self._found.get((work, peer), ()) if not each.status]
+
+    def row(self, name: str, work: Work) -> str | None:
+        """The table's row of a work, if it was done; behind its peers the ratios to them."""
+        if not any(tried == name for tried, _ in self._found):
+            return None
+        cells = [cell(self.of(name, peer), (name, peer) in self._found) for peer in ("Dilaton", *PEERS)]
+        medians = [statistics.median(each.cpu_s for each in found) for peer in PEERS if (found := self.of(name, peer))]
+        own = self.of(name, "Dilaton")
+        ratios = [f"{statistics.median(each.cpu_s for each in own) / other:.1f}" for other in medians if own and other]
+        return f"| {name} {work.what} | {' | '.join(cells)} | {', '.join(ratios)} |"
+
+
+def cell(costs: list[Cost], was_tried: bool) -> str:
     """What is shown of a peer: the median of its CPU seconds with the least and most, host seconds, and memory."""
     if not costs:
-        return ""
-    if any(each.status for each in costs):
-        return "failed"
+        return "failed" if was_tried else ""
     cpu = sorted(each.cpu_s for each in costs)
     host_s = statistics.median(each.host_s for each in costs)
     memory_mb = max(each.memory_bytes for each in costs) / 1e6
@@ -90,7 +122,7 @@ def cell(costs: list[Cost]) -> str:
 
 
 def main() -> None:
-    """Measures, and prints the table."""
+    """Measures what was not measured, and prints the table."""
     parser = argparse.ArgumentParser(prog="./dev peers", description=__doc__)
     known = works(BUILT)
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="how often each work is done (default: 3)")
@@ -99,22 +131,18 @@ def main() -> None:
     if unknown := [name for name in arguments.works if name not in known]:
         parser.error(f"{unknown[0]}: no work; there are {', '.join(known)}")
     there = build()
-    rows = []
-    with (BUILT / "costs.jsonl").open("a") as costs:
-        for name in arguments.works or known:
-            peers = ["Dilaton", *(peer for peer in PEERS if peer in there and peer in known[name].peers)]
-            found: dict[str, list[Cost]] = {peer: [] for peer in peers}
-            for _ in range(arguments.rounds):
-                for peer in peers:
-                    spent = once(name, known[name], peer)
-                    found[peer].append(spent)
-                    print(json.dumps({"work": name, "peer": peer} | asdict(spent)), file=costs, flush=True)
-                    print(f"{name} {peer}: {spent}", file=sys.stderr, flush=True)
-            cells = [cell(found.get(peer, [])) for peer in ("Dilaton", *PEERS)]
-            others = [statistics.median(each.cpu_s for each in found[peer]) for peer in peers[1:]]
-            own = statistics.median(each.cpu_s for each in found["Dilaton"])
-            ratios = ", ".join(f"{own / other:.1f}" for other in others if other > 0)
-            rows.append(f"| {name} {known[name].what} | {' | '.join(cells)} | {ratios} |")
+    revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    costs = Costs(BUILT / "costs.jsonl", revision.stdout.strip())
+    for name in arguments.works or known:
+        peers = ["Dilaton", *(peer for peer in PEERS if peer in there and peer in known[name].peers)]
+        for turn in range(arguments.rounds):
+            for peer in peers:
+                if len(costs.of(name, peer)) > turn:
+                    continue
+                spent = once(name, known[name], peer)
+                costs.add(name, peer, spent)
+                print(f"{name} {peer}: {spent}", file=sys.stderr, flush=True)
+    rows = [row for name, work in known.items() if (row := costs.row(name, work))]
     table = ["| work | Dilaton | ns-3 | native | ratio |", "| --- | --- | --- | --- | --- |", *rows]
     (BUILT / "table.md").write_text("\n".join([*table, ""]))
     print("\n".join(table))
