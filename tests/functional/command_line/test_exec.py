@@ -24,6 +24,12 @@ def execute(*arguments: str | Path, **options: Any) -> subprocess.CompletedProce
     return dilaton("exec", *arguments, **options)
 
 
+def test_a_guest_makes_no_room_for_jfs() -> None:
+    found = execute("--", "cat", "/proc/filesystems").stdout.split()
+    assert "ext4" in found
+    assert "jfs" not in found
+
+
 def test_output_error_and_status_are_those_of_the_command() -> None:
     done = execute("--", "sh", "-c", "echo out; echo err >&2; exit 3")
     assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 3)
