@@ -1,10 +1,12 @@
-"""Random labs (`tests/random_labs.py`) on the event drive, on every kernel that is here: what has to be the same.
+"""Labs on the event drive, on every kernel that is here, also as it does not trace: what has to be the same.
 
 Runs of one kernel are the same to the byte. Those of two kernels are not: on the event drive a reading of the clock takes
 time, and kernels read it more or less often; and TCP, its ports and its memory are each kernel's own. So the same are how
 each process ended and what it computed; and in labs where nobody sends, so that nothing waits behind TCP, the round trips of
 pings to 10 us and the instant of each event to 20 us, at TDF 10.
-`./dev labs --on-kernels` compares twenty.
+`./dev labs --on-kernels` compares twenty random labs (`tests/random_labs.py`), and with `--examples` those of the examples: each
+process ends as it does on the others, each expectation comes out in the same way, and how far what they measure is apart is
+printed.
 """
 
 from __future__ import annotations
@@ -15,16 +17,23 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dilaton.host.errors import HostLacksError
 from dilaton.host.here.uml import interface, kernels
-from tests.conftest import Outcome, run_in
+from tests.conftest import ROOT, Outcome, run_in
 from tests.random_labs import make_lab
 
 ROUND_TRIP_S = 10e-6
 """What may lie between round trips on two kernels, with ping's rounding to a thousandth of what it prints."""
+
+EXAMPLES = (
+    *("abilene", "asyncio-echo", "bufferbloat", "five-kernels", "lossy-bulk", "lossy-wan", "many-pings", "sawtooth"),
+    *("steered-path", "two-machines", "two-sites"),
+)
+"""Those that take the event drive a minute or less, and meet their expectations there."""
 
 INSTANT_NS = 20_000
 """What may lie between the same event on two kernels, in labs where nobody sends."""
@@ -67,40 +76,90 @@ def check_same(lab: dict[str, Any], one: Outcome, other: Outcome) -> None:
             assert abs(t_ns - after[event]) <= INSTANT_NS, f"{event}: {t_ns} and {after[event]} ns"
 
 
+def ends(outcome: Outcome) -> dict[str, tuple[str, int | None, int | None]]:
+    """How each process ended: its outcome, status and signal."""
+    return {one["name"]: (one["outcome"], one["exit"], one["signal"]) for one in outcome.record["processes"]}
+
+
+def check_example(one: Outcome, other: Outcome) -> None:
+    """Makes sure that runs of an example on two kernels came out in the same way."""
+    assert ends(one) == ends(other)
+    assert one.record["state"] == other.record["state"] == "finished"
+    for check, there in zip(one.record["checks"], other.record["checks"], strict=True):
+        assert check["passed"] and there["passed"], f"{check['text']}: {check['value']} and {there['value']}"
+
+
+def spread(runs: Sequence[Outcome]) -> str:
+    """By how much of the largest what each expectation is about lies apart in these runs."""
+    words = []
+    for checks in zip(*(run.record["checks"] for run in runs), strict=True):
+        values = [check["value"] for check in checks if check["value"] is not None]
+        most = max(map(abs, values), default=0)
+        words.append(f"{(max(values) - min(values)) / most:.2%}" if most else "0 %")
+    return ", ".join(words)
+
+
 def understood() -> list[str]:
     """The names of the kernels that are here and can be run, that of this machine first if there is one."""
     found = []
-    for name in (kernels.DEBIAN, *(kernel.name for kernel in kernels.own())):
+    for name in (kernels.DEBIAN, *(kernel.name for kernel in kernels.there())):
         with contextlib.suppress(HostLacksError):
             if not interface.why_not_understood(kernels.named(name).program):
                 found.append(name)
     return found
 
 
-def run_on(kernel: str, directory: Path, lab: dict[str, Any]) -> Outcome:
+def run_on(kernel: str, directory: Path, lab: str | Path) -> Outcome:
     """A run of the lab on a kernel."""
     os.environ[kernels.VARIABLE] = kernel
     with contextlib.redirect_stdout(io.StringIO()):
-        return run_in(directory, json.dumps(lab))
+        return run_in(directory, lab, "--drive", "event")
 
 
-def main() -> int:
-    """Runs labs from seed FIRST on, COUNT of them, on each kernel; the status is 1 when two were not the same."""
-    count, first = map(int, [*sys.argv[1:], *("20", "0")[len(sys.argv) - 1 :]][:2])
-    names, failed = understood(), []
-    if len(names) < 2:
-        sys.exit(f"only one kernel is here, {', '.join(names)}: ./dev kernels fetches others")
+def compare_examples(names: Sequence[str], chosen: Sequence[str]) -> list[str]:
+    """Runs examples on each kernel; those that were not the same."""
+    failed = []
+    for example in chosen:
+        with tempfile.TemporaryDirectory() as temporary:
+            runs = [run_on(name, Path(temporary), ROOT / "examples" / example / "lab.yaml") for name in names]
+            try:
+                for name, run in zip(names, runs, strict=True):
+                    assert run.status == 0, f"{name}: {run.record['reason']}"
+                    check_example(runs[0], run)
+                print(f"{example}: {spread(runs)}", flush=True)
+            except AssertionError as error:
+                failed.append(example)
+                print(f"{example}: {error}", flush=True)
+    return failed
+
+
+def compare_random(names: Sequence[str], first: int, count: int) -> list[str]:
+    """Runs random labs from seed `first` on, `count` of them, on each kernel; the seeds of those that were not the same."""
+    failed = []
     for seed in range(first, first + count):
         lab = event_lab(seed)
         with tempfile.TemporaryDirectory() as temporary:
-            runs = [run_on(name, Path(temporary), lab) for name in names]
+            runs = [run_on(name, Path(temporary), json.dumps(lab)) for name in names]
             for name, run in zip(names[1:], runs[1:], strict=True):
                 try:
                     check_same(lab, runs[0], run)
                 except AssertionError as error:
-                    failed.append(seed)
+                    failed.append(str(seed))
                     print(f"seed {seed}, {names[0]} and {name}: {error}", flush=True)
-    print(f"{count} labs on {', '.join(names)}: {len(failed)} times not the same")
+    return failed
+
+
+def main() -> int:
+    """`[COUNT [SEED]]`, or `--examples [NAME...]`; the status is 1 when two kernels did not give the same."""
+    names, arguments = understood(), sys.argv[1:]
+    if len(names) < 2:
+        sys.exit(f"only one kernel is here, {', '.join(names)}: ./dev kernels fetches others")
+    if arguments[:1] == ["--examples"]:
+        failed = compare_examples(names, arguments[1:] or EXAMPLES)
+    else:
+        count, first = map(int, [*arguments, *("20", "0")[len(arguments) :]][:2])
+        failed = compare_random(names, first, count)
+    print(f"on {', '.join(names)}: {len(failed)} times not the same")
     return int(bool(failed))
 
 
