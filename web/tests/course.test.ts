@@ -22,7 +22,7 @@ const DRAWING: Drawing = {
   captures: [],
   checks: [],
   stop_after_ns: null,
-  forecast: { virtual_s: null, is_earliest: false, host_s: null, hint: "", tdf: 1 },
+  forecast: { virtual_s: null, is_earliest: false, host_s: null, hint: "", link: "", load: 0, tdf: 1 },
 };
 
 const EVENTS: RunEvent[] = [

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { forecastWords } from "../src/run/forecast";
 import { en } from "../src/words/en";
 
-const nothing = { virtual_s: null, is_earliest: false, host_s: null, hint: "", tdf: null };
+const nothing = { virtual_s: null, is_earliest: false, host_s: null, hint: "", link: "", load: 0, tdf: null };
 const said = (more: Partial<typeof nothing> | Record<string, unknown>) =>
   forecastWords({ ...nothing, ...more }, en.forecast);
 

@@ -49,11 +49,13 @@ class Topology:
         nodes: The nodes by name, in the order in which they get their addresses.
         links: The links, likewise.
         positions: Where a drawing has its nodes, x to the right and y up, in any unit; may leave nodes out.
+        places: Where on earth they are, longitude and latitude in degrees; likewise.
     """
 
     nodes: Mapping[str, Node]
     links: list[Link]
     positions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    places: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def from_networkx(cls, graph: networkx.Graph[Any]) -> Topology:

@@ -53,6 +53,13 @@ def test_packets_are_those_that_a_program_is_asked_to_send_at_the_rate_of_the_sl
     assert packets(words) == pytest.approx(FULL * share, rel=0.01)
 
 
+def test_the_busiest_link_is_the_one_that_most_packets_pass_in_whatever_direction() -> None:
+    # Both links have the packets of the flow, and the first that has most of them is told.
+    assert cost().busiest == "a:eth0" and cost("-t 10 -R").busiest == "b:eth0"
+    aside = "  - {on: r, name: second, exec: iperf3 -c b -t 10}\n"
+    assert cost(more=aside).busiest == "r:eth1"
+
+
 def test_flows_share_a_link_only_while_they_go_at_once() -> None:
     beside = "  - {on: a, name: second, exec: iperf3 -c b -t 10}\n"
     assert [part.packets for part in cost(more=beside).parts] == pytest.approx([FULL / 2] * 2)

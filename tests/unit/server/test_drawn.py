@@ -62,6 +62,20 @@ def test_samples_come_in_pieces_and_who_goes_on_behind_the_last_byte_misses_noth
     assert owner.ask("GET", f"{asked}&start={len(got)}").body == b"later\n"
 
 
+def test_a_file_that_grows_is_followed_part_by_part(server: Served, run: str) -> None:
+    owner = server.client()
+    path = directory(server, run) / "nodes" / "a" / "grows.stdout"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"one\ntwo\n")
+    asked = f"/api/v1/runs/{run}/files/nodes/a/grows.stdout"
+    assert owner.ask("GET", f"{asked}?start=4").body == b"two\n"
+    assert owner.ask("GET", f"{asked}?start=8").body == b""
+    assert owner.ask("GET", f"{asked}?start=-3&count=2").body == b"wo"
+    assert owner.ask("GET", f"{asked}?count=0").status == owner.ask("GET", f"{asked}?count=99999999").status == 422
+    assert owner.ask("GET", f"{asked}?start=1").headers["content-disposition"].startswith("attachment")
+    assert owner.ask("GET", asked).body == b"one\ntwo\n"
+
+
 @pytest.mark.parametrize("guest", ["..", "../..", "a/b", "", "%00"])
 def test_samples_are_of_guests_alone(server: Served, run: str, guest: str) -> None:
     assert server.client().ask("GET", f"/api/v1/runs/{run}/samples?guest={guest}").status == 422
@@ -77,10 +91,10 @@ def test_no_link_that_a_guest_has_put_into_the_run_directory_is_followed(server:
 def test_positions_are_kept_beside_a_lab_and_make_no_version_of_it(server: Served) -> None:
     owner = server.client()
     lab = owner.keep()
-    assert owner.api("GET", f"/labs/{lab}/layout") == {"positions": {}}
+    assert owner.api("GET", f"/labs/{lab}/layout") == {"positions": {}, "places": {}}
     positions = {"a": [1.5, -2.0], "<script>": [0.0, 0.0]}
     owner.api("PUT", f"/labs/{lab}/layout", {"positions": positions})
-    assert owner.api("GET", f"/labs/{lab}/layout") == {"positions": positions}
+    assert owner.api("GET", f"/labs/{lab}/layout") == {"positions": positions, "places": {}}
     assert owner.api("GET", f"/labs/{lab}")["version"] == 1
     owner.api("DELETE", f"/labs/{lab}")
     assert not list(server.settings.layouts.iterdir())
@@ -94,7 +108,7 @@ def test_positions_that_are_none_change_nothing(server: Served, wrong: bytes) ->
     lab = owner.keep()
     answer = owner.ask("PUT", f"/api/v1/labs/{lab}/layout", wrong, **{"Content-Type": "application/json"})
     assert answer.status == 422
-    assert owner.api("GET", f"/labs/{lab}/layout") == {"positions": {}}
+    assert owner.api("GET", f"/labs/{lab}/layout") == {"positions": {}, "places": {}}
 
 
 def test_examples_to_start_from_are_labs_without_mistakes_and_without_files_of_their_own(server: Served) -> None:
@@ -186,6 +200,15 @@ def test_a_drawing_says_what_a_run_is_likely_to_take(server: Served) -> None:
     found = ask("POST", "/check", {"text": asked, "is_drawn": True})["drawing"]["forecast"]
     assert (found["virtual_s"], found["is_earliest"]) == (20, False) and found["host_s"] > 0
     assert "100Mbit" in found["hint"].replace(" ", "")
+    assert (found["link"], found["load"]) == ("a:eth0--b:eth0", pytest.approx(1, rel=0.5))
+    loads = {
+        written: ask("POST", "/check", {"text": f"{asked}time: {{{written}}}\n", "is_drawn": True})["drawing"][
+            "forecast"
+        ]["load"]
+        for written in ("tdf: 1/10", "tdf: 1", "tdf: auto", "drive: event")
+    }
+    assert loads["tdf: 1/10"] > 1 and loads["tdf: 1/10"] == pytest.approx(10 * loads["tdf: 1"])
+    assert loads["tdf: auto"] == loads["drive: event"] == 0
     for written, tdf in (("tdf: 3", 3.0), ("tdf: auto", None), ("drive: work", 1.0)):
         text = f"{asked}time: {{{written}}}\n"
         assert ask("POST", "/check", {"text": text, "is_drawn": True})["drawing"]["forecast"]["tdf"] == tdf, written

@@ -2,7 +2,9 @@
 // so that only what has changed is touched.
 import cytoscape, { type Core, type ElementDefinition, type StylesheetJson } from "cytoscape";
 import { colour } from "../state/theme.svelte";
+import { Ground } from "./ground";
 import type { Point } from "./layouts";
+import type { GroundMap } from "./map";
 
 export interface DrawnNode {
   id: string;
@@ -26,6 +28,8 @@ export interface Drawing {
   nodes: DrawnNode[];
   links: DrawnLink[];
   positions: ReadonlyMap<string, Point>;
+  /** What is under it. */
+  map?: GroundMap | null;
 }
 
 export interface Told {
@@ -127,6 +131,7 @@ export class Graph {
   private isLinking = false;
   /** What was seen when all was; null: that never was. */
   private fitted: { zoom: number; x: number; y: number } | null = null;
+  private readonly ground: Ground;
   private readonly sizes = new ResizeObserver(() => this.resize());
   private isTelling = true;
 
@@ -147,6 +152,7 @@ export class Graph {
       textureOnViewport: false,
       pixelRatio: "auto",
     });
+    this.ground = new Ground(container, this.core);
     this.core.on("select unselect", () => this.isTelling && this.tellSelection());
     this.core.on("dragfree", "node", () => this.tellPositions());
     this.core.on("cxttap", "node, edge", (event) => this.open(event));
@@ -220,6 +226,7 @@ export class Graph {
       }
       this.core.add(added);
     });
+    this.ground.show(drawing.map ?? null);
     if (!this.fitted && drawing.nodes.length) this.fit();
   }
 
@@ -247,6 +254,7 @@ export class Graph {
 
   restyle(): void {
     this.core.style(style());
+    this.ground.paint();
   }
 
   /** Takes the size that there is now. Who has not chosen what they look at goes on seeing all. */

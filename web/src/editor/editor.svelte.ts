@@ -3,6 +3,7 @@
 import { ask, Problem, words } from "../api/client";
 import type { Drawing, LabChecked, Positions, Run, Told, WholeLab } from "../api/types";
 import { completed, layOut, type LayoutName, type Point } from "../canvas/layouts";
+import { mapOf, mapUnder, spotsOn, type Places } from "../canvas/map";
 import * as lab from "../lab/document";
 import { History, type Spots } from "../lab/history";
 import { networkOf, type Network } from "../run/network";
@@ -31,6 +32,8 @@ export class EditorStore {
   isBusy = $state(false);
   text = $state("");
   positions = $state.raw<Spots>({});
+  /** Where on earth nodes are, of a network that says so. */
+  places = $state.raw<Places>({});
   canUndo = $state(false);
   canRedo = $state(false);
   nodes = $state.raw<string[]>([]);
@@ -51,6 +54,8 @@ export class EditorStore {
   private isDue = false;
   private copied: string[] = [];
   readonly lab = $derived(lab.readLab(this.text));
+
+  readonly map = $derived(mapUnder(this.positions, this.places));
 
   constructor(readonly id: string) {
     void this.load();
@@ -75,6 +80,18 @@ export class EditorStore {
       ...this.told.map((one) => ({ ...one, isDoubt: false })),
       ...this.doubts.map((one) => ({ ...one, isDoubt: true })),
     ];
+  }
+
+  /** What a run is likely to take; null: the text has mistakes, or was not read yet. */
+  get forecast(): Drawing["forecast"] | null {
+    const isGood = this.isChecked && !this.mistakes.some((one) => !one.isDoubt);
+    return (isGood && this.drawing?.forecast) || null;
+  }
+
+  /** A link as it is shown that the plan calls so. */
+  linkNamed(name: string): Shown["links"][number] | undefined {
+    const wanted = this.network?.links.find((link) => link.name === name)?.ends.map((end) => end.node);
+    return wanted && this.shown.links.find(({ ends: [a, b] }) => wanted.includes(a) && wanted.includes(b));
   }
 
   get wrongPlaces() {
@@ -121,13 +138,13 @@ export class EditorStore {
   async heard(version: number): Promise<void> {
     if (!this.whole || this.isBusy || version <= this.whole.version || version === this.stale?.version) return;
     try {
-      const [theirs, positions] = await this.fetch();
+      const [theirs, layout] = await this.fetch();
       if (theirs.version <= this.whole.version) return;
       // Looked at only now: somebody may have typed meanwhile.
       if (this.isDirty) {
         this.stale = { version: theirs.version, text: theirs.text };
       } else {
-        this.begin(theirs, positions);
+        this.begin(theirs, layout);
         this.news = theirs.version;
       }
     } catch (error) {
@@ -143,15 +160,16 @@ export class EditorStore {
     }
   }
 
-  private async fetch(): Promise<[WholeLab, Spots]> {
+  private async fetch(): Promise<[WholeLab, Positions]> {
     const [whole, layout] = await Promise.all([
       ask<WholeLab>("GET", `/labs/${this.id}`),
       ask<Positions>("GET", `/labs/${this.id}/layout`),
     ]);
-    return [whole, layout.positions as Spots];
+    return [whole, layout];
   }
 
-  private begin(whole: WholeLab, positions: Spots): void {
+  private begin(whole: WholeLab, { positions, places = {} }: Positions): void {
+    this.places = places;
     this.whole = whole;
     this.savedText = whole.text;
     this.savedPositions = positions;
@@ -257,7 +275,10 @@ export class EditorStore {
     this.write(this.text, { positions: this.placed(Object.fromEntries(spots)) });
   }
 
-  arrange(name: LayoutName): void {
+  arrange(name: LayoutName | "map"): void {
+    const map = name === "map" ? mapOf(this.places) : null;
+    if (map) this.write(this.text, { positions: { ...this.placed({}), ...spotsOn(map, this.places) } });
+    if (name === "map") return;
     const { nodes, links } = this.shown;
     this.move(layOut(name, { nodes: nodes.map((node) => node.name), links: links.map((link) => link.ends) }));
   }
@@ -286,7 +307,7 @@ export class EditorStore {
         this.savedText = text;
       }
       if (positions !== this.savedPositions) {
-        await ask("PUT", `/labs/${this.id}/layout`, { positions });
+        await ask("PUT", `/labs/${this.id}/layout`, { positions, places: this.places });
         this.savedPositions = positions;
       }
       this.wrong = "";

@@ -13,9 +13,14 @@ export function placeOf(hash: string): Place {
 
 class Route {
   place = $state(placeOf(location.hash));
+  /** Asks whoever looks at a view whether they leave it, where something would be lost; null: nothing would. */
+  mayLeave: (() => boolean) | null = null;
 
   constructor() {
-    addEventListener("hashchange", () => (this.place = placeOf(location.hash)));
+    addEventListener("hashchange", ({ oldURL }) => {
+      if (this.mayLeave?.() === false) history.replaceState(null, "", oldURL);
+      else this.place = placeOf(location.hash);
+    });
   }
 
   go(path: string): void {

@@ -49,8 +49,14 @@ await run({
     await drop("hostile.graphml", "graph [ <script>alert(1)</script> ]");
     await dialog.getByRole("alert").getByText("hostile.graphml:1:1: not GraphML").waitFor();
     demand(await make.isDisabled(), "no lab of what cannot be read");
+    // Behind a dialog nothing is dropped.
+    await drop("other.gml", "graph [ ]");
+    demand((await page.getByRole("dialog").count()) === 1, "one dialog");
     await demandAccessible(page, "a file that cannot be read");
     await page.keyboard.press("Escape");
+    // Whatever the page shows.
+    await page.goto(`${origin}/#/runs`);
+    await page.getByRole("heading", { name: "Runs" }).waitFor();
     await drop("large.xml", "x".repeat(1_000_001));
     await page.getByText("large.xml: the file is larger").waitFor();
     const places = [
@@ -78,8 +84,24 @@ await run({
       page.url().match(/lab\/([^/?]+)/)[1],
     );
     demand(positions.oslo[1] < positions.wien[1] && positions.oslo[0] < positions.wien[0], "as on the map");
+    // The map is below it, and has land, as long as the nodes are where it has them.
+    const landSeen = () =>
+      page.locator("canvas.ground").evaluateAll(([ground]) => {
+        const { data } = ground?.getContext("2d").getImageData(0, 0, ground.width, ground.height) ?? { data: [] };
+        return data.filter((value, n) => n % 4 === 3 && value > 200).length > 1000;
+      });
+    await until("land is drawn", landSeen);
+    await page.getByLabel("Arrange").selectOption("circle");
+    await page.locator("canvas.ground").waitFor({ state: "detached" });
+    await page.getByLabel("Arrange").selectOption("map");
+    await until("land is drawn again", landSeen);
+    await demandAccessible(page, "a lab on a map");
+    // What is not saved is not lost by a step elsewhere, unless somebody says so: here they do.
+    await page.getByRole("button", { name: "Add Host" }).click();
+    const asked = page.waitForEvent("dialog");
     await page.getByText("No mistakes").waitFor();
     await page.goto(`${origin}/#/labs`);
+    demand((await asked).message().includes("not saved"), "they were asked");
     await page.getByRole("button", { name: "Delete europe" }).click();
     await page.getByText("No labs yet").waitFor();
   },

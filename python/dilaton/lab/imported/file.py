@@ -28,12 +28,14 @@ class Imported:
         text: Of the lab.
         left_out: What of the file it does not have, each with its place and a reason.
         positions: Where the file has its nodes, x to the right and y up, in any unit.
+        places: Where on earth it has them, longitude and latitude in degrees.
     """
 
     kind: str
     text: str
     left_out: list[str] = field(default_factory=list)
     positions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    places: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def imported(path: Path, topo: str = "", name: str = "") -> Imported:
@@ -56,7 +58,7 @@ def imported(path: Path, topo: str = "", name: str = "") -> Imported:
     if files:
         left_out.append(f"{', '.join(files)}: files: a lab of one file has none beside it")
     text = lab_text(name or lab_name_of(path.name), topology, f"From {' '.join(path.name.split())}")
-    return Imported(kind, text, left_out, topology.positions)
+    return Imported(kind, text, left_out, topology.positions, topology.places)
 
 
 def _read(kind: str, path: Path, fields: Mapping[str, str]) -> tuple[Importer, Topology]:

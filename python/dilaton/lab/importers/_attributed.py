@@ -78,7 +78,9 @@ class AttributedGraph(Importer):
         nodes = {
             name: Node(**{key: said[name][key] for key in ("kind", "group") if key in said[name]}) for name in said
         }
-        return Topology(nodes, links, _drawn({names[node]: place for node, place in places.items()}))
+        positions = _drawn({names[node]: place for node, place in places.items()})
+        on_earth = {names[node]: place for node, place in places.items() if _is_on_earth(graph.nodes[node], place)}
+        return Topology(nodes, links, positions, on_earth)
 
     def graph(self, directory: Path) -> networkx.Graph[Any]:
         """The graph; paths start at `directory`."""
@@ -198,6 +200,12 @@ def _place(attributes: Mapping[str, Any]) -> tuple[float, float] | None:
     except (TypeError, ValueError):
         return None
     return longitude, latitude
+
+
+def _is_on_earth(attributes: Mapping[str, Any], place: tuple[float, float]) -> bool:
+    """Whether a place is one of a map; a `pos` may be of any drawing."""
+    longitude, latitude = place
+    return "pos" not in attributes and abs(longitude) <= 180 and abs(latitude) <= 90
 
 
 def _great_circle_km(one: tuple[float, float], other: tuple[float, float]) -> float:

@@ -12,7 +12,7 @@ Two labs of the same packets differ by a factor of two, by how many packets the 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -81,13 +81,28 @@ class Cost:
         host_s: Host seconds, within a factor of two.
         end_s: When the last flow ends, in virtual time, or the run is ended.
         parts: The flows, dearest first.
-        is_bound: Whether it is the TDF that bounds it: all the time of a guest that is always busy.
+        load: Which share of the time that the TDF gives the guests their flows take; 0 where the TDF follows the load.
     """
 
     host_s: float
     end_s: float
     parts: Sequence[Part]
-    is_bound: bool
+    load: float
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it is the TDF that bounds it: all the time of a guest that is always busy."""
+        return self.load >= 1
+
+    @property
+    def busiest(self) -> str | None:
+        """The interface that sends most of the packets, as `node:interface`; None where nobody knows how many."""
+        counts = defaultdict[str, float](float)
+        for part in self.parts:
+            for direction in part.flow.path.there:
+                counts[direction.name] += part.packets
+        name, most = max(counts.items(), key=lambda one: one[1])
+        return name if math.isfinite(most) else None
 
     @property
     def hint(self) -> str:
@@ -124,7 +139,7 @@ def estimate(lab: Lab, plan: Plan, cores: int) -> Cost | None:
     if math.isinf(busy_s):
         return None
     host_s = BOOT_HOST_S + NODE_HOST_S * len(plan.nodes) + busy_s
-    return Cost(host_s, end_s, parts, is_bound=wanted_s >= most_s)
+    return Cost(host_s, end_s, parts, wanted_s / most_s if most_s else 0.0)
 
 
 def _shared(flows: Sequence[Flow]) -> dict[tuple[str, str], int]:

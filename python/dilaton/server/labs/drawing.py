@@ -92,6 +92,11 @@ class Forecast(BaseModel):
     """How long it takes here, within a factor of two; null: nobody can tell."""
     hint: str = ""
     """What makes it take so long, and what would make it shorter."""
+    link: str = ""
+    """The link that carries most of the packets; empty: nobody can tell."""
+    load: float = 0.0
+    """Which share of the time that its TDF gives it the run is likely to need, within a factor of two: from 2 on its
+    timing cannot be kept. 0 where that keeps no time from being kept, or nobody can tell."""
     tdf: float | None = None
     """The TDF that the run has; null: it is chosen while the run goes on."""
 
@@ -196,8 +201,16 @@ def _forecast(plan: Plan, cost: Cost | None) -> Forecast:
         is_earliest=length.is_earliest if length else False,
         host_s=cost.host_s if cost else None,
         hint=cost.hint if cost else "",
+        link=_link_of(plan, cost.busiest) if cost else "",
+        # On the event drive computing takes no virtual time.
+        load=cost.load if cost and plan.time.drive != "event" and math.isfinite(cost.load) else 0.0,
         tdf=float(plan.time.tdf.ratio) if watch is None or watch.least == watch.most else None,
     )
+
+
+def _link_of(plan: Plan, interface: str | None) -> str:
+    ends = {f"{end.node}:{end.interface}": link.name for link in plan.links for end in link.ends}
+    return ends.get(interface, "") if interface is not None else ""
 
 
 def _told_ns(instant: End) -> int | None:

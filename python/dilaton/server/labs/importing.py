@@ -40,6 +40,7 @@ def read(name: str, text: str, topo: str) -> dict[str, Any]:
         "text": found.text,
         "left_out": found.left_out,
         "positions": on_canvas(found.positions),
+        "places": found.places,
     }
 
 

@@ -8,27 +8,37 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 Positions = Mapping[str, tuple[float, float]]
 """Of nodes, by their names; x to the right and y downwards."""
 
 
-def read(directory: Path, lab: str) -> Positions:
-    """The positions of a lab; none where nobody has moved anything."""
+@dataclass(frozen=True)
+class Layout:
+    """Where nodes are: in the drawing, and on earth, as longitude and latitude in degrees."""
+
+    positions: Positions = field(default_factory=dict)
+    places: Positions = field(default_factory=dict)
+
+
+def read(directory: Path, lab: str) -> Layout:
+    """The layout of a lab; nothing where nobody has moved anything."""
     try:
-        kept: Positions = json.loads(_file(directory, lab).read_text())
+        kept = json.loads(_file(directory, lab).read_text())
     except FileNotFoundError:
-        return {}
-    return kept
+        return Layout()
+    # Servers before had the positions alone, which are lists, also that of a node of this name.
+    return Layout(**kept) if isinstance(kept.get("positions"), dict) else Layout(kept)
 
 
-def write(directory: Path, lab: str, positions: Positions) -> None:
-    """Keeps the positions of a lab, as a whole or not at all."""
+def write(directory: Path, lab: str, layout: Layout) -> None:
+    """Keeps the layout of a lab, as a whole or not at all."""
     directory.mkdir(mode=0o700, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as file:
         try:
-            json.dump(positions, file)
+            json.dump(asdict(layout), file)
             file.flush()
             os.fsync(file.fileno())
             os.replace(file.name, _file(directory, lab))
@@ -38,7 +48,7 @@ def write(directory: Path, lab: str, positions: Positions) -> None:
 
 
 def remove(directory: Path, lab: str) -> None:
-    """Forgets the positions of a lab."""
+    """Forgets the layout of a lab."""
     with contextlib.suppress(FileNotFoundError):
         _file(directory, lab).unlink()
 

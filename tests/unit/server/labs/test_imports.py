@@ -42,6 +42,21 @@ def test_places_of_a_file_are_on_the_canvas_with_north_above() -> None:
     assert on_canvas({"a": (1.0, 1.0), "b": (1.0, 1.0)}) == on_canvas({"a": (1.0, 1.0)}) == {}
 
 
+def test_a_layout_keeps_where_on_earth_nodes_are_and_one_of_an_older_server_is_read(server: Served) -> None:
+    owner = server.client()
+    nodes = [(0, "Oslo", 10.7, 59.9), (1, "Wien", 16.4, 48.2)]
+    listed = "".join(f'node [ id {n} label "{name}" Longitude {x} Latitude {y} ]' for n, name, x, y in nodes)
+    found = take(owner, "europe.gml", f"graph [ {listed} edge [ source 0 target 1 ] ]")
+    assert found["places"] == {"oslo": [10.7, 59.9], "wien": [16.4, 48.2]}
+    lab = owner.keep()
+    layout = {"positions": {"a": [1, 2]}, "places": {"a": [10.7, 59.9]}}
+    owner.api("PUT", f"/labs/{lab}/layout", layout, 204)
+    assert owner.api("GET", f"/labs/{lab}/layout") == layout
+    owner.api("PUT", f"/labs/{lab}/layout", {"positions": {}, "places": {"a": [0, 91]}}, 422)
+    (server.settings.layouts / f"{lab}.json").write_text('{"positions": [3, 4]}')
+    assert owner.api("GET", f"/labs/{lab}/layout") == {"positions": {"positions": [3, 4]}, "places": {}}
+
+
 ENTITIES = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 9))
 BOMB = f"""<!DOCTYPE x [<!ENTITY a0 "{"x" * 100}">{ENTITIES}]><topology><node name="&a8;"/></topology>"""
 

@@ -20,6 +20,10 @@ ALONE = frozenset({"lab.yaml", "README.md"})
 """What an example has that needs no file of its own."""
 
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
+Place = tuple[
+    Annotated[float, Field(ge=-180, le=180, allow_inf_nan=False)],
+    Annotated[float, Field(ge=-90, le=90, allow_inf_nan=False)],
+]
 Node = Annotated[str, Field(min_length=1, max_length=255)]
 
 
@@ -28,6 +32,8 @@ class Positions(Asked):
 
     positions: Annotated[dict[Node, tuple[Coordinate, Coordinate]], Field(max_length=NODES_MAX)]
     """x to the right and y downwards, by the names of the nodes."""
+    places: Annotated[dict[Node, Place], Field(max_length=NODES_MAX, default_factory=dict)]
+    """Where on earth nodes are, of a network that says so: longitude and latitude, in degrees."""
 
 
 class Example(BaseModel):
@@ -42,13 +48,14 @@ class Example(BaseModel):
 @ENDPOINTS.add("GET", f"{PREFIX}/labs/{{lab}}/layout", needs(("Lab.Read", "lab")))
 def show_layout(lab: TheLab, server: Server) -> Positions:
     """Where the nodes of a lab are drawn."""
-    return Positions(positions=dict(layouts.read(server.settings.layouts, lab.identity)))
+    layout = layouts.read(server.settings.layouts, lab.identity)
+    return Positions(positions=dict(layout.positions), places=dict(layout.places))
 
 
 @ENDPOINTS.add("PUT", f"{PREFIX}/labs/{{lab}}/layout", needs(("Lab.Write", "lab")), status_code=204)
 def change_layout(asked: Positions, lab: TheLab, server: Server) -> None:
     """Keeps where the nodes of a lab are drawn, all of them; no version of the lab comes of it."""
-    layouts.write(server.settings.layouts, lab.identity, asked.positions)
+    layouts.write(server.settings.layouts, lab.identity, layouts.Layout(asked.positions, asked.places))
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/examples", LOGGED_IN)

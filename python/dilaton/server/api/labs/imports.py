@@ -37,6 +37,8 @@ class Imported(BaseModel):
     """What of the file the lab does not have."""
     positions: dict[str, tuple[float, float]]
     """Where the file has its nodes, as a layout has them; may leave nodes out."""
+    places: dict[str, tuple[float, float]]
+    """Where on earth it has them, likewise."""
 
 
 @ENDPOINTS.add("POST", f"{PREFIX}/import", needs(("Lab.Write", "folder")))
