@@ -58,5 +58,9 @@ def test_the_tour_ends_with_a_network_that_ran_and_its_graph(tmp_path: Path) -> 
     journey("tour.mjs", tmp_path / "server")
 
 
+def test_a_node_is_looked_into_while_it_runs(tmp_path: Path) -> None:
+    journey("node.mjs", tmp_path / "server")
+
+
 def test_a_thousand_nodes_are_drawn_and_panned(tmp_path: Path) -> None:
     journey("large.mjs", tmp_path / "server")

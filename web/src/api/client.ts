@@ -18,13 +18,14 @@ export class Problem extends Error {
 /** Told when somebody is not logged in any more, whatever they have asked. */
 export const leaving = new EventTarget();
 
-async function answered(method: string, path: string, body?: unknown): Promise<Response> {
+async function answered(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   let answer: Response;
   try {
     answer = await fetch(API + path, {
       method,
       headers: body === undefined ? {} : { "Content-Type": "application/json" },
       body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
     });
   } catch {
     throw new Problem(0, "away", "the server does not answer");
@@ -48,6 +49,16 @@ export async function ask<T = void>(method: string, path: string, body?: unknown
 
 export async function text(path: string): Promise<string> {
   return (await answered("GET", path)).text();
+}
+
+/** The body of an answer while it comes, until it ends or is not wanted any more. */
+export async function* pieces(path: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const reader = (await answered("GET", path, undefined, signal)).body!.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield value;
+  }
 }
 
 export async function bytes(path: string): Promise<Uint8Array> {

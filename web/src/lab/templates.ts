@@ -46,7 +46,7 @@ run:
   - {on: alice, name: ping, exec: ping -c 10 -i 0.1 bob}
   - {on: alice, name: bulk, exec: iperf3 -c bob -t 20 -J, after: [ping, sink]}
 
-measure: {interfaces: 100ms, capture: ["left:eth1"]}
+measure: {interfaces: 100ms, outputs: true, capture: ["left:eth1"]}
 
 expect:
   - ping.loss == 0%

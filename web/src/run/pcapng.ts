@@ -21,33 +21,61 @@ const SECTION = 0x0a0d0d0a;
 const INTERFACE = 1;
 const ENHANCED = 6;
 const PACKETS_MAX = 200_000;
+const BLOCK_BYTES_MAX = 16 << 20;
 
 export function readCapture(file: Uint8Array): Packet[] {
-  const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
-  const found: Packet[] = [];
-  let isLittle = true;
-  let perSecond: number[] = [];
-  for (let at = 0; at + 12 <= file.length && found.length < PACKETS_MAX;) {
-    let kind = view.getUint32(at, isLittle);
-    if (kind === SECTION) {
-      isLittle = view.getUint32(at + 8, true) === 0x1a2b3c4d;
-      kind = SECTION;
-      perSecond = [];
+  const reader = new CaptureReader();
+  reader.take(file);
+  return reader.packets;
+}
+
+/** Reads a capture that comes in pieces, which may end anywhere. */
+export class CaptureReader {
+  readonly packets: Packet[] = [];
+  private rest = new Uint8Array();
+  private isLittle = true;
+  private perSecond: number[] = [];
+  private isBroken = false;
+
+  take(piece: Uint8Array): void {
+    const file = new Uint8Array(this.rest.length + piece.length);
+    file.set(this.rest);
+    file.set(piece, this.rest.length);
+    const view = new DataView(file.buffer);
+    let at = 0;
+    while (!this.isBroken && at + 12 <= file.length && this.packets.length < PACKETS_MAX) {
+      const kind = view.getUint32(at, this.isLittle);
+      if (kind === SECTION) {
+        this.isLittle = view.getUint32(at + 8, true) === 0x1a2b3c4d;
+        this.perSecond = [];
+      }
+      const length = view.getUint32(at + 4, this.isLittle);
+      this.isBroken = length < 12 || length % 4 > 0 || length > BLOCK_BYTES_MAX;
+      if (this.isBroken || at + length > file.length) break;
+      this.block(view, kind, at, length);
+      at += length;
     }
-    const length = view.getUint32(at + 4, isLittle);
-    if (length < 12 || length % 4 || at + length > file.length) break;
-    if (kind === INTERFACE) perSecond.push(resolution(view, at + 16, at + length - 4, isLittle));
-    if (kind === ENHANCED && length >= 32) {
-      const captured = view.getUint32(at + 20, isLittle);
-      if (captured > length - 32) break;
-      const ticks = view.getUint32(at + 12, isLittle) * 2 ** 32 + view.getUint32(at + 16, isLittle);
-      const tS = ticks / (perSecond[view.getUint32(at + 8, isLittle)] ?? 1e6);
-      const bytes = file.subarray(at + 28, at + 28 + captured);
-      found.push({ number: found.length + 1, tS, length: view.getUint32(at + 24, isLittle), bytes, ...decoded(bytes) });
-    }
-    at += length;
+    this.rest = file.slice(at);
   }
-  return found;
+
+  private block(view: DataView, kind: number, at: number, length: number): void {
+    const { isLittle, packets } = this;
+    if (kind === INTERFACE) this.perSecond.push(resolution(view, at + 16, at + length - 4, isLittle));
+    if (kind !== ENHANCED || length < 32) return;
+    const captured = view.getUint32(at + 20, isLittle);
+    this.isBroken = captured > length - 32;
+    if (this.isBroken) return;
+    const ticks = view.getUint32(at + 12, isLittle) * 2 ** 32 + view.getUint32(at + 16, isLittle);
+    const tS = ticks / (this.perSecond[view.getUint32(at + 8, isLittle)] ?? 1e6);
+    const bytes = new Uint8Array(view.buffer, at + 28, captured);
+    packets.push({
+      number: packets.length + 1,
+      tS,
+      length: view.getUint32(at + 24, isLittle),
+      bytes,
+      ...decoded(bytes),
+    });
+  }
 }
 
 /** Ticks per second of an interface: option if_tsresol, microseconds without it. */

@@ -1,7 +1,9 @@
 // The one store of a run that is looked at: what it tells (its event stream, or what it has written once it is over), its
 // samples and its record. Views are functions of it and of the instant that is looked at; they ask the server nothing.
 import { API, ask, bytes, permissionsAt, Problem, text, words } from "../api/client";
-import type { Drawing, FaultsShown, LinksShown, Run, RunStatus } from "../api/types";
+import type { Drawing, FaultsShown, LinksShown, Positions, Run, RunStatus } from "../api/types";
+import type { Places } from "../canvas/map";
+import type { LiveCapture } from "../nodes/capture.svelte";
 import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, type RunPicture } from "./happenings";
 import { endsShown, networkOf, type End, type NetLink, type Network } from "./network";
 import { Reader, Samples } from "./samples";
@@ -18,12 +20,15 @@ export class RunStore {
   links = $state.raw<LinksShown | null>(null);
   faults = $state.raw<FaultsShown | null>(null);
   positions = $state.raw<Record<string, [number, number]>>({});
+  places = $state.raw<Places>({});
   /** What one may do with this run, which may be another's. */
   permissions = $state.raw<string[]>([]);
   wrong = $state("");
   isAway = $state(false);
   /** Which sample was taken in last; views that show samples depend on it. */
   sampled = $state(0);
+  /** What is captured from here, or was. */
+  captures = $state.raw<LiveCapture[]>([]);
   /** The instant that is looked at, in nanoseconds of virtual time; null: now. */
   atNs = $state<number | null>(null);
 
@@ -39,6 +44,7 @@ export class RunStore {
   private timer = 0;
   private isClosed = false;
   private isEnded = false;
+  private wantedLogs = "";
   private wanted: { node: string; argv: string[] } | null = null;
   private drawn: Promise<void> = Promise.resolve();
   private isLooking = false;
@@ -91,6 +97,7 @@ export class RunStore {
   close(): void {
     this.isClosed = true;
     this.stream?.close();
+    for (const capture of this.captures) capture.stop();
     clearTimeout(this.timer);
   }
 
@@ -112,6 +119,17 @@ export class RunStore {
   takeWanted(): { node: string; argv: string[] } | null {
     const wanted = this.wanted;
     this.wanted = null;
+    return wanted;
+  }
+
+  /** Whose logs are to be shown as soon as logs are. */
+  wantLogs(node: string): void {
+    this.wantedLogs = node;
+  }
+
+  takeWantedLogs(): string {
+    const wanted = this.wantedLogs;
+    this.wantedLogs = "";
     return wanted;
   }
 
@@ -234,10 +252,10 @@ export class RunStore {
   }
 
   private async fetchPositions(lab: string): Promise<void> {
-    const found = await ask<{ positions: Record<string, [number, number]> }>("GET", `/labs/${lab}/layout`).catch(
-      () => null,
-    );
-    if (found) this.positions = found.positions;
+    const found = await ask<Positions>("GET", `/labs/${lab}/layout`).catch(() => null);
+    if (!found) return;
+    this.positions = found.positions;
+    this.places = found.places ?? {};
   }
 
   private async fetchSamples(): Promise<void> {

@@ -24,14 +24,9 @@ const ROWS_MAX = 2_000_000;
 
 const PIECE_BYTES = 1 << 20;
 
-interface Table {
-  header: string[];
-  rest: string;
-}
-
-export class Samples {
-  readonly series = new Map<string, Series>();
-  private tables = new Map<string, Table>();
+/** The tables of guests, of which pieces come that end anywhere. */
+export abstract class Tables {
+  private tables = new Map<string, { header: string[]; rest: string }>();
   private rows = 0;
 
   /** Takes the next piece of a guest's table, which may end anywhere. */
@@ -42,15 +37,25 @@ export class Samples {
     table.rest = lines.pop() ?? "";
     for (const line of lines) {
       if (!table.header.length) table.header = line.split(",");
-      else this.row(table.header, line.split(","));
+      else this.read(table.header, line.split(","));
     }
   }
 
-  private row(header: string[], values: string[]): void {
+  private read(header: string[], values: string[]): void {
     const value = (name: string) => values[header.indexOf(name)] ?? "";
     const tNs = Number(value("t_ns"));
     if (values.length !== header.length || !value("t_ns") || !Number.isFinite(tNs)) return;
-    if (++this.rows > ROWS_MAX) return;
+    if (++this.rows <= ROWS_MAX) this.row(tNs, value);
+  }
+
+  /** Takes a row, of an instant, whose values are told by their columns. */
+  protected abstract row(tNs: number, value: (column: string) => string): void;
+}
+
+export class Samples extends Tables {
+  readonly series = new Map<string, Series>();
+
+  protected row(tNs: number, value: (column: string) => string): void {
     const key = `${value("node")}:${value("interface")}`;
     let series = this.series.get(key);
     if (!series) {
@@ -67,14 +72,14 @@ export class Samples {
 
 /** Reads the tables of guests as they grow, one reading at a time: who asks while one is under way is answered by one that
  * begins after it, so that no piece is taken twice and none that was there when they asked is missed. */
-export class Reader {
+export class Reader<Read extends Tables = Samples> {
   private starts = new Map<string, number>();
   private decoders = new Map<string, TextDecoder>();
   private last: Promise<void> = Promise.resolve();
   private next: Promise<void> | null = null;
 
   constructor(
-    readonly samples: Samples,
+    readonly samples: Read,
     /** A piece of a guest's table from a byte on, at most `PIECE_BYTES` of it; it throws where there is none. */
     private readonly piece: (guest: string, start: number) => Promise<Uint8Array>,
     private readonly taken: () => void,

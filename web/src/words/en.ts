@@ -200,7 +200,8 @@ export const en = {
     idle: "idle",
     linksTable: "Nodes and links as a list",
     verdict: "Verdict",
-    verdictSoFar: "so far",
+    keptSoFar: (timers: number, p99: number, most: number) =>
+      `So far ${counted(timers, "timer")}: 99 % at most ${p99.toFixed(1)} us late, the latest ${most.toFixed(1)} us. Which delays that is little beside is judged at the end.`,
     expectations: "Expectations",
     noExpectations: "The lab expects nothing.",
     notYet: "not yet known",
@@ -246,7 +247,6 @@ export const en = {
   },
   forecast: {
     help: "What a run of this lab is likely to take, as far as its programs say it; host time within a factor of two.",
-    run: (words: string) => `A run is likely to take ${words}.`,
     why: (hint: string) => `${hint[0]!.toUpperCase()}${hint.slice(1)}.`,
     busiest: "Most packets pass",
     overloaded: (load: number, tdf: number) =>

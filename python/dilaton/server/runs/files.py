@@ -15,6 +15,9 @@ DEPTH_MAX = 12
 
 PIECE_BYTES = 1 << 18
 
+PART_BYTES_MAX = 1 << 20
+"""How much of a file is answered at once to who follows it."""
+
 
 def listed(top: Path, most: int | None = FILES_MAX) -> list[tuple[str, int]]:
     """The plain files below a directory, by their paths in it, with their sizes; hidden ones are nobody's.
@@ -67,6 +70,13 @@ def opened(top: Path, path: str) -> BinaryIO:
         os.close(file)
         raise FileNotFoundError(path)
     return open(file, "rb")
+
+
+def part(file: BinaryIO, start: int, count: int) -> bytes:
+    """At most `count` bytes of a file from byte `start` on; where that is negative, from so many before its end."""
+    with file:
+        begin = start if start >= 0 else max(0, os.fstat(file.fileno()).st_size + start)
+        return os.pread(file.fileno(), count, begin)
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:

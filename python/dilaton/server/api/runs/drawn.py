@@ -6,23 +6,20 @@ it.
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Literal
 
 from fastapi import Query, Response
 
 from dilaton.run.files.directory import PLAN_FILE
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, needs
-from dilaton.server.api.runs.runs import sent
+from dilaton.server.api.runs.runs import Count, Start, sent
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem
-from dilaton.server.runs.files import opened
+from dilaton.server.runs.files import PART_BYTES_MAX, opened, part
 
 ENDPOINTS = Endpoints()
 
 READ = needs(("Run.Read", "run"))
-
-PIECE_BYTES_MAX = 1 << 20
 
 GUEST = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$"
 
@@ -54,9 +51,9 @@ def show_samples(
     run: TheRun,
     server: Server,
     guest: Annotated[str, Query(pattern=GUEST)],
-    table: Literal["interfaces", "tcp", "nodes"] = "interfaces",
-    start: Annotated[int, Query(ge=-PIECE_BYTES_MAX, le=1 << 50)] = 0,
-    count: Annotated[int, Query(ge=1, le=PIECE_BYTES_MAX)] = PIECE_BYTES_MAX,
+    table: Literal["interfaces", "tcp", "nodes", "outputs"] = "interfaces",
+    start: Start = 0,
+    count: Count = PART_BYTES_MAX,
 ) -> Response:
     """A piece of a table of samples (docs/measure.md), at most `count` bytes of it from byte `start` on, or where that
     is negative from so many before its end: at 0 comes the line with the names of its columns. A run that goes on
@@ -66,7 +63,4 @@ def show_samples(
         file = opened(server.keeper.run_dir(run.identity), path)
     except OSError:
         raise Problem(404, "missing", f"{path}: the run measures none of these, or has none yet") from None
-    with file:
-        begin = start if start >= 0 else max(0, os.fstat(file.fileno()).st_size + start)
-        piece = os.pread(file.fileno(), count, begin)
-    return Response(piece, media_type="text/csv; charset=utf-8")
+    return Response(part(file, start, count), media_type="text/csv; charset=utf-8")

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 from urllib.parse import quote
 
 from fastapi import Query, Response
@@ -28,7 +28,7 @@ from dilaton.server.database.tables import LabRow, RunRow, VersionRow
 from dilaton.server.labs import keeping
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem, missing
-from dilaton.server.runs.files import listed, opened, pieces
+from dilaton.server.runs.files import PART_BYTES_MAX, listed, opened, part, pieces
 from dilaton.server.runs.life import FINAL, RunState, known
 from dilaton.server.runs.queue import Needs
 from dilaton.server.state import State
@@ -41,6 +41,12 @@ NEVER_RUN = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandb
 """What a browser may do with a page that a run has left: show it, as a page of nobody's."""
 
 FILES = needs(("Run.Files", "run"))
+
+Start = Annotated[int, Query(ge=-PART_BYTES_MAX, le=1 << 50)]
+"""From which byte of a file on; negative: from so many before its end."""
+
+Count = Annotated[int, Query(ge=1, le=PART_BYTES_MAX)]
+"""How much of a file at most."""
 
 PLAIN_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -295,9 +301,15 @@ def list_files(run: TheRun, server: Server) -> list[File]:
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/files/{{path:path}}", FILES, response_class=Response)
-def fetch_file(run: TheRun, path: str, server: Server) -> Response:
-    """A file that a run has left, to be saved."""
-    answer = sent(server, run, path, "application/octet-stream")
+def fetch_file(
+    run: TheRun, path: str, server: Server, start: Start | None = None, count: Count | None = None
+) -> Response:
+    """A file that a run has left, to be saved; with `start` or `count` a part of it, for who follows one that grows."""
+    kind = "application/octet-stream"
+    if start is None and count is None:
+        answer: Response = sent(server, run, path, kind)
+    else:
+        answer = Response(part(_opened(server, run, path), start or 0, count or PART_BYTES_MAX), media_type=kind)
     name = path.rpartition("/")[2]
     plain = PLAIN_NAME.sub("_", name)
     answer.headers["Content-Disposition"] = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
@@ -330,8 +342,11 @@ def sent(server: State, run: RunRow, path: str, kind: str) -> StreamingResponse:
     Raises:
         Problem: there is none.
     """
+    return StreamingResponse(pieces(_opened(server, run, path)), media_type=kind)
+
+
+def _opened(server: State, run: RunRow, path: str) -> BinaryIO:
     try:
-        file = opened(server.keeper.run_dir(run.identity), path)
+        return opened(server.keeper.run_dir(run.identity), path)
     except OSError:
         raise Problem(404, "missing", f"{path}: the run has no such file, or none yet") from None
-    return StreamingResponse(pieces(file), media_type=kind)

@@ -1,0 +1,66 @@
+// Packets that pass an interface of a run that goes on, while they pass: what the server sends of them, kept here.
+import { pieces, words } from "../api/client";
+import { CaptureReader, type Packet } from "../run/pcapng";
+
+/** More is not kept; the program `dilaton capture` takes it to a file. */
+export const CAPTURED_BYTES_MAX = 64 << 20;
+
+export class LiveCapture {
+  /** The packets so far; made anew as they come. */
+  packets = $state.raw<Packet[]>([]);
+  isGoing = $state(true);
+  isFull = $state(false);
+  wrong = $state("");
+  private parts: Uint8Array<ArrayBuffer>[] = [];
+  private readonly reader = new CaptureReader();
+  private readonly stopping = new AbortController();
+  private isDue = false;
+
+  constructor(
+    run: string,
+    readonly place: string,
+    readonly filter: string,
+  ) {
+    const asked = new URLSearchParams({ place, ...(filter ? { filter } : {}) });
+    void this.follow(`/runs/${run}/capture?${asked}`);
+  }
+
+  get label(): string {
+    return this.filter ? `${this.place} ${this.filter}` : this.place;
+  }
+
+  stop(): void {
+    this.isGoing = false;
+    this.stopping.abort();
+  }
+
+  file(): Blob {
+    return new Blob(this.parts, { type: "application/x-pcapng" });
+  }
+
+  private async follow(path: string): Promise<void> {
+    let length = 0;
+    try {
+      for await (const piece of pieces(path, this.stopping.signal)) {
+        length += piece.length;
+        this.parts.push(piece.slice());
+        this.reader.take(piece);
+        this.show();
+        if (length > CAPTURED_BYTES_MAX) {
+          this.isFull = true;
+          this.stop();
+        }
+      }
+    } catch (error) {
+      // Who stops it leaves, and is told nothing of that.
+      if (this.isGoing) this.wrong = words(error);
+    }
+    this.isGoing = false;
+  }
+
+  /** Packets come by the thousand: they are shown together. */
+  private show(): void {
+    if (!this.isDue) setTimeout(() => ((this.isDue = false), (this.packets = [...this.reader.packets])), 200);
+    this.isDue = true;
+  }
+}

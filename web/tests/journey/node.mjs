@@ -1,0 +1,119 @@
+// What is looked into of a node while it runs, on real guests: `node node.mjs ORIGIN COOKIE`. Its logs at any instant, its
+// files, and what passes its interface.
+import { readFileSync } from "node:fs";
+import { demand, demandAccessible, open, run } from "./browser.mjs";
+
+const [origin, cookie] = process.argv.slice(2);
+const { browser, page, complaints } = await open(origin, cookie);
+page.setDefaultTimeout(60_000);
+
+const TEXT = `name: talk
+time: {drive: wall}
+nodes: {a: {}, b: {}}
+links: [{endpoints: [a, b], delay: 5ms}]
+run:
+  - {on: a, name: ping, exec: ping -i 0.2 -c 100000 b}
+  - {on: b, name: hostile, exec: "printf '\\\\033[31m<b>red</b>\\\\007\\\\n'"}
+measure: {outputs: true}
+`;
+const FILE = Buffer.alloc(300_000, "dilaton ");
+
+const openNode = async (name) => {
+  await page.getByRole("tab", { name: "Overview" }).click();
+  const list = page.getByText("Nodes and links as a list");
+  if (!(await page.getByRole("button", { name, exact: true }).isVisible())) await list.press("Enter");
+  await page.getByRole("button", { name, exact: true }).press("Enter");
+  await page.getByRole("dialog", { name: `Node ${name}` }).waitFor();
+};
+
+await run({
+  "a lab goes on": async () => {
+    await page.goto(origin);
+    const run = await page.evaluate(async (text) => {
+      const ask = async (path, body) =>
+        (
+          await fetch(`/api/v1${path}`, {
+            method: "POST",
+            headers: { "Content-Type": "application/json" },
+            body: JSON.stringify(body),
+          })
+        ).json();
+      const { lab } = await ask("/labs", { name: "talk", text });
+      return (await ask(`/labs/${lab}/runs`, {})).run;
+    }, TEXT);
+    await page.goto(`${origin}/#/run/${run}`);
+    await page.getByRole("button", { name: "Hold" }).waitFor();
+  },
+  "its logs are those of the instant that is looked at": async () => {
+    await openNode("a");
+    await page.getByRole("button", { name: "Logs", exact: true }).click();
+    demand((await page.getByLabel("Whose output").inputValue()) === "a", "the node whose logs were asked for");
+    const lines = page.getByRole("region", { name: "Logs" });
+    const fourth = lines.getByText(/icmp_seq=4 /);
+    const instant = lines.locator(".line", { hasText: /icmp_seq=4 / }).getByRole("button");
+    await lines.getByText(/icmp_seq=6 /).waitFor();
+    const at = Number.parseFloat(await instant.textContent());
+    // Sent at 0.6 s at the earliest, and answered ten milliseconds later.
+    demand(at >= 0.61, `the fourth answer came at ${at} s`);
+    await demandAccessible(page, "logs");
+    await instant.click();
+    await page.getByText("Looking at").waitFor();
+    await lines.getByText(/icmp_seq=5 /).waitFor({ state: "detached" });
+    await fourth.waitFor();
+    await page.getByRole("button", { name: "back to now" }).click();
+    await lines.getByText(/icmp_seq=6 /).waitFor();
+    await page.getByLabel("Whose output").selectOption("b/hostile");
+    await lines.getByText("<b>red</b>·", { exact: true }).waitFor();
+  },
+  "its files are looked at, put there and fetched": async () => {
+    await openNode("a");
+    await demandAccessible(page, "node");
+    await page.getByRole("button", { name: "Files", exact: true }).click();
+    await page.getByRole("button", { name: "etc/", exact: true }).click();
+    await page.getByRole("button", { name: "hosts", exact: true }).click();
+    await page.getByRole("region", { name: "/etc/hosts" }).getByText("localhost").first().waitFor();
+    await demandAccessible(page, "a file of a node");
+    await page.getByLabel("Directory", { exact: true }).fill("/nowhere");
+    await page.getByRole("button", { name: "Go", exact: true }).click();
+    await page.getByRole("alert").getByText("No such file or directory").waitFor();
+    await page.getByLabel("Directory", { exact: true }).fill("/tmp");
+    await page.getByRole("button", { name: "Go", exact: true }).click();
+    await page.getByRole("region", { name: "/tmp" }).waitFor();
+    await page.getByLabel("Put a file here").setInputFiles({ name: "mine.bin", mimeType: "text/plain", buffer: FILE });
+    await page.getByText("/tmp/mine.bin is there").waitFor();
+    await demandAccessible(page, "files of a node");
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download mine.bin" }).click(),
+    ]);
+    demand(readFileSync(await download.path()).equals(FILE), "the same bytes came back");
+    await page.keyboard.press("Escape");
+  },
+  "what passes its interface is captured, here and by a line for Wireshark": async () => {
+    await openNode("a");
+    await page.getByLabel("Filter of what is captured").fill("nonsense of tcpdump");
+    await page.getByRole("button", { name: "Capture", exact: true }).click();
+    await page.getByRole("alert").first().waitFor();
+    await openNode("a");
+    await page.getByLabel("Filter of what is captured").fill("icmp");
+    await page.getByText(/capture \w+ a:eth0 icmp --wireshark$/).waitFor();
+    await page.getByRole("button", { name: "Capture", exact: true }).click();
+    await page.getByRole("cell", { name: "ICMP", exact: true }).first().waitFor();
+    await demandAccessible(page, "a capture");
+    await page.getByRole("button", { name: "Stop capturing" }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download pcapng" }).click(),
+    ]);
+    demand(readFileSync(await download.path()).readUInt32LE(0) === 0x0a0d0d0a, "a file of pcapng");
+  },
+  "it is ended, and its logs stay": async () => {
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("aborted", { exact: true }).first().waitFor();
+    await page.getByRole("tab", { name: "Logs" }).click();
+    await page.getByLabel("Filter lines").fill("icmp_seq=4 ttl");
+    await page.getByText("1 line", { exact: true }).waitFor();
+  },
+  "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),
+});
+await browser.close();

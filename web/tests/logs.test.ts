@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { Followed, KEPT_BYTES_MAX } from "../src/run/following";
+import { Growth, linesAt, visible, type Output } from "../src/run/logs";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const output = (file: string, text: string, begin = 0): Output => ({ file, whose: file, bytes: bytes(text), begin });
+const HEADER = "t_ns,node,process,stream,bytes\n";
+
+test("lines are there from the instant on at which they were whole, those of several programs as they came", () => {
+  const growth = new Growth();
+  growth.take("guest0", `${HEADER}1000,a,x,stdout,4\n`);
+  // A piece may end anywhere, and what a guest writes may be anything.
+  growth.take("guest0", "3000,a,x,stdo");
+  growth.take("guest0", "ut,9\nnonsense\n5000,a,x,stdout,12\n");
+  growth.take("guest1", `${HEADER}2000,b,y,stderr,3\n`);
+  const outputs = [output("nodes/a/x.stdout", "one\ntwo and\n"), output("nodes/b/y.stderr", "no\n")];
+  const at = (untilNs: number) => linesAt(outputs, growth, untilNs).map((line) => [line.tNs, line.text, line.isError]);
+  expect(at(999)).toEqual([]);
+  expect(at(1000)).toEqual([[1000, "one", false]]);
+  expect(at(4999)).toEqual([
+    [1000, "one", false],
+    [2000, "no", true],
+  ]);
+  expect(at(Infinity).at(-1)).toEqual([5000, "two and", false]);
+});
+
+test("what came nobody knows when is all there, and told as such", () => {
+  const lines = linesAt([output("nodes/a/x.stdout", "one\ntwo")], new Growth(), 0);
+  expect(lines.map((line) => [line.tNs, line.text])).toEqual([
+    [null, "one"],
+    [null, "two"],
+  ]);
+});
+
+test("of an output whose beginning is not here half a line is none", () => {
+  const growth = new Growth();
+  growth.take("g", `${HEADER}1,a,x,stdout,100\n2,a,x,stdout,108\n`);
+  const lines = linesAt([output("nodes/a/x.stdout", "lf\nwhole\n", 99)], growth, Infinity);
+  expect(lines.map((line) => [line.tNs, line.text])).toEqual([[2, "whole"]]);
+});
+
+test("a hostile line stays a line", () => {
+  expect(visible("\x1b[31mred\x1b[0m\x07 \x1b]0;title\x07<script>\u202egnp\r")).toBe("red· <script>·gnp");
+});
+
+test("a file that grows is read from where it was left, and of a large one the newest is kept", async () => {
+  let whole = bytes("one\n");
+  const asked: number[] = [];
+  const followed = new Followed("f", "f", 0, async (_, start) => {
+    asked.push(start);
+    return whole.slice(start, start + (1 << 20));
+  });
+  expect(await followed.read()).toBe(true);
+  expect(await followed.read()).toBe(false);
+  whole = bytes("one\ntwo\n");
+  await followed.read();
+  expect(new TextDecoder().decode(followed.bytes)).toBe("one\ntwo\n");
+  expect(asked).toEqual([0, 4, 4, 4, 8]);
+  whole = new Uint8Array(KEPT_BYTES_MAX + 100);
+  await followed.read();
+  expect([followed.begin, followed.bytes.length]).toEqual([100, KEPT_BYTES_MAX]);
+  expect(new Followed("f", "f", KEPT_BYTES_MAX + 7, async () => whole).begin).toBe(7);
+});
