@@ -87,7 +87,11 @@ await run({
     // The map is below it, and has land, as long as the nodes are where it has them.
     const landSeen = () =>
       page.locator("canvas.ground").evaluateAll(([ground]) => {
-        const { data } = ground?.getContext("2d").getImageData(0, 0, ground.width, ground.height) ?? { data: [] };
+        if (!ground) return false;
+        // Read from a copy: a canvas that is read often is better not on the graphics card, and the browser says so.
+        const copy = new OffscreenCanvas(ground.width, ground.height).getContext("2d", { willReadFrequently: true });
+        copy.drawImage(ground, 0, 0);
+        const { data } = copy.getImageData(0, 0, ground.width, ground.height);
         return data.filter((value, n) => n % 4 === 3 && value > 200).length > 1000;
       });
     await until("land is drawn", landSeen);
