@@ -233,7 +233,7 @@ fn check(plan: &Plan, guest: &str) -> Result<()> {
     Ok(())
 }
 
-/// Loads the modules and sets the parameters that the plan gives the kernel as a whole.
+/// Loads the modules and sets the parameters that the plan gives the kernel as a whole, and lets it rest.
 fn prepare_kernel(guests: &[plan::Guest], name: &str) -> Result<()> {
     let entry = guests.iter().find(|entry| entry.name == name);
     entry.iter().try_for_each(|entry| entry.clock_rate.face().map(clock::set_face))?;
@@ -243,6 +243,7 @@ fn prepare_kernel(guests: &[plan::Guest], name: &str) -> Result<()> {
         modules.load(module)?;
     }
     modules::serve_kernel()?;
+    guest::let_rest()?;
     entry.iter().flat_map(|entry| &entry.sysctls).try_for_each(|(key, value)| guest::set_sysctl(key, value))
 }
 

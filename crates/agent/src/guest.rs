@@ -8,6 +8,7 @@ pub mod shortage;
 pub mod volumes;
 
 use std::fs::{create_dir_all, write, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
@@ -33,6 +34,9 @@ pub const COMMON: &str = "/run/common";
 pub const WORKSHOP: &str = "/run/node";
 /// Open files of the agent: a few for every node while it builds.
 const OPEN_FILES_MAX: u64 = 65_536;
+/// Zero here has a kernel rest in which nothing happens. Otherwise it looks twice a second whether pages are to be moved
+/// together (mm/compaction.c, kcompactd), and is awake for another tick each time.
+const COMPACTION: &str = "/proc/sys/vm/compaction_proactiveness";
 
 /// Mounts one file system, with the error saying which and where.
 ///
@@ -106,6 +110,22 @@ pub fn set_sysctl(key: &str, value: &str) -> Result<()> {
     write(format!("/proc/sys/{key}"), value).doing(|| format!("sysctl {key} = {value}"))
 }
 
+/// Has the kernel rest in which nothing happens, where it does not without being told.
+///
+/// # Errors
+/// It refuses.
+pub fn let_rest() -> Result<()> {
+    write_if_there(COMPACTION, "0").doing(|| format!("write {COMPACTION}"))
+}
+
+/// Writes a file of the kernel's that its configuration may have left out, as that of a kernel which never moves pages does.
+fn write_if_there(file: &str, text: &str) -> std::io::Result<()> {
+    match OpenOptions::new().write(true).open(file) {
+        Err(absent) if absent.kind() == ErrorKind::NotFound => Ok(()),
+        opened => opened?.write_all(text.as_bytes()),
+    }
+}
+
 fn enable_controllers(group: &str) -> Result<()> {
     let file = format!("{group}/cgroup.subtree_control");
     write(&file, "+cpu +io +memory +pids").doing(|| format!("write {file}"))
@@ -139,6 +159,19 @@ pub fn power_off() -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_a_kernel_was_built_without_is_passed_over_and_one_that_refuses_is_not() {
+        let path = std::env::temp_dir().join(format!("dilaton-knob-{}", std::process::id()));
+        let file = path.to_str().unwrap();
+        write_if_there(file, "0").unwrap();
+        assert!(!path.exists());
+        write(file, "9").unwrap();
+        write_if_there(file, "0").unwrap();
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "0");
+        std::fs::remove_file(file).unwrap();
+        assert!(write_if_there("/proc/sys/kernel", "0").is_err());
+    }
 
     #[test]
     fn the_hosts_file_begins_with_the_loopback() {

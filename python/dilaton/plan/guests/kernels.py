@@ -54,10 +54,6 @@ Between the first two the kernel would let send buffers grow no more, and count 
 NEIGHBOURS_MAX = 1 << 20
 """Resolved neighbours of all nodes together, whose table the kernel keeps as one; the default is 1,024."""
 
-QUIET = {"vm/compaction_proactiveness": "0"}
-"""What has a kernel rest in which nothing happens. Otherwise it looks twice a second whether pages are to be moved
-together (mm/compaction.c, kcompactd), and is awake for another tick each time."""
-
 PAGE_BYTES = 4096
 
 BUILT_IN_CONGESTION_CONTROLS = ("cubic", "reno")
@@ -88,7 +84,7 @@ def _guest(network: Network, name: str) -> Guest:
         machine=network.placement.machines.get(name),
         clock_rate=ClockRate.of(clock_rate(lab, name)),
         modules=[*MODULES, *found, *network.modules(name), *_congestion_controls(lab, nodes)],
-        sysctls=_sysctls(memory) | QUIET,
+        sysctls=_sysctls(memory),
     )
 
 
