@@ -33,16 +33,14 @@ EXAMPLES = {"natnet": ("h1 ping -c 1 h0", "0% packet loss"), "linuxrouter": ("pi
 """Of Mininet's own, one with translated addresses and one with routes: what is typed, and what it prints then."""
 
 
-def test_examples_of_mininet_run_as_they_are() -> None:
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_of_mininet_runs_as_it_is(name: str) -> None:
+    if name == "natnet" and dilaton("exec", "--", "modprobe", "-n", "-q", "ip_tables").returncode:
+        pytest.skip("this kernel has no module ip_tables")
+    typed, printed = EXAMPLES[name]
     prepare = "update-alternatives --set iptables /usr/sbin/iptables-legacy && service openvswitch-switch start"
-    examples = [
-        f"printf '{typed}\\nexit\\n' | /usr/bin/python3 -m mininet.examples.{name} 2>&1 && echo end of {name}"
-        for name, (typed, _) in EXAMPLES.items()
-    ]
+    example = f"printf '{typed}\\nexit\\n' | /usr/bin/python3 -m mininet.examples.{name} 2>&1"
     given = {"stdin": subprocess.DEVNULL, "timeout": PATIENCE_HOST_S}
-    done = dilaton("exec", "--", "sh", "-c", " && ".join([prepare, *examples]), **given)
+    done = dilaton("exec", "--", "sh", "-c", f"{prepare} && {example}", **given)
     assert done.returncode == 0
-    said = done.stdout
-    for name, (_, printed) in EXAMPLES.items():
-        shown, said = said.split(f"end of {name}\n")
-        assert f" {printed}" in shown
+    assert f" {printed}" in done.stdout

@@ -126,6 +126,14 @@ def test_two_guests_with_a_disk_leave_the_same_bytes_beside_other_load(run_lab: 
     assert json.loads(alone.stdout("a", "bulk"))["end"]["sum_received"]["bits_per_second"] > 1e6
 
 
+def test_it_loads_the_modules_that_it_wants_itself() -> None:
+    """It has them where its own file is, not where this machine's are."""
+    show = "tc qdisc add dev lo root htb && tc qdisc add dev lo clsact && cat /proc/modules"
+    done = dilaton("exec", "--", "sh", "-c", show)
+    assert done.returncode == 0
+    assert {"sch_htb", "sch_ingress"} <= {line.partition(" ")[0] for line in done.stdout.splitlines()}
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_random_lab_gives_what_it_gives_on_this_machine_s_kernel(
     run_lab: RunLab, monkeypatch: pytest.MonkeyPatch, seed: int

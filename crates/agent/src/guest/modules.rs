@@ -4,8 +4,8 @@
 //! is no `/lib/modules` where the machine's own one would look.
 //!
 //! A kernel of our own has no modules and calls nobody: what it has is built in, and its `modules.builtin` says so. The
-//! host tells by `DILATON_MODULES` where that is, a word of the kernel's command line, which the kernel puts into our
-//! environment.
+//! host tells by `DILATON_MODULES` where that is, a word of the kernel's command line, which the kernel puts into the
+//! environment of process 1. Whom it calls as its `modprobe` has an environment without it, and reads the command line.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -98,7 +98,8 @@ impl Modules {
 /// There is none.
 pub fn directory() -> Result<PathBuf> {
     let release = uname().doing(|| "ask for the kernel's release".to_owned())?.release().to_os_string();
-    let roots = std::env::var(VARIABLE).map_or_else(|_| ROOTS.map(str::to_owned).to_vec(), |root| vec![root]);
+    let told = std::env::var(VARIABLE).ok().or_else(|| value_in(&read_to_string("/proc/cmdline").ok()?, VARIABLE));
+    let roots = told.map_or_else(|| ROOTS.map(str::to_owned).to_vec(), |root| vec![root]);
     roots
         .iter()
         .map(|root| Path::new(root).join(&release))
@@ -122,6 +123,11 @@ pub fn serve_kernel() -> Result<()> {
     let name = usual.map_or(program.as_path(), |()| Path::new(USUAL));
     write("/proc/sys/kernel/modprobe", name.as_os_str().as_encoded_bytes())
         .doing(|| "write /proc/sys/kernel/modprobe".to_owned())
+}
+
+/// What the words of a kernel's command line give a variable.
+fn value_in(command_line: &str, variable: &str) -> Option<String> {
+    command_line.split_whitespace().find_map(|word| Some(word.strip_prefix(variable)?.strip_prefix('=')?.to_owned()))
 }
 
 /// The module that the kernel wants, if these arguments are those of its call (`modprobe -q -- NAME`).
@@ -162,6 +168,13 @@ fn stem(file: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_place_of_modules_is_found_on_the_command_line_by_its_whole_name() {
+        let line = "mem=64M DILATON_MODULES_TOO=/no DILATON_MODULES=/tmp/dilaton/kernel/modules root=98:0\n";
+        assert_eq!(value_in(line, VARIABLE).as_deref(), Some("/tmp/dilaton/kernel/modules"));
+        assert_eq!(value_in("mem=64M", VARIABLE), None);
+    }
 
     #[test]
     fn a_module_comes_with_the_files_that_it_needs() {
