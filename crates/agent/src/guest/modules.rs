@@ -98,13 +98,16 @@ impl Modules {
 /// There is none.
 pub fn directory() -> Result<PathBuf> {
     let release = uname().doing(|| "ask for the kernel's release".to_owned())?.release().to_os_string();
-    let told = std::env::var(VARIABLE).ok().or_else(|| value_in(&read_to_string("/proc/cmdline").ok()?, VARIABLE));
-    let roots = told.map_or_else(|| ROOTS.map(str::to_owned).to_vec(), |root| vec![root]);
-    roots
-        .iter()
-        .map(|root| Path::new(root).join(&release))
-        .find(|directory| directory.is_dir())
-        .ok_or_else(|| Error::new(format!("no modules of kernel {release:?} in {}", roots.join(" or "))))
+    let there = |root: &str| Some(Path::new(root).join(&release)).filter(|directory| directory.is_dir());
+    if let Ok(root) = std::env::var(VARIABLE) {
+        return there(&root).ok_or_else(|| Error::new(format!("no modules of kernel {release:?} in {root}")));
+    }
+    // The kernel wants a module for each node that it makes, so what is not needed on most machines comes last.
+    let told = || there(&value_in(&read_to_string("/proc/cmdline").ok()?, VARIABLE)?);
+    let roots = || ROOTS.iter().find_map(|root| there(root));
+    roots()
+        .or_else(told)
+        .ok_or_else(|| Error::new(format!("no modules of kernel {release:?} in {}", ROOTS.join(" or "))))
 }
 
 /// Makes the kernel call this program when it wants a module by itself, if it can load any.
