@@ -137,9 +137,7 @@ async def answer_of(command: list[str], asked: bytes) -> dict[str, Any]:
     try:
         output, errors = await asyncio.wait_for(process.communicate(asked), WAIT_HOST_S_MAX)
     except BaseException as error:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        await _end(process)
         if not isinstance(error, TimeoutError):
             raise
         output = errors = b""
@@ -183,9 +181,17 @@ async def lines_of(
     except ValueError:
         raise BrokenError("it says what is no JSON") from None
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Ends a worker, and lets go of its pipes, which what it began may have for a moment more."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    # Before anything is waited for, in which the server may end. There is no public way to it; otherwise pipes stay
+    # open until the last who has them ends.
+    process._transport.close()  # type: ignore[attr-defined]
+    await process.wait()
 
 
 def _limited(command: list[str]) -> list[str]:

@@ -208,3 +208,5 @@ async def _lines(tidings: int) -> AsyncGenerator[Tiding, None]:
             yield tiding_of(line)
     finally:
         transport.close()
+        # Its pipe is closed in the loop's next turn, of which there may be none.
+        await asyncio.sleep(0)
