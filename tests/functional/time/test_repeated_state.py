@@ -27,7 +27,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     directory = tmp_path_factory.mktemp("again")
     (directory / "word").write_text("first\n")
     (directory / "lab.yaml").write_text(LAB.replace("DRAW", DRAW))
-    outcome = run_in(directory, directory / "lab.yaml", "--set", "seed=7")
+    # With some seeds a program polls at one of the instants below, and what it does while the clock stands shifts what
+    # follows by a little (docs/time.md).
+    outcome = run_in(directory, directory / "lab.yaml", "--set", "seed=8")
     assert outcome.status == 0, outcome.terminal
     return outcome
 
