@@ -12,11 +12,13 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
 #define WORDS 600 /* more than the library's deepest call takes */
 #define SECOND_NS 1000000000UL
+#define STACK_BYTES (1 << 16)
 
 /* Neither function nor stack is used between a call and the look at what it has left. */
 #define INLINE static inline __attribute__((always_inline))
@@ -65,11 +67,10 @@ static void handle(int signal, siginfo_t *info, void *context)
     (void)signal, (void)info, (void)context;
 }
 
-int main(int count, char **arguments)
+static void call(int line, int sender)
 {
     int resumed = 0, stopped = 0, jumped = 0, idled = 0;
-    int line = atoi(arguments[count - 2]), sender = atoi(arguments[count - 1]);
-    stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+    stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
     struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigset_t alarm, before;
     timer_t timer;
@@ -124,5 +125,18 @@ int main(int count, char **arguments)
     }
     printf("resumed %d\nstopped %d\njumped %d\nidled %d\n", resumed, stopped, jumped, idled);
     kill(stub, SIGKILL);
-    return 0;
+}
+
+/* The calls are made on a stack like a kernel's, which begins at a multiple of its size: by its address the library knows how
+ * much of it there is. */
+int main(int count, char **arguments)
+{
+    ucontext_t back, task;
+
+    getcontext(&task);
+    task.uc_stack.ss_sp = aligned_alloc(STACK_BYTES, STACK_BYTES);
+    task.uc_stack.ss_size = STACK_BYTES;
+    task.uc_link = &back;
+    makecontext(&task, (void (*)(void))call, 2, atoi(arguments[count - 2]), atoi(arguments[count - 1]));
+    return swapcontext(&back, &task);
 }
