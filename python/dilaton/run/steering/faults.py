@@ -60,6 +60,11 @@ class _Known:
         return self.state == "lasting" or (self.by_hand and self.state == "waiting")
 
     @property
+    def heard_ns(self) -> int:
+        """The last instant that a guest has said of it: its clock may be a step ahead of the run's, which stands."""
+        return max(self.began_ns or 0, self.ended_ns or 0)
+
+    @property
     def as_it_was(self) -> Fault:
         """The same fault at the instants at which it has begun and ended, as far as it has."""
         if self.began_ns is None:
@@ -162,7 +167,7 @@ class FaultControl:
         return self._taken(t_ns, planned.known)
 
     def _plan_for(self, asked: FaultBegin) -> _Planned:
-        now_ns = self._run.now().virtual_ns
+        now_ns = max([self._run.now().virtual_ns, *(known.heard_ns for known in self._known.values())])
         before = self._run.lab.model_copy(update={"faults": [known.as_it_was for known in self._known.values()]})
         try:
             made = read_faults(before, asked.fault, self._next_name(), now_ns, asked.directory, here.core_ghz())
