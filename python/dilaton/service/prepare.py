@@ -90,7 +90,8 @@ def prepare(text: LabText, overrides: Overrides) -> Prepared:
     with refusing(ValueError):
         settings = tuple(parse_setting(setting) for setting in overrides.settings)
     lab = loads(text.text, text.name, settings, here.core_ghz())
-    lab = lab.model_copy(update={"time": lab.time.model_copy(update=_times(overrides))})
+    if times := _times(overrides):
+        lab = lab.model_copy(update={"time": lab.time.model_copy(update=times)})
     if found := [f"{field_name(finding.path)}: {finding.message}" for finding in check_time(lab.time)]:
         raise RequestError("\n".join(found))
     if overrides.confirm is not None:

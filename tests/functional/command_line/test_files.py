@@ -50,3 +50,11 @@ def test_files_that_cannot_be_are_told_with_their_line(tmp_path: Path, files: st
     done = dilaton("check", tmp_path)
     assert done.returncode == 2
     assert f"{tmp_path / 'lab.yaml'}:3:" in done.stderr and said in done.stderr
+
+
+def test_what_is_set_counts_also_for_what_other_programs_are_given(tmp_path: Path) -> None:
+    (tmp_path / "line.yaml").write_text("name: line\ntopology: {generate: line, nodes: 3}\n")
+    for verb, out in (("graph", "line.svg"), ("export", "line.graphml")):
+        done = dilaton(verb, "line.yaml", "--set", "topology.nodes=5", "-o", out, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, f"{out}: 5 nodes, 4 links\n"), done.stderr
+    assert (tmp_path / "line.graphml").read_text().count("<node ") == 5

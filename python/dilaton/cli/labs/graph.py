@@ -68,7 +68,7 @@ def _machines(plan: Plan, division: Division) -> dict[str, str]:
     return {node.name: homes[node.guest] for node in in_order}
 
 
-def write_export(path: Path, out: Path, name: str | None, overrides: Overrides | None = None) -> None:
+def write_export(path: Path, out: Path, name: str | None, overrides: Overrides) -> None:
     """Writes the network of a lab in another format, and says what that leaves out.
 
     Raises:
@@ -76,7 +76,7 @@ def write_export(path: Path, out: Path, name: str | None, overrides: Overrides |
     """
     from dilaton.lab.exporters import FORMATS
 
-    prepared = prepare(LabText.read(path), overrides or Overrides())
+    prepared = prepare(LabText.read(path), overrides)
     lab, plan = prepared.lab, prepared.plan
     if name is None:
         name = next((name for name, known in FORMATS.items() if out.name.endswith(known.suffix)), None)

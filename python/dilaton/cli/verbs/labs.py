@@ -224,11 +224,12 @@ def export(
             "--to", metavar="FORMAT", help="containerlab, graphml, xml, dot or mininet (default: as FILE ends)."
         ),
     ] = None,
+    settings: SetOption = None,
 ) -> None:
     """Write the network of a lab for containerlab, Mininet, Graphviz or a graph library, and say what is left out."""
     from dilaton.cli.labs.graph import write_export
 
-    write_export(lab, out, to)
+    write_export(lab, out, to, overridden(settings=settings))
 
 
 @app.command()
