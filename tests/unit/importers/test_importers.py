@@ -136,6 +136,44 @@ def test_a_collision_domain_of_one_device_is_a_stub_network(tmp_path: Path) -> N
     assert interfaces["eth1"].addresses
 
 
+def test_start_up_files_of_kathara_give_addresses_and_what_else_they_do_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lab.conf").write_text('r_1[0]="A"\nr_1[1]="B"\nr2[0]="A"\n')
+    (tmp_path / "r_1.startup").write_text(
+        "#!/bin/sh\nip address add 10.1.0.1/24 dev eth0 # the left one\nip addr add 2001:db8::1/64 dev eth0\n"
+        "ip link set eth0 up\n\nifconfig eth1 10.2.0.1 netmask 255.255.255.0 up\n"
+    )
+    (tmp_path / "r2.startup").write_text("ifconfig eth0 10.1.0.2/24 up\n")
+    topology = read(kathara=str(tmp_path / "lab.conf"))
+    given = {
+        f"{end.node}:{end.interface}": [str(address) for address in end.addresses]
+        for link in topology.links
+        for end in link.endpoints
+    }
+    assert given == {
+        "r-1:eth0": ["10.1.0.1/24", "2001:db8::1/64"],
+        "r2:eth0": ["10.1.0.2/24"],
+        "r-1:eth1": ["10.2.0.1/24"],
+        "stub-b:": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("r1.startup", "ip route add default via 10.0.0.2"),
+        ("r1.startup", "ip address add 10.0.0.300/24 dev eth0"),
+        ("r1.startup", "ip address add 10.0.0.1/24 dev eth7"),
+        ("r1.startup", "ip link set eth0 down"),
+        ("shared.startup", "systemctl start frr"),
+    ],
+)
+def test_of_a_start_up_file_no_command_is_left_out_unsaid(tmp_path: Path, file: str, command: str) -> None:
+    (tmp_path / "lab.conf").write_text('r1[0]="A"\nr2[0]="A"\n')
+    (tmp_path / file).write_text(f"\n{command}\n")
+    assert f"{file}:2: {command}: startup: a lab cannot honour this" in refusal(kathara=str(tmp_path / "lab.conf"))
+    assert ends(read(kathara=str(tmp_path / "lab.conf"), ignore=["startup"])) == [("r1:eth0", "r2:eth0")]
+
+
 def test_devices_of_kathara_whose_names_would_be_one_are_refused(tmp_path: Path) -> None:
     (tmp_path / "lab.conf").write_text('r_1[0]="A"\nr-1[0]="A"\n')
     assert "lab.conf:2: r_1 and r-1 would both be called r-1" in refusal(kathara=str(tmp_path / "lab.conf"))
@@ -369,7 +407,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"kathara": "kathara/lab.conf"},
         "kathara/lab.conf:8: image: a lab cannot honour this; remove it, or write ignore: [image, startup]",
     ),
-    ({"kathara": "kathara/lab.conf", "ignore": "image"}, "pc1.startup: startup: a lab cannot honour this"),
+    (
+        {"kathara": "kathara/lab.conf", "ignore": "image"},
+        "pc1.startup:2: ip route add default via 10.0.0.2: startup: a lab cannot honour this",
+    ),
     ({"mininet": "custom.py", "topo": "odd"}, "host h1: cpu: a lab cannot honour this"),
     ({"mininet": "custom.py"}, "custom.py: has the topologies pair, odd, single, linear, tree; say which with topo:"),
     ({"mininet": "custom.py", "topo": "none"}, "custom.py: has no topology none"),
