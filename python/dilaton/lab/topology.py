@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dilaton.lab.text import syntax, units
+from dilaton.lab.text.part import made
 
 if TYPE_CHECKING:
     import networkx
@@ -130,6 +131,17 @@ def importer(name: str) -> type[Importer]:
     """The model of what `topology:` says with a format of files."""
     model: type[Importer] = _module("importers", name).Source
     return model
+
+
+def reader(name: str, fields: Mapping[str, object]) -> Importer:
+    """The reader of a format of files, with these fields of `topology:`.
+
+    Raises:
+        ValueError: it has no such fields, or one cannot be so.
+    """
+    model = importer(name)
+    _refuse_unknown(fields, model, f"a topology from {name}")
+    return made(model, dict(fields), "topology")
 
 
 def _refuse_unknown(fields: Mapping[str, object], model: Any, subject: str) -> None:

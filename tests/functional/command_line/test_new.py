@@ -48,9 +48,27 @@ def test_a_name_that_no_lab_can_have_is_refused_and_nothing_is_written(tmp_path:
 def test_the_network_of_a_file_becomes_a_lab_that_says_what_it_lacks(tmp_path: Path) -> None:
     done = dilaton("new", "mine", "--from", ROOT / "tests/unit/importers/fixtures/kathara", cwd=tmp_path)
     assert done.returncode == 0
-    assert [line.split(": ")[:3:2] for line in done.stdout.splitlines()[:-1]] == [
-        ["left out", "image"],
-        ["left out", "startup"],
+    assert [line.split(": ")[:-1] for line in done.stdout.splitlines()[:-1]] == [
+        ["left out", "lab.conf:8", "image"],
+        ["left out", "pc1.startup:2", "ip route add default via 10.0.0.2", "startup"],
     ]
     assert (tmp_path / "mine/lab.yaml").read_text().startswith("# From lab.conf\nname: mine\n")
     assert dilaton("check", "mine", cwd=tmp_path).returncode == 0
+
+
+def test_which_of_a_files_topologies_and_how_is_said_as_in_a_lab(tmp_path: Path) -> None:
+    custom = ROOT / "tests/unit/importers/fixtures/custom.py"
+    refused = dilaton("new", "mine.yaml", "--from", custom, cwd=tmp_path)
+    assert (refused.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "say which by topo:, or --set topology.topo=NAME" in refused.stderr
+    for setting, said in (
+        ("topology.top=pair", "top: a topology from mininet has no such field; did you mean topo?"),
+        ("time.tdf=3", "--set time.tdf=3: only a field of topology: says how a file is read"),
+    ):
+        refused = dilaton("new", "mine.yaml", "--from", custom, "--set", setting, cwd=tmp_path)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    assert dilaton("new", "mine.yaml", "--set", "topology.topo=pair", cwd=tmp_path).returncode == 2
+    settings = ("--set", "topology.topo=pair", "--set", "topology.args=[2, 50]")
+    done = dilaton("new", "mine.yaml", "--from", custom, *settings, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "rate: 50Mbit" in (tmp_path / "mine.yaml").read_text()

@@ -412,7 +412,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "pc1.startup:2: ip route add default via 10.0.0.2: startup: a lab cannot honour this",
     ),
     ({"mininet": "custom.py", "topo": "odd"}, "host h1: cpu: a lab cannot honour this"),
-    ({"mininet": "custom.py"}, "custom.py: has the topologies pair, odd, single, linear, tree; say which with topo:"),
+    ({"mininet": "custom.py"}, "custom.py: has the topologies pair, odd, single, linear, tree; say which by topo:"),
     ({"mininet": "custom.py", "topo": "none"}, "custom.py: has no topology none"),
     ({"shadow": "shadow.yaml"}, "hosts.client: processes: a lab cannot honour this; what runs is written under run:"),
     (

@@ -43,11 +43,17 @@ def new(
         Path | None,
         typer.Option("--from", help="The network of this file, of containerlab, Kathará, Mininet, Shadow, GraphML, …."),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="PATH=VALUE", help="How that file is read, such as topology.topo=mine. Repeatable."
+        ),
+    ] = None,
 ) -> None:
     """Write a lab to begin with, which runs as it is: two hosts, a router, ping and iperf3."""
     from dilaton.cli.labs.new import write_lab
 
-    write_lab(path, source)
+    write_lab(path, source, settings or ())
 
 
 @app.command()

@@ -16,7 +16,7 @@ from dilaton.lab.imported.writing import lab_text
 from dilaton.lab.importers._attributed import AttributedGraph
 from dilaton.lab.importers._importer import Importer, read_text
 from dilaton.lab.text.syntax import lab_name_of
-from dilaton.lab.topology import Topology, importer
+from dilaton.lab.topology import Topology, importer, reader
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Imported:
     places: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def imported(path: Path, topo: str = "", name: str = "") -> Imported:
+def imported(path: Path, fields: Mapping[str, object] | None = None, name: str = "") -> Imported:
     """The lab that a file becomes; a lab stays as it is.
 
     Args:
         path: Of the file.
-        topo: Which of the topologies of a file of Mininet; empty: its only one.
+        fields: What `topology:` would say of it, such as which of the topologies in a file of Mininet.
         name: Of the lab; empty: that of the file.
 
     Raises:
@@ -52,7 +52,7 @@ def imported(path: Path, topo: str = "", name: str = "") -> Imported:
     kind = kind_of(path)
     if kind == LAB:
         return Imported(kind, read_text(path))
-    source, topology = _read(kind, path, {"topo": topo} if topo and kind == "mininet" else {})
+    source, topology = _read(kind, path, fields or {})
     left_out = source.left_out()
     files = [name for name, node in topology.nodes.items() if node.files]
     if files:
@@ -61,12 +61,12 @@ def imported(path: Path, topo: str = "", name: str = "") -> Imported:
     return Imported(kind, text, left_out, topology.positions, topology.places)
 
 
-def _read(kind: str, path: Path, fields: Mapping[str, str]) -> tuple[Importer, Topology]:
+def _read(kind: str, path: Path, fields: Mapping[str, object]) -> tuple[Importer, Topology]:
     """The network of a file, and its reader. Nodes of a graph have their labels, where each has one."""
-    model = importer(kind)
-    if issubclass(model, AttributedGraph):
-        labelled = model.model_validate({kind: path.name, "names": "label"})
+    fields = {**fields, kind: path.name}
+    if issubclass(importer(kind), AttributedGraph) and "names" not in fields:
+        labelled = reader(kind, {**fields, "names": "label"})
         with contextlib.suppress(ValueError):
             return labelled, labelled.read(path.parent)
-    source = model.model_validate({kind: path.name, **fields})
+    source = reader(kind, fields)
     return source, source.read(path.parent)

@@ -30,7 +30,7 @@ def read(name: str, text: str, topo: str) -> dict[str, Any]:
         path = Path(name)
         try:
             path.write_text(text, newline="")
-            found = imported(path, topo)
+            found = imported(path, {"topo": topo} if topo and path.suffix == ".py" else {})
         except OSError as error:
             return {"wrong": f"{name}: {error.strerror}", "field": "name"}
         except ValueError as error:

@@ -24,7 +24,8 @@ def describe(file: str, name: str | None, arguments: list[str]) -> dict[str, Any
     if not topologies:
         raise AskedWrongError("has no dictionary topos, as in topos = {'mytopo': MyTopo}")
     if name is None and len(topologies) > 1:
-        raise AskedWrongError(f"has the topologies {', '.join(topologies)}; say which with topo:")
+        names = ", ".join(topologies)
+        raise AskedWrongError(f"has the topologies {names}; say which by topo:, or --set topology.topo=NAME")
     chosen = name or next(iter(topologies))
     if chosen not in topologies:
         raise AskedWrongError(f"has no topology {chosen}; it has {', '.join(topologies)}")
