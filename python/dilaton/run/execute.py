@@ -282,6 +282,8 @@ class _Run:
             for verb in while_running:
                 del self.handlers[verb]
             self.so_far.host_s = (time.monotonic_ns() - released_ns) / 1e9
+            # Agents that are gone, or do not come to it, no longer say how far they got.
+            self.so_far.virtual_s = max(0, clock().virtual_ns) / 1e9
             if len(guests.all) > 1:
                 log.sort()
         return finished
