@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.conftest import PYTHON, RunLab
 
 MIXED = """
@@ -57,6 +59,8 @@ run:
 
 def test_a_nat_shows_its_own_address_and_lets_nobody_in(run_lab: RunLab) -> None:
     outcome = run_lab(NAT)
+    if "module iptable_nat: not among those" in outcome.terminal:
+        pytest.skip("this kernel has no module ip_tables")
     assert outcome.status == 0
     plan = json.loads((outcome.path / "plan.json").read_text())
     home = next(node for node in plan["nodes"] if node["name"] == "home")

@@ -62,7 +62,7 @@ def test_a_violation_ends_a_run_that_may_have_none(run_lab: RunLab) -> None:
 
 def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) -> None:
     lab, out = tmp_path / "lab.yaml", tmp_path / "run"
-    lab.write_text(chain("30M", "{tdf: auto, auto: {max: 2}, on_violation: hold}"))
+    lab.write_text(chain("60M", "{tdf: auto, auto: {max: 2}, on_violation: hold}"))
     with started("run", lab, "--out", out, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         line = next(line for line in process.stderr if "out of bounds" in line)
