@@ -12,11 +12,12 @@ What is a share of one CPU is right in time, not in size: there is one memory fo
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dilaton.lab.kinds import HOST
+from dilaton.lab.kinds import HOST, kind_of
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import without_lans
 from dilaton.lab.text import units
@@ -63,8 +64,14 @@ class Proposal:
 
 
 def machines(lab: Lab) -> list[str]:
-    """The nodes of a lab that compute."""
-    return [name for name, node in lab.nodes.items() if node.kind in (None, HOST)]
+    """The nodes of a lab that compute: hosts, and those of no kind that only forward unless a program runs on them."""
+    links = Counter(end.node for link in lab.links for end in link.endpoints)
+    busy = {process.on for process in lab.run}
+    return [
+        name
+        for name, node in lab.nodes.items()
+        if kind_of(node.kind, links[name]) == HOST or (node.kind is None and name in busy)
+    ]
 
 
 def propose(lab: Lab, onto: int, machine: Machine) -> Proposal:

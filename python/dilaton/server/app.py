@@ -17,7 +17,7 @@ from dilaton.server.access.callers import OneTime
 from dilaton.server.access.policy import Policy
 from dilaton.server.api import images, machine, people, schemas, service, session, signing_on, streams
 from dilaton.server.api.endpoints import Endpoint
-from dilaton.server.api.labs import drawings, imports, labs, shares, templates
+from dilaton.server.api.labs import derived, drawings, imports, labs, shares, templates
 from dilaton.server.api.runs import (
     comparisons,
     doors,
@@ -50,7 +50,8 @@ from dilaton.server.state import State
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
-        *(service, machine, session, signing_on, people, schemas, labs, imports, shares, drawings, templates, images),
+        *(service, machine, session, signing_on, people, schemas, images),
+        *(labs, derived, imports, shares, drawings, templates),
         *(runs, sweeps, comparisons, requests, reservations, drawn, steering, saving, streams, terminals, reaching),
         doors,
         page,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cli.labs.graph import configured
 from dilaton.lab import Lab, loads
 from dilaton.lab.exporters import FORMATS
 from dilaton.lab.topology import parse_topology
 from dilaton.plan.compile import compile as compile_plan
+from dilaton.plan.export import configured
 
 TEXT = """
 name: mixed

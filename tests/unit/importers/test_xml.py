@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dilaton.cli.labs.graph import configured
 from dilaton.lab import Lab, loads
 from dilaton.lab.exporters import FORMATS
 from dilaton.lab.importers import xml
 from dilaton.lab.parts.links import WAYS
 from dilaton.lab.topology import Topology, parse_topology
 from dilaton.plan.compile import compile as compile_plan
+from dilaton.plan.export import configured
 from tests.conftest import ROOT
 
 TEXT = """

@@ -27,6 +27,14 @@ def test_machines_are_the_hosts_of_a_lab() -> None:
     assert machines(star(3)) == ["n1", "n2", "n3"]
 
 
+def test_what_only_forwards_is_no_machine_whether_or_not_its_kind_is_said() -> None:
+    topology = {"generate": "star", "leaves": 3, "delay": "1ms"}
+    runs = [{"on": "n0", "exec": "true"}]
+    for run, nodes, expected in (([], {}, 3), (runs, {}, 4), (runs, {"n0": {"kind": "router"}}, 3)):
+        lab = Lab.model_validate({"name": "x", "topology": topology, "nodes": nodes, "run": run})
+        assert len(machines(lab)) == expected
+
+
 def test_the_tdf_is_what_the_machines_of_the_fullest_guest_need_and_a_quarter() -> None:
     found = proposal()
     assert sorted(name for part in found.parts for name in part.machines) == sorted(f"n{i}" for i in range(1, 9))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dilaton.cli.errors import BadInputError, writing
 from dilaton.cli.labs.division import divided, words
@@ -14,9 +13,6 @@ from dilaton.plan.model import Plan
 from dilaton.run.machines import Division
 from dilaton.service.prepare import prepare
 from dilaton.service.request import LabText, Overrides
-
-if TYPE_CHECKING:
-    from dilaton.lab.exporters.configured import Configured
 
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -75,36 +71,20 @@ def write_export(path: Path, out: Path, name: str | None, overrides: Overrides) 
         BadInputError: there is no such format, or the file cannot be written.
     """
     from dilaton.lab.exporters import FORMATS
+    from dilaton.plan.export import export
 
     prepared = prepare(LabText.read(path), overrides)
-    lab, plan = prepared.lab, prepared.plan
     if name is None:
         name = next((name for name, known in FORMATS.items() if out.name.endswith(known.suffix)), None)
     if name not in FORMATS:
         known = ", ".join(f"{name} ({known.suffix})" for name, known in FORMATS.items())
         raise BadInputError(f"{out if name is None else name}: not a known format; use one of {known}")
-    text, lacks = FORMATS[name].write(lab, configured(plan))
+    text, lacks = export(prepared.lab, prepared.plan, name)
     with writing(out):
         out.write_text(text)
-    print(f"{out}: {_counts(lab)}")
+    print(f"{out}: {_counts(prepared.lab)}")
     if lacks:
         print(f"left out, since {name} has no place for it: {', '.join(lacks)}")
-
-
-def configured(plan: Plan) -> dict[str, Configured]:
-    """What a plan makes of each node, for writers of other formats."""
-    from dilaton.lab.exporters.configured import Configured, Route
-    from dilaton.plan.kinds.recipe import FORWARDING, FORWARDING_IPV6
-
-    return {
-        node.name: Configured(
-            {interface.name: interface.addresses for interface in node.interfaces},
-            [Route(route.to, [(hop.via, hop.interface) for hop in route.hops]) for route in node.routes],
-            forwards=any(node.sysctls.get(key) == "1" for key in FORWARDING | FORWARDING_IPV6),
-            shares=any(route.shares for route in node.routes),
-        )
-        for node in plan.nodes
-    }
 
 
 def _counts(lab: Lab) -> str:

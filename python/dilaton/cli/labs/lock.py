@@ -7,6 +7,7 @@ from pathlib import Path
 from dilaton.cli.errors import BadInputError, refusing, writing
 from dilaton.images.reference import parse
 from dilaton.lab.beside.lock import read_lock, write_lock
+from dilaton.lab.images.find import digests
 from dilaton.service.prepare import prepare
 from dilaton.service.request import LabText, Overrides
 
@@ -21,9 +22,7 @@ def lock_lab(path: Path) -> None:
     text = LabText.read(path)
     if text.file is None or not text.file.is_file():
         raise BadInputError(f"{text.name}: no file; dilaton.lock is written beside the file of a lab")
-    lab = prepare(text, Overrides()).lab
-    images = [node.image for node in lab.nodes.values() if node.image != "host"]
-    found = {str(name): image.digest for image in images if not (name := parse(image.name)).digest}
+    found = digests(node.image for node in prepare(text, Overrides()).lab.nodes.values())
     if not found:
         raise BadInputError(f"{text.name}: no node has an image that could change; there is nothing to lock")
     directory = text.file.parent

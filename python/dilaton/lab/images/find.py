@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from dilaton.images.recipe import Recipe
@@ -44,6 +44,13 @@ class Image:
     cwd: str
     user: str
     volumes: tuple[str, ...] = ()
+
+
+def digests(images: Iterable[Image | Literal["host"]]) -> dict[str, str]:
+    """The digests of images of nodes by their complete names, but for those that are named by digest."""
+    from dilaton.images.reference import parse
+
+    return {str(name): image.digest for image in images if image != "host" and not (name := parse(image.name)).digest}
 
 
 def find_image(name: str, directory: str | Path) -> Image:

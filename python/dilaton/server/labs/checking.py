@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from dilaton.host.errors import HostLacksError
 from dilaton.host.processes import PYTHON
 from dilaton.lab.errors import LabError, Problem
@@ -24,6 +26,7 @@ from dilaton.service.request import Overrides
 
 WORKER = (*PYTHON, "-m", "dilaton.server.labs.worker")
 TEMPLATING = (*PYTHON, "-m", "dilaton.server.labs.templating")
+DERIVING = (*PYTHON, "-m", "dilaton.server.labs.deriving")
 IMPORTING = (*PYTHON, "-m", "dilaton.server.labs.importing")
 CAPTURING = (*PYTHON, "-m", "dilaton.server.labs.capturing")
 
@@ -121,6 +124,14 @@ class Checker:
             LabError, RequestError, HostLacksError: as by `check`.
         """
         return await self._said(IMPORTING, {"name": name, "text": text, "topo": topo}, sees_host=False)
+
+    async def derived(self, verb: str, asked: BaseModel, *, sees_host: bool) -> dict[str, Any]:
+        """What a verb makes of a lab, as `server.labs.deriving` tells it.
+
+        Raises:
+            LabError, RequestError, HostLacksError: as by `check`.
+        """
+        return await self._said(DERIVING, {"verb": verb} | asked.model_dump(mode="json"), sees_host)
 
     async def _said(self, worker: tuple[str, ...], asked: dict[str, Any], sees_host: bool) -> dict[str, Any]:
         """What a worker says of a lab that can be run.

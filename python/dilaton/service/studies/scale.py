@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -102,11 +103,12 @@ def scale(request: ScaleRequest) -> Scaled:
     """
     with refusing(OSError):
         file = lab_file(request.lab)
-        lab, proposal = _propose(request, LabText.read(file))
+        text = LabText.read(file)
+        lab, proposal = proposed(text, request.onto, request.machines)
         duration_ns = _duration(request.duration, "duration") or lab.stop_after_ns
         pilot_ns = _duration(request.pilot, "pilot")
         target = request.out or file.with_name(f"{file.stem}-onto-{request.onto}.yaml")
-        write_scaled(file, lab, proposal.tdf, request.onto, target, confirm=request.confirm)
+        write_scaled(file, scaled_text(text.text, lab, proposal, confirm=request.confirm), target)
     prepare(LabText.read(target), Overrides())
     if pilot_ns is None:
         pilot_ns = 0 if duration_ns is None else pilot_duration(lab, duration_ns)
@@ -115,18 +117,28 @@ def scale(request: ScaleRequest) -> Scaled:
     return Scaled(lab, proposal, target, duration_ns, pilot_ns)
 
 
-def _propose(request: ScaleRequest, text: LabText) -> tuple[Lab, Proposal]:
-    """The lab, which need not be able to run as it is, and how it is scaled."""
+def proposed(text: LabText, onto: int, expected: int | None = None) -> tuple[Lab, Proposal]:
+    """A lab, which need not be able to run as it is, and how it is scaled.
+
+    Args:
+        text: Of the lab.
+        onto: How many guests hold its machines.
+        expected: How many machines it must have; None: as many as it has.
+
+    Raises:
+        LabError: the lab has mistakes, or cannot be scaled.
+        RequestError: it has others, or too few of them.
+    """
     lab = loads(text.text, text.name, [("guests", "1")], here.core_ghz())
     count = len(machines(lab))
-    if request.machines not in (None, count):
+    if expected not in (None, count):
         raise RequestError(
-            f"{request.machines}: the lab has {count}, its hosts; write as many into it, as topology: {{generate: "
-            f"star, leaves: {request.machines}}} does, or leave this out",
+            f"{expected}: the lab has {count}, its hosts; write as many into it, as topology: {{generate: "
+            f"star, leaves: {expected}}} does, or leave this out",
             "machines",
         )
     try:
-        return lab, propose(lab, request.onto, here.for_plans())
+        return lab, propose(lab, onto, here.for_plans())
     except LabError as error:
         if too_many := [problem.message for problem in error.problems if problem.field == "guests"]:
             # Of which the request says how many there are, not the lab.
@@ -146,8 +158,8 @@ def pilot_duration(lab: Lab, duration_ns: int) -> int:
     return min(duration_ns, max(duration_ns // PILOT_SHARE, 2 * max(instants, default=0)))
 
 
-def write_scaled(path: Path, lab: Lab, tdf: int, onto: int, target: Path, *, confirm: bool = False) -> None:
-    """Writes the lab of `path`, scaled, to `target`, which is beside it: paths in it start there.
+def write_scaled(path: Path, text: str, target: Path) -> None:
+    """Writes the text of the lab of `path`, scaled, to `target`, which is beside it: paths in it start there.
 
     Raises:
         RequestError: `target` is elsewhere, or the lab itself.
@@ -155,12 +167,17 @@ def write_scaled(path: Path, lab: Lab, tdf: int, onto: int, target: Path, *, con
     """
     if target.resolve().parent != path.resolve().parent or target.resolve() == path.resolve():
         raise RequestError(f"{target}: must be another file beside {path}, since paths in it start there")
+    target.write_text(text)
+
+
+def scaled_text(text: str, lab: Lab, proposal: Proposal, *, confirm: bool = False) -> str:
+    """The text of a lab, scaled; comments stay. `confirm`: its runs are to be confirmed."""
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = LINE_CHARACTERS_MAX
-    data: Any = yaml.load(path.read_text())
-    data["guests"] = onto
-    data["time"] = {**(data.get("time") or {}), "drive": "work", "tdf": tdf}
+    data: Any = yaml.load(text)
+    data["guests"] = len(proposal.parts)
+    data["time"] = {**(data.get("time") or {}), "drive": "work", "tdf": proposal.tdf}
     data["time"].pop("auto", None)
     if confirm:
         if not isinstance(data.get("fidelity"), dict):
@@ -172,8 +189,9 @@ def write_scaled(path: Path, lab: Lab, tdf: int, onto: int, target: Path, *, con
             nodes[name] = {**(nodes.get(name) or {}), "cpu": 1}
         if nodes.get(name):
             nodes[name].pop("guest", None)
-    with target.open("w") as file:
-        yaml.dump(data, file)
+    written = io.StringIO()
+    yaml.dump(data, written)
+    return written.getvalue()
 
 
 async def run_pilot(scaled: Scaled) -> Pilot:
