@@ -10,7 +10,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from dilaton.run.control.answers import Clock, ProcessShown, Timeliness
+from dilaton.run.control.answers import Clock, ProcessShown, Standing, Timeliness
 
 RunState = Literal[
     "requested", "queued", "starting", "running", "held", "finished", "failed", "aborted", "refused", "cancelled"
@@ -108,6 +108,7 @@ class StatusShown(TypedDict):
     suspended: bool
     clock: Clock | None
     fidelity: Timeliness
+    verdict: Standing | None
     processes: list[ProcessShown]
 
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
@@ -45,7 +46,8 @@ from dilaton.run.files.event_log import EventLog
 from dilaton.run.observer import Observer, RunClock
 from dilaton.run.record import record as records
 from dilaton.run.record.fidelity import Tally, together
-from dilaton.run.record.model import ClockChange
+from dilaton.run.record.model import ClockChange, GuestFidelity, VerdictRecord
+from dilaton.run.record.observation import seen_so_far
 from dilaton.run.record.record import Record, SoFar, State
 from dilaton.run.record.wires import broken_promise, waits_of
 from dilaton.run.source import Source
@@ -161,6 +163,7 @@ class _Run:
         file = str(source.file.resolve()) if source.file else None
         self.so_far = SoFar(lab_file=file, settings=source.settings)
         self.is_repeatable = plan.time.drive == "event"
+        self.networks = functools.cache(functools.partial(network_of, plan))
         self.steering: ClockControl | None = None
         self.suspending: SuspendControl | None = None
         self.watch: Watch | None = None
@@ -248,7 +251,8 @@ class _Run:
         sessions = self.session_control(guests, steering, log, clock)
 
         async def on_status(asked: Nothing) -> Status:
-            return status(await self.on_show(asked), self.plan, self.so_far.events, tally)
+            run, seen = await self.on_show(asked), tally.seen()
+            return status(run, self.plan, self.so_far.events, seen, self.standing(seen, clock().virtual_ns))
 
         async def follow() -> list[Finished]:
             try:
@@ -287,6 +291,17 @@ class _Run:
             if len(guests.all) > 1:
                 log.sort()
         return finished
+
+    def standing(self, guests: Sequence[GuestFidelity], virtual_ns: int) -> VerdictRecord | None:
+        """The verdict if the run ended now, but for what only results of programs and tables of samples say.
+
+        None in the first virtual second, which programs that start keep busy.
+        """
+        if (seconds := virtual_ns / 1e9) < 1:
+            return None
+        adaptation = self.watch.summary() if self.watch else None
+        beside = seen_so_far(self.so_far.events)
+        return records.judge_fidelity(self.plan, guests, seconds, adaptation, beside, networks=self.networks)
 
     async def keep_watch(self, guests: Guests, steering: ClockControl) -> None:
         """Watches the run, if that was asked for, and acts on violations as the lab says."""

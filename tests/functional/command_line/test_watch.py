@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from dilaton.run.control.answers import CLOCK_RELEASE, CLOCK_UNTIL, STATUS
+from dilaton.run.control.requests import Client
 from tests.conftest import dilaton, environment, started
+from tests.overloaded import chain
 
 LAB = """
 name: watched
@@ -69,12 +74,39 @@ def test_top_shows_links_programs_and_the_clock(watched: tuple[Path, int]) -> No
     shown = dilaton("top", watched[0], env=environment() | {"COLUMNS": "200"}).stdout
     assert "virtual 5.000 s" in shown
     assert "held" in shown
+    assert "verdict so far valid" in shown
     first = next(line for line in shown.splitlines() if "eth0" in line)
     assert "a:eth0" in first, "what sends most comes first"
     rate = re.search(r"([\d.]+) Mbit/s", first)
     assert rate
     assert 9.5 < float(rate[1]) < 10.5
     assert any("a/bulk" in line and "running" in line for line in shown.splitlines())
+
+
+def test_the_verdict_is_told_as_it_stands_with_its_reasons_and_in_the_end_is_the_same(tmp_path: Path) -> None:
+    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
+    lab.write_text(chain("700M", "{tdf: 1}"))
+    with started("run", lab, "--out", out, "--hold-at", "500ms", stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr and any("clock held" in line for line in process.stderr)
+        with Client(out) as client:
+            assert client.request(STATUS)["verdict"] is None, "programs have only just started"
+            client.request(CLOCK_UNTIL, at="2s")
+            standing = client.request(STATUS)["verdict"]
+            assert standing is not None
+            shown = dilaton("top", out, env=environment() | {"COLUMNS": "400"}).stdout
+            client.request(CLOCK_RELEASE)
+        process.stderr.read()
+    worst = standing["reasons"][0]
+    assert (standing["level"], worst["level"]) == ("suspect", "suspect")
+    assert f"verdict so far suspect: {worst['what']}; {worst['advice']}" in " ".join(shown.split())
+    verdict = json.loads((out / "run.json").read_text())["verdict"]
+    assert verdict["level"] == "suspect"
+    assert {_kind(reason) for reason in standing["reasons"]} <= {_kind(reason) for reason in verdict["reasons"]}
+
+
+def _kind(reason: Mapping[str, Any]) -> str:
+    """What is the same of a reason whatever its numbers are."""
+    return re.sub(r"[\d.,]+", "", reason["what"])[:40]
 
 
 def test_nobody_else_can_connect(watched: tuple[Path, int]) -> None:

@@ -200,6 +200,7 @@ export const en = {
     idle: "idle",
     linksTable: "Nodes and links as a list",
     verdict: "Verdict",
+    verdictSoFar: "Verdict so far",
     keptSoFar: (timers: number, p99: number, most: number) =>
       `So far ${counted(timers, "timer")}: 99 % at most ${p99.toFixed(1)} us late, the latest ${most.toFixed(1)} us. Which delays that is little beside is judged at the end.`,
     expectations: "Expectations",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,12 +18,13 @@ from rich.text import Text
 
 from dilaton.cli.errors import BadInputError, refusing
 from dilaton.cli.runs.display import left_words
+from dilaton.cli.runs.result import VERDICT_STYLES
 from dilaton.cli.terminal import Output
 from dilaton.measure import numbers
 from dilaton.measure.recent import Row
 from dilaton.plan.forecast.length import End, end
 from dilaton.plan.model import Plan
-from dilaton.run.control.answers import STATUS, Clock, ProcessShown, Timeliness
+from dilaton.run.control.answers import STATUS, Clock, ProcessShown, Standing, Timeliness
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
 from dilaton.run.control.status import clock_of, recent_samples
@@ -31,7 +32,7 @@ from dilaton.run.files.directory import PLAN_FILE
 from dilaton.run.files.outputs import read_output
 from dilaton.service.catalogue import find
 
-LINES_BESIDE = 10
+LINES_BESIDE = 12
 """How many lines of a screen are not rows of a table."""
 
 
@@ -87,6 +88,7 @@ class Seen:
     lab: str
     clock: Clock
     fidelity: Timeliness
+    verdict: Standing | None
     processes: list[ProcessShown]
 
 
@@ -123,7 +125,7 @@ class _Here:
             status = self._client.request(STATUS)
         except ControlError:
             return None
-        return Seen(status["run"]["lab"], clock_of(status), status["fidelity"], status["processes"])
+        return Seen(status["run"]["lab"], clock_of(status), status["fidelity"], status["verdict"], status["processes"])
 
     def samples(self, table: str) -> list[Row]:
         return recent_samples(self._run_dir, table)
@@ -177,7 +179,7 @@ def _page(
     nodes = list(filter(choice.takes, run.samples("nodes")))
     processes = list(filter(choice.takes, seen.processes))
     room = None if rows_max is None else max(rows_max - len(processes), 2)
-    parts: list[RenderableType] = [_head(seen, foreseen, speed)]
+    parts: list[RenderableType] = [_head(seen, foreseen, speed), *_verdict(seen.verdict)]
     if interfaces:
         parts.append(_interfaces(sorted(interfaces, key=choice.order), choice.key, room))
     elif not sampled:
@@ -206,6 +208,13 @@ def _head(seen: Seen, foreseen: End | None, speed: float) -> Text:
     if not clock["held"] and (left := left_words(foreseen, clock["virtual_s"], average)):
         parts.append(left)
     return line.append("  ".join(parts), style="not bold")
+
+
+def _verdict(standing: Standing | None) -> Iterator[Text]:
+    """The verdict as it stands, and its worst reason, where there is one."""
+    if standing is not None:
+        why = "".join(f": {worst['what']}; {worst['advice']}" for worst in standing["reasons"][:1])
+        yield Text(f"verdict so far {standing['level']}{why}", style=VERDICT_STYLES[standing["level"]])
 
 
 def _interfaces(rows: list[Row], key: str, rows_max: int | None) -> Table:

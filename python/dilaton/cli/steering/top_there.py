@@ -41,7 +41,7 @@ class There:
             return None
         if status["clock"] is None:
             return None
-        return Seen(self._lab, status["clock"], status["fidelity"], status["processes"])
+        return Seen(self._lab, status["clock"], status["fidelity"], status["verdict"], status["processes"])
 
     def plan(self) -> str:
         """Its `plan.json`."""

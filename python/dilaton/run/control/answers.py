@@ -121,11 +121,29 @@ class ProcessShown(TypedDict):
     expected: bool
 
 
+class Reason(TypedDict):
+    """Why results may not be trusted; as in `run.json`."""
+
+    level: str
+    what: str
+    advice: str
+
+
+class Standing(TypedDict):
+    """The verdict as it stands. What only results of programs and tables of samples say is not in it."""
+
+    level: str
+    reasons: list[Reason]
+    """The worst first; none as long as it is valid."""
+
+
 class Status(TypedDict):
     """What `dilaton top` shows."""
 
     run: RunState
     fidelity: Timeliness
+    verdict: Standing | None
+    """Null in the first virtual second, which programs that start keep busy."""
     processes: list[ProcessShown]
 
 

@@ -6,7 +6,7 @@ are read from the run directory, where the guests write them, so that watching c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -14,25 +14,34 @@ from dilaton.host.messages import Event
 from dilaton.measure.layouts import LAYOUTS
 from dilaton.measure.recent import Row, latest
 from dilaton.plan.model import Plan
-from dilaton.run.control.answers import Clock, ProcessShown, RunState, Status, Timeliness
+from dilaton.run.control.answers import Clock, ProcessShown, Reason, RunState, Standing, Status, Timeliness
 from dilaton.run.files.outputs import read_head, read_tail
-from dilaton.run.record.fidelity import Tally, together
-from dilaton.run.record.model import Part
+from dilaton.run.record.fidelity import together
+from dilaton.run.record.model import GuestFidelity, Part, VerdictRecord
 from dilaton.run.record.processes import processes_from_events
 
 HEADER_BYTES_MAX = 4096
 
-Shown = TypeVar("Shown", Timeliness, ProcessShown)
+Shown = TypeVar("Shown", Timeliness, ProcessShown, Reason)
 
 TAIL_BYTES = 1 << 20
 """How much of the end of a table of samples is read: the last two of some 4,000 interfaces."""
 
 
-def status(run: RunState, plan: Plan, events: Iterable[Event], tally: Tally) -> Status:
-    """How late timers are, how busy the guests, and what has become of each process."""
-    fidelity = together(tally.seen(), [], None)
+def status(
+    run: RunState, plan: Plan, events: Iterable[Event], guests: Sequence[GuestFidelity], verdict: VerdictRecord | None
+) -> Status:
+    """How late timers are, how busy the guests, what that means, and what has become of each process."""
     processes = [_part(process, ProcessShown) for process in processes_from_events(plan, events)]
-    return Status(run=run, fidelity=_part(fidelity, Timeliness), processes=processes)
+    standing = None
+    if verdict is not None:
+        standing = Standing(level=verdict.level, reasons=[_part(reason, Reason) for reason in verdict.reasons])
+    return Status(
+        run=run,
+        fidelity=_part(together(guests, [], None), Timeliness),
+        verdict=standing,
+        processes=processes,
+    )
 
 
 def clock_of(status: Status) -> Clock:

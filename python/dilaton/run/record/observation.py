@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dilaton.host.messages import CaptureEnded, Event, MemoryShort, SamplingEnded, Spinning
@@ -39,6 +39,15 @@ class Seen:
 NOTHING_BESIDE = Seen((), 0, (), (), (), ())
 
 
+def seen_so_far(events: Sequence[Event]) -> Seen:
+    """What was seen of a run that goes on, as far as its events say it."""
+    ended = tuple((f"{one.node}:{one.interface}", one.reason) for one in events if isinstance(one, CaptureEnded))
+    tables = tuple((one.table, one.reason) for one in events if isinstance(one, SamplingEnded))
+    spinning = tuple(f"{one.node}: {one.program}" for one in events if isinstance(one, Spinning))
+    short = tuple((one.node, one.memory, one.times) for one in events if isinstance(one, MemoryShort))
+    return Seen((), 0, ended, tables, spinning, short)
+
+
 def seen_of(run_dir: Path, events: Sequence[Event]) -> Seen:
     """What was seen of the run in a directory.
 
@@ -52,15 +61,17 @@ def seen_of(run_dir: Path, events: Sequence[Event]) -> Seen:
     )
     costs = [_costs(read_output(path)) for path in sorted(run_dir.glob("measure/*/sampler.csv"))]
     measuring_ns, missed = sum(cost_ns for cost_ns, _ in costs), sum(missed for _, missed in costs)
-    ended = tuple((f"{one.node}:{one.interface}", one.reason) for one in events if isinstance(one, CaptureEnded))
-    tables = tuple((one.table, one.reason) for one in events if isinstance(one, SamplingEnded))
-    spinning = tuple(f"{one.node}: {one.program}" for one in events if isinstance(one, Spinning))
-    short: list[tuple[str, Memory, int]]
-    short = [(one.node, one.memory, one.times) for one in events if isinstance(one, MemoryShort)]
     consoles = {path.stem: read_tail(path, CONSOLE_BYTES) for path in sorted(run_dir.glob("guest/*.log"))}
     unmapped = ((name, len(UNMAPPED.findall(text))) for name, text in consoles.items())
-    short += [(name, "mappings", times) for name, times in unmapped if times]
-    return Seen(dropped, missed, ended, tables, spinning, tuple(short), measuring_ns)
+    refused: tuple[tuple[str, Memory, int], ...] = tuple((name, "mappings", times) for name, times in unmapped if times)
+    told = seen_so_far(events)
+    return replace(
+        told,
+        packets_dropped=dropped,
+        samples_lost=missed,
+        shortages=(*told.shortages, *refused),
+        measuring_ns=measuring_ns,
+    )
 
 
 def _dropped(path: Path) -> int:

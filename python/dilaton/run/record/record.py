@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -244,8 +244,13 @@ def judge_fidelity(
     adaptation: Adaptation | None,
     beside: Seen,
     programs: Programs = NOBODY,
+    networks: Callable[[str], Network] | None = None,
 ) -> VerdictRecord:
-    """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them; it took `virtual_s`."""
+    """The verdict on a run of a plan: that on its worst guest, with the reasons of all of them; it took `virtual_s`.
+
+    `networks` gives what `network_of` says of each guest, for who judges a plan more than once.
+    """
+    networks = networks or functools.partial(network_of, plan)
     reasons: list[Reason] = []
     watch = plan.time.watch
     is_adaptive = watch is not None and watch.least != watch.most
@@ -272,7 +277,7 @@ def judge_fidelity(
             own_tdf=_own_tdf(plan, guest),
         )
         where = f"guest {guest.name}: " if len(guests) > 1 else ""
-        found = [*judge(network_of(plan, guest.name), seen).reasons, *_late_frames(plan, guest, fidelity, seen)]
+        found = [*judge(networks(guest.name), seen).reasons, *_late_frames(plan, guest, fidelity, seen)]
         reasons += [replace(reason, what=where + reason.what) for reason in found]
     of_the_run = Observation(
         drive=plan.time.drive,

@@ -26,6 +26,7 @@ from dilaton.run.control.answers import (
     Name,
     ProcessShown,
     PutAway,
+    Standing,
     Timeliness,
 )
 from dilaton.server.access.callers import Caller
@@ -55,6 +56,8 @@ class RunStatus(BaseModel):
     clock: Clock | None
     """Null as long as it has not been released."""
     fidelity: Timeliness
+    verdict: Standing | None
+    """As it stands now; null in the first virtual second."""
     processes: list[ProcessShown]
 
 
@@ -106,6 +109,7 @@ async def show_status(run: TheRun, server: Server) -> RunStatus:
         suspended=run_state["suspended"],
         clock=run_state["clock"],
         fidelity=status["fidelity"],
+        verdict=status["verdict"],
         processes=status["processes"],
     )
 
