@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { filterOf } from "../src/run/filter";
+import { dissect } from "../src/run/dissect";
 import { dump, readCapture } from "../src/run/pcapng";
 
 const u32 = (...values: number[]) =>
@@ -84,5 +85,55 @@ test("filters are words that all have to fit", () => {
 });
 
 test("bytes are shown as people read them", () => {
-  expect(dump(new Uint8Array([72, 105, 0]))).toBe(`0000  ${"48 69 00".padEnd(47)}  Hi.`);
+  const [row, next] = dump(new Uint8Array([72, 105, ...Array(14).fill(0), 7]));
+  expect([row!.offset, row!.bytes.length, row!.bytes[1]]).toEqual(["0000", 16, { at: 1, hex: "69", character: "i" }]);
+  expect([next!.offset, next!.bytes]).toEqual(["0010", [{ at: 16, hex: "07", character: "." }]]);
+});
+
+const changed = (packet: number[], at: number, value: number) => packet.map((one, n) => (n === at ? value : one));
+
+const fieldsOf = (packet: number[]) =>
+  dissect(new Uint8Array(packet)).map((layer) => [
+    layer.name,
+    Object.fromEntries(layer.fields.map((field) => [field.name, field.value])),
+  ]);
+
+test("a packet's headers are told field by field, with where each is", () => {
+  const [ethernet, ip, tcp] = dissect(new Uint8Array(SYN));
+  expect([ethernet!.name, ip!.name, tcp!.name, tcp!.begin, tcp!.end]).toEqual(["Ethernet", "IPv4", "TCP", 34, 54]);
+  const window = tcp!.fields.find((field) => field.name === "window");
+  expect(window).toEqual({ name: "window", value: "64240, before scaling", begin: 48, end: 50 });
+  expect(fieldsOf(SYN)[1]).toEqual([
+    "IPv4",
+    expect.objectContaining({
+      "flags, offset": "do not fragment, 0",
+      TTL: "64",
+      protocol: "TCP (0x6)",
+      ECN: "not ECT",
+    }),
+  ]);
+  expect(fieldsOf(ECHO).at(-1)).toEqual(["ICMP", expect.objectContaining({ identifier: "7", sequence: "3" })]);
+  expect(fieldsOf(SIX).map(([name]) => name)).toEqual(["Ethernet", "IPv6", "UDP"]);
+});
+
+test("options of TCP are told, and what is behind the headers is data", () => {
+  const timestamps = "0101080a" + "0000000500000004";
+  const packet = [...SYN];
+  packet[46] = 0x80; // a header of 32 bytes
+  const [, , tcp, data] = fieldsOf([...packet, ...hex(timestamps), 72, 105]);
+  expect(tcp![1]).toMatchObject({ header: "32 bytes", "option: timestamps": "5, echo of 4" });
+  expect(data).toEqual(["Data", { length: "2 bytes" }]);
+});
+
+test("whatever a guest has written is told as far as it goes, and never fails", () => {
+  for (const packet of [ECHO, SYN, SIX]) {
+    for (let length = 0; length < packet.length; length++) {
+      const layers = dissect(new Uint8Array(packet.slice(0, length)));
+      for (const layer of layers) for (const field of layer.fields) expect(field.end).toBeLessThanOrEqual(length);
+    }
+    for (let at = 12; at < packet.length; at++) {
+      expect(() => dissect(new Uint8Array(changed(packet, at, 255)))).not.toThrow();
+      expect(() => dissect(new Uint8Array([...changed(packet, at, 0xf5), 5, 0, 8, 1]))).not.toThrow();
+    }
+  }
 });

@@ -170,7 +170,8 @@ function carried(view: DataView, at: number, length: number): Pick<Packet, "payl
   return { payload: new Uint8Array(view.buffer, view.byteOffset + begin, end - begin), payloadLength: length };
 }
 
-function shortened(groups: number[]): string {
+/** An IPv6 address of these groups, as people write it. */
+export function shortened(groups: number[]): string {
   const text = groups.map((one) => one.toString(16)).join(":");
   const zeros = [...text.matchAll(/(?:^|:)0(?::0)+(?=:|$)/g)].sort((a, b) => b[0].length - a[0].length)[0];
   if (!zeros) return text;
@@ -178,14 +179,20 @@ function shortened(groups: number[]): string {
   return `${text.slice(0, zeros.index)}::${rest}`;
 }
 
-/** Bytes as people read them: offset, hexadecimal, characters. */
-export function dump(bytes: Uint8Array): string {
-  const lines: string[] = [];
-  for (let at = 0; at < bytes.length; at += 16) {
-    const row = [...bytes.subarray(at, at + 16)];
-    const hex = row.map((one) => one.toString(16).padStart(2, "0")).join(" ");
-    const characters = row.map((one) => (one >= 32 && one < 127 ? String.fromCharCode(one) : ".")).join("");
-    lines.push(`${at.toString(16).padStart(4, "0")}  ${hex.padEnd(47)}  ${characters}`);
-  }
-  return lines.join("\n");
+export interface DumpedRow {
+  offset: string;
+  /** What people read of each byte: hexadecimal, and as a character. */
+  bytes: { at: number; hex: string; character: string }[];
+}
+
+/** Bytes as people read them, sixteen in a row. */
+export function dump(bytes: Uint8Array): DumpedRow[] {
+  return Array.from({ length: Math.ceil(bytes.length / 16) }, (_, row) => ({
+    offset: (row * 16).toString(16).padStart(4, "0"),
+    bytes: [...bytes.subarray(row * 16, row * 16 + 16)].map((one, n) => ({
+      at: row * 16 + n,
+      hex: one.toString(16).padStart(2, "0"),
+      character: one >= 32 && one < 127 ? String.fromCharCode(one) : ".",
+    })),
+  }));
 }

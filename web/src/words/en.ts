@@ -427,6 +427,8 @@ export const en = {
     cut: "The rest is not shown; the file for Wireshark has it.",
     again: "Again",
     download: "Download pcapng",
+    bytes: (n: number) => counted(n, "byte"),
+    dump: "Bytes of the packet",
     count: (n: number, of: number) => `${n} of ${counted(of, "packet")}`,
     columns: { number: "No.", at: "At, s", source: "From", destination: "To", protocol: "Protocol", info: "What" },
   },

@@ -99,6 +99,10 @@ await run({
     await page.getByText(/capture \w+ a:eth0 icmp --wireshark$/).waitFor();
     await page.getByRole("button", { name: "Capture", exact: true }).click();
     await page.getByRole("cell", { name: "ICMP", exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "1", exact: true }).click();
+    await page.getByText("ICMP 8 bytes").waitFor();
+    await page.getByRole("button", { name: "sequence", exact: true }).click();
+    demand((await page.locator(".marked").count()) === 4, "two bytes are marked, and as characters");
     await demandAccessible(page, "a capture");
     await page.getByRole("button", { name: "Stop capturing" }).click();
     const [download] = await Promise.all([

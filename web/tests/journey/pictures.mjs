@@ -43,7 +43,11 @@ await run({
     await page.getByRole("tab", { name: "Plots" }).click();
     await picture("plots", isThere(page.locator(".u-over")));
     await page.getByRole("tab", { name: "Packets" }).click();
-    await picture("packets", isThere(page.getByRole("cell")));
+    await picture("packets", async () => {
+      await page.getByRole("cell").first().waitFor();
+      await page.getByRole("button", { name: "1", exact: true }).click();
+      await page.getByRole("button", { name: "source", exact: true }).last().click();
+    });
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("aborted", { exact: true }).first().waitFor();
   },
