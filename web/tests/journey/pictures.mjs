@@ -46,7 +46,7 @@ await run({
     await picture("packets", async () => {
       await page.getByRole("cell").first().waitFor();
       await page.getByRole("button", { name: "1", exact: true }).click();
-      await page.getByRole("button", { name: "source", exact: true }).last().click();
+      await page.locator(".layers details[open] button").first().click();
     });
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("aborted", { exact: true }).first().waitFor();
