@@ -103,3 +103,23 @@ def test_a_guest_boots_without_terminals_that_nobody_uses() -> None:
     assert "ptmx" in terminals
     assert [name for name in terminals if name.startswith(("pty", "ttyp"))] == []
     assert len(terminals) < 100
+
+
+COUNTED = """
+import gc, runpy, sys
+begun = []
+gc.callbacks.append(lambda phase, _: begun.append(phase) if phase == "start" else None)
+try:
+    runpy.run_module("dilaton", run_name="__main__", alter_sys=True)
+finally:
+    print("looked for cycles:", len(begun), file=sys.stderr)
+"""
+"""A command that says at its end how often Python has looked for cycles among objects."""
+
+
+def test_a_small_run_does_not_look_for_cycles_among_what_it_imported(lab: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", COUNTED, "run", str(lab), "--out", str(tmp_path / "run")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    show(command, done)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == "looked for cycles: 0"
