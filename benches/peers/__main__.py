@@ -69,7 +69,8 @@ def once(name: str, work: Work, peer: str) -> Cost:
     lab.write_text(json.dumps({"name": name.lower()} | work.lab, indent=1))
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "dilaton", "run", str(lab), "--out", str(out)]
-    spent = cost(command, log, {"PYTHONPATH": str(ROOT / "python")})
+    # Modules are compiled once and kept, as where somebody uses it, whatever the environment says.
+    spent = cost(command, log, {"PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": ""})
     record = json.loads((out / "run.json").read_text()) if (out / "run.json").exists() else {}
     shutil.rmtree(out, ignore_errors=True)
     # A run whose fidelity is suspect has done its work; that is another matter than what it costs.
