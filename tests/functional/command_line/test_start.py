@@ -107,14 +107,15 @@ def test_a_guest_boots_without_terminals_that_nobody_uses() -> None:
 
 COUNTED = """
 import gc, runpy, sys
+usual = gc.get_threshold()
 begun = []
-gc.callbacks.append(lambda phase, _: begun.append(phase) if phase == "start" else None)
+gc.callbacks.append(lambda phase, _: begun.append(phase) if phase == "start" and gc.get_threshold() != usual else None)
 try:
     runpy.run_module("dilaton", run_name="__main__", alter_sys=True)
 finally:
-    print("looked for cycles:", len(begun), file=sys.stderr)
+    print("looked for cycles:", len(begun) if gc.get_threshold() != usual else "as usual", file=sys.stderr)
 """
-"""A command that says at its end how often Python has looked for cycles among objects."""
+"""A command that says at its end how often Python has looked for cycles among objects, since it was told how often to."""
 
 
 def test_a_small_run_does_not_look_for_cycles_among_what_it_imported(lab: Path, tmp_path: Path) -> None:
