@@ -11,6 +11,7 @@ export type Drawing = Schemas["Drawing"];
 export type LabChecked = Schemas["LabChecked"];
 export type Run = Schemas["Run"];
 export type RunState = Run["state"];
+export type OpenedDoor = Schemas["OpenedDoor"];
 export type RunStatus = Schemas["RunStatus"];
 export type Clock = Schemas["Clock"];
 export type LinksShown = Schemas["LinksShown"];

@@ -13,6 +13,7 @@ nodes: {a: {}, b: {}}
 links: [{endpoints: [a, b], delay: 5ms}]
 run:
   - {on: a, name: ping, exec: ping -i 0.2 -c 100000 b}
+  - {on: b, name: web, exec: python3 -m http.server 8000, background: true}
   - {on: b, name: hostile, exec: "printf '\\\\033[31m<b>red</b>\\\\007\\\\n'"}
 measure: {outputs: true}
 `;
@@ -110,6 +111,19 @@ await run({
       page.getByRole("button", { name: "Download pcapng" }).click(),
     ]);
     demand(readFileSync(await download.path()).readUInt32LE(0) === 0x0a0d0d0a, "a file of pcapng");
+  },
+  "what it serves is shown in a page of its own": async () => {
+    await openNode("b");
+    await page.getByLabel("Port").fill("8000");
+    await demandAccessible(page, "a node's page is to be opened");
+    const [shown] = await Promise.all([
+      page.waitForEvent("popup"),
+      page.getByRole("button", { name: "Open its page" }).click(),
+    ]);
+    await shown.getByRole("heading", { name: "Directory listing for /" }).waitFor();
+    demand(new URL(shown.url()).host !== new URL(origin).host, "under a host of its own");
+    await shown.close();
+    await page.keyboard.press("Escape");
   },
   "it is ended, and its logs stay": async () => {
     await page.getByRole("button", { name: "Stop" }).click();

@@ -1,0 +1,43 @@
+// The words of the page as a whole.
+export const page = {
+  language: "en",
+  brand: "Dilaton",
+  nav: {
+    labs: "Labs",
+    runs: "Runs",
+    desk: "Desk",
+    skip: "Skip to the content",
+    main: "Main",
+    dark: "Dark",
+    light: "Light",
+  },
+  common: {
+    loading: "Loading …",
+    cancel: "Cancel",
+    close: "Close",
+    delete: "Delete",
+    open: "Open",
+    save: "Save",
+    apply: "Apply",
+    search: "Search",
+    more: "More",
+    none: "none",
+    retry: "Try again",
+    notThere: "There is no such view.",
+    copy: "Copy",
+    copied: "Copied",
+  },
+  session: {
+    logIn: "Log in",
+    logOut: "Log out",
+    name: "Name",
+    password: "Password",
+    withProvider: (host: string) => `Log in by ${host}`,
+    orPassword: "Or with a name and password of this server:",
+    withLink: "This link lets you in, once.",
+    without:
+      "Or open the link that the server has printed: it lets you in, once. Somebody who may do so can make another for you.",
+    away: "The server does not answer.",
+    back: "The connection is away; it comes back by itself.",
+  },
+} as const;
