@@ -119,7 +119,7 @@ test("a packet's headers are told field by field, with where each is", () => {
 test("options of TCP are told, and what is behind the headers is data", () => {
   const timestamps = "0101080a" + "0000000500000004";
   const packet = [...SYN];
-  packet[46] = 0x80; // a header of 32 bytes
+  [packet[46], packet[17]] = [0x80, 54]; // a header of 32 bytes, and two behind it
   const [, , tcp, data] = fieldsOf([...packet, ...hex(timestamps), 72, 105]);
   expect(tcp![1]).toMatchObject({ header: "32 bytes", "option: timestamps": "5, echo of 4" });
   expect(data).toEqual(["Data", { length: "2 bytes" }]);
@@ -136,4 +136,14 @@ test("whatever a guest has written is told as far as it goes, and never fails", 
       expect(() => dissect(new Uint8Array([...changed(packet, at, 0xf5), 5, 0, 8, 1]))).not.toThrow();
     }
   }
+});
+
+test("what pads a frame, extends a header or lies about its length is told as that", () => {
+  expect(fieldsOf([...ECHO, 0, 0, 0]).at(-1)).toEqual(["Padding", { length: "3 bytes" }]);
+  const hop = [...SIX.slice(0, 20), 0, ...SIX.slice(21, 54), 17, 0, 1, 4, 0, 0, 0, 0, ...SIX.slice(54)];
+  hop[19] = 16; // bytes behind the header
+  expect(fieldsOf(hop).map(([name]) => name)).toEqual(["Ethernet", "IPv6", "IPv6 hop-by-hop options", "UDP"]);
+  const short = [...SYN, ...hex("02030101")];
+  [short[46], short[17]] = [0x60, 44]; // a header of 24 bytes, and a packet of 44
+  expect(fieldsOf(short)[2]![1]).toMatchObject({ "option: kind 2": "3 bytes, which it does not have" });
 });

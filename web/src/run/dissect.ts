@@ -18,6 +18,15 @@ export interface Layer {
 
 const PROTOCOLS: Record<number, string> = { 1: "ICMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 89: "OSPF" };
 const TYPES: Record<number, string> = { 0x0800: "IPv4", 0x0806: "ARP", 0x86dd: "IPv6", 0x8100: "VLAN", 0x88a8: "VLAN" };
+const FRAGMENT = 44;
+const EXTENSIONS: Record<number, string> = {
+  0: "IPv6 hop-by-hop options",
+  43: "IPv6 routing",
+  [FRAGMENT]: "IPv6 fragment",
+  60: "IPv6 destination options",
+};
+/** How long options of TCP are that have one length. */
+const LENGTHS: Record<number, number> = { 2: 4, 3: 3, 4: 2, 8: 10 };
 const ECN = ["not ECT", "ECT(1)", "ECT(0)", "CE"];
 const FLAGS = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
 
@@ -30,16 +39,17 @@ export function dissect(bytes: Uint8Array): Layer[] {
     if (!(error instanceof RangeError)) throw error;
     at.layer("Cut off");
   }
-  if (at.place < bytes.length) {
-    at.layer("Data");
-    at.field("length", bytes.length - at.place, () => `${bytes.length - at.place} bytes`);
-  }
+  at.rest("Data", at.end);
+  // A frame has 60 bytes at least, whatever it carries.
+  at.rest("Padding", bytes.length);
   return layers.filter((layer) => layer.fields.length > 0 || layer.name === "Cut off");
 }
 
 /** Goes through the bytes of a packet, and notes what is read. */
 class Reader {
   place = 0;
+  /** Where what the headers speak of ends. */
+  end: number;
   private readonly view: DataView;
 
   constructor(
@@ -47,6 +57,20 @@ class Reader {
     private readonly layers: Layer[],
   ) {
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.end = bytes.length;
+  }
+
+  /** Takes what is up to there for one layer, if there is anything. */
+  rest(name: string, end: number): void {
+    const length = end - this.place;
+    if (length <= 0) return;
+    this.layer(name);
+    this.field("length", length, () => `${length} bytes`);
+  }
+
+  /** What comes is so long, from `begin` on, as far as it was captured. */
+  bound(begin: number, length: number): void {
+    this.end = Math.min(this.end, begin + length);
   }
 
   layer(name: string): void {
@@ -140,7 +164,9 @@ function ipv4(at: Reader): void {
   const words = at.number("version, header", 1, (value) => `${value >> 4}, ${(value & 15) * 4} bytes`) & 15;
   service(at, at.peek(at.place, 1), at.place, at.place + 1);
   at.place += 1;
-  at.number("total length", 2);
+  // Segmentation offload leaves it 0.
+  const length = at.number("total length", 2);
+  if (length >= words * 4) at.bound(begin, length);
   at.number("identification", 2);
   const fragment = at.number("flags, offset", 2, (value) => {
     const flags = [value & 0x4000 ? "do not fragment" : "", value & 0x2000 ? "more fragments" : ""].filter(Boolean);
@@ -163,11 +189,24 @@ function ipv6(at: Reader): void {
   service(at, (word >>> 20) & 0xff, begin, begin + 2);
   at.note("flow label", `0x${(word & 0xfffff).toString(16)}`, begin + 1, begin + 4);
   at.place += 4;
-  at.number("payload length", 2);
-  const protocol = at.number("next header", 1, named(PROTOCOLS));
+  const length = at.number("payload length", 2);
+  if (length > 0) at.bound(begin, 40 + length);
+  let protocol = at.number("next header", 1, named(PROTOCOLS));
   at.number("hop limit", 1);
   at.ipv6("source");
   at.ipv6("destination");
+  while (protocol in EXTENSIONS) {
+    at.layer(EXTENSIONS[protocol]!);
+    const isFragment = protocol === FRAGMENT;
+    protocol = at.number("next header", 1, named(PROTOCOLS));
+    // In units of eight bytes, without the first.
+    const units = at.number("length", 1, (value) => (isFragment ? "8 bytes" : `${8 * (value + 1)} bytes`));
+    if (isFragment) {
+      const offset = at.number("offset", 2, (value) => `${value & 0xfff8}${value & 1 ? ", more fragments" : ""}`);
+      at.number("identification", 4);
+      if (offset & 0xfff8) return;
+    } else at.field("options", 8 * (units + 1) - 2, () => `${8 * (units + 1) - 2} bytes`);
+  }
   transport(at, protocol);
 }
 
@@ -216,7 +255,9 @@ function options(at: Reader, end: number): void {
     }
     const [begin, length] = [at.place, Math.max(2, at.peek(at.place + 1, 1))];
     const number = (offset: number) => at.peek(begin + offset, 4);
-    if (kind === 2) at.field("option: MSS", length, () => String(at.peek(begin + 2, 2)));
+    if (kind in LENGTHS && LENGTHS[kind] !== length) {
+      at.field(`option: kind ${kind}`, length, () => `${length} bytes, which it does not have`);
+    } else if (kind === 2) at.field("option: MSS", length, () => String(at.peek(begin + 2, 2)));
     else if (kind === 3) at.field("option: window scale", length, () => `times ${2 ** at.peek(begin + 2, 1)}`);
     else if (kind === 4) at.field("option: SACK permitted", length, () => "");
     else if (kind === 5) {
