@@ -110,7 +110,8 @@ def test_a_run_is_steered_and_stopped(server: Served) -> None:
     me = server.client()
     run = me.launch(me.keep(ENDLESS), hold_at="0s")
     me.wait(run, "held")
-    assert me.api("GET", f"/runs/{run}/status")["clock"]["held"]
+    status = me.api("GET", f"/runs/{run}/status")
+    assert (status["clock"]["held"], status["verdict"]) == (True, None), "in the first second nothing is told yet"
     assert [one["link"] for one in me.api("GET", f"/runs/{run}/links")["links"]] == ["a:eth0--b:eth0"]
     assert me.api("POST", f"/runs/{run}/tdf", {"tdf": "7"})["tdf"] == 7
     assert me.api("POST", f"/runs/{run}/until", {"at": "5"}, status=422)["type"] == "urn:dilaton:run-argument"

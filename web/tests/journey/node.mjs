@@ -112,6 +112,11 @@ await run({
     ]);
     demand(readFileSync(await download.path()).readUInt32LE(0) === 0x0a0d0d0a, "a file of pcapng");
   },
+  "the verdict is told as it stands": async () => {
+    await page.getByRole("tab", { name: "Overview" }).click();
+    await page.getByRole("heading", { name: "Verdict so far" }).waitFor();
+    await page.getByText(/^(valid|suspect|invalid) · /).waitFor();
+  },
   "what it serves is shown in a page of its own": async () => {
     await openNode("b");
     await page.getByLabel("Port").fill("8000");
