@@ -124,7 +124,8 @@ missing_programs() {
         osken-manager:python3-os-ken mn:mininet brctl:bridge-utils iptables-legacy:iptables nginx:nginx-light curl:curl aria2c:aria2 \
         mariadbd:mariadb-server-core mariadb:mariadb-client-core redis-server:redis-server etcd:etcd-server \
         node:nodejs java:default-jre-headless go:golang-go gdb:gdb strace:strace \
-        npm:npm chromium:chromium skopeo:skopeo sqfstar:squashfs-tools sqfs2tar:squashfs-tools-ng mmdebstrap:mmdebstrap busybox:busybox-static; do
+        npm:npm chromium:chromium skopeo:skopeo sqfstar:squashfs-tools sqfs2tar:squashfs-tools-ng mmdebstrap:mmdebstrap busybox:busybox-static \
+        wg:wireguard-tools wireguard-go:wireguard-go; do
         PATH=$PATH:/usr/sbin:/sbin:/usr/local/go/bin command -v "${pair%%:*}" >/dev/null || printf '%s\n' "${pair#*:}"
     done
     [[ -x /usr/lib/frr/zebra ]] || printf 'frr\n'

@@ -4,7 +4,8 @@
 //! One thread, no runtime: whatever the agent waits for is a file descriptor. The same program is the init of every
 //! node (`node/init.rs`), the guest kernel's `modprobe` (`guest/modules.rs`), a capture that somebody follows
 //! (`measure/following.rs`), what packs what a node has written (`node/changes.rs`), what joins a connection from outside to
-//! a port (`node/port.rs`), and what waits for a router's routes (`network/converged.rs`).
+//! a port (`node/port.rs`) and a machine outside to a node's network (`network/tunnel.rs`), and what waits for a router's
+//! routes (`network/converged.rs`).
 //!
 //! It is built static, since the guest's root is whatever machine the run happens on, and the flag is given for this
 //! crate alone, since another member of the workspace is a shared library:
@@ -38,7 +39,7 @@ use crate::clock::{set_date_ns, wait_for_host};
 use crate::error::{Doing, Error, Result};
 use crate::guest::modules::Modules;
 use crate::measure::following;
-use crate::network::converged;
+use crate::network::{converged, tunnel};
 use crate::node::{changes, port};
 use crate::run::handover::{self, Handover};
 use crate::run::Run;
@@ -63,6 +64,7 @@ fn main() {
         [_, following::WORD, wanted] => Some(following::follow(wanted)),
         [_, converged::WORD, seconds, networks] => Some(converged::wait(seconds, networks)),
         [_, port::WORD, number] => Some(port::join(number)),
+        [_, tunnel::WORD, address] => Some(tunnel::carry(address)),
         [_, changes::WORD] => Some(changes::write()),
         [_, changes::WORD_ALL] => Some(changes::write_all()),
         [_, changes::WORD_VOLUME, name] => Some(changes::write_volume(name)),

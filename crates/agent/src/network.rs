@@ -15,6 +15,7 @@ pub mod partition;
 pub mod programs;
 pub mod tc;
 pub mod trace;
+pub mod tunnel;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -37,7 +37,7 @@ def _version(wanted: bool) -> None:
 
 AT_A_SERVER = (
     *("run", "up", "ps", "down", "stop", "clock", "suspend", "resume", "top", "link", "fault"),
-    *("shell", "cp", "capture", "forward", "save", "logs", "report", "compare", "sweep"),
+    *("shell", "cp", "capture", "forward", "vpn", "save", "logs", "report", "compare", "sweep"),
     *("template", "saved", "image"),
 )
 """Verbs that ask a server with `--server`."""

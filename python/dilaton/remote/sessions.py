@@ -40,6 +40,9 @@ def reached(run: RemoteRun) -> Reached:
     def port(node: str, port: int) -> contextlib.AbstractAsyncContextManager[socket.socket]:
         return opened({"node": node, "port": port})
 
+    def tunnel(node: str, address: str) -> contextlib.AbstractAsyncContextManager[socket.socket]:
+        return opened({"node": node, "tunnel": address})
+
     @contextlib.asynccontextmanager
     async def opened(asked: dict[str, Any]) -> AsyncIterator[socket.socket]:
         url, headers = run.asker.websocket(f"{run.path}/sessions")
@@ -86,4 +89,4 @@ def reached(run: RemoteRun) -> Reached:
         finally:
             writer.close()
 
-    return Reached(run.identity, line, port)
+    return Reached(run.identity, line, port, tunnel)

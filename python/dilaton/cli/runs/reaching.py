@@ -119,6 +119,16 @@ def forward_there(url: str, run: str, texts: Sequence[str]) -> int:
         return forward_here(reached(found), [node["name"] for node in drawn["nodes"]], ways, lambda: _over(found))
 
 
+def vpn_there(url: str, run: str, node: str | None, to: Path | None, listen: str) -> int:
+    """As `vpn`, into a server's run."""
+    from dilaton.cli.vpn.enter import vpn_here
+
+    with asking():
+        found = found_at(Server(url), run)
+        nodes = found.asker.ask("GET", f"{found.path}/plan")["nodes"]
+        return vpn_here(reached(found), nodes, node, to, listen, lambda: _over(found))
+
+
 async def _over(run: RemoteRun) -> None:
     """Waits until a run is over; nobody waits for the thread that hears of it."""
     ended, loop = asyncio.Event(), asyncio.get_running_loop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -282,6 +283,32 @@ def forward(
     from dilaton.cli.steering.forward import forward as forward_ports
 
     raise typer.Exit(forward_ports(run, ports))
+
+
+@app.command()
+def vpn(
+    context: typer.Context,
+    run: RunName,
+    node: Annotated[
+        str | None,
+        typer.Argument(metavar="[NODE]", help="By which it is entered (default: the first that forwards)."),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", "-w", metavar="FILE", help="The configuration (default: the run's name)."),
+    ] = None,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="ADDRESS[:PORT]", help="Where WireGuard reaches it (default: any port).")
+    ] = "127.0.0.1",
+) -> None:
+    """Put a machine with WireGuard into the network of a run in progress, until Ctrl-C."""
+    if context.obj is not None:
+        from dilaton.cli.runs.reaching import vpn_there
+
+        raise typer.Exit(vpn_there(context.obj, run, node, to, listen))
+    from dilaton.cli.vpn.enter import vpn as enter
+
+    raise typer.Exit(enter(run, node, to, listen))
 
 
 @app.command("cp")

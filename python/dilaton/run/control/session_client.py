@@ -16,7 +16,7 @@ from dilaton.host.sessions.frames import Ending
 from dilaton.host.sessions.session import Send, Session
 from dilaton.host.sessions.streams import Receiver, Streams
 from dilaton.host.tasks import finish
-from dilaton.run.control.answers import PORT_OPEN, SESSION_OPEN
+from dilaton.run.control.answers import PORT_OPEN, SESSION_OPEN, TUNNEL_OPEN
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
 
@@ -43,6 +43,13 @@ class Port(Protocol):
         """Connects to it."""
 
 
+class Tunnel(Protocol):
+    """As `Line`, for packets of a machine outside, which the program's input and output are, each after its length."""
+
+    def __call__(self, node: str, address: str) -> contextlib.AbstractAsyncContextManager[socket.socket]:
+        """Has it there by this address of IPv4."""
+
+
 @dataclass(frozen=True)
 class Reached:
     """A run in whose nodes programs can be started: one of this machine, or of a server.
@@ -51,11 +58,13 @@ class Reached:
         name: What it is called in messages.
         line: Starts one.
         port: Connects to a port.
+        tunnel: Has a machine outside in the network of a node.
     """
 
     name: str
     line: Line
     port: Port
+    tunnel: Tunnel
 
 
 def reached(run_dir: Path) -> Reached:
@@ -72,7 +81,11 @@ def reached(run_dir: Path) -> Reached:
     async def port(node: str, port: int) -> AsyncIterator[socket.socket]:
         yield take_over(run_dir, PORT_OPEN, node=node, port=port)[0]
 
-    return Reached(str(run_dir), line, port)
+    @contextlib.asynccontextmanager
+    async def tunnel(node: str, address: str) -> AsyncIterator[socket.socket]:
+        yield take_over(run_dir, TUNNEL_OPEN, node=node, address=address)[0]
+
+    return Reached(str(run_dir), line, port, tunnel)
 
 
 @contextlib.asynccontextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from ipaddress import IPv4Address
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
@@ -133,6 +134,14 @@ class PortOpen(Value):
     port: Annotated[int, Field(strict=True, ge=1, le=65_535)]
 
 
+class TunnelOpen(Value):
+    """A machine outside that is to be in the network of a node."""
+
+    node: str
+    address: IPv4Address
+    """By which it is known there; one that the lab has not."""
+
+
 Asked = TypeVar("Asked", bound=Value)
 Answered = TypeVar("Answered", bound=Mapping[str, Any])
 
@@ -227,6 +236,13 @@ PORT_OPEN = Verb(
     PortOpen,
     "the frames of a session whose input and output are the connection's, both ways (crates/agent/PROTOCOL.md)",
 )
+TUNNEL_OPEN = Verb(
+    answers.TUNNEL_OPEN,
+    "Has a machine outside in the network of a node, at host speed at most; the record says so.",
+    TunnelOpen,
+    "the frames of a session whose input and output are IPv4 packets, each after its length in two bytes, the most "
+    "significant first, both ways (crates/agent/PROTOCOL.md)",
+)
 SAVE_OPEN = Verb(
     answers.SAVE_OPEN,
     "Stops virtual time as long as the connection lasts, and says what a saved lab keeps of the run.",
@@ -256,6 +272,7 @@ VERBS: tuple[Verb[Any, Any], ...] = (
     FAULT_UNDO,
     SESSION_OPEN,
     PORT_OPEN,
+    TUNNEL_OPEN,
     SAVE_OPEN,
 )
 """All of them."""

@@ -63,6 +63,12 @@ class PortReached(OfSession):
     host_s: float
 
 
+class TunnelOpened(OfSession):
+    """A machine outside is in the network of a node from now on: what comes from it no other run would have."""
+
+    host_s: float
+
+
 class SessionEnded(OfSession):
     """It ended, with a status, or because somebody hung up or the run was over."""
 

@@ -392,11 +392,16 @@ class ImageRecord(Part):
 
 
 class ReachedRecord(Part):
-    """A port of a node to which somebody outside connected: what came in there no seed repeats."""
+    """A port of a node to which somebody outside connected, or a node in whose network a machine outside was.
+
+    What came in there no seed repeats.
+    """
 
     node: str
-    port: int
+    port: int | None
+    """None: all that is reached from there, by a tunnel."""
     connections: int
+    """Or tunnels."""
     first_s: float
     """When the first one was asked for, in virtual time."""
 

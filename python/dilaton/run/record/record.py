@@ -28,7 +28,7 @@ from dilaton.plan.network.bounds import Network, network_of, network_to, on_driv
 from dilaton.run.files.directory import RECORD_FILE, last_run_hint, replace_file
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import machine
-from dilaton.run.record.events import PortReached, faults_of
+from dilaton.run.record.events import PortReached, TunnelOpened, faults_of
 from dilaton.run.record.model import (
     FORMAT,
     Adaptation,
@@ -169,11 +169,12 @@ def _images(plan: Plan) -> list[ImageRecord]:
 
 
 def _from_outside(events: Sequence[Event]) -> list[ReachedRecord]:
-    """The ports that were reached from outside, in the order in which they were first."""
-    found: dict[tuple[str, int], list[int]] = {}
+    """The ports and networks that were reached from outside, in the order in which they were first."""
+    found: dict[tuple[str, int | None], list[int]] = {}
     for event in events:
-        if isinstance(event, PortReached):
-            found.setdefault((event.node, event.port), []).append(event.t_ns)
+        if isinstance(event, PortReached | TunnelOpened):
+            port = event.port if isinstance(event, PortReached) else None
+            found.setdefault((event.node, port), []).append(event.t_ns)
     return [
         ReachedRecord(node=node, port=port, connections=len(at_ns), first_s=min(at_ns) / 1e9)
         for (node, port), at_ns in found.items()

@@ -118,7 +118,12 @@ def _served(result: Mapping[str, Any]) -> str:
 
 def from_outside(record: Record) -> str:
     """By what a run was influenced from outside; empty: by nothing."""
-    each = [f"{one.node}:{one.port} ({numbers.counted(one.connections, 'connection')})" for one in record.from_outside]
+    each = [
+        f"the network of {one.node} ({numbers.counted(one.connections, 'tunnel')})"
+        if one.port is None
+        else f"{one.node}:{one.port} ({numbers.counted(one.connections, 'connection')})"
+        for one in record.from_outside
+    ]
     return f"influenced from outside by {', '.join(each)}: no other run will have that" if each else ""
 
 

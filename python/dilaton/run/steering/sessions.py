@@ -1,14 +1,15 @@
 """Sessions in a run that goes on: programs that somebody starts in its nodes, with their streams.
 
-Whoever asks gets a program's frames as the agent sends them (`crates/agent/PROTOCOL.md`), over the connection on which
-the request came, and answers in frames. Here they are only passed on: windows and grants are between the two ends, so a
-reader that rests stops its own program, and nothing is kept here but what a window holds. When the connection ends, by
-whatever death, the program's terminal or its streams hang up, as with ssh.
+Whoever asks gets a program's frames as the agent sends them (`crates/agent/PROTOCOL.md`), over the connection on
+which the request came, and answers in frames. Here they are only passed on: windows and grants are between the two
+ends, so a reader that rests stops its own program, and nothing is kept here but what a window holds. When the
+connection ends, by whatever death, the program's terminal or its streams hang up, as with ssh.
 
 While somebody has a terminal, or a connection to a port of a node, virtual time does not run faster than host time.
 
-A connection to a port is such a session, of the agent's program (`crates/agent/src/node/port.rs`): so it gets to a port
-of that one node, and there is no way for it to another lab or onto the host, whose networks are not in the guest.
+A connection to a port is such a session, of the agent's program (`crates/agent/src/node/port.rs`), and so is a
+machine outside in a node's network (`crates/agent/src/network/tunnel.rs`): both get to what that node gets to, and
+there is no way for them to another lab or onto the host, whose networks are not in the guest.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from dilaton.plan.schedule import environment
 from dilaton.run.control import verbs
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler, Takeover
-from dilaton.run.control.verbs import Nothing, PortOpen, SessionOpen
+from dilaton.run.control.verbs import Nothing, PortOpen, SessionOpen, TunnelOpen
 from dilaton.run.observer import RunClock
-from dilaton.run.record.events import PortReached, SessionBegan, SessionEnded
+from dilaton.run.record.events import PortReached, SessionBegan, SessionEnded, TunnelOpened
 from dilaton.run.steering.clock import ClockControl
 
 ONLY = 1
@@ -39,6 +40,9 @@ ONLY = 1
 
 PORT = ("/proc/1/exe", "port")
 """What joins its streams to a port of the node that it is executed in."""
+
+TUNNEL = ("/proc/1/exe", "tunnel")
+"""What joins them to the network of that node."""
 
 PAYLOADS = {Kind.SIGNAL: struct.Struct("<I"), Kind.SIZE: struct.Struct("<II"), Kind.GRANT: struct.Struct("<I")}
 """The payloads of frames to a guest that consist of numbers."""
@@ -76,6 +80,7 @@ class SessionControl:
     def handlers(self) -> dict[str, Handler]:
         """What answers the verbs of the control socket."""
         opened = verbs.SESSION_OPEN.by(self._on_open) | verbs.PORT_OPEN.by(self._on_port)
+        opened |= verbs.TUNNEL_OPEN.by(self._on_tunnel)
         return opened | verbs.CLOCK_PACE.by(self._on_pace)
 
     async def _on_open(self, asked: SessionOpen) -> Takeover:
@@ -97,16 +102,30 @@ class SessionControl:
 
     async def _on_port(self, asked: PortOpen) -> Takeover:
         """Connects to a port, and carries what is said there."""
-        self._check_node(asked.node)
-        env = {os.fsencode(name): os.fsencode(value) for name, value in environment(asked.node).items()}
-        argv = [word.encode() for word in (*PORT, str(asked.port))]
 
         def began(now: RunClock) -> Event:
             at, host_s = now.virtual_ns, now.host_ns / 1e9
             return PortReached(t_ns=at, node=asked.node, program=program, port=asked.port, host_s=host_s)
 
         program = f"port {asked.port}"
-        return self._carrying(Request(node=asked.node, argv=argv, env=env), program, began, is_paced=True)
+        request = self._of_agent(asked.node, *PORT, str(asked.port))
+        return self._carrying(request, program, began, is_paced=True)
+
+    async def _on_tunnel(self, asked: TunnelOpen) -> Takeover:
+        """Has a machine outside in the network of a node, and carries its packets."""
+        program = f"tunnel {asked.address}"
+
+        def began(now: RunClock) -> Event:
+            return TunnelOpened(t_ns=now.virtual_ns, node=asked.node, program=program, host_s=now.host_ns / 1e9)
+
+        request = self._of_agent(asked.node, *TUNNEL, str(asked.address))
+        return self._carrying(request, program, began, is_paced=True)
+
+    def _of_agent(self, node: str, *argv: str) -> Request:
+        """The request for a program of the agent's in a node."""
+        self._check_node(node)
+        env = {os.fsencode(name): os.fsencode(value) for name, value in environment(node).items()}
+        return Request(node=node, argv=[word.encode() for word in argv], env=env)
 
     def _carrying(
         self, request: Request, program: str, began: Callable[[RunClock], Event], *, is_paced: bool

@@ -31,7 +31,7 @@ from dilaton.run.execute import Options
 from dilaton.run.files.directory import RunDir
 from dilaton.run.loading import Run, load
 from dilaton.run.record import record as records
-from dilaton.run.record.events import FaultSteered, LinkSteered, PortReached, SessionBegan
+from dilaton.run.record.events import FaultSteered, LinkSteered, PortReached, SessionBegan, TunnelOpened
 from dilaton.run.record.model import Level, Record
 from dilaton.run.record.record import RecordError
 from dilaton.run.source import Source
@@ -53,6 +53,7 @@ BY_HAND = {
     FaultSteered: "a fault was begun or undone by hand",
     SessionBegan: "somebody worked in a node",
     PortReached: "somebody outside connected to a node",
+    TunnelOpened: "a machine outside was in the lab's network",
 }
 """Events of a run that another would not have."""
 

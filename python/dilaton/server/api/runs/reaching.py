@@ -16,6 +16,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
+from ipaddress import IPv4Address
 from pathlib import Path
 from socket import socket as Socket
 from typing import Annotated, Any
@@ -26,7 +27,7 @@ from pydantic import Field, ValidationError, model_validator
 from starlette.websockets import WebSocketDisconnect
 
 from dilaton.lab.parts.measure import SNAPLEN_MAX, SNAPLEN_MIN
-from dilaton.run.control.answers import PORT_OPEN, SESSION_OPEN, SHOW
+from dilaton.run.control.answers import PORT_OPEN, SESSION_OPEN, SHOW, TUNNEL_OPEN
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
 from dilaton.run.control.terminal_client import Terminal, terminal
@@ -54,23 +55,32 @@ Word = Annotated[str, Field(max_length=131_072, pattern=r"^[^\x00]*$")]
 
 
 class NewSession(Asked):
-    """A program that is to be executed in a node, or a port of the node to which somebody outside connects."""
+    """A program that is to be executed in a node, or what of it outside is joined with: a port, or its network."""
 
     node: str = Field(max_length=255)
     argv: list[Word] = Field(default=[], max_length=1000)
-    """Program and arguments; none where there is a port."""
+    """Program and arguments; none where there is a port or a tunnel."""
     port: Annotated[int, Field(ge=1, le=65_535)] | None = None
     """Of TCP: the input and the output of the session are those of a connection to it."""
+    tunnel: IPv4Address | None = None
+    """Of the machine outside, in the lab: the input and the output are packets, each after its length in two bytes."""
     env: dict[Annotated[str, Field(max_length=255)], Word] = Field(default={}, max_length=100)
     """Variables beside those that all programs of the node have."""
     terminal: tuple[Rows, Rows] | None = None
     """Rows and columns; null: its streams are pipes."""
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> NewSession:
-        if bool(self.argv) == (self.port is not None):
-            raise ValueError("either argv or port")
+    def _one_of_them(self) -> NewSession:
+        if bool(self.argv) + (self.port is not None) + (self.tunnel is not None) != 1:
+            raise ValueError("either argv, port or tunnel")
         return self
+
+    @property
+    def done(self) -> list[str]:
+        """What the audit log has of it."""
+        if self.tunnel is not None:
+            return ["tunnel", str(self.tunnel)]
+        return self.argv or ["port", str(self.port)]
 
     def taken_over(self, run_dir: Path) -> Socket:
         """A connection of the run that carries its frames.
@@ -80,7 +90,9 @@ class NewSession(Asked):
         """
         if self.port is not None:
             return take_over(run_dir, PORT_OPEN, node=self.node, port=self.port)[0]
-        return take_over(run_dir, SESSION_OPEN, **self.model_dump(mode="json", exclude={"port"}))[0]
+        if self.tunnel is not None:
+            return take_over(run_dir, TUNNEL_OPEN, node=self.node, address=str(self.tunnel))[0]
+        return take_over(run_dir, SESSION_OPEN, **self.model_dump(mode="json", exclude={"port", "tunnel"}))[0]
 
 
 @ENDPOINTS.add("WEBSOCKET", f"{PREFIX}/runs/{{run}}/sessions", CONSOLE)
@@ -95,8 +107,7 @@ async def carry_session(socket: WebSocket, run: TheRun, who: Who, server: Server
             return
         try:
             with server.sessions.one_of(who.name):
-                did = asked.argv or ["port", str(asked.port)]
-                await asyncio.to_thread(noted, server, who, run.path, asked.node, did)
+                await asyncio.to_thread(noted, server, who, run.path, asked.node, asked.done)
                 line = await asyncio.to_thread(asked.taken_over, server.keeper.run_dir(run.identity))
                 line.setblocking(False)
                 reader, writer = await asyncio.open_unix_connection(sock=line)

@@ -1,0 +1,171 @@
+//! A machine outside in the node's network: this program, executed in the node, joins its standard streams to a device of the
+//! node's, behind which that machine seems to be.
+//!
+//! What passes the streams are IP packets, each after its length; the host's end takes them out of the machine's own tunnel
+//! and puts them there (`cli/vpn/`). So nothing is encrypted here, no key is in a guest, and no timer of the tunnel's runs in
+//! virtual time. A packet gets into the node at the virtual instant at which it is read here.
+//!
+//! The other nodes know nothing of that machine. Where the node forwards, what goes on from it therefore has the node's own
+//! address, as behind `kind: nat`; where it does not, the machine reaches the node alone, which stays as the lab wants it.
+//!
+//! The device belongs to this process, so that no death leaves it. The rule does not: a hang-up is seen as the end of the input,
+//! after which the rule is taken away.
+
+use std::fs::{read_to_string, File, OpenOptions};
+use std::io::{stdin, stdout, ErrorKind, Read, Result as IoResult, Write};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::Command;
+use std::thread;
+
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use nix::sys::signal::{signal, SigHandler, Signal};
+
+use crate::error::{Doing, Error, Result};
+use crate::network::interface_header;
+use crate::network::netlink::{Request, Socket};
+
+/// The first argument of this program when it does that.
+pub const WORD: &str = "tunnel";
+/// What devices are called, with a number that is free.
+const NAME: &[u8] = b"vpn%d";
+/// As WireGuard has it where what is around a packet passes Ethernet, with either version of IP (wg-quick(8)).
+const MTU: u32 = 1420;
+/// More than any packet has.
+const PACKET_BYTES_MAX: usize = 1 << 16;
+/// `TUNSETIFF` of `linux/if_tun.h`.
+const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+/// `struct ifreq` of `linux/if.h`, and where its flags are, behind the name.
+const IFREQ_BYTES: usize = 40;
+const IFREQ_FLAGS: usize = 16;
+
+/// Has the machine of this address in the node's network until the input ends.
+///
+/// # Errors
+/// It is no IPv4 address, or the kernel refuses a device, or what masks the address.
+pub fn carry(address: &str) -> Result<()> {
+    let address = address.parse().map_err(|_| Error::new(format!("{address}: no IPv4 address")))?;
+    // SAFETY: nothing of ours runs when a signal comes that is ignored.
+    unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }.doing(|| "ignore hang-ups".to_owned())?;
+    let (device, name) = device().doing(|| "make a device for packets from outside".to_owned())?;
+    configure(&name, address)?;
+    let forwards = read_to_string("/proc/sys/net/ipv4/ip_forward").is_ok_and(|text| text.trim() == "1");
+    if forwards {
+        mask("-A", address)?;
+    }
+    let carried = join(&device).doing(|| format!("carry packets of {name}"));
+    if forwards {
+        mask("-D", address)?;
+    }
+    carried
+}
+
+/// A device for IP packets, and its name.
+fn device() -> IoResult<(File, String)> {
+    let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun")?;
+    let mut request = [0_u8; IFREQ_BYTES];
+    request[..NAME.len()].copy_from_slice(NAME);
+    let flags = (libc::IFF_TUN | libc::IFF_NO_PI) as u16;
+    request[IFREQ_FLAGS..IFREQ_FLAGS + 2].copy_from_slice(&flags.to_ne_bytes());
+    // SAFETY: the descriptor is open, and the request is as long as what the kernel reads and writes there.
+    Errno::result(unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, request.as_mut_ptr()) })?;
+    let name = request[..IFREQ_FLAGS].split(|&byte| byte == 0).next().unwrap_or_default();
+    Ok((file, String::from_utf8_lossy(name).into_owned()))
+}
+
+/// Sets the device up, with the way to the machine.
+fn configure(name: &str, address: Ipv4Addr) -> Result<()> {
+    let index = if_nametoindex(name).doing(|| name.to_owned())?;
+    let up = libc::IFF_UP as u32;
+    let link = Request::new(libc::RTM_NEWLINK, 0)
+        .structure(&interface_header(index, up, up))
+        .attribute(libc::IFLA_MTU, &MTU.to_ne_bytes());
+    let mut header = [0; 12]; // struct rtmsg
+    header[0] = libc::AF_INET as u8;
+    header[1] = 32;
+    header[4] = libc::RT_TABLE_MAIN;
+    header[5] = libc::RTPROT_STATIC;
+    header[6] = libc::RT_SCOPE_LINK;
+    header[7] = libc::RTN_UNICAST;
+    let route = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+        .structure(&header)
+        .attribute(libc::RTA_DST, &address.octets())
+        .attribute(libc::RTA_OIF, &index.to_ne_bytes());
+    Socket::open()?.batch(vec![(link, format!("set up {name}")), (route, format!("route to {address}"))])
+}
+
+/// Adds (`-A`) or deletes (`-D`) what gives packets of the machine that go on the node's address.
+fn mask(how: &str, address: Ipv4Addr) -> Result<()> {
+    let doing = || "iptables-legacy (Debian package iptables), which gives what goes on the node's address".to_owned();
+    let source = address.to_string();
+    let arguments = ["-w", "-t", "nat", how, "POSTROUTING", "-s", &source, "-j", "MASQUERADE"];
+    let done = Command::new("iptables-legacy").args(arguments).output().doing(doing)?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(Error::new(String::from_utf8_lossy(&done.stderr).trim().to_owned())).doing(doing)
+}
+
+/// Carries packets both ways until the input ends; nobody waits for one that is still to come out of the node then.
+fn join(device: &File) -> IoResult<()> {
+    let mut outgoing = device.try_clone()?;
+    let mut output = File::from(stdout().as_fd().try_clone_to_owned()?);
+    thread::spawn(move || -> IoResult<()> {
+        let mut packet = vec![0; PACKET_BYTES_MAX];
+        loop {
+            let length = outgoing.read(&mut packet)?;
+            output.write_all(&framed(&packet[..length]))?;
+        }
+    });
+    let mut input = File::from(stdin().as_fd().try_clone_to_owned()?);
+    while let Some(packet) = next(&mut input)? {
+        // What is no packet the kernel refuses, and it is lost as any other that is damaged.
+        match (&mut &*device).write(&packet) {
+            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
+            _ => (),
+        }
+    }
+    Ok(())
+}
+
+/// A packet after its length.
+fn framed(packet: &[u8]) -> Vec<u8> {
+    let length = packet.len() as u16;
+    [&length.to_be_bytes(), packet].concat()
+}
+
+/// The next packet; `None`: the input has ended, be it in the midst of one.
+fn next(input: &mut impl Read) -> IoResult<Option<Vec<u8>>> {
+    let mut length = [0; 2];
+    let read = input.read_exact(&mut length).and_then(|()| {
+        let mut packet = vec![0; usize::from(u16::from_be_bytes(length))];
+        input.read_exact(&mut packet).map(|()| packet)
+    });
+    match read {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_come_out_of_the_stream_as_they_were_put_there() {
+        let packets = [vec![1; 1420], Vec::new(), vec![2]];
+        let mut stream = packets.iter().flat_map(|packet| framed(packet)).collect::<Vec<u8>>();
+        stream.extend([0, 9, 3]);
+        let mut rest = stream.as_slice();
+        for packet in packets {
+            assert_eq!(next(&mut rest).unwrap(), Some(packet));
+        }
+        assert_eq!(next(&mut rest).unwrap(), None, "the last one is not whole");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        assert!(carry("10.0.0").unwrap_err().to_string().contains("10.0.0: no IPv4 address"));
+    }
+}

@@ -1,0 +1,136 @@
+"""What a machine outside is told: a configuration as wg-quick(8) and every other WireGuard reads it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, collapse_addresses, ip_interface
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from dilaton.cli.errors import BadInputError
+
+POOL = IPv4Network("100.64.0.0/10")
+"""Addresses between a provider and its customers (RFC 6598), which neither labs nor homes have."""
+
+MTU = 1420
+"""As the node's device has it (`crates/agent/src/network/tunnel.rs`)."""
+
+INTERFACE_NAME = re.compile(r"[a-zA-Z0-9_=+.-]{1,15}")
+"""What wg-quick takes for a file's name without its `.conf`, which becomes that of the interface."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the lab is entered.
+
+    Attributes:
+        node: By which node.
+        reached: What is reached by it: the node's addresses, or the networks of the lab where the node forwards.
+        address: Of the machine outside, in the lab.
+    """
+
+    node: str
+    reached: tuple[IPv4Network, ...]
+    address: IPv4Address
+
+
+def way_into(nodes: Sequence[Mapping[str, Any]], wanted: str | None) -> Way:
+    """The way into a lab by a node, with an address that the lab has not.
+
+    Args:
+        nodes: Those of the plan.
+        wanted: The node; None: the first that forwards, else the first with an address.
+
+    Raises:
+        BadInputError: there is no such node, or it has no address of IPv4.
+    """
+    networks = {str(node["name"]): list(_networks(node)) for node in nodes}
+    forwarding = [str(node["name"]) for node in nodes if node["sysctls"].get("net/ipv4/ip_forward") == "1"]
+    having = [name for name, found in networks.items() if found]
+    if wanted is None:
+        if not having:
+            raise BadInputError("no node of the lab has an IPv4 address, so there is nothing to reach")
+        wanted = next((name for name in having if name in forwarding), having[0])
+    elif wanted not in networks:
+        raise BadInputError(f"{wanted}: no such node; there are {', '.join(sorted(networks))}")
+    elif not networks[wanted]:
+        raise BadInputError(f"{wanted}: has no IPv4 address; there are {', '.join(sorted(having)) or 'none that have'}")
+    everywhere = [network for found in networks.values() for _, network in found]
+    if wanted in forwarding:
+        reached = tuple(collapse_addresses(everywhere))
+    else:
+        reached = tuple(collapse_addresses(IPv4Network(address) for address, _ in networks[wanted]))
+    return Way(wanted, reached, _free_address(everywhere))
+
+
+def _networks(node: Mapping[str, Any]) -> Iterable[tuple[IPv4Address, IPv4Network]]:
+    """The node's addresses, each with the network that it is in."""
+    texts = [*node["loopback"], *(text for interface in node["interfaces"] for text in interface["addresses"])]
+    for found in map(ip_interface, texts):
+        if isinstance(found.network, IPv4Network) and isinstance(found.ip, IPv4Address):
+            yield found.ip, found.network
+
+
+def _free_address(taken: Sequence[IPv4Network]) -> IPv4Address:
+    """One of the pool that is in no network of the lab, drawn so that two who enter it are not at the same."""
+    while True:
+        address = POOL[secrets.randbelow(POOL.num_addresses)]
+        if not any(address in network for network in taken):
+            return address
+
+
+def configuration(
+    way: Way, private: X25519PrivateKey, theirs: X25519PublicKey, shared: bytes, endpoint: tuple[str, int]
+) -> str:
+    """The text of the file.
+
+    Args:
+        way: How the lab is entered.
+        private: The key of the machine outside.
+        theirs: The public key of our side.
+        shared: The secret that both have.
+        endpoint: Where our side listens.
+    """
+    return f"""[Interface]
+PrivateKey = {_text(private.private_bytes_raw())}
+Address = {way.address}/32
+MTU = {MTU}
+
+[Peer]
+PublicKey = {_text(theirs.public_bytes_raw())}
+PresharedKey = {_text(shared)}
+AllowedIPs = {", ".join(map(str, way.reached))}
+Endpoint = {endpoint[0]}:{endpoint[1]}
+"""
+
+
+def _text(key: bytes) -> str:
+    return base64.b64encode(key).decode()
+
+
+def default_name(run: str) -> str:
+    """The file for a run, whose name wg-quick takes."""
+    kept = re.sub(r"[^a-zA-Z0-9_=+.-]", "", Path(run).name)
+    return f"{kept[:15] or 'dilaton'}.conf"
+
+
+def write_configuration(path: Path, text: str) -> None:
+    """Writes the file, which nobody else may read.
+
+    Raises:
+        BadInputError: it exists, cannot be written, or has a name that wg-quick does not take.
+    """
+    if path.suffix != ".conf" or not INTERFACE_NAME.fullmatch(path.stem):
+        raise BadInputError(f"{path}: wg-quick takes NAME.conf, NAME of at most 15 letters, digits and _ = + . -")
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,196 @@
+"""`dilaton vpn`: this machine, or another one that reaches it, in the network of a run that goes on.
+
+Between a machine's WireGuard and a node of the lab stands this process: datagrams come by a socket of UDP, what is in
+them passes `flows.py` into a session of the run, whose program puts it into the node's network at the virtual instant
+at which it comes there. Virtual time runs no faster than host time meanwhile; where it stands, packets wait for it,
+as many as a session keeps, and others are lost, as on any way that is too slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+import signal
+import struct
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dilaton.cli.errors import BadInputError, FailedError, refusing
+from dilaton.run.control.errors import ControlError
+from dilaton.run.control.session_client import Reached, over, reached
+from dilaton.run.control.terminal_client import Terminal
+from dilaton.run.files.outputs import read_output
+from dilaton.service.catalogue import find
+from dilaton.service.live import AsyncRun
+
+try:
+    from dilaton.cli.vpn.configuration import Way, configuration, default_name, way_into, write_configuration
+    from dilaton.cli.vpn.wireguard import Peer, new_key
+except ImportError as error:
+    raise BadInputError(f"a tunnel takes the package cryptography: pip install dilaton[vpn] ({error})") from None
+from dilaton.cli.vpn.flows import Flows
+
+LENGTH = struct.Struct(">H")
+"""Before each packet of a session."""
+
+LOOK_HOST_S = 1.0
+"""How often it is looked whether the peer waits for an answer."""
+
+PORT_MAX = 65_535
+
+
+@refusing(ControlError)
+def vpn(run: str, node: str | None, to: Path | None, listen: str) -> int:
+    """Has a machine in a run's network until Ctrl-C or the end of the run; returns the exit status.
+
+    Args:
+        run: The run.
+        node: By which it is entered; None: the first that forwards.
+        to: Where the configuration goes; None: here, named after the run.
+        listen: `ADDRESS[:PORT]` to listen on.
+
+    Raises:
+        BadInputError: there is no such run or node, or the address or the file cannot be had.
+        FailedError: the node's kernel or its programs refuse a tunnel.
+    """
+    run_dir = find(run)
+
+    async def ended() -> None:
+        async with contextlib.aclosing(AsyncRun(run_dir).follow()) as happenings:
+            async for _ in happenings:
+                pass
+
+    nodes = json.loads(read_output(run_dir / "plan.json"))["nodes"]
+    return vpn_here(reached(run_dir), nodes, node, to, listen, ended)
+
+
+def vpn_here(
+    run: Reached,
+    nodes: Sequence[Mapping[str, Any]],
+    node: str | None,
+    to: Path | None,
+    listen: str,
+    ended: Callable[[], Awaitable[None]],
+) -> int:
+    """As `vpn`, of any run.
+
+    Args:
+        run: The run.
+        nodes: Those of its plan.
+        node: By which it is entered.
+        to: Where the configuration goes.
+        listen: Where to listen.
+        ended: Returns when the run has ended.
+    """
+    way, here = way_into(nodes, node), _address(listen)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_entered(run, way, to or Path(default_name(run.name)), here, ended))
+    return 0
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.partition(":")
+    if not host or (port and not (port.isascii() and port.isdigit() and int(port) <= PORT_MAX)):
+        raise BadInputError(f"{text}: not ADDRESS[:PORT], as 127.0.0.1:51820, with a port of at most {PORT_MAX}")
+    return host, int(port or 0)
+
+
+async def _entered(
+    run: Reached, way: Way, to: Path, here: tuple[str, int], ended: Callable[[], Awaitable[None]]
+) -> None:
+    own, theirs, shared = new_key(), new_key(), secrets.token_bytes(32)
+    async with over(run.tunnel(way.node, str(way.address)), Terminal) as session:
+        gateway = _Gateway(session, Peer(own, theirs.public_key(), shared), Flows(way.address))
+        try:
+            transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: gateway, local_addr=here)
+        except OSError as error:
+            raise BadInputError(f"{here[0]}:{here[1]}: {error.strerror or error}") from error
+        endpoint = transport.get_extra_info("sockname")
+        write_configuration(to, configuration(way, theirs, own.public_key(), shared, endpoint[:2]))
+        try:
+            reached_there = ", ".join(map(str, way.reached))
+            print(f"{endpoint[0]}:{endpoint[1]} -> {way.node}, which leads to {reached_there}")
+            print(f"sudo wg-quick up {to.absolute()}", flush=True)
+            await _first((gateway.carry(), gateway.keep_alive(), ended(), _told_to_end()))
+        finally:
+            to.unlink(missing_ok=True)
+            transport.close()
+        if wrong := session.errors:
+            raise FailedError(f"{way.node}: {wrong}")
+
+
+async def _told_to_end() -> None:
+    """Waits for a signal by which others than Ctrl-C end programs, so that nothing is left by them either."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    await told.wait()
+
+
+async def _first(waited: Sequence[Awaitable[None]]) -> None:
+    """Waits for the first of them, whose error is raised, and ends the others."""
+    tasks = [asyncio.ensure_future(one) for one in waited]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Gateway(asyncio.DatagramProtocol):
+    """What stands between a machine's WireGuard and the session."""
+
+    def __init__(self, session: Terminal, peer: Peer, flows: Flows) -> None:
+        self._session = session
+        self._peer = peer
+        self._flows = flows
+        self._transport: asyncio.DatagramTransport | None = None
+        self._where: tuple[str, int] | None = None
+        """From where the last authentic datagram came (section 2.1: roaming)."""
+
+    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        received = self._peer.receive(data, time.monotonic())
+        if received is None:
+            return
+        self._where = addr
+        for answer in received.answers:
+            self._send(answer)
+        if received.packet and self._flows.takes(received.packet):
+            # Where too many wait, this one is lost.
+            self._session.write(LENGTH.pack(len(received.packet)) + received.packet)
+
+    async def carry(self) -> None:
+        """Carries what comes out of the node until the session ends."""
+        kept = bytearray()
+        while data := await self._session.read():
+            kept += data
+            for packet in _packets(kept):
+                if self._flows.answers(packet):
+                    self._send(self._peer.send(packet, time.monotonic()))
+
+    async def keep_alive(self) -> None:
+        """Answers a peer that only sends, for ever."""
+        while True:
+            await asyncio.sleep(LOOK_HOST_S)
+            self._send(self._peer.keep_alive(time.monotonic()))
+
+    def _send(self, datagram: bytes | None) -> None:
+        if datagram is not None and self._where is not None and self._transport is not None:
+            self._transport.sendto(datagram, self._where)
+
+
+def _packets(kept: bytearray) -> Iterator[bytes]:
+    """Takes whole packets out of what has come."""
+    while len(kept) >= LENGTH.size and len(kept) >= LENGTH.size + (length := LENGTH.unpack_from(kept)[0]):
+        yield bytes(kept[LENGTH.size : LENGTH.size + length])
+        del kept[: LENGTH.size + length]
