@@ -57,7 +57,7 @@ async def held_guest(lab: str, run_dir: Path) -> AsyncIterator[Guest]:
         while not isinstance(await guest.receive(), Ready):
             pass
         await guest.hold()
-        await guest.channel.send(Arm(lead_ns=1_000_000, date_ns=time.time_ns()))
+        await guest.channel.send(Arm(lead_ns=1_000_000, date_ns=time.time_ns(), awaits_program=False))
         while not isinstance(await guest.receive(), Armed):
             pass
         yield guest

@@ -121,13 +121,14 @@ fn live() -> Result<std::convert::Infallible> {
                 wait_for_host(true);
                 channel.send(&FromAgent::Ready {})?;
             }
-            (FromHost::Arm { lead_ns, date_ns }, Some(guest)) => {
+            (FromHost::Arm { lead_ns, date_ns, awaits_program }, Some(guest)) => {
                 let lead_own_ns = clock::face().own_ns(lead_ns.unsigned_abs()) as i64;
                 set_date_ns(date_ns - lead_ns.signum() * lead_own_ns)?;
                 let zero_ns = clock::now_ns() + lead_ns;
                 let from_ns = before.as_ref().map(|before: &Handover| before.t_ns);
                 guest.sampler.iter().try_for_each(|sampler| sampler.begin(zero_ns, date_ns, from_ns))?;
-                Run::new(guest, &mut channel, &mut streams, zero_ns, before.take())?.execute()?;
+                let run = Run::new(guest, &mut channel, &mut streams, zero_ns, before.take())?;
+                run.awaiting_program(awaits_program).execute()?;
             }
             (FromHost::Stop { reason }, _) => {
                 wait_for_host(true);

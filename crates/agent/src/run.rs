@@ -69,6 +69,8 @@ pub struct Run<'a> {
     /// What the next kernel is to do first; or, from this instant on, this one.
     pending: Vec<Action>,
     resumes_ns: Option<i64>,
+    /// Nothing happens before the host asks for a program, and an idle guest would skip the time until then.
+    awaits_program: bool,
 }
 
 impl<'a> Run<'a> {
@@ -110,9 +112,16 @@ impl<'a> Run<'a> {
             hands_over: false,
             pending,
             resumes_ns,
+            awaits_program: false,
         };
         run.set_timer()?;
         Ok(run)
+    }
+
+    /// The same run, in which virtual time stands still at virtual 0 until the host asks for a program, if it is to.
+    pub const fn awaiting_program(mut self, awaits: bool) -> Self {
+        self.awaits_program = awaits;
+        self
     }
 
     /// Runs the schedule to its end and tells the host.
@@ -135,7 +144,7 @@ impl<'a> Run<'a> {
                     Source::Channel => self.on_channel()?,
                     Source::Timer => self.on_timer()?,
                     Source::Sampler => self.on_sampler()?,
-                    Source::Streams => self.streams.serve(&self.guest.nodes)?,
+                    Source::Streams => self.on_streams()?,
                     Source::Peer(line) => self.on_peer(line)?,
                     Source::Node(name) => self.on_node(&name)?,
                 }
@@ -210,6 +219,9 @@ impl<'a> Run<'a> {
             std::mem::take(&mut self.pending).into_iter().try_for_each(|action| self.perform(t_ns, action))?;
         }
         self.feed(now_ns, Input::Tick)?;
+        if self.awaits_program && now_ns >= 0 {
+            wait_for_host(true);
+        }
         if !self.probes.is_empty() && self.probe_at_ns <= now_ns {
             self.look_at_all()?;
         }
@@ -244,6 +256,13 @@ impl<'a> Run<'a> {
             self.feed(now_ns, Input::Ready { process })?;
         }
         Ok(())
+    }
+
+    fn on_streams(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.awaits_program) {
+            wait_for_host(false);
+        }
+        self.streams.serve(&self.guest.nodes)
     }
 
     fn on_channel(&mut self) -> Result<()> {

@@ -127,10 +127,14 @@ class Build(ToAgent):
 
 
 class Arm(ToAgent):
-    """Virtual 0 of the run is now plus `lead_ns`, and then it is `date_ns` since 1970; the clock is held."""
+    """Virtual 0 of the run is now plus `lead_ns`, and then it is `date_ns` since 1970; the clock is held.
+
+    If it `awaits_program`, virtual time stands still at virtual 0 until the host asks for one.
+    """
 
     lead_ns: Signed
     date_ns: int
+    awaits_program: bool
 
 
 class WhoComputes(ToAgent):

@@ -6,6 +6,7 @@ import hashlib
 import os
 import signal
 import subprocess
+import sys
 import termios
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.host.orders import REPEATABLE_DATE_NS
 from tests.conftest import PATIENCE_HOST_S, PYTHON, dilaton, environment, started
 from tests.terminal import TypedAt
 
@@ -129,6 +131,33 @@ raise SystemExit(1)
         "dilaton: another CPU than CPU 0 was asked for; a guest has one",
         "dilaton: AMX was asked for; a guest does not have it",
     ]
+
+
+ASKED_LATE = """
+import asyncio
+from dilaton.cli.main import main
+from dilaton.host.here.guests.guest import Guest
+
+released = Guest.release
+
+async def release(*arguments):
+    await released(*arguments)
+    await asyncio.sleep(0.3)
+
+Guest.release = release
+main()
+"""
+"""The command line on a host that is slow to say what is to be executed."""
+
+
+def test_a_host_that_is_slow_to_ask_takes_no_time_of_a_repeatable_program() -> None:
+    command = ("exec", "--drive", "event", "--", "date", "+%s.%N")
+    expected = dilaton(*command).stdout
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED_LATE, *command], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == expected
+    assert 0 < float(expected) - REPEATABLE_DATE_NS / 1e9 < 1e-3
 
 
 def test_nothing_is_said_of_what_a_failing_program_did_not_ask_for() -> None:

@@ -26,6 +26,8 @@ pub enum FromHost {
         lead_ns: i64,
         /// The guest's CLOCK_REALTIME at virtual 0.
         date_ns: i64,
+        /// Virtual time stands still at virtual 0 until the host asks for a program.
+        awaits_program: bool,
     },
     /// Tell which program computes.
     WhoComputes {},
@@ -388,6 +390,9 @@ mod tests {
     fn an_unknown_type_or_field_from_the_host_is_an_error() {
         assert!(serde_json::from_str::<FromHost>(r#"{"type":"dance"}"#).is_err());
         assert!(serde_json::from_str::<FromHost>(r#"{"type":"halt","now":true}"#).is_err());
-        assert!(serde_json::from_str::<FromHost>(r#"{"type":"arm","lead_ns":1,"date_ns":3,"extra":2}"#).is_err());
+        assert!(serde_json::from_str::<FromHost>(
+            r#"{"type":"arm","lead_ns":1,"date_ns":3,"awaits_program":false,"extra":2}"#
+        )
+        .is_err());
     }
 }

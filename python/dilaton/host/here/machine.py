@@ -58,7 +58,8 @@ class Here:
         """A program in the guest of a node alone, which is gone at the end of the context.
 
         The clock is released once the guest knows what to execute: an idle guest skips its time, minutes of it until
-        the host has asked. The event drive lets in what comes from the host by itself, and only once it goes.
+        the host has asked. The event drive lets in what comes from the host by itself, and only once it goes; so there
+        the agent has it stand still from virtual 0 until it is asked.
 
         There is no run directory: the plan goes into the jail as a file in memory, the console into another. So there
         is nothing to clean up, whatever is killed when.
@@ -75,7 +76,7 @@ class Here:
         try:
             await guest.build(lambda _: None)
             if repeatable:
-                await guest.arm(REPEATABLE_DATE_NS)
+                await guest.arm(REPEATABLE_DATE_NS, awaits_program=True)
                 await guest.release(alone.tdf, alone.drive, alone.max_speed)
                 session = guest.streams.begin(request)
             else:

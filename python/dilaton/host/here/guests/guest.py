@@ -228,19 +228,20 @@ class Guest:
                 raise GuestError(f"guest {self.name} said {message.tag} while it was being built")
             progress(Progress(message.done, message.total, message.what))
 
-    async def arm(self, date_ns: int) -> None:
+    async def arm(self, date_ns: int, *, awaits_program: bool = False) -> None:
         """Holds the clock, says at which of its instants the run's virtual 0 is, and arms the schedule.
 
         Args:
             date_ns: the guest's CLOCK_REALTIME at the run's virtual 0.
+            awaits_program: whether virtual time stands still there until a program is asked for.
         """
-        self.zero_ns = await self._arm(LEAD_NS, date_ns)
+        self.zero_ns = await self._arm(LEAD_NS, date_ns, awaits_program=awaits_program)
 
-    async def _arm(self, lead_ns: int, date_ns: int) -> int:
+    async def _arm(self, lead_ns: int, date_ns: int, *, awaits_program: bool = False) -> int:
         """Holds the clock and arms the schedule; the run's virtual 0 by the clock of the present kernel."""
         await self._command(replace(self._orders, tdf=None, end_ns=None))
         zero_ns = self.page.virtual_ns(time.monotonic_ns()) + lead_ns
-        await self.channel.send(Arm(lead_ns=lead_ns, date_ns=date_ns))
+        await self.channel.send(Arm(lead_ns=lead_ns, date_ns=date_ns, awaits_program=awaits_program))
         if not isinstance(message := await self.receive(), Armed):
             raise GuestError(f"guest {self.name} said {message.tag} instead of armed")
         self.page.begin_histograms()
