@@ -74,8 +74,11 @@ class Disturbance:
         if self.victim == CONNECTION:
             process.send_signal(SIGUSR1)
             return
+        # Beside other load an agent is there for a while before what it starts.
+        while not (found := _with(PARTS[self.victim], process)) and _with(AGENT, process):
+            time.sleep(0.01)
         with contextlib.suppress(ProcessLookupError):
-            for pid in _with(PARTS[self.victim], process)[:1]:
+            for pid in found[:1]:
                 os.kill(pid, SIGKILL if self.act == "killed" else SIGSTOP)
                 if self.is_short:
                     time.sleep(STALL_S)

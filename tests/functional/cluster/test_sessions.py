@@ -108,6 +108,7 @@ def test_a_terminal_has_its_size_and_interrupts_reach_the_program(held: Path) ->
         assert typed.wait() == 7
 
 
+@pytest.mark.alone  # at the speed of the host, whose other work would make frames between machines late, which fails a run
 def test_a_run_stays_and_whoever_works_in_it_reaches_the_other_machine(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with started("run", lab_of(tmp_path, "work", LAB), "--out", out, "--machines", "2", "--stay") as process:

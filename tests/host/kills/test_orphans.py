@@ -8,13 +8,15 @@ import itertools
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from dilaton.host.here.guests.guest import Guest
 from dilaton.host.here.guests.kernel import Placement, Wanted
 from dilaton.host.here.jail import orphans
-from tests.conftest import PATIENCE_HOST_S
+from tests.conftest import PATIENCE_HOST_S, ROOT
 from tests.host.processes import children, descendants, name_of
 
 KILLS = 20
@@ -59,7 +61,21 @@ def _wait_until_what_is_left_is(before: list[int], when: str) -> None:
         time.sleep(0.001)
 
 
+def _in_a_process_of_its_own(kills: Callable[[Path], None], directory: Path) -> None:
+    """Does that where there is one thread, as a process that was forked beside others may wait for their locks for ever."""
+    code = (
+        f"from pathlib import Path; from {__name__} import {kills.__name__} as kills; kills(Path({str(directory)!r}))"
+    )
+    paths = os.pathsep.join((str(ROOT), str(ROOT / "python")))
+    subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": paths}, check=True)
+
+
 def test_a_dilaton_that_is_killed_while_its_jail_is_made_leaves_nothing(tmp_path: Path) -> None:
+    _in_a_process_of_its_own(kill_dilaton, tmp_path)
+
+
+def kill_dilaton(tmp_path: Path) -> None:
+    """Kills a Dilaton while a jail is made, at many moments."""
     orphans.adopt()
     before = children(os.getpid())
     for kill in range(KILLS):
@@ -76,6 +92,11 @@ def test_a_dilaton_that_is_killed_while_its_jail_is_made_leaves_nothing(tmp_path
 
 
 def test_a_bubblewrap_and_a_dilaton_that_are_killed_while_a_jail_is_made_leave_nothing(tmp_path: Path) -> None:
+    _in_a_process_of_its_own(kill_both, tmp_path)
+
+
+def kill_both(tmp_path: Path) -> None:
+    """Kills a bubblewrap that makes a jail, and its Dilaton, at many moments."""
     orphans.adopt()
     before = children(os.getpid())
     for kill in range(KILLS):
