@@ -127,8 +127,7 @@ fn live() -> Result<std::convert::Infallible> {
                 let zero_ns = clock::now_ns() + lead_ns;
                 let from_ns = before.as_ref().map(|before: &Handover| before.t_ns);
                 guest.sampler.iter().try_for_each(|sampler| sampler.begin(zero_ns, date_ns, from_ns))?;
-                let run = Run::new(guest, &mut channel, &mut streams, zero_ns, before.take())?;
-                run.awaiting_program(awaits_program).execute()?;
+                Run::new(guest, &mut channel, &mut streams, zero_ns, awaits_program, before.take())?.execute()?;
             }
             (FromHost::Stop { reason }, _) => {
                 wait_for_host(true);

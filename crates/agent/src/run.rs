@@ -59,7 +59,6 @@ pub struct Run<'a> {
     zero_ns: i64,
     timer: TimerFd,
     finish: Option<(Outcome, String)>,
-    /// Processes that were started.
     started: BTreeSet<usize>,
     /// Messages that the host has sent since `arm`.
     heard: u64,
@@ -83,6 +82,7 @@ impl<'a> Run<'a> {
         channel: &'a mut Channel,
         streams: &'a mut Streams,
         zero_ns: i64,
+        awaits_program: bool,
         before: Option<Handover>,
     ) -> Result<Self> {
         let resumes_ns = before.as_ref().map(|before| before.t_ns);
@@ -112,16 +112,10 @@ impl<'a> Run<'a> {
             hands_over: false,
             pending,
             resumes_ns,
-            awaits_program: false,
+            awaits_program,
         };
         run.set_timer()?;
         Ok(run)
-    }
-
-    /// The same run, in which virtual time stands still at virtual 0 until the host asks for a program, if it is to.
-    pub const fn awaiting_program(mut self, awaits: bool) -> Self {
-        self.awaits_program = awaits;
-        self
     }
 
     /// Runs the schedule to its end and tells the host.
@@ -259,9 +253,7 @@ impl<'a> Run<'a> {
     }
 
     fn on_streams(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.awaits_program) {
-            wait_for_host(false);
-        }
+        std::mem::take(&mut self.awaits_program).then(|| wait_for_host(false));
         self.streams.serve(&self.guest.nodes)
     }
 

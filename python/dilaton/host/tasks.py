@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -52,6 +52,17 @@ async def unless(event: asyncio.Event, work: Work[Result]) -> Result | None:
         return task.result() if task.done() else None
     finally:
         await _end([task, asked])
+
+
+async def first_of(*work: Awaitable[None]) -> None:
+    """Does several things until one is done; what that raises is raised, and the others are ended."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        await _end(tasks)
 
 
 def finish(work: Work[Result]) -> Result:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.cli.errors import BadInputError, FailedError, refusing
+from dilaton.host.tasks import first_of
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.session_client import Reached, over, reached
 from dilaton.run.control.terminal_client import Terminal
@@ -115,7 +116,7 @@ async def _entered(
             reached_there = ", ".join(map(str, way.reached))
             print(f"{endpoint[0]}:{endpoint[1]} -> {way.node}, which leads to {reached_there}")
             print(f"sudo wg-quick up {to.absolute()}", flush=True)
-            await _first((gateway.carry(), gateway.keep_alive(), ended(), _told_to_end()))
+            await first_of(gateway.carry(), gateway.keep_alive(), ended(), _told_to_end())
         finally:
             to.unlink(missing_ok=True)
             transport.close()
@@ -129,19 +130,6 @@ async def _told_to_end() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
     await told.wait()
-
-
-async def _first(waited: Sequence[Awaitable[None]]) -> None:
-    """Waits for the first of them, whose error is raised, and ends the others."""
-    tasks = [asyncio.ensure_future(one) for one in waited]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class _Gateway(asyncio.DatagramProtocol):

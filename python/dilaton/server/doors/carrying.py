@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import Any
 
 import h11
 from starlette.types import Receive, Scope, Send
@@ -20,6 +19,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.typing import Origin, Subprotocol
 
 from dilaton.host.errors import GuestError
+from dilaton.host.tasks import first_of
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.port_client import join
 from dilaton.run.control.session_client import reached
@@ -211,16 +211,3 @@ async def _to_browser(send: Send, node: ClientConnection) -> None:
     code = node.close_code or 1000
     # 1005 and 1006 say that there was no code, and are not sent.
     await send({"type": "websocket.close", "code": 1000 if code in (1005, 1006) else code})
-
-
-async def first_of(*work: Coroutine[Any, Any, None]) -> None:
-    """Does several things until one is done; what that raises is raised, and the others are ended."""
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

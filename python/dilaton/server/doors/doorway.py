@@ -16,10 +16,11 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from dilaton.host.tasks import first_of
 from dilaton.server.access.callers import remembered, renewed
 from dilaton.server.api.runs.terminals import stay_allowed
 from dilaton.server.database.store import surely
-from dilaton.server.doors.carrying import ClosedError, carry_messages, carry_request, connected, first_of, to_node
+from dilaton.server.doors.carrying import ClosedError, carry_messages, carry_request, connected, to_node
 from dilaton.server.doors.doors import Door
 from dilaton.server.problems import Problem
 from dilaton.server.settings import Settings

@@ -3,8 +3,7 @@
 **Another kernel.** A node that has a kernel to itself boots: the agent leaves the run to the next kernel
 (`crates/agent/src/run/handover.rs`), and the guest goes on with that, in a jail of its own. To those who ask, it is
 the same guest, whose clock stands meanwhile: the new clock counts from its own start, so its readings are shifted to
-those of the first, and what the kernels before have counted is added to what it counts. Whoever orders something waits
-until it is there.
+those of the first, and what the kernels before have counted is added to what it counts. Orders wait until it is there.
 """
 
 from __future__ import annotations
@@ -232,7 +231,7 @@ class Guest:
         """Holds the clock, says at which of its instants the run's virtual 0 is, and arms the schedule.
 
         Args:
-            date_ns: the guest's CLOCK_REALTIME at the run's virtual 0.
+            date_ns: the guest's CLOCK_REALTIME there.
             awaits_program: whether virtual time stands still there until a program is asked for.
         """
         self.zero_ns = await self._arm(LEAD_NS, date_ns, awaits_program=awaits_program)
