@@ -50,8 +50,8 @@ test("a file that grows is read from where it was left, and of a large one the n
     asked.push(start);
     return whole.slice(start, start + (1 << 20));
   });
-  expect(await followed.read()).toBe(true);
-  expect(await followed.read()).toBe(false);
+  await followed.read();
+  await followed.read();
   whole = bytes("one\ntwo\n");
   await followed.read();
   expect(new TextDecoder().decode(followed.bytes)).toBe("one\ntwo\n");
@@ -60,4 +60,41 @@ test("a file that grows is read from where it was left, and of a large one the n
   await followed.read();
   expect([followed.begin, followed.bytes.length]).toEqual([100, KEPT_BYTES_MAX]);
   expect(new Followed("f", "f", KEPT_BYTES_MAX + 7, async () => whole).begin).toBe(7);
+});
+
+test("two who look at a file at once do not take the same of it twice, and miss nothing of it", async () => {
+  let whole = bytes("one\n");
+  const waiting: (() => void)[] = [];
+  const followed = new Followed("f", "f", 0, async (_, start) => {
+    const piece = whole.slice(start);
+    await new Promise<void>((go) => waiting.push(go));
+    return piece;
+  });
+  const looks = [followed.read()];
+  await expect.poll(() => waiting.length).toBe(1);
+  // What came after the first look had asked is seen by those who look later.
+  looks.push(followed.read(), followed.read());
+  let isDone = false;
+  void Promise.all(looks).then(() => (isDone = true));
+  waiting.shift()!();
+  await expect.poll(() => waiting.length).toBe(1);
+  waiting.shift()!();
+  whole = bytes("one\ntwo\n");
+  while (!isDone) {
+    waiting.shift()?.();
+    await new Promise((go) => setTimeout(go));
+  }
+  expect(new TextDecoder().decode(followed.bytes)).toBe("one\ntwo\n");
+});
+
+test("a look that failed does not end those after it", async () => {
+  let isThere = false;
+  const followed = new Followed("f", "f", 0, async (_, start) => {
+    if (!isThere) throw new Error("not found");
+    return bytes("one\n").slice(start);
+  });
+  await expect(followed.read()).rejects.toThrow("not found");
+  isThere = true;
+  await followed.read();
+  expect(followed.bytes.length).toBe(4);
 });

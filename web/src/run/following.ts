@@ -1,5 +1,6 @@
 // Files of a run that are followed while they grow: of each the newest, and no more of it than a browser bears.
 import type { Output } from "./logs";
+import { Turns } from "./turns";
 
 export const KEPT_BYTES_MAX = 4 << 20;
 
@@ -10,6 +11,7 @@ export class Followed implements Output {
   bytes: Uint8Array = new Uint8Array();
   begin: number;
   private end: number;
+  private turns = new Turns();
 
   /** `sizeBytes` is how long the file is, as far as that was told: what is far before its end is never read. */
   constructor(
@@ -21,13 +23,15 @@ export class Followed implements Output {
     this.begin = this.end = Math.max(0, sizeBytes - KEPT_BYTES_MAX);
   }
 
-  /** Takes what has come since; whether anything has. */
-  async read(): Promise<boolean> {
-    let isMore = false;
+  /** Takes what has come since. */
+  read(): Promise<void> {
+    return this.turns.take(() => this.readAll());
+  }
+
+  private async readAll(): Promise<void> {
     for (;;) {
       const piece = await this.piece(this.file, this.end);
-      if (!piece.length) return isMore;
-      isMore = true;
+      if (!piece.length) return;
       this.end += piece.length;
       const whole = new Uint8Array(this.bytes.length + piece.length);
       whole.set(this.bytes);

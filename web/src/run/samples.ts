@@ -1,6 +1,7 @@
 // Samples of interfaces (docs/measure.md): pieces of CSV as a run writes them → series of each interface, and what a link
 // carries at an instant. A guest writes these files: rows that are none are left out. Each guest has a table of its own, with
 // a header of its own, whose pieces end anywhere: what is left of a piece is kept for that guest alone.
+import { Turns } from "./turns";
 
 export interface Series {
   node: string;
@@ -75,8 +76,7 @@ export class Samples extends Tables {
 export class Reader<Read extends Tables = Samples> {
   private starts = new Map<string, number>();
   private decoders = new Map<string, TextDecoder>();
-  private last: Promise<void> = Promise.resolve();
-  private next: Promise<void> | null = null;
+  private turns = new Turns();
 
   constructor(
     readonly samples: Read,
@@ -86,11 +86,7 @@ export class Reader<Read extends Tables = Samples> {
   ) {}
 
   read(guests: readonly string[]): Promise<void> {
-    this.next ??= this.last = this.last.then(() => {
-      this.next = null;
-      return this.readAll(guests);
-    });
-    return this.next;
+    return this.turns.take(() => this.readAll(guests));
   }
 
   private async readAll(guests: readonly string[]): Promise<void> {
