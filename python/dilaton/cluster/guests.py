@@ -24,7 +24,7 @@ from dilaton.host.identity import Identity
 from dilaton.host.messages import Event, Finished, FromAgent, Names, ToAgent, Update, parse
 from dilaton.host.orders import NEVER_NS, Orders
 from dilaton.host.port import LEFT_OUT_FILE
-from dilaton.host.tasks import all_of, beside
+from dilaton.host.tasks import all_of, beside, within
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan
@@ -270,9 +270,7 @@ class Guests:
         try:
             # Without a name, so that nothing of it is left, whatever happens.
             with tempfile.TemporaryFile(dir=self._run_dir) as contents:
-                async with asyncio.timeout(patience_host_s):
-                    is_there = await self._lines.collect(machine, contents)
-                if not is_there:
+                if not await within(patience_host_s, self._lines.collect(machine, contents)):
                     return [f"all files of {name}: it was lost"], None
                 return await asyncio.to_thread(archive.unpack, contents, self._run_dir), None
         except TimeoutError:

@@ -13,7 +13,7 @@ from typing import IO, Any
 from dilaton.cluster.engines.engine import Engine, Host
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
-from dilaton.host.tasks import all_of
+from dilaton.host.tasks import all_of, within
 
 BEAT_HOST_S = 0.1
 """How often it is looked who has said nothing since the look before."""
@@ -112,10 +112,8 @@ class Lines:
             return
         self._gone.add(machine)
         # A line ends for what its agent ends for, which may know more.
-        # Not by wait_for, which up to Python 3.11 forgets that it was cancelled when what it waits for comes just then.
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(ENGINE_WORD_HOST_S):
-                why = await self._engine.ended(self._hosts[machine])
+            why = await within(ENGINE_WORD_HOST_S, self._engine.ended(self._hosts[machine]))
         self._fail(self._lost(machine, why))
 
     def _lost(self, machine: int, why: str) -> MachineLostError:

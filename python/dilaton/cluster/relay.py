@@ -12,6 +12,7 @@ from typing import Any
 
 from dilaton.host import files
 from dilaton.host.errors import GuestError
+from dilaton.host.tasks import within
 
 HEADER = struct.Struct("<III")
 NOBODY = 2**32 - 1
@@ -107,7 +108,7 @@ class Relay:
         """Ends it."""
         self._to.close()
         try:
-            await asyncio.wait_for(self._process.wait(), END_HOST_S_MAX)
+            await within(END_HOST_S_MAX, self._process.wait())
         except TimeoutError:
             self._process.kill()
             await self._process.wait()

@@ -65,6 +65,26 @@ async def first_of(*work: Awaitable[None]) -> None:
         await _end(tasks)
 
 
+async def within(host_s: float | None, work: Awaitable[Result]) -> Result:
+    """The result of `work`, which is ended if it takes longer; None: it may take for ever.
+
+    Python's own two ways fail where things end at one moment. Up to 3.11 `asyncio.wait_for` forgets that it was
+    cancelled if the work is done just then; up to 3.11.2, which is Debian 12's, `asyncio.timeout` raises CancelledError
+    in place of TimeoutError in what a cancelled task does at its end.
+
+    Raises:
+        TimeoutError: It took longer.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([task], timeout=host_s)
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        await _end([task])
+
+
 def finish(work: Work[Result]) -> Result:
     """The result of `work`, waited for here, whether or not this thread has an event loop that runs.
 
@@ -108,7 +128,7 @@ def finish(work: Work[Result]) -> Result:
             raise
 
 
-async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _end(tasks: Iterable[asyncio.Future[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

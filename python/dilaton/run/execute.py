@@ -26,7 +26,7 @@ from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
 from dilaton.host.messages import Event, Finished, FromAgent, OfUpdate, Stop, WhoComputes
 from dilaton.host.orders import REPEATABLE_DATE_NS
 from dilaton.host.port import Guests, Machine
-from dilaton.host.tasks import beside, unless
+from dilaton.host.tasks import beside, unless, within
 from dilaton.plan.model import Plan
 from dilaton.plan.network.bounds import network_of
 from dilaton.run import machines
@@ -383,15 +383,17 @@ class _Run:
         if self.suspending:
             await self.suspending.bring_back()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STOP_HOST_S_MAX):
-                if self.steering:
-                    # Processes need virtual time to end in good order. A guest that spins does not hear it.
-                    with contextlib.suppress(GuestError):
-                        await self.steering.release("stopping")
-                await guests.send(Stop(reason="interrupted"))
-                while not any(guest.is_stopped() for guest in guests.all):
-                    await asyncio.sleep(STOP_LOOK_HOST_S)
+            await within(STOP_HOST_S_MAX, self._stopped(guests))
         guests.kill()
+
+    async def _stopped(self, guests: Guests) -> None:
+        if self.steering:
+            # Processes need virtual time to end in good order. A guest that spins does not hear it.
+            with contextlib.suppress(GuestError):
+                await self.steering.release("stopping")
+        await guests.send(Stop(reason="interrupted"))
+        while not any(guest.is_stopped() for guest in guests.all):
+            await asyncio.sleep(STOP_LOOK_HOST_S)
 
     def judge(self, finished: list[Finished], broken: str | None) -> None:
         """Says what has become of a run that came to its end, by the agents' last messages and what Dilaton broke."""

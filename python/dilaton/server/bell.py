@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from dilaton.host.tasks import within
+
 
 class Bell:
     """Rings after each commit; for one event loop, rung from any thread."""
@@ -35,7 +37,7 @@ class Bell:
 async def rung(event: asyncio.Event, host_s: float) -> bool:
     """Whether a bell rings within so many seconds of the host."""
     try:
-        await asyncio.wait_for(event.wait(), host_s)
+        await within(host_s, event.wait())
     except TimeoutError:
         return False
     return True

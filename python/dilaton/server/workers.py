@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.host.files import EXAMPLES, program
+from dilaton.host.tasks import within
 from dilaton.images.store import default_directory as images_directory
 from dilaton.service.launch import places
 
@@ -135,7 +136,7 @@ async def answer_of(command: list[str], asked: bytes) -> dict[str, Any]:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        output, errors = await asyncio.wait_for(process.communicate(asked), WAIT_HOST_S_MAX)
+        output, errors = await within(WAIT_HOST_S_MAX, process.communicate(asked))
     except BaseException as error:
         await _end(process)
         if not isinstance(error, TimeoutError):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.host.processes import is_stopped
+from dilaton.host.tasks import within
 from dilaton.run.control import sockets as control_socket
 from dilaton.run.control.answers import Answer, Name
 from dilaton.run.control.errors import ControlError
@@ -59,7 +60,7 @@ class Connection:
         began = time.monotonic()
         while True:
             try:
-                line = await asyncio.wait_for(self._reader.readline(), LOOK_HOST_S)
+                line = await within(LOOK_HOST_S, self._reader.readline())
             except TimeoutError:
                 if is_stopped(self._pid):
                     raise ControlError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dilaton.host.tasks import all_of, beside, finish, unless
+from dilaton.host.tasks import all_of, beside, finish, unless, within
 
 
 class Ended(list[str]):
@@ -135,3 +135,53 @@ def test_ctrl_c_cancels_work_beside_a_loop_and_waits_for_its_end() -> None:
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(beside_a_loop())
     assert ended == ["work"]
+
+
+def test_work_within_its_time_has_its_result() -> None:
+    ended = Ended()
+    assert run(within(60, ended.turns("work"))) == "work"
+    assert run(within(None, ended.turns("work"))) == "work"
+    with pytest.raises(ValueError, match="work"):
+        run(within(60, ended.fails("work")))
+
+
+def test_work_that_takes_longer_is_ended() -> None:
+    ended = Ended()
+    with pytest.raises(TimeoutError):
+        run(within(0.01, ended.forever("work")))
+    assert ended == ["work"]
+
+
+def test_who_is_cancelled_as_the_work_ends_is_cancelled() -> None:
+    async def both() -> asyncio.Task[None]:
+        work: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = asyncio.create_task(within(60, work))
+        await asyncio.sleep(0)
+        work.set_result(None)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        return waiting
+
+    assert run(both()).cancelled()
+
+
+def test_a_cancelled_task_is_told_of_its_time_at_its_end() -> None:
+    ended = Ended()
+
+    async def tidies_up() -> None:
+        try:
+            await ended.forever("task")
+        finally:
+            try:
+                await within(0.01, ended.forever("last words"))
+            except TimeoutError:
+                ended.append("no longer")
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(tidies_up())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+
+    run(cancelled())
+    assert ended == ["task", "last words", "no longer"]

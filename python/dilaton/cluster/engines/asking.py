@@ -22,6 +22,7 @@ from dilaton.cluster.engines.having import MARK, Has, Needs
 from dilaton.cluster.engines.processes import Agents, Processes
 from dilaton.cluster.values import from_json
 from dilaton.host.errors import GuestError, HostLacksError
+from dilaton.host.tasks import within
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan
@@ -92,8 +93,7 @@ class Asking(ABC):
         await self._agents.start(name, self._command(name))
         await self._agents.tell(name, needed)
         try:
-            async with asyncio.timeout(ANSWER_HOST_S_MAX):
-                return from_json(Has, await self._agents.hear(name, MARK))
+            return from_json(Has, await within(ANSWER_HOST_S_MAX, self._agents.hear(name, MARK)))
         except TimeoutError:
             raise GuestError(f"nothing was heard for {ANSWER_HOST_S_MAX:g} s") from None
         except ValueError as error:

@@ -14,6 +14,7 @@ from typing import IO, Any, Protocol
 
 from dilaton.cluster.values import to_json
 from dilaton.host.errors import GuestError
+from dilaton.host.tasks import within
 
 END_HOST_S_MAX = 3.0
 """In which an agent ends its guests, which takes milliseconds where nobody has stopped any; then it is killed, and they
@@ -121,9 +122,7 @@ class Processes:
         assert agent.process.stdout is not None
         # What the agent has left behind may have its standard output open for a moment more.
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORD_HOST_S):
-                last_word = await agent.process.stdout.read(LAST_WORD_BYTES_MAX)
-            if last_word:
+            if last_word := await within(LAST_WORD_HOST_S, agent.process.stdout.read(LAST_WORD_BYTES_MAX)):
                 return last_word.decode(errors="replace").strip()
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         complaint = last_line(agent.errors) if status > 0 else ""
@@ -138,7 +137,7 @@ class Processes:
             agent.process.stdin.close()
         for agent in self._agents.values():
             try:
-                await asyncio.wait_for(agent.process.wait(), END_HOST_S_MAX)
+                await within(END_HOST_S_MAX, agent.process.wait())
             except TimeoutError:
                 agent.process.kill()
                 await agent.process.wait()

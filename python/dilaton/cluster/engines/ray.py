@@ -22,6 +22,7 @@ from dilaton.cluster.engines.processes import LINE_BYTES_MAX, environment, last_
 from dilaton.cluster.values import to_json
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.processes import ending_with_us
+from dilaton.host.tasks import within
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan
@@ -136,7 +137,7 @@ class Carried:
         assert driver.stdin is not None
         driver.stdin.close()
         try:
-            await asyncio.wait_for(driver.wait(), END_HOST_S_MAX)
+            await within(END_HOST_S_MAX, driver.wait())
         except TimeoutError:
             driver.kill()
             await driver.wait()

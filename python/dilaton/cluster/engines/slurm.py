@@ -24,6 +24,7 @@ from dilaton.cluster.engines.engine import Host
 from dilaton.cluster.engines.processes import last_line
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.processes import ending_with_us
+from dilaton.host.tasks import within
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan
@@ -157,9 +158,8 @@ class Slurm(Asking):
             # It still waits in the queue.
             asked.terminate()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(END_HOST_S_MAX):
-                await asked.wait()
-                return
+            await within(END_HOST_S_MAX, asked.wait())
+            return
         asked.kill()
         await asked.wait()
 

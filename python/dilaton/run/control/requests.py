@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from dilaton.host.errors import GuestError
+from dilaton.host.tasks import within
 from dilaton.run.control import sockets
 from dilaton.run.control.answers import Name
 from dilaton.run.control.errors import ControlError, ErrorKind
@@ -103,7 +104,7 @@ async def _farewell(writer: asyncio.StreamWriter) -> None:
     """Closes a connection: what was said last has some time to reach a client who still reads."""
     writer.close()
     try:
-        await asyncio.wait_for(asyncio.shield(writer.wait_closed()), FAREWELL_HOST_S)
+        await within(FAREWELL_HOST_S, asyncio.shield(writer.wait_closed()))
     except (TimeoutError, OSError):
         writer.transport.abort()
         await asyncio.gather(writer.wait_closed(), return_exceptions=True)

@@ -5,7 +5,6 @@ It stands beside the application of the API, and neither is ever asked under a n
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from functools import partial
@@ -16,7 +15,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from dilaton.host.tasks import first_of
+from dilaton.host.tasks import first_of, within
 from dilaton.server.access.callers import remembered, renewed
 from dilaton.server.api.runs.terminals import stay_allowed
 from dilaton.server.database.store import surely
@@ -123,7 +122,7 @@ class Doorway:
         """Waits until somebody may not pass any more, also who has passed."""
         with contextlib.suppress(TimeoutError):
             left = max(0.0, door.until_host_s - time.monotonic())
-            await asyncio.wait_for(stay_allowed(self._state, door.who, door.path, PERMISSION), left)
+            await within(left, stay_allowed(self._state, door.who, door.path, PERMISSION))
 
 
 def _is_own(headers: Headers, origin: str, kind: str) -> bool:

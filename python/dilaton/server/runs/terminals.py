@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dilaton.host.tasks import within
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.terminal_client import Terminal, terminal
 from dilaton.server.access.secrets import identity
@@ -214,6 +215,6 @@ async def _unneeded(kept: Kept) -> None:
     """Waits until a terminal is closed, or nobody has looked at it for too long."""
     while not kept.closed.is_set() and (kept.viewer is not None or time.monotonic() - kept.seen_s < UNSEEN_HOST_S):
         try:
-            await asyncio.wait_for(kept.closed.wait(), LOOK_HOST_S)
+            await within(LOOK_HOST_S, kept.closed.wait())
         except TimeoutError:
             continue

@@ -31,6 +31,7 @@ from dilaton.host.patience import Patience
 from dilaton.host.port import Progress
 from dilaton.host.processes import descent, is_at_work, is_stopped
 from dilaton.host.sessions.streams import Streams
+from dilaton.host.tasks import within
 
 BOOT_LOOK_HOST_S = 0.1
 """How often a booting guest is looked at that has not spoken."""
@@ -151,8 +152,7 @@ class Guest:
         """
         at_ns = self.reached_ns()
         if abs(left.t_ns - at_ns) > READING_NS_MAX:
-            said = f"it hands over at {left.t_ns} ns of virtual time, at {at_ns} ns"
-            raise GuestError(f"guest {self.name}: the agent said what cannot be: {said}")
+            raise GuestError(f"guest {self.name}: its agent said at {at_ns} ns that it hands over at {left.t_ns} ns")
         self._before = (self.counters(), Counters())
         self._away_ns = at_ns
         self._is_there.clear()
@@ -187,7 +187,7 @@ class Guest:
         hello = await self._first_message(Patience(BOOT_LOOKS_MAX, int(BOOT_OWN_NS_MAX / self._wanted.clock_rate)))
         if hello is None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.process.wait(), LAST_WORDS_HOST_S_MAX)
+                await within(LAST_WORDS_HOST_S_MAX, self.process.wait())
             raise GuestError(f"guest {self.name} did not boot: {console.last_words(self._log)}")
         if not isinstance(hello, Hello) or hello.protocol != PROTOCOL:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
@@ -484,7 +484,7 @@ class Guest:
         """Ends the guest at once, and everything that it has made with it."""
         self.kill()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._mourning), END_HOST_S_MAX)
+            await within(END_HOST_S_MAX, asyncio.shield(self._mourning))
         if self.process.returncode is None:
             # Somebody has stopped it.
             self.process.kill()
