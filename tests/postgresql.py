@@ -67,7 +67,7 @@ def cluster() -> Iterator[Cluster]:
     """A cluster that goes on."""
     if (found := programs()) is None:
         pytest.skip("Debian's package postgresql is not installed")
-    directory = Path(tempfile.mkdtemp(prefix="dilaton-pg-"))
+    directory = Path(tempfile.mkdtemp(prefix="postgresql-of-tests-"))
     try:
         if os.geteuid() == 0:
             shutil.chown(directory, pwd.getpwnam(USER).pw_uid)
