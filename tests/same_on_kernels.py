@@ -1,12 +1,12 @@
-"""Labs on the event drive, on every kernel that is here, also as it does not trace: what has to be the same.
+"""Labs on every kernel that is here, also as it does not trace: what has to be the same.
 
 Runs of one kernel are the same to the byte. Those of two kernels are not: on the event drive a reading of the clock takes
 time, and kernels read it more or less often; and TCP, its ports and its memory are each kernel's own. So the same are how
 each process ended and what it computed; and in labs where nobody sends, so that nothing waits behind TCP, the round trips of
 pings to 10 us and the instant of each event to 20 us, at TDF 10.
-`./dev labs --on-kernels` compares twenty random labs (`tests/random_labs.py`), and with `--examples` those of the examples: each
-process ends as it does on the others, each expectation comes out in the same way, and how far what they measure is apart is
-printed.
+`./dev labs --on-kernels` compares twenty random labs (`tests/random_labs.py`). With `--examples` it runs the examples as they
+stand, each on its own drive: each process ends as it does on the others and each expectation is met, and the verdicts are
+printed, with how far apart is what the expectations are about.
 """
 
 from __future__ import annotations
@@ -23,17 +23,15 @@ from typing import Any
 
 from dilaton.host.errors import HostLacksError
 from dilaton.host.here.uml import interface, kernels
-from tests.conftest import ROOT, Outcome, run_in
+from tests.conftest import ROOT, Outcome, dilaton, run_in
 from tests.random_labs import make_lab
 
 ROUND_TRIP_S = 10e-6
 """What may lie between round trips on two kernels, with ping's rounding to a thousandth of what it prints."""
 
-EXAMPLES = (
-    *("abilene", "asyncio-echo", "bufferbloat", "five-kernels", "lossy-bulk", "lossy-wan", "many-pings", "sawtooth"),
-    *("steered-path", "two-machines", "two-sites"),
-)
-"""Those that take the event drive a minute or less, and meet their expectations there."""
+EXAMPLES = ROOT / "examples"
+IMAGES = EXAMPLES / "images"
+"""What has recipes for images."""
 
 INSTANT_NS = 20_000
 """What may lie between the same event on two kernels, in labs where nobody sends."""
@@ -90,12 +88,13 @@ def check_example(one: Outcome, other: Outcome) -> None:
 
 
 def spread(runs: Sequence[Outcome]) -> str:
-    """By how much of the largest what each expectation is about lies apart in these runs."""
+    """What each expectation is about, and by how much of the largest it lies apart in these runs."""
     words = []
     for checks in zip(*(run.record["checks"] for run in runs), strict=True):
         values = [check["value"] for check in checks if check["value"] is not None]
         most = max(map(abs, values), default=0)
-        words.append(f"{(max(values) - min(values)) / most:.2%}" if most else "0 %")
+        apart = (max(values) - min(values)) / most if most else 0
+        words.append(f"{checks[0]['text'].split()[0]} {apart:.2%}")
     return ", ".join(words)
 
 
@@ -109,24 +108,36 @@ def understood() -> list[str]:
     return found
 
 
-def run_on(kernel: str, directory: Path, lab: str | Path) -> Outcome:
+def run_on(kernel: str, directory: Path, lab: str | Path, *arguments: str) -> Outcome:
     """A run of the lab on a kernel."""
     os.environ[kernels.VARIABLE] = kernel
     with contextlib.redirect_stdout(io.StringIO()):
-        return run_in(directory, lab, "--drive", "event")
+        return run_in(directory, lab, *arguments)
+
+
+def verdicts(names: Sequence[str], runs: Sequence[Outcome]) -> str:
+    """The verdict of these runs; of each, where they have not all the same."""
+    found = [run.record["verdict"]["level"] for run in runs]
+    if len(set(found)) == 1:
+        return str(found[0])
+    return ", ".join(f"{verdict} on {name}" for name, verdict in zip(names, found, strict=True))
 
 
 def compare_examples(names: Sequence[str], chosen: Sequence[str]) -> list[str]:
-    """Runs examples on each kernel; those that were not the same."""
+    """Runs examples, all of them unless some are chosen, on each kernel; those that were not the same."""
     failed = []
-    for example in chosen:
-        with tempfile.TemporaryDirectory() as temporary:
-            runs = [run_on(name, Path(temporary), ROOT / "examples" / example / "lab.yaml") for name in names]
+    for example in chosen or sorted(path.parent.name for path in EXAMPLES.glob("*/lab.yaml")):
+        with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryDirectory() as store:
+            os.environ["XDG_DATA_HOME"] = store
+            if example == IMAGES.name:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    assert dilaton("image", "build", IMAGES).returncode == 0
+            runs = [run_on(name, Path(temporary), EXAMPLES / example / "lab.yaml") for name in names]
             try:
                 for name, run in zip(names, runs, strict=True):
-                    assert run.status == 0, f"{name}: {run.record['reason']}"
+                    assert run.status == 0, f"{name}: {run.terminal.strip()}"
                     check_example(runs[0], run)
-                print(f"{example}: {spread(runs)}", flush=True)
+                print(f"{example}: {verdicts(names, runs)}; {spread(runs)}", flush=True)
             except AssertionError as error:
                 failed.append(example)
                 print(f"{example}: {error}", flush=True)
@@ -139,7 +150,7 @@ def compare_random(names: Sequence[str], first: int, count: int) -> list[str]:
     for seed in range(first, first + count):
         lab = event_lab(seed)
         with tempfile.TemporaryDirectory() as temporary:
-            runs = [run_on(name, Path(temporary), json.dumps(lab)) for name in names]
+            runs = [run_on(name, Path(temporary), json.dumps(lab), "--drive", "event") for name in names]
             for name, run in zip(names[1:], runs[1:], strict=True):
                 try:
                     check_same(lab, runs[0], run)
@@ -155,7 +166,7 @@ def main() -> int:
     if len(names) < 2:
         sys.exit(f"only one kernel is here, {', '.join(names)}: ./dev kernels fetches others")
     if arguments[:1] == ["--examples"]:
-        failed = compare_examples(names, arguments[1:] or EXAMPLES)
+        failed = compare_examples(names, arguments[1:])
     else:
         count, first = map(int, [*arguments, *("20", "0")[len(arguments) :]][:2])
         failed = compare_random(names, first, count)
