@@ -1,7 +1,8 @@
-"""Files of which only a part is written, as those of disks: copied and summed up without what is not there."""
+"""Files of which only a part is written, as those of disks: copied, summed up and counted without what is not there."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -11,6 +12,16 @@ from pathlib import Path
 CHUNK_BYTES = 1 << 20
 BLOCK_BYTES = 1 << 16
 """What counts as nothing if all of it is 0, whether or not there is room for it on the host's disk."""
+
+
+def taken_bytes(top: Path) -> int:
+    """The room that a file takes on the host's disk, or a directory with all below it; it may change meanwhile."""
+    taken = 0
+    for folder, folders, names in os.walk(top):
+        for name in (*folders, *names):
+            with contextlib.suppress(FileNotFoundError):
+                taken += os.lstat(os.path.join(folder, name)).st_blocks * 512
+    return taken + top.lstat().st_blocks * 512
 
 
 def copy_sparse(source: int, target: int, told: Callable[[int], None] = lambda _: None) -> None:
@@ -25,7 +36,7 @@ def copy_sparse(source: int, target: int, told: Callable[[int], None] = lambda _
         OSError: The host cannot read or write it.
     """
     os.truncate(target, max(os.fstat(target).st_size, os.fstat(source).st_size))
-    for begin, end in _written(source):
+    for begin, end in written(source):
         at = begin
         while at < end:
             count = _copy(source, target, min(CHUNK_BYTES, end - at), at)
@@ -41,7 +52,7 @@ def sum_of(path: Path) -> str:
     with path.open("rb") as file:
         fd = file.fileno()
         found.update(f"{os.fstat(fd).st_size};".encode())
-        for begin, end in _written(fd):
+        for begin, end in written(fd):
             # From a multiple on, so that the same contents have the same sum wherever holes are.
             for at in range(begin, end, BLOCK_BYTES):
                 block = os.pread(fd, BLOCK_BYTES, at)
@@ -51,8 +62,8 @@ def sum_of(path: Path) -> str:
     return found.hexdigest()
 
 
-def _written(fd: int) -> Iterator[tuple[int, int]]:
-    """Where something was written, from and to."""
+def written(fd: int) -> Iterator[tuple[int, int]]:
+    """Where something was written to an open file, from and to."""
     at, size = 0, os.fstat(fd).st_size
     while at < size:
         try:

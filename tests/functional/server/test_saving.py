@@ -39,7 +39,9 @@ Dilaton = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    with served(tmp_path / "server") as found:
+    roles = tmp_path / "roles.yaml"
+    roles.write_text("{}\n")
+    with served(tmp_path / "server", roles=roles) as found:
         yield found
         for run in found.client().api("GET", "/runs"):
             # No run ends with its server, whatever has become of the test.
@@ -76,6 +78,10 @@ def test_a_saved_run_goes_on_there_with_what_its_nodes_had(server: Served, dilat
     said = dilaton("save", run, "monday").stdout
     assert "shop as at" in said and "up -d monday" in said
     assert owner.api("GET", f"/runs/{run}")["state"] == "running", "it goes on"
+    (tmp_path / "roles.yaml").write_text("quotas: {everyone: {saved: 40KiB}}\n")
+    assert "no room: saved labs here may take 40960 bytes" in dilaton("save", run, "tuesday", status=2).stderr
+    assert [one["name"] for one in owner.api("GET", "/saved")["saved"]] == ["monday"], "nothing of it is there"
+    (tmp_path / "roles.yaml").write_text("{}\n")
     dilaton("down", run)
     assert "monday" in dilaton("saved", "list").stdout
     assert json.loads(dilaton("saved", "show", "monday").stdout)["lab"] == "shop"

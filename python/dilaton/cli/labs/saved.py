@@ -28,6 +28,7 @@ def list_saved(context: typer.Context) -> None:
     from rich.table import Table
 
     from dilaton.cli.terminal import Output
+    from dilaton.host.sparse import taken_bytes
     from dilaton.measure import numbers
     from dilaton.service.saved.store import SavedLabs, about
     from dilaton.templates.store import TemplateError
@@ -43,7 +44,7 @@ def list_saved(context: typer.Context) -> None:
         except TemplateError as error:
             broken.append(f"{name}: {error}")
             continue
-        size = sum(path.lstat().st_blocks * 512 for path in tree.rglob("*"))
+        size = taken_bytes(tree)
         rows.add_row(escape(name), escape(found.lab), numbers.duration(found.virtual_s), f"{size / 1e6:,.1f} MB")
     Output().print(rows)
     if broken:

@@ -63,10 +63,13 @@ class QuotaSaid(Written):
     memory: Size = None
     disk: Size = None
     host_time: Duration = None
+    saved: Size = None
+    images: Size = None
 
     def quota(self) -> Quota:
         """As the queue takes it."""
-        return Quota(self.at_once, self.cores, self.memory, self.disk, self.host_time)
+        of_runs = (self.at_once, self.cores, self.memory, self.disk, self.host_time)
+        return Quota(*of_runs, self.saved, self.images)
 
 
 class PolicyFile(Written):

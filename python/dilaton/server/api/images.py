@@ -103,7 +103,7 @@ async def pull_image(asked: NewImage, who: Who, server: Server) -> Pull:
     async def changed(pull: keeping.Pull) -> None:
         await asyncio.to_thread(_tell, server, pull)
 
-    pull = server.images.pull(asked.name, who.name, changed)
+    pull = server.images.pull(asked.name, who.name, changed, server.policy.quota(who.name).images_bytes)
     await asyncio.to_thread(_note, server, who, "image.pull", pull.image)
     return Pull.of(pull)
 

@@ -49,6 +49,7 @@ class Pull:
         image: Its name, complete.
         person: Who has asked for it.
         state: How far it is.
+        store_bytes_max: How much room all images may take for it to be brought; None: as much as there is.
         what, size_bytes: What it does just now, and of how much.
         reason: Why it failed.
     """
@@ -57,6 +58,7 @@ class Pull:
     image: str
     person: str
     state: PullState = "waiting"
+    store_bytes_max: int | None = None
     what: str = ""
     size_bytes: int = 0
     reason: str = ""
@@ -91,13 +93,20 @@ class Images:
         except BrokenError as error:
             raise Problem(422, "image", f"cannot be read: {error}") from None
 
-    def pull(self, name: str, person: str, changed: Callable[[Pull], Coroutine[Any, Any, None]]) -> Pull:
+    def pull(
+        self,
+        name: str,
+        person: str,
+        changed: Callable[[Pull], Coroutine[Any, Any, None]],
+        store_bytes_max: int | None = None,
+    ) -> Pull:
         """Begins to bring an image.
 
         Args:
             name: Of the image, with its registry where that is not docker.io.
             person: Who asks.
             changed: Is told whenever the pull has another state.
+            store_bytes_max: How much room all images may take for it to be brought; None: as much as there is.
 
         Raises:
             Problem: it is no name, or its registry is not one of those from which images may come.
@@ -116,17 +125,20 @@ class Images:
         over = [one for one in self._pulls.values() if one.state not in ("waiting", "going")]
         for old in over[: max(0, len(self._pulls) - KEPT + 1)]:
             del self._pulls[old.identity]
-        pull = Pull(identity(), str(reference), person)
+        pull = Pull(identity(), str(reference), person, store_bytes_max=store_bytes_max)
         self._pulls[pull.identity] = pull
         pull.task = asyncio.get_running_loop().create_task(self._go_on(pull, registry in self._plain, changed))
         return pull
 
-    def saved(self, run_dir: Path, node: str, name: str, max_size: str | None) -> AsyncGenerator[dict[str, Any], None]:
+    def saved(
+        self, run_dir: Path, node: str, name: str, max_size: str | None, store_bytes_max: int | None
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Makes an image of a node of a run that goes on: how far that is, and last the image, or what is wrong."""
         directory = Store().directory
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         places = jail(self._hidden, reaches_runs=True, reads=(run_dir.resolve(),), writes=(directory,))
-        asked = {"run": str(run_dir.resolve()), "node": node, "name": name, "max_size": max_size}
+        asked: dict[str, Any] = {"run": str(run_dir.resolve()), "node": node, "name": name}
+        asked |= {"max_size": max_size, "store_bytes_max": store_bytes_max}
         return lines_of([*places, *WORKER], _request("save", asked))
 
     def pulls(self) -> list[Pull]:
@@ -167,7 +179,8 @@ class Images:
     async def _bring(self, pull: Pull, is_plain: bool) -> None:
         """Follows the worker of a pull to its end; without the pull there is no worker."""
         said: dict[str, Any] = {}
-        asked = _request("pull", {"name": pull.image, "plain_http": is_plain})
+        bound = {"store_bytes_max": pull.store_bytes_max}
+        asked = _request("pull", {"name": pull.image, "plain_http": is_plain, **bound})
         try:
             async with contextlib.aclosing(lines_of([*self._jail("pull"), *WORKER], asked)) as lines:
                 async for said in lines:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dilaton.host.errors import HostLacksError
+from dilaton.host.sparse import taken_bytes
 from dilaton.images.reference import parse
 from dilaton.images.store import Image, ImageError, Store
 from dilaton.lab.text import units
@@ -62,15 +63,36 @@ def removed(store: Store, name: str) -> dict[str, Any]:
     return {"name": complete, "freed_bytes": freed}
 
 
-def pulled(store: Store, name: str, plain_http: bool) -> dict[str, Any]:
+def room(store: Store, store_bytes_max: int | None) -> int:
+    """How large the files of one more image may be together, where the store may take so much.
+
+    Raises:
+        ImageError: It takes that already.
+    """
+    most = size_max(store)
+    if store_bytes_max is None:
+        return most
+    taken = taken_bytes(store.directory)
+    if taken >= store_bytes_max:
+        raise ImageError(
+            f"no room: the store of images may take {store_bytes_max} bytes, and takes {taken}; remove some, or have "
+            "somebody with more bring it"
+        )
+    return min(most, store_bytes_max - taken)
+
+
+def pulled(store: Store, name: str, plain_http: bool, store_bytes_max: int | None) -> dict[str, Any]:
     """Brings an image from its registry."""
-    reference = parse(name)
-    return shown(bring(store, f"docker://{reference}", reference, teller(), size_max(store), plain_http=plain_http))
+    reference, bytes_max = parse(name), room(store, store_bytes_max)
+    return shown(bring(store, f"docker://{reference}", reference, teller(), bytes_max, plain_http=plain_http))
 
 
-def saved(store: Store, run: str, node: str, name: str, max_size: str | None) -> dict[str, Any]:
+def saved(
+    store: Store, run: str, node: str, name: str, max_size: str | None, store_bytes_max: int | None
+) -> dict[str, Any]:
     """Makes an image of a node of a run that goes on."""
-    bytes_max = units.parse_size(max_size) if max_size else size_max(store)
+    asked = units.parse_size(max_size) if max_size else size_max(store)
+    bytes_max = min(asked, room(store, store_bytes_max)) if store_bytes_max is not None else asked
     return {"image": shown(asyncio.run(changes.save(store, Path(run), node, parse(name), teller(), bytes_max)))}
 
 

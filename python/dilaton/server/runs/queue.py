@@ -36,13 +36,19 @@ class Needs:
 
 @dataclass(frozen=True)
 class Quota:
-    """What a person may use without being asked; None: as much as there is. The first three are of all their runs."""
+    """What a person may use without being asked; None: as much as there is.
+
+    The first three are of all their runs, the next two of each. The last are of places, which may have so much when
+    they put something there: the saved labs of a folder, and the store of images.
+    """
 
     at_once: int | None = None
     cores: int | None = None
     memory_bytes: int | None = None
     disk_bytes: int | None = None
     host_s: int | None = None
+    saved_bytes: int | None = None
+    images_bytes: int | None = None
 
     def beyond(self, needs: Needs) -> list[str]:
         """What a run alone needs beyond it, in words."""

@@ -54,10 +54,13 @@ class Saved:
         """
         return await _answer(jail(self._hidden, reads=reads), do, asked)
 
-    def save(self, folder: str, run_dir: Path, name: str) -> AsyncGenerator[dict[str, Any], None]:
+    def save(
+        self, folder: str, run_dir: Path, name: str, bytes_max: int | None
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Saves a run that goes on: how far that is, and last what was saved, or what is wrong.
 
-        No file of it is larger than half of what is free, whatever the nodes send.
+        All saved labs of the folder together take no more than `bytes_max`, and no file of this one is larger than half
+        of what is free, whatever the nodes send.
         """
         writes = self._writes(folder)
         places = jail(self._hidden, reaches_runs=True, reads=(run_dir.resolve(),), writes=writes)
@@ -66,6 +69,7 @@ class Saved:
             "store": str(store_of(self._directory, folder)),
             "run": str(run_dir.resolve()),
             "name": name,
+            "bytes_max": bytes_max,
         }
         return lines_of([*places, *WORKER], json.dumps(asked).encode(), shutil.disk_usage(writes[0]).free // 2)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dilaton.host.sparse import taken_bytes
 from dilaton.run.control.errors import ControlError
 from dilaton.server.labs.drawing import drawing
 from dilaton.server.labs.worker import wrong_words
@@ -25,10 +26,10 @@ from dilaton.service.saved.store import LAB, SavedLabs, about
 from dilaton.templates.store import TemplateError
 
 
-def saved(store: str, run: str, name: str) -> dict[str, Any]:
-    """Saves a run that goes on."""
+def saved(store: str, run: str, name: str, bytes_max: int | None) -> dict[str, Any]:
+    """Saves a run that goes on, where all in this store takes no more than so much then."""
     labs = SavedLabs(Path(store))
-    _, left_out = save(labs, Path(run), name, teller())
+    _, left_out = save(labs, Path(run), name, teller(), bytes_max)
     return {"saved": _shown(labs, name, labs.names()[name]), "left_out": left_out}
 
 
@@ -86,8 +87,7 @@ def looked_at(run: str, again: str, at: str) -> dict[str, Any]:
 def _shown(labs: SavedLabs, name: str, digest: str) -> dict[str, Any]:
     tree = labs.directory / "trees" / digest
     found = about(tree)
-    size_bytes = sum(path.lstat().st_blocks * 512 for path in tree.rglob("*"))
-    return {"name": name, "size_bytes": size_bytes, **found.model_dump(exclude={"run"})}
+    return {"name": name, "size_bytes": taken_bytes(tree), **found.model_dump(exclude={"run"})}
 
 
 VERBS: dict[str, Callable[..., dict[str, Any]]] = {

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dilaton.host.sparse import copy_sparse
+from dilaton.host.sparse import copy_sparse, taken_bytes
 from dilaton.images.reference import parse
 from dilaton.images.store import Store
 from dilaton.lab.beside.lock import read_lock, write_lock
@@ -39,7 +39,9 @@ PROGRAM = "/proc/1/exe"
 """The agent's program, in every node."""
 
 
-def save(store: SavedLabs, run_dir: Path, name: str, progress: Progress) -> tuple[About, list[str]]:
+def save(
+    store: SavedLabs, run_dir: Path, name: str, progress: Progress, bytes_max: int | None = None
+) -> tuple[About, list[str]]:
     """Saves a run: what was saved, and what of the run is not in it, a sentence each.
 
     Args:
@@ -47,9 +49,10 @@ def save(store: SavedLabs, run_dir: Path, name: str, progress: Progress) -> tupl
         run_dir: The run.
         name: What the saved lab will be called; another one of that name is replaced.
         progress: Is told of it.
+        bytes_max: How much room all that is in the store may take then; None: as much as there is.
 
     Raises:
-        TemplateError: It cannot be saved.
+        TemplateError: It cannot be saved, or takes more room than that.
         ControlError: No run goes on there, or it ended meanwhile.
         OSError: Something cannot be read or written.
     """
@@ -58,8 +61,11 @@ def save(store: SavedLabs, run_dir: Path, name: str, progress: Progress) -> tupl
     left_out = _left_out(run_dir)
 
     def fill(tree: Path) -> None:
+        # Nobody else saves here meanwhile.
+        room = Room(bytes_max, store.taken_bytes(without=name))
         left_out.extend(_write_disks(run_dir, plan))
-        kept.append(_fill(store, tree, run_dir, plan, progress))
+        kept.append(_fill(store, tree, run_dir, plan, room.told(progress)))
+        room.check(taken_bytes(tree))
         for image in kept[0].images:
             images.name(parse(store.image_name(image)), image)
 
@@ -68,6 +74,38 @@ def save(store: SavedLabs, run_dir: Path, name: str, progress: Progress) -> tupl
     finally:
         store.forget_images(images)
     return kept[0], left_out
+
+
+class Room:
+    """What saved labs may take, all together."""
+
+    def __init__(self, bytes_max: int | None, taken: int) -> None:
+        """`taken` is what others have; without `bytes_max` there is room for anything."""
+        self._bytes_max, self._taken = bytes_max, taken
+        self._coming: dict[str, int] = {}
+        self.check(0)
+
+    def told(self, progress: Progress) -> Progress:
+        """What tells of progress, and ends what has come to be too large while it comes."""
+
+        def tell(what: str, size_bytes: int) -> None:
+            self._coming[what] = size_bytes
+            self.check(sum(self._coming.values()))
+            progress(what, size_bytes)
+
+        return tell
+
+    def check(self, size_bytes: int) -> None:
+        """Looks whether so much has room.
+
+        Raises:
+            TemplateError: It has not.
+        """
+        if self._bytes_max is not None and self._taken + size_bytes >= self._bytes_max:
+            raise TemplateError(
+                f"no room: saved labs here may take {self._bytes_max} bytes, and others take {self._taken} of them; "
+                "remove one, or have somebody with more save it"
+            )
 
 
 def _write_disks(run_dir: Path, plan: Plan) -> Iterator[str]:

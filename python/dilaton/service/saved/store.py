@@ -68,6 +68,11 @@ class SavedLabs(Templates):
         """See `Templates`; disks are large, and mostly empty."""
         return digest_of(tree, sparse.sum_of)
 
+    def taken_bytes(self, *, without: str = "") -> int:
+        """The room that all of them take, but for one that may be there; what two have alike is there once."""
+        trees = {digest for name, digest in self.names().items() if name != without}
+        return sum(sparse.taken_bytes(self.directory / "trees" / digest) for digest in trees)
+
     def remove(self, name: str) -> None:
         """See `Templates`."""
         super().remove(name)

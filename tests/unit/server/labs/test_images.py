@@ -35,7 +35,9 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 @pytest.fixture
 def server(tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    with served(tmp_path / "server", registries=(f"http://{registry.name}", "quay.io")) as found:
+    roles = tmp_path / "roles.yaml"
+    roles.write_text("{}\n")
+    with served(tmp_path / "server", registries=(f"http://{registry.name}", "quay.io"), roles=roles) as found:
         yield found
 
 
@@ -133,3 +135,15 @@ def test_a_pull_that_is_cancelled_ends_and_so_does_its_process(
             if "cancelled" in states:
                 break
     assert "going" in states
+
+
+def test_who_may_fill_the_store_no_further_brings_no_more(server: Served, registry: Registry) -> None:
+    owner, name = server.client(), f"{registry.name}/some/box:1"
+    assert server.settings.roles is not None
+    server.settings.roles.write_text("quotas: {owner: {images: 1KiB}}\n")
+    assert owner.api("GET", "/session")["quota"]["images_bytes"] == 1024
+    pull = settled(owner, owner.api("POST", "/images", {"name": name}), "done", "failed")
+    assert pull["state"] == "failed" and "no room: the store of images may take 1024 bytes" in pull["reason"]
+    assert owner.api("GET", "/images")["images"] == []
+    server.settings.roles.write_text("quotas: {owner: {images: 1GiB}}\n")
+    assert settled(owner, owner.api("POST", "/images", {"name": name}), "done", "failed")["state"] == "done"

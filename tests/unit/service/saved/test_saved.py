@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.service.saved.save import Room
 from dilaton.service.saved.store import ABOUT, About, SavedLabs
+from dilaton.templates.store import TemplateError
 from tests.conftest import dilaton, environment
 
 
@@ -45,3 +47,28 @@ def test_what_is_read_stays_while_its_name_gets_another_or_goes(store: SavedLabs
         assert (old / ABOUT).exists()
     saved(store, "next", "third")
     assert not old.exists()
+
+
+def test_what_takes_more_room_than_there_is_ends_as_soon_as_that_is_known(store: SavedLabs) -> None:
+    told: list[tuple[str, int]] = []
+    room = Room(1000, 400)
+    tell = room.told(lambda what, size: told.append((what, size)))
+    tell("a", 300)
+    tell("b", 100)
+    tell("a", 400)
+    with pytest.raises(TemplateError, match="may take 1000 bytes, and others take 400"):
+        tell("b", 200)
+    assert told == [("a", 300), ("b", 100), ("a", 400)]
+    with pytest.raises(TemplateError, match="no room"):
+        Room(1000, 1000)
+    Room(None, 1 << 60).check(1 << 60)
+
+
+def test_what_two_of_them_have_alike_counts_once_and_what_is_replaced_not_at_all(store: SavedLabs) -> None:
+    saved(store, "one")
+    once = store.taken_bytes()
+    saved(store, "two")
+    assert store.taken_bytes() == once > 0
+    saved(store, "other", "another lab")
+    assert store.taken_bytes() > once
+    assert store.taken_bytes(without="other") == once

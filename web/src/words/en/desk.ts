@@ -23,6 +23,8 @@ export const desk = {
     cores: "Cores",
     memory: "Memory",
     disk: "Disk",
+    saved: "Saved labs of a folder",
+    images: "All images",
     hostTime: "Host time of a run",
     asMuch: "as much as there is",
     tokens: "Tokens",

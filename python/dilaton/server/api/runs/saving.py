@@ -140,7 +140,8 @@ async def save_run(asked: ToSave, run: TheRun, folder: Folder, who: Who, server:
     """
     _refuse_still(run)
     await asyncio.to_thread(_note, server, who, run.path, "run.save", folder=folder, name=asked.name)
-    return await _told(server.saved.save(folder, server.keeper.run_dir(run.identity), asked.name), None)
+    most = server.policy.quota(who.name).saved_bytes
+    return await _told(server.saved.save(folder, server.keeper.run_dir(run.identity), asked.name, most), None)
 
 
 @ENDPOINTS.add(
@@ -153,7 +154,8 @@ async def save_node(asked: ToImage, run: TheRun, who: Who, server: Server) -> St
     """Makes an image of a node of a run that goes on; lines of JSON as of `save`, of which the last has the `image`."""
     _refuse_still(run)
     await asyncio.to_thread(_note, server, who, run.path, "image.save", node=asked.node, image=asked.name)
-    lines = server.images.saved(server.keeper.run_dir(run.identity), asked.node, asked.name, asked.max_size)
+    run_dir, most = server.keeper.run_dir(run.identity), server.policy.quota(who.name).images_bytes
+    lines = server.images.saved(run_dir, asked.node, asked.name, asked.max_size, most)
     return await _told(lines, partial(_tell_image, server))
 
 
