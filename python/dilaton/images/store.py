@@ -147,6 +147,15 @@ class Store:
         """Where a blob is."""
         return self.blobs / "sha256" / _digits(digest)
 
+    def blobs_of(self, digest: str) -> list[str]:
+        """The digests of all blobs of an image, its manifest's first.
+
+        Raises:
+            ImageError: The manifest is not there, or not what its digest says.
+        """
+        manifest = self.document(digest)
+        return [digest, manifest["config"]["digest"], *(layer["digest"] for layer in manifest["layers"])]
+
     def document(self, digest: str) -> dict[str, Any]:
         """A blob that is JSON.
 
@@ -236,9 +245,7 @@ class Store:
         with _locked(self.directory / "lock", fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB)):
             used = set[Path]()
             for digest in set(self.names().values()):
-                manifest = self.document(digest)
-                blobs = [digest, manifest["config"]["digest"], *(layer["digest"] for layer in manifest["layers"])]
-                used |= {self.root(digest), *map(self.blob, blobs)}
+                used |= {self.root(digest), *map(self.blob, self.blobs_of(digest))}
             freed = 0
             for path in [*self.directory.glob("blobs/sha256/*"), *self.directory.glob("roots/*")]:
                 if path not in used:

@@ -22,7 +22,7 @@ from dilaton.measure.numbers import counted
 from dilaton.server import logs
 from dilaton.server.access.callers import make_person
 from dilaton.server.app import made, opened
-from dilaton.server.backup import BackupError, back_up, restore
+from dilaton.server.backup.copying import BackupError, back_up, restore
 from dilaton.server.database.store import GONE, Store
 from dilaton.server.database.tables import GrantRow, Person
 from dilaton.server.settings import MESSAGE_BYTES_MAX, Settings, SettingsError
@@ -88,8 +88,11 @@ def keep_copy(settings: Settings, to: Path | None, of: Path | None) -> int:
                 return _refuse(f"{settings.directory}: there is no server")
             store = Store(settings.database, settings.postgresql, upgraded=False)
             with contextlib.closing(store):
-                runs = back_up(store, settings, to)
-            print(f"{to}: with the files of {counted(runs, 'run')}")
+                copied = back_up(store, settings, to)
+            for what in copied.left_out:
+                print(f"dilaton: not in {to}: {what}", file=sys.stderr)
+            kept = counted(copied.saved, "saved lab"), counted(copied.images, "image")
+            print(f"{to}: with the files of {counted(copied.runs, 'run')}, {kept[0]} and {kept[1]}")
         elif of is not None:
             with _alone(settings.directory), contextlib.closing(Store(settings.database, settings.postgresql)) as store:
                 restore(store, settings, of)

@@ -1,31 +1,27 @@
-"""`dilaton serve --backup` and `--restore`: all that a server knows, in one file, whichever database it has.
-
-A backup is an archive (tar). First come the tables, as they were at one moment, a line of JSON for each row, then the
-files of runs that were over then, which change no more: so they fit the tables although they are copied later, while
-the server goes on. A run that was still going on is in the tables alone, and is written down as failed when they are
-put back, since nobody knows what became of it.
-
-The file is there whole or not at all, and so is what was put back: tables are written in one transaction, at whose end
-the directories of files, complete by then, are given their names. Rows need no knowledge of SQLite or PostgreSQL, so a
-server also moves from one to the other by this.
-"""
+"""Makes a backup of a server, and puts one back: the tables, and what of it is files."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Table, func, insert, select, text
 
-from dilaton.run.files.directory import create_file
+from dilaton.images.store import ImageError
+from dilaton.images.store import Store as Images
+from dilaton.server.backup.entries import add, put
+from dilaton.server.backup.images import ImagesBack, add_images
+from dilaton.server.backup.saved import add_saved, check_saved
 from dilaton.server.database import tables
 from dilaton.server.database.actions import now_ms
 from dilaton.server.database.store import WRITES, Store
@@ -35,7 +31,7 @@ from dilaton.server.settings import Settings
 
 TABLES_FILE = "tables.jsonl"
 
-FOLDERS = ("runs", "layouts")
+FOLDERS = ("runs", "layouts", "saved")
 """What of a server's data is files, beside the tables."""
 
 ROWS_AT_ONCE = 500
@@ -43,6 +39,9 @@ ROWS_AT_ONCE = 500
 
 LINE_BYTES_MAX = 16 << 20
 """Of a row; a longer line is of no backup."""
+
+IMAGES = "images"
+"""The folder of what comes back into the store of images, which is not among a server's data."""
 
 END_BYTES = 2 * tarfile.BLOCKSIZE
 """Of zeros, with which an archive ends."""
@@ -60,8 +59,19 @@ class BackupError(Exception):
     """A backup cannot be made, or cannot be put back; the message names the file and says why."""
 
 
-def back_up(store: Store, settings: Settings, file: Path) -> int:
-    """Makes a backup of a server, which may go on meanwhile; returns how many runs have their files in it.
+@dataclass(frozen=True)
+class Copied:
+    """What is in a backup: how many runs have their files there, how many saved labs and images, and what is not."""
+
+    runs: int
+    saved: int
+    images: int
+    left_out: tuple[str, ...]
+    """A sentence for each thing that is damaged."""
+
+
+def back_up(store: Store, settings: Settings, file: Path) -> Copied:
+    """Makes a backup of a server, which may go on meanwhile.
 
     Raises:
         BackupError: the file is there already.
@@ -69,23 +79,20 @@ def back_up(store: Store, settings: Settings, file: Path) -> int:
     """
     if file.exists():
         raise BackupError(f"--backup: {file}: is there already; name a new file")
-    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)
-    part = Path(name)
-    try:
-        with open(descriptor, "wb") as output:
-            with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
-                ended = _add_tables(archive, store, file.absolute().parent)
-                for run in ended:
-                    _add_files(archive, settings.directory, f"{settings.runs.name}/{run}")
-                _add_files(archive, settings.directory, settings.layouts.name)
-            output.flush()
-            os.fsync(output.fileno())
-        os.link(part, file)  # never in place of one that came meanwhile
-    except FileExistsError:
-        raise BackupError(f"--backup: {file}: is there already; name a new file") from None
-    finally:
-        part.unlink(missing_ok=True)
-    return len(ended)
+    with _new(file) as output:
+        with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            ended = _add_tables(archive, store, file.absolute().parent)
+            for run in ended:
+                _add_files(archive, settings.directory, f"{settings.runs.name}/{run}")
+            _add_files(archive, settings.directory, settings.layouts.name)
+            images = Images()
+            # So that those stay which saved labs need that are removed meanwhile.
+            with images.adding() if images.directory.is_dir() else contextlib.nullcontext():
+                saved = add_saved(archive, settings.saved)
+                kept, damaged = add_images(archive, IMAGES, images, saved.images)
+        output.flush()
+        os.fsync(output.fileno())
+    return Copied(len(ended), saved.count, kept, (*saved.left_out, *damaged))
 
 
 def restore(store: Store, settings: Settings, file: Path) -> None:
@@ -106,8 +113,10 @@ def restore(store: Store, settings: Settings, file: Path) -> None:
             try:
                 archive = stack.enter_context(tarfile.open(file, "r:"))
                 connection = stack.enter_context(store.engine.execution_options(**{WRITES: True}).begin())
-                _put_back(archive, connection, aside)
-            except (tarfile.TarError, ValueError, KeyError, TypeError, RecursionError) as error:
+                images = ImagesBack(Images(), stack)
+                _put_back(archive, connection, aside.resolve(), images)
+                images.name(check_saved(aside / settings.saved.name, settings.saved))
+            except (tarfile.TarError, ValueError, KeyError, TypeError, RecursionError, ImageError) as error:
                 raise BackupError(
                     f"--restore: {file}: no backup of a server: {error or type(error).__name__}"
                 ) from error
@@ -120,6 +129,36 @@ def restore(store: Store, settings: Settings, file: Path) -> None:
         raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _new(file: Path) -> Iterator[IO[bytes]]:
+    """A file to write, which gets its name at the end, unless something fails.
+
+    Until then it has none where that can be, so that nothing is left of it if we are killed.
+
+    Raises:
+        BackupError: another one has that name by then.
+    """
+    part: Path | None = None
+    try:
+        descriptor = os.open(file.absolute().parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
+            raise
+        # A file system that has no files without a name.
+        descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)
+        part = Path(name)
+    try:
+        with open(descriptor, "w+b") as output:
+            yield output
+            # Never in place of one that came meanwhile. With a descriptor it follows the link that leads to the file.
+            os.link(f"/proc/self/fd/{descriptor}", file, src_dir_fd=descriptor)
+    except FileExistsError:
+        raise BackupError(f"--backup: {file}: is there already; name a new file") from None
+    finally:
+        if part is not None:
+            part.unlink()
 
 
 def _clear_unfinished(store: Store, settings: Settings) -> None:
@@ -152,7 +191,8 @@ def _add_tables(archive: tarfile.TarFile, store: Store, directory: Path) -> list
                     )
                 spool.write(line)
         ended = list(session.scalars(select(tables.RunRow.identity).where(tables.RunRow.state.in_(FINAL))))
-        _add(archive, TABLES_FILE, spool, spool.tell())
+        spool.flush()
+        add(archive, TABLES_FILE, spool)
     return ended
 
 
@@ -162,17 +202,10 @@ def _add_files(archive: tarfile.TarFile, top: Path, folder: str) -> None:
         return
     for path, _ in listed(top / folder, most=None):
         with contextlib.suppress(FileNotFoundError), opened(top / folder, path) as data:
-            _add(archive, f"{folder}/{path}", data, os.fstat(data.fileno()).st_size)
+            add(archive, f"{folder}/{path}", data)
 
 
-def _add(archive: tarfile.TarFile, name: str, data: IO[bytes], size: int) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = size, 0o600
-    data.seek(0)
-    archive.addfile(entry, data)
-
-
-def _put_back(archive: tarfile.TarFile, connection: Connection, aside: Path) -> None:
+def _put_back(archive: tarfile.TarFile, connection: Connection, aside: Path, images: ImagesBack) -> None:
     first = archive.next()
     lines = archive.extractfile(first) if first is not None and first.name == TABLES_FILE else None
     if lines is None:
@@ -180,13 +213,14 @@ def _put_back(archive: tarfile.TarFile, connection: Connection, aside: Path) -> 
     _put_tables(connection, lines)
     while entry := archive.next():
         folder, *others = entry.name.split("/")
-        data = archive.extractfile(entry) if entry.isreg() else None
-        if data is None or folder not in FOLDERS or not others or any(part in ("", ".", "..") for part in others):
+        if folder not in (*FOLDERS, IMAGES) or not others or any(part in ("", ".", "..") for part in others):
+            raise ValueError(f"{entry.name!r}: not a file of a run, a saved lab or an image")
+        if folder == IMAGES:
+            images.put(archive, entry, others)
+        elif folder == "saved" or entry.isreg():
+            put(archive, entry, aside / entry.name)
+        else:
             raise ValueError(f"{entry.name!r}: not a file of a run")
-        target = aside / entry.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(create_file(target), "wb") as output:
-            shutil.copyfileobj(data, output)
     # What breaks off between two files, or is damaged there, reads like an end.
     archive.fileobj.seek(archive.offset)
     if archive.fileobj.read(END_BYTES) != bytes(END_BYTES):

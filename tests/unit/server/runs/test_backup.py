@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from dilaton.server.__main__ import main
-from dilaton.server.backup import LOST
+from dilaton.server.backup.copying import LOST
 from tests.postgresql import cluster
 from tests.unit.server.serving import ENDLESS, Client, Served, served, use_stub
 
 
 @pytest.fixture(autouse=True)
-def _umask() -> Iterator[None]:
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -115,10 +116,10 @@ def test_two_backups_at_once_are_two_or_one_and_never_half_of_each(
         pass
     file, linked = tmp_path / "backup.tar", os.link
 
-    def meanwhile(part: Path, name: Path) -> None:
+    def meanwhile(part: str, name: Path, **how: int) -> None:
         monkeypatch.setattr(os, "link", linked)
         assert copied(tmp_path / "old", backup=str(file)) == 0, "another one, that was faster"
-        linked(part, name)
+        linked(part, name, **how)
 
     monkeypatch.setattr(os, "link", meanwhile)
     assert copied(tmp_path / "old", backup=str(file)) == 2
