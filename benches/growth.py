@@ -1,9 +1,10 @@
-"""How what a run costs its host grows with the lab: CPU time per packet, hop, flow, node and guest.
+"""How what a run costs its host grows with the lab: CPU time per packet, hop, flow, node, guest, and node of a plan.
 
-    PYTHONPATH=python .venv/bin/python benches/growth.py [packets] [hops] [flows] [nodes] [guests] [--most 1000]
+    PYTHONPATH=python .venv/bin/python benches/growth.py [packets] [hops] [flows] [nodes] [guests] [plans] [--most 1000]
 
 Each size is ten times the one before, guests twice. A figure is the CPU time of all that a run makes, less that of the
-same lab with one of them, or with one datagram, per unit; of guests it is all. The slope says how the whole grows from
+same lab with one of them, or with one datagram, per unit; of guests it is all. Plans are of networks of several shapes,
+by `dilaton plan`, three turns each of which the least counts. The slope says how the whole grows from
 one size to the next: 1 is linearly, 2 as the square. Where the start of a lab is most of it, the slope is below 1.
 """
 
@@ -103,6 +104,22 @@ def guests(count: int) -> Lab:
     return {**lab, "guests": "per-node", "run": [ping]}
 
 
+def shapes(count: int) -> dict[str, Lab]:
+    """Networks of about so many nodes, by their shapes; a grid has the most routes that a plan can have."""
+    side = math.isqrt(count)
+    ports = max(2, 2 * round((2 * count) ** (1 / 3) / 2))
+    rates = {"host_rate": "1Gbit", "fabric_rate": "10Gbit"}
+    topologies: dict[str, Lab] = {
+        "line": {"generate": "line", "nodes": str(count), **LINK},
+        "star": {"generate": "star", "leaves": str(count - 1), **LINK},
+        "switch": {"generate": "star", "leaves": str(count - 1), **LINK},
+        "fat tree": {"generate": "fat-tree", "k": str(ports), "delay": "10us", **rates},
+        "grid": {"generate": "grid", "rows": str(side), "columns": str(side), **LINK},
+    }
+    centre = {"nodes": {"n0": {"kind": "switch"}}}
+    return {name: {"topology": one} | (centre if name == "switch" else {}) for name, one in topologies.items()}
+
+
 HOP_PACKETS = 10_000
 
 
@@ -113,14 +130,35 @@ def decades(most: int, first: int = 1) -> list[int]:
 
 def cpu_s(lab: Lab) -> float:
     """CPU time of the host that a run of this lab takes, seconds, with all that it makes."""
+    return spent_s(lab, "run")[0]
+
+
+def spent_s(lab: Lab, verb: str) -> tuple[float, str]:
+    """CPU time of the host that a verb of Dilaton takes for a lab, seconds, with all that it makes; what it printed."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "lab.yaml"
         path.write_text(json.dumps({"name": "growth", "time": {"tdf": "4", "drive": "work"}, **lab}))
+        out = ["--out", str(Path(directory) / "run")] if verb == "run" else []
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(Path(directory) / "run")]
-        subprocess.run(command, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        command = [sys.executable, "-m", "dilaton", verb, str(path), *out]
+        done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+
+
+def plans(most: int) -> None:
+    """Measures and prints how plans grow, per node, and how many routes they have."""
+    sizes = decades(most, 10)
+    base_s = min(spent_s(nodes(1), "plan")[0] for _ in range(3))
+    for shape in shapes(1):
+        counts, costs = [], []
+        for size in sizes:
+            turns = [spent_s(shapes(size)[shape], "plan") for _ in range(3)]
+            planned = json.loads(turns[0][1])["nodes"]
+            counts.append(len(planned))
+            costs.append(min(cost for cost, _ in turns) - base_s)
+            print(f"{shape}: {len(planned)} nodes have {sum(len(node['routes']) for node in planned)} routes")
+        growth(f"{shape}, less {base_s:.2f} s of a lab of one", counts, costs, [float(count) for count in counts])
 
 
 def growth(name: str, sizes: list[int], costs_s: list[float], units: list[float]) -> None:
@@ -142,6 +180,8 @@ def measure(name: str, most: int) -> None:
         return growth(
             f"bridges, {HOP_PACKETS} datagrams over all", sizes, costs, [float(size * HOP_PACKETS) for size in sizes]
         )
+    if name == "plans":
+        return plans(most)
     if name == "guests":
         sizes = [2, 4, 8, 16]
         return growth("guests", sizes, [cpu_s(guests(size)) for size in sizes], [float(size) for size in sizes])
@@ -152,7 +192,7 @@ def measure(name: str, most: int) -> None:
     return growth(f"{name}, less {base_s:.2f} s of a lab of one", sizes, costs, [float(size) for size in sizes])
 
 
-NAMES = ("packets", "hops", "flows", "nodes", "guests")
+NAMES = ("packets", "hops", "flows", "nodes", "guests", "plans")
 
 
 def main() -> None:

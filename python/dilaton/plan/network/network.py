@@ -97,12 +97,8 @@ class Network:
             for name, ports in self._ports.items()
             for number, port in enumerate(ports)
         }
-        self._segment_of = {port: segment for segment in self._segments for port in segment.ports}
-        self._prefixes = {
-            port: self.addresses.prefixes[number]
-            for number, segment in enumerate(self._segments)
-            for port in segment.ports
-        }
+        self._segment_of = {port: number for number, segment in enumerate(self._segments) for port in segment.ports}
+        self._routers_on = [[port for port in segment.ports if port.node in forwarding] for segment in self._segments]
 
     def _check_systems(self) -> None:
         """Makes sure that routers on one segment are different autonomous systems."""
@@ -217,24 +213,23 @@ class Network:
         if controller is None:
             return None
         shared = (self._segment_of[port] for port in self._ports[name] if port in self._segment_of)
-        there = next(port for segment in shared for port in segment.ports if port.node == controller.node)
+        there = next(port for number in shared for port in self._segments[number].ports if port.node == controller.node)
         return f"tcp:{ip(4, self.addresses.addresses[there][4])}:{controller.port}"
 
     def _adjacency(self, port: Port) -> kinds.Adjacency:
-        segment = self._segment_of[port]
-        others = [other for other in segment.ports if other != port]
+        routers = [other for other in self._routers_on[self._segment_of[port]] if other != port]
         return kinds.Adjacency(
             interface=self._name(port),
             cost=self.lab.links[port.link].cost,
-            is_stub=not any(other.node in self._forwarding for other in others),
+            is_stub=not routers,
             is_point_to_point=port in self._peers,
             versions=frozenset(self.addresses.addresses.get(port, {})),
-            peers=tuple(peer for other in others for peer in self._bgp_peers(port, other)),
+            peers=tuple(peer for other in routers for peer in self._bgp_peers(port, other)),
         )
 
     def _bgp_peers(self, port: Port, other: Port) -> Iterator[kinds.Peer]:
         """The sessions with a router on the same segment, one for each version of IP that both have there."""
-        if self.lab.routing.policy != "bgp" or other.node not in self._forwarding or other.node == port.node:
+        if self.lab.routing.policy != "bgp" or other.node == port.node:
             return
         own = self.addresses.addresses.get(port, {})
         for version, value in self.addresses.addresses.get(other, {}).items():
@@ -249,14 +244,13 @@ class Network:
         own = self.addresses.addresses.get(port, {})
         other = self._peers.get(port)
         neighbours = self.addresses.addresses.get(other, {}) if other else {}
+        prefixes = self.addresses.prefixes[self._segment_of[port]] if own else {}
         return Interface(
             name=self._name(port),
             mac=self._macs[port],
             mtu=link.mtu,
             offload=link.offload,
-            addresses=[
-                f"{ip(version, value)}/{self._prefixes[port][version].length}" for version, value in own.items()
-            ],
+            addresses=[f"{ip(version, value)}/{prefixes[version].length}" for version, value in own.items()],
             neighbours=[
                 Neighbour(address=ip(version, value), mac=self._macs[other])
                 for version, value in neighbours.items()

@@ -5,6 +5,9 @@ own, which it costs nothing to leave. A path costs what the interfaces cost by w
 computed from the target backwards, once for each target, with the graph reversed; then a hop is one of the cheapest if
 the interface's cost and the distance from its other end make up the node's own distance.
 
+Paths are looked for in one block of the graph at a time (`blocks`): who knows the way to a vertex by which a block
+hangs on others knows the way to all behind it. That is a set, which costs the same for one and for many.
+
 Hosts with one interface are no vertices: whoever leads to their segment leads to them.
 """
 
@@ -12,11 +15,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dilaton.lab.model import Lab
 from dilaton.lab.segments import Port, Segment
+from dilaton.plan.network.blocks import Block, behind, blocks
 
 Vertex = str | int
 """A node by its name, or a segment with switches by its position."""
@@ -68,6 +72,7 @@ class Paths:
                 self.ports[port.node].append((port, number))
         for ports in self.ports.values():
             ports.sort(key=lambda entry: entry[0].link)
+        self._vertices = [[port for port in segment.ports if self._is_vertex(port.node)] for segment in segments]
         self._reversed = self._reverse()
         self._ways = {name: self._ways_of(name) for name in lab.nodes if len(self.ports[name]) > 1}
 
@@ -87,14 +92,111 @@ class Paths:
         segment = self._segments[number]
         return next(port.node for port in segment.ports if port != own) if _is_direct(segment) else number
 
+    def reach(self, own: Mapping[Vertex, int]) -> dict[str, dict[Hops, int]]:
+        """What each node with two interfaces or more reaches, by the first hops of the cheapest paths to it.
+
+        What is on a segment that a node has an interface on is left out: no hop leads there.
+
+        Args:
+            own: What vertices have, as sets of bits; no two have the same.
+        """
+        reached: dict[str, dict[Hops, int]] = {name: {} for name in self._ways}
+        graph = self._joined()
+        found = blocks(graph)
+        sets = behind(found, graph, own, lambda vertex: isinstance(vertex, int) or vertex in self.forwarding)
+        for block, by in zip(found, sets, strict=True):
+            inside = _Inside(self, block)
+            for target, bits in by.items():
+                if bits:
+                    for node, hops in inside.hops(target).items():
+                        reached[node][hops] = reached[node].get(hops, 0) | bits
+        return reached
+
+    def _joined(self) -> dict[Vertex, list[Vertex]]:
+        """The graph that blocks are made of: an edge for each link, and all vertices of a segment in one block.
+
+        A hop over a segment with switches depends on the node that it leads to, so such a segment must not be what a
+        block hangs on another by. It is none if its nodes are joined in a row too.
+        """
+        graph: dict[Vertex, list[Vertex]] = {vertex: [] for vertex in self._reversed}
+        for number, ports in enumerate(self._vertices):
+            names: list[Vertex] = [port.node for port in ports]
+            edges = list(itertools.pairwise(names))
+            if number in graph:
+                edges += [(number, name) for name in names]
+            for one, other in edges:
+                graph[one].append(other)
+                graph[other].append(one)
+        return graph
+
+    def _reverse(self) -> dict[Vertex, Edges]:
+        graph: dict[Vertex, Edges] = {
+            name: self.edges_from(name) if name in self.forwarding else {}
+            for name in self.ports
+            if self._is_vertex(name)
+        }
+        for number, segment in enumerate(self._segments):
+            if not _is_direct(segment):
+                graph[number] = {port.node: self._costs[port.link] for port in self._vertices[number]}
+        return graph
+
+    def _ways_of(self, node: str) -> list[_Way]:
+        ways: list[_Way] = []
+        count = 0
+        for own, number in self.ports[node]:
+            segment = self._segments[number]
+            others = segment.ports if _is_direct(segment) else self._vertices[number]
+            hops = [Hop(own, port) for port in others if port != own]
+            vertex: Vertex = hops[0].other.node if _is_direct(segment) else number
+            numbered = [(1 << place, hop.other.node) for place, hop in enumerate(hops, count)]
+            count += len(hops)
+            ways.append(_Way(self._costs[own.link], vertex, None if _is_direct(segment) else number, hops, numbered))
+        return ways
+
+    def _is_vertex(self, node: str) -> bool:
+        return node in self.forwarding or not self.is_stub(node)
+
+    def edges_from(self, node: str) -> Edges:
+        """The reversed edges from a node: who can send to it directly, and at what cost."""
+        edges: Edges = {}
+        for own, number in self.ports[node]:
+            segment = self._segments[number]
+            if not _is_direct(segment):
+                edges[number] = 0
+                continue
+            other = segment.ports[0] if segment.ports[1] == own else segment.ports[1]
+            if self._is_vertex(other.node):
+                edges[other.node] = min(self._costs[other.link], edges.get(other.node, self._costs[other.link]))
+        return edges
+
+    def block_ways(self, block: Collection[Vertex]) -> dict[str, list[_Way]]:
+        """The interfaces, of nodes of a block that have two or more, that lead to another vertex of the block."""
+        nodes = (vertex for vertex in block if isinstance(vertex, str) and vertex in self._ways)
+        return {node: [way for way in self._ways[node] if way.vertex in block] for node in nodes}
+
+    def block_graph(self, block: Collection[Vertex]) -> dict[Vertex, Edges]:
+        """The reversed graph within a block."""
+        return {
+            vertex: {other: cost for other, cost in self._reversed[vertex].items() if other in block}
+            for vertex in block
+        }
+
+
+class _Inside:
+    """The paths within a block."""
+
+    def __init__(self, paths: Paths, block: Block[Vertex]) -> None:
+        self._paths = paths
+        self._vertices = dict.fromkeys(block.vertices)
+        self._reversed = paths.block_graph(self._vertices)
+        self._ways = paths.block_ways(self._vertices)
+        self._forwarding = self._vertices.keys() & paths.forwarding
+
     def hops(self, target: Vertex) -> dict[str, Hops]:
         """Returns the first hops of the cheapest paths of each node with two interfaces or more."""
         found: dict[str, Hops] = {}
-        if target not in self._reversed:
-            # A link between two hosts, to which nothing leads.
-            return found
         costs = self._distances(target)
-        passable = self.forwarding | {target}
+        passable = self._forwarding | {target}
         for node, ways in self._ways.items():
             if node == target or (isinstance(target, int) and any(way.segment == target for way in ways)):
                 continue
@@ -116,53 +218,11 @@ class Paths:
         return found
 
     def _distances(self, target: Vertex) -> dict[Vertex, int]:
-        if isinstance(target, str) and target not in self.forwarding:
+        if isinstance(target, str) and target not in self._forwarding:
             # It forwards nothing, so no path leads through it; but here all paths begin at it.
-            return distances(self._reversed | {target: self._edges_from(target)}, target)
+            edges = {other: cost for other, cost in self._paths.edges_from(target).items() if other in self._vertices}
+            return distances(self._reversed | {target: edges}, target)
         return distances(self._reversed, target)
-
-    def _reverse(self) -> dict[Vertex, Edges]:
-        graph: dict[Vertex, Edges] = {
-            name: self._edges_from(name) if name in self.forwarding else {}
-            for name in self.ports
-            if self._is_vertex(name)
-        }
-        for number, segment in enumerate(self._segments):
-            if not _is_direct(segment):
-                graph[number] = {
-                    port.node: self._costs[port.link] for port in segment.ports if self._is_vertex(port.node)
-                }
-        return graph
-
-    def _ways_of(self, node: str) -> list[_Way]:
-        ways: list[_Way] = []
-        count = 0
-        for own, number in self.ports[node]:
-            segment = self._segments[number]
-            hops = [Hop(own, port) for port in segment.ports if port != own]
-            vertex: Vertex = hops[0].other.node if _is_direct(segment) else number
-            if vertex == number:
-                hops = [hop for hop in hops if self._is_vertex(hop.other.node)]
-            numbered = [(1 << place, hop.other.node) for place, hop in enumerate(hops, count)]
-            count += len(hops)
-            ways.append(_Way(self._costs[own.link], vertex, None if _is_direct(segment) else number, hops, numbered))
-        return ways
-
-    def _is_vertex(self, node: str) -> bool:
-        return node in self.forwarding or not self.is_stub(node)
-
-    def _edges_from(self, node: str) -> Edges:
-        """The reversed edges from a node: who can send to it directly, and at what cost."""
-        edges: Edges = {}
-        for own, number in self.ports[node]:
-            segment = self._segments[number]
-            if not _is_direct(segment):
-                edges[number] = 0
-                continue
-            other = segment.ports[0] if segment.ports[1] == own else segment.ports[1]
-            if self._is_vertex(other.node):
-                edges[other.node] = min(self._costs[other.link], edges.get(other.node, self._costs[other.link]))
-        return edges
 
 
 def distances(graph: Mapping[Vertex, Edges], start: Vertex) -> dict[Vertex, int]:

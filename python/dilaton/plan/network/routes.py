@@ -16,8 +16,7 @@ loose, and joins a run that any of its hops suits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from dilaton.lab.kinds import ROUTER
@@ -26,30 +25,12 @@ from dilaton.lab.segments import Segment
 from dilaton.plan.model import Hop as PlannedHop
 from dilaton.plan.model import Route
 from dilaton.plan.network.addresses import BITS, AddressPlan, Prefix, Version, ip
-from dilaton.plan.network.paths import Hop, Hops, Paths, Vertex
+from dilaton.plan.network.paths import Hop, Hops, Paths
+from dilaton.plan.network.runs import Need, Unit, Units, places
 
 SHARES = 64
 """About how many equal shares flows are divided into; see `Spread`. The kernel keeps a record of some hundred bytes for
 each share of each set of hops."""
-
-Need = tuple[Hops, bool] | None
-"""The hops that a node has to a unit, and whether the unit is loose; None: it needs no route."""
-
-
-NO_HOPS: tuple[Hops, bool] = (0, False)
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Addresses that lie next to each other and are reached alike: from `start` to before `end`."""
-
-    start: int
-    end: int
-    target: Vertex
-    segment: int | None
-    """The segment that they are of; None: they are of `target` or of hosts that hang on it alone."""
-    is_loose: bool
-    """Whether any of the cheapest paths will do."""
 
 
 class Spread:
@@ -83,25 +64,20 @@ class Routes:
         """Computes the next hops of every node to every unit."""
         self._lab, self._paths, self._plan = lab, paths, plan
         self._is_ecmp = lab.routing.policy == "ecmp" or lab.routing.has_daemon
-        self._units: dict[Version, list[Unit]] = {4: [], 6: []}
+        units: list[Unit] = []
         for number, segment in enumerate(segments):
             for prefix in plan.prefixes[number].values():
-                self._units[prefix.version] += self._units_of(number, segment, prefix)
+                units += self._units_of(number, segment, prefix)
         for node, addresses in plan.loopbacks.items():
             for version, value in addresses.items():
-                self._units[version].append(Unit(value, value + 1, paths.target(node), None, is_loose=False))
-        for version, units in self._units.items():
-            self._units[version] = _joined(sorted(units, key=lambda unit: unit.start))
-        targets = {unit.target for units in self._units.values() for unit in units}
-        self._ways = {name: paths.ways(name) for name in lab.nodes}
-        """The hops of each node, by number."""
-        self._hops: dict[str, dict[Vertex, Hops]] = {name: {} for name in lab.nodes}
+                units.append(Unit(version, value, value + 1, paths.target(node), None, is_loose=False))
+        self._units = Units(units)
+        self._reached: dict[str, dict[Hops, int]] = {}
+        """What each node reaches by which hops."""
         if lab.routing.policy in ("shortest-path", "ecmp") or any(
             len(paths.ports[name]) > 1 and name not in paths.forwarding for name in lab.nodes
         ):
-            for target in sorted(targets, key=str):
-                for node, hops in paths.hops(target).items():
-                    self._hops[node][target] = hops
+            self._reached = paths.reach(self._units.of_target)
 
     def of(self, node: str) -> list[Route]:
         """The routes of a node: one to everything where there is only one way."""
@@ -109,46 +85,42 @@ class Routes:
         has_daemon = (self._lab.routing.has_daemon or has_own) and node in self._paths.forwarding
         if self._lab.routing.policy == "none" or has_daemon or not self._paths.ports[node]:
             return []
-        spread = Spread(self._lab.seed, node)
-        routes = []
-        for version in [version for version, units in self._units.items() if units]:
-            if self._paths.is_stub(node):
-                found = [("default", self._chosen((1 << len(self._ways[node])) - 1))]
-            else:
-                found = [
-                    (f"{ip(version, start)}/{BITS[version] - size.bit_length() + 1}", hops)
-                    for start, size, hops in self._prefixes(node, version)
-                ]
-            planned = {
-                hops: self._plan_hops(node, hops, version)
-                for hops in {hops for _, hops in found}
-                if self._has_addresses(node, hops, version)
-            }
-            # The kernel takes a hop of an IPv6 route only once, so there it divides the flows itself.
-            routes += [
-                Route(to=to, hops=planned[hops], shares=spread.shares(len(planned[hops])) if version == 4 else [])
-                for to, hops in found
-                if hops in planned
+        spread, ways = Spread(self._lab.seed, node), self._paths.ways(node)
+        found = (
+            [(version, "default", self._chosen((1 << len(ways)) - 1)) for version in self._units.versions]
+            if self._paths.is_stub(node)
+            else [
+                (version, f"{ip(version, start)}/{BITS[version] - size.bit_length() + 1}", hops)
+                for version, start, size, hops in self._units.prefixes(self._needs(node))
             ]
-        return routes
+        )
+        planned = {
+            (version, hops): self._plan_hops(members, version)
+            for version, hops in {(version, hops) for version, _, hops in found}
+            if (members := [ways[number] for number in places(hops)])
+            and all(version in self._plan.addresses[hop.other] for hop in members)
+        }
+        # The kernel takes a hop of an IPv6 route only once, so there it divides the flows itself.
+        return [
+            Route(
+                to=to,
+                hops=planned[version, hops],
+                shares=spread.shares(len(planned[version, hops])) if version == 4 else [],
+            )
+            for version, to, hops in found
+            if (version, hops) in planned
+        ]
 
     def _chosen(self, hops: Hops) -> Hops:
         return hops if self._is_ecmp else hops & -hops
 
-    def _members(self, node: str, hops: Hops) -> list[Hop]:
-        return [hop for number, hop in enumerate(self._ways[node]) if hops >> number & 1]
-
-    def _has_addresses(self, node: str, hops: Hops, version: Version) -> bool:
-        members = self._members(node, hops)
-        return bool(members) and all(version in self._plan.addresses[hop.other] for hop in members)
-
-    def _plan_hops(self, node: str, hops: Hops, version: Version) -> list[PlannedHop]:
+    def _plan_hops(self, hops: Sequence[Hop], version: Version) -> list[PlannedHop]:
         return [
             PlannedHop(
                 via=ip(version, self._plan.addresses[hop.other][version]),
                 interface=self._lab.links[hop.own.link].endpoints[hop.own.side].interface,
             )
-            for hop in self._members(node, hops)
+            for hop in hops
         ]
 
     def _units_of(self, number: int, segment: Segment, prefix: Prefix) -> Iterator[Unit]:
@@ -157,111 +129,28 @@ class Routes:
         nodes = [port.node for port in segment.ports]
         is_loose = not segment.switches and all(self._lab.nodes[name].kind == ROUTER for name in nodes)
         if segment.switches or len(nodes) != 2:
-            yield Unit(start, start + size, number, number, is_loose)
+            yield Unit(prefix.version, start, start + size, number, number, is_loose)
             return
         own = None if any(self._paths.is_stub(name) for name in nodes) else number
         if size > 4:
-            yield Unit(start, start + size, self._paths.target(nodes[0]), own, is_loose)
+            yield Unit(prefix.version, start, start + size, self._paths.target(nodes[0]), own, is_loose)
             return
         for port in segment.ports:
             half = start + (self._plan.addresses[port][prefix.version] - start) // (size // 2) * (size // 2)
-            yield Unit(half, half + size // 2, self._paths.target(port.node), own, is_loose)
+            yield Unit(prefix.version, half, half + size // 2, self._paths.target(port.node), own, is_loose)
 
-    def _prefixes(self, node: str, version: Version) -> Iterator[tuple[int, int, Hops]]:
-        own = {number for _, number in self._paths.ports[node]}
-        table = self._hops[node]
-        units = self._units[version]
-        needs: list[Need] = []
-        for unit in units:
-            if unit.segment in own or unit.target == node:
-                needs.append(None)
-            else:
-                hops = table.get(unit.target, 0)
-                needs.append((hops if unit.is_loose else self._chosen(hops), unit.is_loose))
-        for first, last, hops in runs(units, needs):
-            place = first
-            for start, size in _split(units[first].start, units[last - 1].end):
-                is_needed = False
-                while place < last and units[place].start < start + size:
-                    is_needed |= needs[place] is not None
-                    if units[place].end > start + size:
-                        break
-                    place += 1
-                if is_needed:
-                    yield start, size, hops
-
-
-def _joined(units: Iterable[Unit]) -> list[Unit]:
-    """The same units, with those in one that lie together and are the same to every node, as the hosts of a router."""
-    joined: list[Unit] = []
-    for unit in units:
-        last = joined[-1] if joined else None
-        if (
-            last
-            and last.segment is None
-            and unit.segment is None
-            and last.end == unit.start
-            and last.target == unit.target
-        ):
-            joined[-1] = Unit(last.start, unit.end, unit.target, None, last.is_loose and unit.is_loose)
-        else:
-            joined.append(unit)
-    return joined
-
-
-def runs(units: Sequence[Unit], needs: Sequence[Need]) -> Iterator[tuple[int, int, Hops]]:
-    """Ranges of adjacent units that some hops suit, each from and to a unit that needs them, with own ones in between.
-
-    Units without a path (no hops at all) end a run, as a gap between the addresses does.
-
-    Yields:
-        The first unit, the one after the last, and the hops.
-    """
-    first = last = 0
-    current = NO_HOPS
-    end: int | None = None
-    for place, (unit, need) in enumerate(zip(units, needs, strict=True)):
-        if current[0] and unit.start != end:
-            yield first, last, _taken(current)
-            current = NO_HOPS
-        end = unit.end
-        if need is None:
-            continue
-        common = current if need == current else _common(current, need)
-        if common[0]:
-            current = common
-        else:
-            if current[0]:
-                yield first, last, _taken(current)
-            first, current = place, need
-        last = place + 1
-    if current[0]:
-        yield first, last, _taken(current)
-
-
-def _taken(run: tuple[Hops, bool]) -> Hops:
-    """The hops that a run takes: the first of them if any will do."""
-    hops, is_loose = run
-    return hops & -hops if is_loose else hops
-
-
-def _common(run: tuple[Hops, bool], unit: tuple[Hops, bool]) -> tuple[Hops, bool]:
-    """The hops that suit both a run and a unit: a loose one is content with any of its own."""
-    (of_run, run_is_loose), (of_unit, unit_is_loose) = run, unit
-    if run_is_loose and unit_is_loose:
-        return of_run & of_unit, True
-    if unit_is_loose:
-        return NO_HOPS if of_run & ~of_unit else run
-    if run_is_loose:
-        return NO_HOPS if of_unit & ~of_run else unit
-    return run if of_run == of_unit else NO_HOPS
-
-
-def _split(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The largest aligned blocks that make up a range, as start and size."""
-    while start < end:
-        size = start & -start or 1 << (end - 1).bit_length()
-        while start + size > end:
-            size //= 2
-        yield start, size
-        start += size
+    def _needs(self, node: str) -> dict[Need, int]:
+        """What a node needs for which units; nothing for those of its own links and for its own."""
+        units = self._units
+        rest = units.all & ~units.of_target.get(node, 0)
+        for _, number in self._paths.ports[node]:
+            rest &= ~units.of_segment.get(number, 0)
+        needs: dict[Need, int] = {}
+        reached = self._reached.get(node, {})
+        for hops, bits in reached.items():
+            for need, those in (((hops, True), units.loose), ((self._chosen(hops), False), ~units.loose)):
+                if found := bits & those & rest:
+                    needs[need] = needs.get(need, 0) | found
+        for bits in reached.values():
+            rest &= ~bits
+        return needs | {(0, False): rest}
