@@ -24,9 +24,9 @@ pub type Key = [u8; 32];
 
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
 
-/// How long it may take to connect, and then to agree on keys. Nobody says anything in between, so each of its two steps may
-/// come to stand still for three seconds.
-pub const JOINING_MAX: Duration = Duration::from_secs(8);
+/// How long it may take to agree on keys. Nobody says anything in between, so each of the two steps may come to stand still
+/// for three seconds.
+const JOINING_MAX: Duration = Duration::from_secs(8);
 
 const RECORD_BYTES_MAX: usize = 65_535;
 const TAG_BYTES: usize = 16;

@@ -38,8 +38,9 @@ use std::time::Duration;
 
 use carrier::Carrier;
 use hub::{Hub, Layout};
-use line::{invalid, Key, Kind, Message, JOINING_MAX};
+use line::{invalid, Key, Kind, Message};
 use outbox::{Outbox, Refusal};
+use patient::silence_max;
 use pipes::{say, what, NOBODY};
 #[cfg(test)]
 use wire::{Guest, Received, Wire};
@@ -287,7 +288,7 @@ fn tell(carrier: &Carrier, outbox: &SyncSender<Message>) {
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut last = invalid("no such address");
     for found in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&found, JOINING_MAX) {
+        match TcpStream::connect_timeout(&found, silence_max()) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = io::Error::new(error.kind(), format!("{address}: {error}")),
         }

@@ -29,6 +29,7 @@ from dilaton.cluster.engines import having
 from dilaton.cluster.engines.engine import Order
 from dilaton.cluster.engines.having import Needs
 from dilaton.cluster.engines.processes import LINE_BYTES_MAX
+from dilaton.cluster.host_agent import Presence
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.cluster.sessions import Passing
 from dilaton.cluster.values import from_json, to_json
@@ -242,10 +243,11 @@ def explained(error: BaseException) -> str:
     return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
 
 
-async def main(*, says_what_it_has: bool) -> None:
+async def main(presence: Presence, *, says_what_it_has: bool) -> None:
     """Reads its order, and serves until the engine, the relay or the run has ended.
 
     Args:
+        presence: Says until it joins that it is there.
         says_what_it_has: Whether it is asked that before.
     """
     loop = asyncio.get_running_loop()
@@ -253,7 +255,7 @@ async def main(*, says_what_it_has: bool) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     if says_what_it_has:
         found = having.has(from_json(Needs, json.loads(await reader.readline())))
-        print(having.MARK.decode() + json.dumps(to_json(found)), flush=True)
+        presence.say(having.MARK + json.dumps(to_json(found)).encode() + b"\n")
     line = await reader.readline()
     if not line and says_what_it_has:
         # That was all that anybody wanted to know.
@@ -262,14 +264,16 @@ async def main(*, says_what_it_has: bool) -> None:
     with contextlib.ExitStack() as stack:
         if not order.directory:
             order = replace(order, directory=str(stack.enter_context(place.own(place.parent())) / "run"))
-        await _serve(order, reader)
+        await _serve(order, reader, presence)
 
 
-async def _serve(order: Order, reader: asyncio.StreamReader) -> None:
+async def _serve(order: Order, reader: asyncio.StreamReader, presence: Presence) -> None:
     loop = asyncio.get_running_loop()
     memory_fd = os.memfd_create("dilaton-wire")
     relay = await Relay.start(bytes.fromhex(order.key), "machine", str(memory_fd), fds=[memory_fd])
     await relay.send(order.number, What.CONTROL, order.hub.encode())
+    # That it has joined is the next that is heard of it.
+    presence.end()
     ended = asyncio.create_task(reader.read())
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         loop.add_signal_handler(number, ended.cancel)
@@ -280,15 +284,11 @@ async def _serve(order: Order, reader: asyncio.StreamReader) -> None:
         raise GuestError(why)
 
 
-def serve(*, says_what_it_has: bool = False) -> int:
-    """Is the host agent of this machine; returns the exit status."""
+def serve(presence: Presence, *, says_what_it_has: bool) -> int:
+    """Is the host agent of this machine, as `main`; returns the exit status."""
     try:
-        asyncio.run(main(says_what_it_has=says_what_it_has))
+        asyncio.run(main(presence, says_what_it_has=says_what_it_has))
     except Exception as failure:
         print(explained(failure), flush=True)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(serve(says_what_it_has="--say" in sys.argv[1:]))

@@ -10,22 +10,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
+from dilaton.cluster.beats import BEAT_HOST_S, SILENCE_HOST_S_MAX, SILENT_BEATS_MAX, silence
 from dilaton.cluster.engines.engine import Engine, Host
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
 from dilaton.host.tasks import all_of, within
-
-BEAT_HOST_S = 0.1
-"""How often it is looked who has said nothing since the look before."""
-
-SILENT_BEATS_MAX = 39
-"""In so many of these beats something comes of an agent that is there, from when it has joined until it is told to end;
-it says something four times a second. One that has ended is missed at once, and a machine that is gone by the hub, some
-beats earlier; this is for agents that are stopped. They are beats of this process: where it has no time, or is stopped
-itself, nobody is to blame (`crates/relay/src/patient.rs`)."""
-
-SILENCE_HOST_S_MAX = SILENT_BEATS_MAX * BEAT_HOST_S
-"""How long that is where there is time for it."""
 
 ENGINE_WORD_HOST_S = 0.5
 """How long an engine has to say how an agent ended whose line did."""
@@ -42,8 +31,10 @@ class Lines:
         self._waiting: dict[tuple[int, int], asyncio.Future[Any]] = {}
         self._joined = [asyncio.Event() for _ in hosts]
         self._parts: dict[int, IO[bytes]] = {}
-        self._silent_beats: dict[int, int] = {}
-        """For how many beats nothing was heard of each machine that has joined."""
+        self._silent_beats = [0] * len(hosts)
+        """For how many beats nothing was heard of each machine."""
+        self._there = [0] * len(hosts)
+        """How often each agent had said that it is there, when it was looked."""
         self._gone: set[int] = set()
         self._listening = asyncio.create_task(self._listen())
         self._watching = asyncio.create_task(self._watch())
@@ -64,7 +55,7 @@ class Lines:
         return self._names[machine]
 
     async def all_there(self, patience_host_s: float) -> None:
-        """Waits until all machines have joined.
+        """Waits until all machines have joined, as long as their agents are heard of, and for so long at most.
 
         Raises:
             GuestError: One does not.
@@ -80,7 +71,7 @@ class Lines:
             if not everything.done():
                 missing = [name for name, joined in zip(self._names, self._joined, strict=True) if not joined.is_set()]
                 said = [ended.result() for ended in ends if ended.done()]
-                why = "; ".join(said) or f"nothing was heard for {patience_host_s:g} s"
+                why = "; ".join(said) or f"it took more than {patience_host_s:g} s"
                 raise MachineLostError(missing[0], f"{', '.join(missing)} did not join the run: {why}")
         finally:
             for task in (*joining, *ends):
@@ -117,7 +108,8 @@ class Lines:
         self._fail(self._lost(machine, why))
 
     def _lost(self, machine: int, why: str) -> MachineLostError:
-        return MachineLostError(self._names[machine], f"{self._names[machine]} was lost: {why}")
+        became = "was lost" if self._joined[machine].is_set() else "did not join the run"
+        return MachineLostError(self._names[machine], f"{self._names[machine]} {became}: {why}")
 
     def _fail(self, error: GuestError) -> None:
         if not self.lost.done():
@@ -151,19 +143,25 @@ class Lines:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(BEAT_HOST_S)
-            self._look_who_is_silent()
+            silent = self._silent() - self._gone
+            if len(silent) == len(self.machines) > 1 and all(joined.is_set() for joined in self._joined):
+                self._fail(GuestError(f"the hub of the run has passed nothing on for {SILENCE_HOST_S_MAX:g} seconds"))
+                self._hub.kill()
+            self._gone |= silent
+            for machine in sorted(silent):
+                if self._joined[machine].is_set():
+                    self._fail(self._lost(machine, silence()))
+                else:
+                    # Its relay may have said just now why it does not reach the hub.
+                    await self._lose(machine, silence())
 
-    def _look_who_is_silent(self) -> None:
-        for machine in self._silent_beats:
+    def _silent(self) -> set[int]:
+        """The machines of which nothing was heard for too long."""
+        for machine, host in enumerate(self._hosts):
             self._silent_beats[machine] += 1
-        silent = {machine for machine, beats in self._silent_beats.items() if beats > SILENT_BEATS_MAX} - self._gone
-        self._gone |= silent
-        if len(silent) == len(self.machines) > 1:
-            self._fail(GuestError(f"the hub of the run has passed nothing on for {SILENCE_HOST_S_MAX:g} seconds"))
-            self._hub.kill()
-        for machine in sorted(silent):
-            why = f"its host agent has said nothing for {SILENCE_HOST_S_MAX:g} seconds"
-            self._fail(self._lost(machine, why))
+            if (there := self._engine.there(host)) != self._there[machine]:
+                self._there[machine], self._silent_beats[machine] = there, 0
+        return {machine for machine, beats in enumerate(self._silent_beats) if beats > SILENT_BEATS_MAX}
 
     def put(self, machine: int, saying: Saying) -> None:
         """Says something of a line to the agent of a machine, which does not answer; one that is gone hears nothing."""

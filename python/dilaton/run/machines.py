@@ -168,7 +168,7 @@ def examine(names: Sequence[str]) -> list[tuple[Examined, list[str]]]:
 
 def serve_agent() -> int:
     """Is the host agent of this machine for a run that is elsewhere; returns the exit status."""
-    from dilaton.cluster.agent import serve
+    from dilaton.cluster.host_agent import serve
 
     return serve(says_what_it_has=True)
 

@@ -34,7 +34,7 @@ SAME = ("nodes/client/ping.stdout", "nodes/client/bulk.stdout", "captures/server
 REASON = r"machine[01]|\bhub\b"
 """What a reason names."""
 
-AGENT = "dilaton.cluster.agent"
+AGENT = "dilaton.cluster.host_agent"
 PARTS = {"agent": AGENT, "relay": "dilaton-relay machine", "hub": "dilaton-relay hub"}
 ACTS = ("killed", "stopped", "stalled")
 

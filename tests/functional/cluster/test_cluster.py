@@ -103,14 +103,24 @@ def is_there(pid: int, command: str) -> bool:
 @pytest.mark.parametrize(
     ("victim", "by", "reason", "lost"),
     [
-        ("dilaton.cluster.agent", SIGKILL, r"machine0 was lost: the host agent of machine0 was killed by signal 9", 1),
+        (
+            "dilaton.cluster.host_agent",
+            SIGKILL,
+            r"machine0 was lost: the host agent of machine0 was killed by signal 9",
+            1,
+        ),
         (
             "dilaton-relay machine",
             SIGKILL,
             r"machine0 was lost: (the relay of the machine|the connection) has ended",
             1,
         ),
-        ("dilaton.cluster.agent", SIGSTOP, r"machine0 was lost: its host agent has said nothing for 3\.9 seconds", 1),
+        (
+            "dilaton.cluster.host_agent",
+            SIGSTOP,
+            r"machine0 was lost: its host agent has said nothing for 3\.9 seconds",
+            1,
+        ),
         ("dilaton-relay machine", SIGSTOP, r"machine0 was lost: nothing was heard for 3\.5 seconds", 1),
         ("dilaton-relay hub", SIGKILL, r"the relay of the hub has ended", 2),
     ],

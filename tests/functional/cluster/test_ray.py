@@ -143,7 +143,7 @@ def killed(cluster: Cluster, lab: Path, out: Path, victim: str) -> dict[str, obj
                     break
             everything = below(cluster.keeper())
             if victim == "agent":
-                pid = next(pid for pid, words in everything.items() if "dilaton.cluster.agent" in words)
+                pid = next(pid for pid, words in everything.items() if "dilaton.cluster.host_agent" in words)
             elif victim == "raylet":
                 pid = cluster.part_of_ray("raylet/raylet")
             else:
@@ -154,7 +154,7 @@ def killed(cluster: Cluster, lab: Path, out: Path, victim: str) -> dict[str, obj
         finally:
             process.kill()
     end = time.monotonic() + PATIENCE_HOST_S
-    while [words for words in below(cluster.keeper()).values() if "dilaton.cluster.agent" in words]:
+    while [words for words in below(cluster.keeper()).values() if "dilaton.cluster.host_agent" in words]:
         assert time.monotonic() < end
         time.sleep(0.1)
     found: dict[str, object] = json.loads((out / "run.json").read_text())

@@ -139,7 +139,7 @@ def test_who_works_on_a_machine_that_is_lost_is_told_that_the_run_has_ended(tmp_
             assert working.stdout is not None and working.stderr is not None
             assert working.stdout.readline() == "here\n"
             commands = below(run.pid)
-            agents = sorted(pid for pid, command in commands.items() if "dilaton.cluster.agent" in command)
+            agents = sorted(pid for pid, command in commands.items() if "dilaton.cluster.host_agent" in command)
             os.kill(agents[1], signal.SIGKILL)
             assert working.wait(PATIENCE_HOST_S) == 1
             assert "the run has ended" in working.stderr.read()

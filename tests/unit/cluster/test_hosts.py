@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.cluster import beats
 from dilaton.cluster.engines import having
+from dilaton.cluster.engines.asking import FIRST_BEATS_MAX
 from dilaton.cluster.engines.having import MARK, Has, Needs
 from dilaton.cluster.engines.hosts import Hosts, Way
+from dilaton.cluster.host_agent import THERE
 from dilaton.cluster.values import to_json
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.lab import loads
@@ -21,6 +24,8 @@ from dilaton.plan.compile import compile as compile_plan
 from tests.conftest import environment
 
 PROGRAM = shlex.join(["env", f"PYTHONPATH={environment()['PYTHONPATH']}", sys.executable, "-m", "dilaton"])
+
+HOST_AGENT = THERE.decode()
 
 PLAN = compile_plan(loads("name: lab\nnodes: {a: {}}\nrun: [{on: a, exec: sh}]", "lab.yaml"))
 
@@ -63,6 +68,16 @@ def test_the_host_that_cannot_be_asked_is_named_with_what_its_shell_complains_of
     assert "/nowhere/dilaton" in second
     (why,) = look(["ws1"], Way(["/nowhere/ssh"], "dilaton", ""))
     assert why == "ws1: /nowhere/ssh cannot be started: No such file or directory"
+
+
+@pytest.mark.parametrize("said", ["", HOST_AGENT])
+def test_a_host_of_which_nothing_more_is_heard_is_given_up(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beats, "BEAT_HOST_S", 0.001)
+    (why,) = look(["ws1"], Way(shell(tmp_path, f"echo 'Welcome'; printf %s '{said}'; exec cat"), PROGRAM, ""))
+    limit = beats.SILENT_BEATS_MAX if said else FIRST_BEATS_MAX
+    assert why == f"its host agent has said nothing for {limit / 1000:g} seconds"
 
 
 @pytest.mark.parametrize("said", ["{}", '{"version": 7}', "[", "null"])

@@ -15,12 +15,13 @@ import pytest
 
 from dilaton.cluster import lines as lines_module
 from dilaton.cluster.agent import LOOK_HOST_S, Agent
+from dilaton.cluster.beats import BEAT_HOST_S, SILENCE_HOST_S_MAX, SILENT_BEATS_MAX
 from dilaton.cluster.engines.engine import Host, Order
 from dilaton.cluster.engines.local import Local
 from dilaton.cluster.guests import Guests
-from dilaton.cluster.lines import BEAT_HOST_S, SILENCE_HOST_S_MAX, SILENT_BEATS_MAX, Lines
+from dilaton.cluster.lines import Lines
 from dilaton.cluster.relay import Relay, Saying, What
-from dilaton.host.errors import GuestError
+from dilaton.host.errors import GuestError, MachineLostError
 from dilaton.host.port import LEFT_OUT_FILE
 from tests.functional.cluster.connections import STALL_S
 
@@ -63,6 +64,10 @@ class Engine(Local):
         super().__init__(2)
         self.words = {host.name: asyncio.get_running_loop().create_future() for host in HOSTS}
         self.stopped: list[list[str]] = []
+        self.said_there = 0
+
+    def there(self, host: Host) -> int:
+        return self.said_there if host is HOSTS[1] else 0
 
     async def hosts(self, planned: Plan, *, jailed: bool) -> Sequence[Host]:
         return HOSTS
@@ -149,6 +154,32 @@ def test_a_hub_that_passes_nothing_on_is_named_and_ended() -> None:
         assert hub.is_killed
 
     with_lines(work)
+
+
+@pytest.mark.usefixtures("beats")
+@pytest.mark.parametrize("beats_there", [0, 3 * SILENT_BEATS_MAX])
+def test_an_agent_that_is_silent_before_it_joins_is_given_up_and_one_that_is_there_is_waited_for(
+    beats_there: int,
+) -> None:
+    async def do() -> None:
+        hub, engine = Hub(), Engine()
+        lines = Lines(hub, engine, HOSTS)
+        hub.heard.put_nowait((0, What.JOINED, b""))
+        speaking = asyncio.create_task(speak(hub, 1))
+        joining = asyncio.create_task(lines.all_there(PATIENCE_HOST_S))
+        for _ in range(beats_there):
+            engine.said_there += 1
+            await asyncio.sleep(0)
+            assert not joining.done()
+        with pytest.raises(
+            MachineLostError, match=r"^machine1 did not join the run: its host agent has said nothing for 3\.9 seconds$"
+        ) as failure:
+            await joining
+        assert failure.value.machine == "machine1"
+        speaking.cancel()
+        await lines.end()
+
+    asyncio.run(do())
 
 
 def test_a_machine_that_never_joined_is_not_waited_for_when_files_are_collected() -> None:

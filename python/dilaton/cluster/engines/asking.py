@@ -3,7 +3,8 @@ other hosts than this one.
 
 An agent is started on each, says what its machine has (`having.py`), and waits for its order. It connects to the hub by
 itself. What ends it is what ends every agent: the end of its standard input, which whatever has started it passes on,
-or of its connection.
+or of its connection. From its first word on it is to be heard of as any other (`beats.py`); how long that takes is a
+matter of whatever starts it, a login or a queue.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dilaton.cluster.beats import watch
 from dilaton.cluster.engines import having
 from dilaton.cluster.engines.engine import Host, Order
 from dilaton.cluster.engines.having import MARK, Has, Needs
 from dilaton.cluster.engines.processes import Agents, Processes
 from dilaton.cluster.values import from_json
 from dilaton.host.errors import GuestError, HostLacksError
-from dilaton.host.tasks import within
+from dilaton.host.tasks import beside
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan
 
-ANSWER_HOST_S_MAX = 60.0
-"""In which a host says what it has: ssh gives up by itself much earlier, and digests take milliseconds."""
+FIRST_BEATS_MAX = 300
+"""In so many beats the agent of a host says its first word: ssh gives up a host by itself much earlier."""
 
 ANY_PORT = 9
 """To which nothing is sent: by which of this machine's addresses a host is reached is asked of the kernel."""
@@ -92,10 +94,9 @@ class Asking(ABC):
     async def _ask(self, name: str, needed: Needs) -> Has:
         await self._agents.start(name, self._command(name))
         await self._agents.tell(name, needed)
+        hearing = self._agents.hear(name, MARK)
         try:
-            return from_json(Has, await within(ANSWER_HOST_S_MAX, self._agents.hear(name, MARK)))
-        except TimeoutError:
-            raise GuestError(f"nothing was heard for {ANSWER_HOST_S_MAX:g} s") from None
+            return from_json(Has, await beside(hearing, watch(lambda: self._agents.there(name), FIRST_BEATS_MAX)))
         except ValueError as error:
             raise GuestError(f"it said what no host agent says, or one of another version: {error}") from error
 
@@ -121,6 +122,10 @@ class Asking(ABC):
     async def start(self, host: Host, order: Order) -> None:
         """See `Engine`: it is there and waits."""
         await self._agents.tell(host.name, order)
+
+    def there(self, host: Host) -> int:
+        """See `Engine`."""
+        return self._agents.there(host.name)
 
     async def ended(self, host: Host) -> str:
         """See `Engine`."""

@@ -69,6 +69,9 @@ class Engine(Protocol):
     def directory(self, number: int, run_dir: Path) -> Path | None:
         """Where machine `number` keeps its part of a run; None: it finds a place itself."""
 
+    def there(self, host: Host) -> int:
+        """How often the agent of a machine has said that it is there, which it does until it joins the run."""
+
     async def ended(self, host: Host) -> str:
         """Waits until the agent of a machine has ended, and says how, and what its last word was."""
 

@@ -64,7 +64,7 @@ class Hosts(Asking):
 
     def _command(self, name: str) -> Sequence[str]:
         if name == THIS:
-            return [sys.executable, "-m", "dilaton.cluster.agent", "--say"]
+            return [sys.executable, "-m", "dilaton.cluster.host_agent", "--say"]
         return [*self._way.shell, name, f"{self._way.program} cluster host-agent"]
 
     def _reached_at(self, name: str) -> str | None:

@@ -41,9 +41,13 @@ class Local:
 
     async def start(self, host: Host, order: Order) -> None:
         """See `Engine`."""
-        await self._agents.start(host.name, [sys.executable, "-m", "dilaton.cluster.agent"])
+        await self._agents.start(host.name, [sys.executable, "-m", "dilaton.cluster.host_agent"])
         self._directories.append(order.directory)
         await self._agents.tell(host.name, order)
+
+    def there(self, host: Host) -> int:
+        """See `Engine`."""
+        return self._agents.there(host.name)
 
     async def ended(self, host: Host) -> str:
         """See `Engine`."""

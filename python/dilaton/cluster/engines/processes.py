@@ -7,11 +7,13 @@ import contextlib
 import json
 import os
 import tempfile
+from collections import deque
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from dilaton.cluster.host_agent import THERE
 from dilaton.cluster.values import to_json
 from dilaton.host.errors import GuestError
 from dilaton.host.tasks import within
@@ -26,12 +28,44 @@ LAST_WORD_HOST_S, LAST_WORD_BYTES_MAX = 0.2, 4096
 LINE_BYTES_MAX = 1 << 20
 """The longest line that an agent says."""
 
+LINES_MAX = 100
+"""How many lines of an agent, or of who has started it, are kept for whoever asks for them."""
+
 
 @dataclass
 class _Agent:
     process: asyncio.subprocess.Process
     errors: IO[bytes]
     """What it, and whatever has started it, has complained of."""
+    lines: deque[bytes] = field(default_factory=lambda: deque(maxlen=LINES_MAX))
+    """What it has said that nobody has asked for yet."""
+    there: int = 0
+    """How often it has said that it is there."""
+    failure: str = ""
+    """Why nothing is heard of it any more, if that is no fault of its end."""
+    said: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it has said something, or never will again."""
+    reading: asyncio.Task[None] | None = None
+
+    async def read(self) -> None:
+        """Hears what it says until it says no more."""
+        assert self.process.stdout is not None
+        try:
+            while line := await self.process.stdout.readline():
+                if line == THERE:
+                    self.there += 1
+                else:
+                    self.lines.append(line)
+                    self.said.set()
+        except ValueError as error:
+            self.failure = str(error)
+        finally:
+            self.said.set()
+
+    @property
+    def last_word(self) -> str:
+        """All that it said and nobody has asked for."""
+        return b"".join(self.lines)[-LAST_WORD_BYTES_MAX:].decode(errors="replace").strip()
 
 
 class Agents(Protocol):
@@ -53,6 +87,9 @@ class Agents(Protocol):
         Raises:
             GuestError: It ends before.
         """
+
+    def there(self, name: str) -> int:
+        """How often an agent has said that it is there."""
 
     async def ended(self, name: str) -> str:
         """Waits until an agent has ended, and says how, and what its last word was."""
@@ -89,7 +126,8 @@ class Processes:
         except OSError as error:
             errors.close()
             raise GuestError(f"{name}: {command[0]} cannot be started: {error.strerror}") from error
-        self._agents[name] = _Agent(process, errors)
+        self._agents[name] = agent = _Agent(process, errors)
+        agent.reading = asyncio.create_task(agent.read())
 
     async def tell(self, name: str, value: Any) -> None:
         """Tells an agent a value, as a line; that it has ended is seen by who listens."""
@@ -105,25 +143,36 @@ class Processes:
         Raises:
             GuestError: It ends before.
         """
-        stdout = self._agents[name].process.stdout
-        assert stdout is not None
-        try:
-            while line := await stdout.readline():
+        agent = self._agents[name]
+        assert agent.reading is not None
+        while True:
+            while agent.lines:
+                line = agent.lines.popleft()
                 if line.startswith(mark):
-                    return json.loads(line.removeprefix(mark))
-        except ValueError as error:
-            raise GuestError(f"{name} said what no host agent says: {error}") from error
-        raise GuestError(await self.ended(name))
+                    try:
+                        return json.loads(line.removeprefix(mark))
+                    except ValueError as error:
+                        raise GuestError(f"{name} said what no host agent says: {error}") from error
+            if agent.failure:
+                raise GuestError(f"{name} said what no host agent says: {agent.failure}")
+            if agent.reading.done():
+                raise GuestError(await self.ended(name))
+            agent.said.clear()
+            await agent.said.wait()
+
+    def there(self, name: str) -> int:
+        """How often an agent has said that it is there; one that was not started yet has not."""
+        return self._agents[name].there if name in self._agents else 0
 
     async def ended(self, name: str) -> str:
         """Waits until an agent has ended, and says how, and what its last word was."""
         agent = self._agents[name]
         status = await agent.process.wait()
-        assert agent.process.stdout is not None
+        assert agent.reading is not None
         # What the agent has left behind may have its standard output open for a moment more.
-        with contextlib.suppress(TimeoutError):
-            if last_word := await within(LAST_WORD_HOST_S, agent.process.stdout.read(LAST_WORD_BYTES_MAX)):
-                return last_word.decode(errors="replace").strip()
+        await asyncio.wait({agent.reading}, timeout=LAST_WORD_HOST_S)
+        if agent.last_word:
+            return agent.last_word
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         complaint = last_line(agent.errors) if status > 0 else ""
         return f"the host agent of {name} {how}{complaint and f': {complaint}'}"
@@ -141,6 +190,9 @@ class Processes:
             except TimeoutError:
                 agent.process.kill()
                 await agent.process.wait()
+            assert agent.reading is not None
+            agent.reading.cancel()
+            await asyncio.gather(agent.reading, return_exceptions=True)
             agent.errors.close()
         self._agents.clear()
 

@@ -19,6 +19,7 @@ from dilaton.cluster import own
 from dilaton.cluster.engines.asking import Asking
 from dilaton.cluster.engines.engine import Host
 from dilaton.cluster.engines.processes import LINE_BYTES_MAX, environment, last_line
+from dilaton.cluster.host_agent import THERE
 from dilaton.cluster.values import to_json
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.processes import ending_with_us
@@ -39,6 +40,7 @@ class Carried:
         self._errors: IO[bytes] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._heard: dict[str, asyncio.Queue[str | None]] = {}
+        self._there: dict[str, int] = {}
         self._ended: dict[str, asyncio.Future[str]] = {}
         self.addresses: dict[str, str] = {}
 
@@ -73,6 +75,7 @@ class Carried:
         names = [str(name) for name in said["names"]]
         self.addresses = dict(zip(names, said["addresses"], strict=True))
         self._heard = {name: asyncio.Queue() for name in names}
+        self._there = dict.fromkeys(names, 0)
         self._ended = {name: asyncio.get_running_loop().create_future() for name in names}
         self._reading = asyncio.create_task(self._read(names))
         return names
@@ -91,7 +94,9 @@ class Carried:
     async def _read(self, names: Sequence[str]) -> None:
         while said := await self._next():
             name = names[said["machine"]]
-            if "line" in said:
+            if said.get("line") == THERE.decode():
+                self._there[name] += 1
+            elif "line" in said:
                 self._heard[name].put_nowait(said["line"])
             else:
                 self._end(name, f"the host agent of {name} {said['ended']}")
@@ -120,6 +125,10 @@ class Carried:
             if line.startswith(mark.decode()):
                 return json.loads(line.removeprefix(mark.decode()))
         raise GuestError(await self.ended(name))
+
+    def there(self, name: str) -> int:
+        """How often an agent has said that it is there."""
+        return self._there[name]
 
     async def ended(self, name: str) -> str:
         """Waits until an agent has ended, and says how, and what its last word was."""

@@ -31,7 +31,7 @@ class Agent:
         """Starts it."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the agent is there
         self._agent = subprocess.Popen(
-            [sys.executable, "-m", "dilaton.cluster.agent", "--say"],
+            [sys.executable, "-m", "dilaton.cluster.host_agent", "--say"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
