@@ -92,6 +92,13 @@ def test_runs_over_a_cluster_are_as_on_one_machine_and_deaths_end_them(
     assert_same(Outcome(done.returncode, done.stdout + done.stderr, out), alone)
     assert not list(cluster.directory.glob("dilaton/machines/*"))
 
+    swept = cluster.dilaton(
+        *("sweep", lab, "--repeat", "2", "-j", "2", "--out", tmp_path / "sweep"),
+        *("--engine", "ray", "--machines", "2"),
+    )
+    assert (swept.returncode, swept.stdout.count(": well")) == (0, 2)
+    assert not list(cluster.directory.glob("dilaton/machines/*"))
+
     too_many = cluster.dilaton("run", lab, "--out", tmp_path / "3", "--engine", "ray", "--machines", "3")
     assert too_many.returncode == 1
     assert re.search(r"Ray: the cluster has 2 machines, 2 of them with 1 cores and .*; 3 are wanted", too_many.stdout)

@@ -70,6 +70,20 @@ def test_within_a_job_a_run_has_the_nodes_of_the_job(nodes: SlurmNodes, lab: Pat
     assert "has 1 nodes, and the run is to have 2" in too_many.stderr
 
 
+def test_each_run_of_a_sweep_has_a_job_of_its_own_and_in_a_job_they_go_one_after_another(
+    nodes: SlurmNodes, lab: Path, tmp_path: Path
+) -> None:
+    sweep = ("sweep", lab, "--repeat", "2", "--engine", "slurm")
+    done = nodes.dilaton(*sweep, "-j", "2", "--out", tmp_path / "out")
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0
+    assert done.stdout.count(": well") == 2
+    assert_no_jobs(nodes)
+    within = nodes.done("salloc", "--nodes=1", *map(str, command_line(*sweep, "-j", "2", "--out", tmp_path / "within")))
+    assert within.returncode == 2
+    assert "--jobs: 2: this is in a job of Slurm's, which each run takes for itself" in within.stderr
+
+
 def test_more_nodes_than_there_are_is_what_slurm_says_it_is(nodes: SlurmNodes, lab: Path) -> None:
     done = nodes.dilaton("run", lab, "--engine", "slurm", "--machines", "3")
     assert done.returncode == 1

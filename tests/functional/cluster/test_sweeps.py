@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -12,8 +13,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.conftest import PATIENCE_HOST_S, dilaton
+from tests.conftest import PATIENCE_HOST_S, command_line, dilaton, environment
 from tests.functional.cluster.named_hosts import NamedHosts, named_hosts, processes_of
+from tests.functional.cluster.test_cluster import below
 
 LAB = """name: small
 time: {drive: event, max_speed: 1}
@@ -23,6 +25,9 @@ run: [{on: a, exec: ping -c 21 -i 0.1 b}]
 """
 
 SWEEP = ("--set", "links.0.delay=10ms,40ms", "--repeat", "2")
+
+APART = LAB + "guests: per-node\n"
+"""The lab as two machines can have it."""
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +54,14 @@ def measured(out: Path) -> pd.DataFrame:
     return table[["run", "repeat", "virtual_s", *(name for name in table.columns if name.startswith("ping."))]]
 
 
-def lab_in(directory: Path) -> Path:
-    (directory / "lab.yaml").write_text(LAB)
+def lab_in(directory: Path, lab: str = LAB) -> Path:
+    (directory / "lab.yaml").write_text(lab)
     return directory
+
+
+def agents_below(pid: int) -> list[int]:
+    """The host agents that a process has started, and those that it has started."""
+    return [each for each, command in below(pid).items() if "dilaton.cluster.host_agent" in command]
 
 
 def guests_of(hosts: NamedHosts, number: int) -> list[int]:
@@ -88,7 +98,7 @@ def test_a_run_whose_agent_was_killed_is_run_again_with_the_same_result(
         os.kill(agents[0], signal.SIGKILL)
         stdout, stderr = sweep.communicate()
     assert sweep.returncode == 0, (stdout, stderr)
-    assert f"{hosts.names[1]} was lost: the host agent of {hosts.names[1]} was killed by signal 9" in stdout
+    assert f"{hosts.names[1]} was lost: the host agent of {hosts.names[1]} was killed by signal 9" in stdout, stdout
     assert stdout.count("it is run again") == 1 and "gets no runs any more" not in stdout
     pd.testing.assert_frame_equal(measured(out), alone)
     assert not hosts.kept()
@@ -115,12 +125,62 @@ def test_runs_of_a_host_that_is_cut_off_go_to_the_other_one(
     pd.testing.assert_frame_equal(measured(out), alone)
 
 
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """The table of the sweep of two guests on one machine, at any speed."""
+    directory = lab_in(tmp_path_factory.mktemp("apart"), APART.replace(", max_speed: 1", ""))
+    done = dilaton("sweep", directory, *SWEEP, "--out", directory / "out")
+    assert done.returncode == 0, done.stderr
+    return measured(directory / "out")
+
+
+def test_each_run_is_over_machines_made_of_this_one_and_again_where_an_agent_was_killed(
+    apart: pd.DataFrame, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ("sweep", lab_in(tmp_path, APART), *SWEEP, "--out", out, "--machines", "2")
+    with subprocess.Popen(
+        command_line(*arguments), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as sweep:
+        try:
+            end = time.monotonic() + PATIENCE_HOST_S
+            while len(found := agents_below(sweep.pid)) < 2:
+                assert time.monotonic() < end and sweep.poll() is None
+                time.sleep(0.02)
+            os.kill(found[0], signal.SIGKILL)
+            stdout, stderr = sweep.communicate()
+        finally:
+            sweep.kill()
+    assert sweep.returncode == 0, (stdout, stderr)
+    assert re.search(r"machine[01] .*; it is run again", stdout), stdout
+    assert stdout.count(": well") == 4
+    pd.testing.assert_frame_equal(measured(out), apart)
+    assert not list(out.rglob("machine[01]"))
+
+
+def test_each_run_is_over_as_many_of_the_hosts_as_it_is_to_have(
+    hosts: NamedHosts, apart: pd.DataFrame, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    over = ("--onto", ",".join(hosts.names), "--machines", "2")
+    done = hosts.dilaton("sweep", lab_in(tmp_path, APART), *SWEEP, "--out", out, *over)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"well, on 10\.77\.[12]\.2, 10\.77\.[12]\.2$", done.stdout, re.MULTILINE)) == 4, done.stdout
+    pd.testing.assert_frame_equal(measured(out), apart)
+    assert not hosts.kept()
+
+
 def test_hosts_that_cannot_have_the_runs_are_refused_before_any_begins(hosts: NamedHosts, tmp_path: Path) -> None:
     lab = lab_in(tmp_path)
     out = tmp_path / "out"
     for settings, said in (
         (("--onto", "-oX=y"), "not the name of a host"),
         (("--onto", hosts.names[0], "--set", "time.drive=wall"), "on the wall drive"),
+        (
+            ("--onto", hosts.names[0], "--machines", "2"),
+            "--machines: 2: --onto names 1 host, and each run is to be on so many",
+        ),
+        (("--machines", "2"), "the lab has 1 guest, and each is on one machine"),
         (("--onto", f"{hosts.names[0]},10.77.9.2"), "10.77.9.2: "),
     ):
         done = hosts.dilaton("sweep", lab, "--repeat", "2", "--out", out, *settings)

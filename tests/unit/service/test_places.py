@@ -9,6 +9,7 @@ import math
 import pytest
 
 from dilaton.service.studies.places import ENDLESS, HERE, NoPlaceError, Places, Room
+from tests.unit.measure.made import plan
 
 GB = 10**9
 SMALL, LARGE = Room(2, 8 * GB), Room(4, 16 * GB)
@@ -21,12 +22,12 @@ class Asked:
         self.places, self.at = places, list[str | None]()
         self._ends, self._tasks = list[asyncio.Event](), list[asyncio.Task[None]]()
 
-    async def ask(self, *wanted: Room) -> list[str | None]:
+    async def ask(self, *wanted: Room, count: int = 1) -> list[str | None]:
         for each in wanted:
             number = len(self.at)
             self.at.append(None)
             self._ends.append(asyncio.Event())
-            self._tasks.append(asyncio.create_task(self._stay(number, each)))
+            self._tasks.append(asyncio.create_task(self._stay(number, each, count)))
         return await self.settled()
 
     async def end(self, number: int) -> list[str | None]:
@@ -39,10 +40,10 @@ class Asked:
             await asyncio.sleep(0)
         return self.at
 
-    async def _stay(self, number: int, wanted: Room) -> None:
+    async def _stay(self, number: int, wanted: Room, count: int) -> None:
         try:
-            async with self.places.place(wanted) as name:
-                self.at[number] = name
+            async with self.places.place(wanted, count) as names:
+                self.at[number] = " ".join(names)
                 await self._ends[number].wait()
         except NoPlaceError as error:
             self.at[number] = str(error)
@@ -138,3 +139,37 @@ def test_who_waits_for_hosts_that_are_gone_is_told(wanted: Room) -> None:
             assert (await runs.ask(wanted))[1] == "large: no route; small: off"
 
     asyncio.run(scenario())
+
+
+def test_a_run_over_several_hosts_waits_until_all_of_them_have_the_room() -> None:
+    async def scenario() -> None:
+        async with asked({"small": SMALL, "large": LARGE, "other": SMALL}) as runs:
+            run = Room(2, GB)
+            assert await runs.ask(run, run, count=2) == ["small large", "large other"]
+            await runs.ask(run, count=2)
+            await runs.ask(Room(1, GB))
+            assert runs.at[2:] == [None, None], "none is free, and who came first is first"
+            await runs.end(0)
+            assert runs.at[2:] == ["small large", None]
+            await runs.end(1)
+            assert runs.at[3] == "large"
+
+    asyncio.run(scenario())
+
+
+def test_a_run_over_several_hosts_is_told_when_too_few_are_left() -> None:
+    async def scenario() -> None:
+        async with asked({"small": SMALL, "large": LARGE}) as runs:
+            runs.places.shut("small")
+            runs.places.drop("small", "off")
+            assert await runs.ask(Room(1, GB), count=2) == ["small: off"]
+
+    asyncio.run(scenario())
+
+
+def test_several_hosts_are_asked_for_an_even_part_of_what_a_run_takes() -> None:
+    guests = "guests: 5\nnodes: {a: , b: , c: , d: , e: }\nrun: [{on: a, exec: 'true'}]\nname: x\n"
+    made = plan(guests)
+    memory_bytes = sum(guest.memory_bytes for guest in made.guests)
+    assert (len(made.guests), Room.of(made), Room.of(made, 2).cores) == (5, Room(5, memory_bytes), 3)
+    assert Room.of(made, 2).memory_bytes * 2 >= memory_bytes

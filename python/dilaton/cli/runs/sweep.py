@@ -91,5 +91,5 @@ def _named(point: Point) -> str:
 
 def _ending(ended: PointEnded) -> str:
     if not ended.why:
-        return f"well, on {ended.host}" if ended.host else "well"
+        return f"well, on {', '.join(ended.hosts)}" if ended.hosts else "well"
     return "interrupted" if ended.was_interrupted else f"{ended.why}; see {ended.log}"

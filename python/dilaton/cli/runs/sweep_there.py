@@ -34,8 +34,11 @@ def sweep_there(url: str, request: SweepRequest) -> int:
     Raises:
         LabError, BadInputError, FailedError: as of `run_there`; or the directory is another sweep's.
     """
-    if request.jobs is not None or request.confirm is not None or request.onto:
-        raise BadInputError("--jobs, --onto, --confirm, --no-confirm: not at a server, which has a queue of its own")
+    is_placed = request.onto or request.machines != 1 or request.engine != "local"
+    if request.jobs is not None or request.confirm is not None or is_placed:
+        raise BadInputError(
+            "--jobs, --onto, --machines, --engine, --confirm, --no-confirm: not at a server, which has its own queue"
+        )
     with refusing(ValueError):
         values = values_of(request.fields)
         labels = labels_of(request.labels, values, None)

@@ -316,8 +316,21 @@ def sweep(
     ] = None,
     onto: Annotated[
         str | None,
-        typer.Option("--onto", metavar="HOST,…", help="Run on these hosts, reached by ssh, each run on one of them."),
+        typer.Option(
+            "--onto", metavar="HOST,…", help="Run on these hosts, reached by ssh, each run on one, or on --machines."
+        ),
     ] = None,
+    machines: Annotated[
+        int,
+        typer.Option(
+            "--machines",
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Spread each run over so many machines: made of this one, of the hosts, or of the engine's.",
+        ),
+    ] = 1,
+    engine: EngineOption = "local",
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: sweeps/<lab>).")] = None,
     confirm: ConfirmOption = None,
     max_disk: MaxDisk = None,
@@ -338,6 +351,8 @@ def sweep(
         confirm=confirm,
         max_disk=max_disk,
         onto=hosts(onto),
+        machines=machines,
+        engine=engine,
     )
     if context.obj is not None:
         from dilaton.cli.runs.sweep_there import sweep_there

@@ -1,7 +1,8 @@
 """Where the runs of a sweep go: on this machine, or on hosts, of which each takes as many as it has room for.
 
-A run takes a core for each of its guests, and their memory, as long as it goes on; who asks first has the first place
-that is large enough. A host on which a run was lost gets none until it is known whether it is still there.
+A run takes a core for each of its guests, and their memory, as long as it goes on, of one host or evenly of several;
+who asks first has the first place that is large enough. A host on which a run was lost gets none until it is known
+whether it is still there.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ class Room:
     memory_bytes: float
 
     @classmethod
-    def of(cls, plan: Plan) -> Room:
-        """What a run of that plan takes."""
-        return cls(len(plan.guests), sum(guest.memory_bytes for guest in plan.guests))
+    def of(cls, plan: Plan, hosts: int = 1) -> Room:
+        """What a run of that plan takes of each of so many hosts."""
+        memory_bytes = sum(guest.memory_bytes for guest in plan.guests)
+        return cls(-(-len(plan.guests) // hosts), -(-memory_bytes // hosts))
 
     def without(self, other: Room) -> Room:
         """What is left."""
@@ -50,7 +52,7 @@ ENDLESS = Room(math.inf, math.inf)
 
 
 class NoPlaceError(Exception):
-    """No host is left that is large enough; the message says what became of each."""
+    """Too few hosts are left that are large enough; the message says what became of each that is gone."""
 
 
 class Places:
@@ -64,43 +66,43 @@ class Places:
         self._first, self._changed = asyncio.Lock(), asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def place(self, wanted: Room) -> AsyncIterator[str]:
-        """A host with that room, as soon as there is one, for as long as the context is.
+    async def place(self, wanted: Room, count: int = 1) -> AsyncIterator[tuple[str, ...]]:
+        """So many hosts with that room each, in their order, as soon as there are, for as long as the context is.
 
         A run with more guests than a host has cores gets all of them, as it would if that host were the only one.
 
         Raises:
-            NoPlaceError: There is no host any more that is large enough.
+            NoPlaceError: There are no longer so many hosts that are large enough.
         """
         # A lock lets those first that came first.
         async with self._first:
-            while not (fitting := self._fitting(wanted)):
-                if not any(room.memory_bytes >= wanted.memory_bytes for room in self._rooms.values()):
+            while len(fitting := self._fitting(wanted)) < count or self._left < 1:
+                if sum(room.memory_bytes >= wanted.memory_bytes for room in self._rooms.values()) < count:
                     raise NoPlaceError("; ".join(f"{name}: {why}" for name, why in self._gone.items()))
                 self._changed.clear()
                 await self._changed.wait()
-            name, taken = fitting
-            self._free[name] = self._free[name].without(taken)
+            taken = dict(fitting[:count])
+            names = tuple(name for name in self._rooms if name in taken)
+            for name, room in taken.items():
+                self._free[name] = self._free[name].without(room)
             self._left -= 1
         try:
-            yield name
+            yield names
         finally:
-            self._free[name] = self._free[name].without(Room(-taken.cores, -taken.memory_bytes))
+            for name, room in taken.items():
+                self._free[name] = self._free[name].without(Room(-room.cores, -room.memory_bytes))
             self._left += 1
             self._changed.set()
 
-    def _fitting(self, wanted: Room) -> tuple[str, Room] | None:
-        """The host with the most free cores of those that have the room, and what is taken of it."""
-        if self._left < 1:
-            return None
+    def _fitting(self, wanted: Room) -> list[tuple[str, Room]]:
+        """The hosts that have the room, and what is taken of each; those with the most free cores first."""
         taken = {
             name: Room(min(wanted.cores, room.cores), wanted.memory_bytes)
             for name, room in self._rooms.items()
             if name not in self._shut
         }
-        fitting = [name for name, room in taken.items() if self._free[name].holds(room)]
-        best = max(fitting, key=lambda name: self._free[name].cores, default=None)
-        return None if best is None else (best, taken[best])
+        fitting = [(name, room) for name, room in taken.items() if self._free[name].holds(room)]
+        return sorted(fitting, key=lambda each: -self._free[each[0]].cores)
 
     def shut(self, name: str) -> bool:
         """Has a host get no run until it is opened, or gone; False if it was shut already."""

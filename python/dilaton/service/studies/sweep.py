@@ -4,8 +4,9 @@ Each run is a process of its own: it takes its own core, and one that fails fail
 record, so a sweep that was interrupted goes on with the rest. When whoever sweeps dies, however that happens, the runs
 are told to end in good order by the kernel.
 
-Over hosts, each run is a run over one host: it is conducted here, where what it leaves is gathered, and its guests are
-there. A run whose host was lost is run again, with the same seed, wherever there is room.
+Over hosts, each run is a run over one of them, or over as many as it is to have: it is conducted here, where what it
+leaves is gathered, and its guests are there. Machines of an engine are the engine's to divide among runs. A run that
+lost a machine is run again, with the same seed, wherever there is room.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dilaton.host.errors import HostLacksError
 from dilaton.host.here.doctor.doctor import require
 from dilaton.lab.errors import LabError
 from dilaton.lab.settings import parse_setting
+from dilaton.measure.numbers import counted
 from dilaton.plan.model import Plan
 from dilaton.report.figures.swept import Labels
 from dilaton.report.sweeps import FAIRNESS, FILE, Point, points
@@ -34,12 +36,12 @@ from dilaton.run.record.record import RecordError
 from dilaton.service.errors import RequestError, refusing
 from dilaton.service.launch import RunProcess, launch
 from dilaton.service.prepare import disk_bytes, prepare, refuse_division
-from dilaton.service.request import LabText, Overrides, RunRequest, Value
+from dilaton.service.request import Engine, LabText, Overrides, RunRequest, Value
 from dilaton.service.studies.places import ENDLESS, HERE, NoPlaceError, Places, Room
 from dilaton.service.tidings import Ended
 
 ATTEMPTS_MAX = 3
-"""How often a run is begun whose hosts are lost."""
+"""How often a run is begun whose machines are lost."""
 
 Values = dict[str, list[str]]
 """The values of each field, in the order in which they are swept."""
@@ -57,7 +59,9 @@ class SweepRequest(Value):
         confirm: Whether its runs are confirmed; None: as the lab says.
         max_disk: What each run's directory may take, as `RunRequest` has it.
         labels: Each as NAME=TEXT: what a field, or a number that is measured, is called in tables and figures.
-        onto: The hosts that have the guests of runs, of each run one; empty: this machine.
+        onto: The hosts that have the guests of runs; empty: machines of `engine`.
+        machines: Over how many each run is spread; as `RunRequest` has it.
+        engine: What machines are had from; as `RunRequest` has it.
     """
 
     lab: LabText
@@ -69,6 +73,8 @@ class SweepRequest(Value):
     max_disk: str | None = None
     labels: tuple[str, ...] = ()
     onto: tuple[str, ...] = ()
+    machines: int = 1
+    engine: Engine = "local"
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class HostLost:
 
 @dataclass(frozen=True)
 class PointAgain:
-    """A run was lost with its host, and is to be run again."""
+    """A run was lost with a machine, and is to be run again."""
 
     point: Point
     why: str
@@ -97,7 +103,7 @@ class PointEnded:
         why: Why it did not go well, in a line; empty: it did.
         log: Where it says more.
         was_interrupted: Whether the sweep was.
-        host: Where it was; empty: on this machine.
+        hosts: Where it was; none: on this machine, or an engine's.
     """
 
     number: int
@@ -105,7 +111,7 @@ class PointEnded:
     why: str
     log: Path
     was_interrupted: bool
-    host: str = HERE
+    hosts: tuple[str, ...] = ()
 
 
 Happened = PointEnded | PointAgain | HostLost
@@ -162,7 +168,9 @@ class Sweep:
             self.work = points(self._values, request.repeat)
         prepared = [prepare(request.lab, self._overrides(point)) for point in self.work]
         labs = [each.lab for each in prepared]
-        rooms = _rooms(request.onto, [each.plan for each in prepared])
+        plans = [each.plan for each in prepared]
+        _refuse_machines(request, plans)
+        rooms = _rooms(request.onto, request.machines, plans)
         with refusing(ValueError):
             self._labels = labels_of(request.labels, self._values, [process.name for process in labs[0].run])
         self.directory = request.out or SWEEPS / labs[0].name
@@ -170,7 +178,8 @@ class Sweep:
             take(self.directory, request.lab.text, self._values, self._labels)
         require(jailed=True)
         self._places = Places(rooms or {HERE: ENDLESS}, request.jobs or (math.inf if rooms else 1))
-        self._wanted = {point: Room.of(each.plan) for point, each in zip(self.work, prepared, strict=True)}
+        self._hosts = request.machines if rooms else 1
+        self._wanted = {point: Room.of(plan, self._hosts) for point, plan in zip(self.work, plans, strict=True)}
         self._seeds = {point: lab.seed for point, lab in zip(self.work, labs, strict=True)}
         self.waiting = [
             point
@@ -206,24 +215,25 @@ class Sweep:
             await asyncio.gather(*tasks, everything, return_exceptions=True)
 
     async def _one(self, number: int, point: Point, stop: asyncio.Event, tell: Callable[[Happened], None]) -> None:
-        """Runs a point, and again where its host was lost."""
-        host, is_lost = HERE, True
+        """Runs a point, and again where a machine of its was lost."""
+        on: tuple[str, ...] = ()
         try:
             for attempt in range(1, ATTEMPTS_MAX + 1):
-                async with self._places.place(self._wanted[point]) as host:
+                async with self._places.place(self._wanted[point], self._hosts) as taken:
                     if stop.is_set():
                         return
-                    why, is_lost = await self._run(point, host, stop)
-                    is_first = is_lost and self._places.shut(host)
-                if not is_lost or stop.is_set():
+                    on = tuple(filter(None, taken))
+                    why, lost = await self._run(point, on, stop)
+                    doubted = [host for host in on if host in lost and self._places.shut(host)]
+                if not lost or stop.is_set():
                     break
                 if attempt < ATTEMPTS_MAX:
                     tell(PointAgain(point, why))
-                if is_first:
+                for host in doubted:
                     await self._look_again(host, tell)
         except NoPlaceError as error:
-            host, why = HERE, f"no host is left: {error}"
-        tell(PointEnded(number, point, why, self._log(point), stop.is_set(), host))
+            on, why = (), f"too few hosts are left: {error}"
+        tell(PointEnded(number, point, why, self._log(point), stop.is_set(), on))
 
     async def _look_again(self, host: str, tell: Callable[[Happened], None]) -> None:
         """Asks a host on which a run was lost whether it is still there."""
@@ -234,8 +244,8 @@ class Sweep:
         else:
             self._places.open(host)
 
-    async def _run(self, point: Point, host: str, stop: asyncio.Event) -> tuple[str, bool]:
-        """Runs a point on a host; returns why that did not go well, and whether that is for the host."""
+    async def _run(self, point: Point, hosts: tuple[str, ...], stop: asyncio.Event) -> tuple[str, Sequence[str]]:
+        """Runs a point on hosts; returns why that did not go well, and for which machines that may be."""
         run_dir = self.directory / point.directory
         with _writing(run_dir):
             if run_dir.exists():
@@ -248,7 +258,9 @@ class Sweep:
                 overrides=overrides,
                 out=run_dir,
                 max_disk=self._request.max_disk,
-                onto=(host,) if host else (),
+                onto=hosts,
+                machines=1 if hosts else self._request.machines,
+                engine=self._request.engine,
             )
             process = launch(request, journal=self._log(point))
         ended = asyncio.create_task(process.end())
@@ -258,12 +270,13 @@ class Sweep:
             if not ended.done():
                 process.stop()
             why = _why(run_dir, await ended)
-            return why, bool(why) and records.load(run_dir).lost_machine is not None
+            lost = records.load(run_dir).lost_machine if why else None
+            return why, [] if lost is None else [lost]
         except HostLacksError as error:
-            # A host that is gone before a run begins lacks all that it needs.
-            return error.what.strip().splitlines()[-1], host != HERE
+            # A host that is gone before a run begins lacks all that it needs; which one it is does not matter.
+            return error.what.strip().splitlines()[-1], hosts
         except (LabError, ControlError, RecordError) as error:
-            return str(error).strip().splitlines()[-1], False
+            return str(error).strip().splitlines()[-1], []
         finally:
             asked.cancel()
             await _let_go(process, ended)
@@ -280,8 +293,32 @@ class Sweep:
         return conclude(self.directory, self.work, self._values, self._labels)
 
 
-def _rooms(hosts: tuple[str, ...], plans: Sequence[Plan]) -> dict[str, Room]:
-    """What hosts have for runs; that of others, which have begun before, is not theirs.
+def _refuse_machines(request: SweepRequest, plans: Sequence[Plan]) -> None:
+    """Refuses what cannot run on such machines.
+
+    Raises:
+        RequestError: Why it cannot.
+    """
+    with refusing(ValueError, field="engine"):
+        given = machines.at_hand(request.engine)
+    if given is not None and (request.jobs or 1) > 1:
+        raise RequestError(
+            f"{request.jobs}: this is in a job of Slurm's, which each run takes for itself; outside of one, each asks "
+            "for a job of its own",
+            "jobs",
+        )
+    if request.onto and request.machines > len(request.onto):
+        named = counted(len(request.onto), "host")
+        raise RequestError(f"{request.machines}: --onto names {named}, and each run is to be on so many", "machines")
+    for plan in plans:
+        if request.onto:
+            refuse_division(plan, 1, request.onto[: request.machines], request.engine)
+        else:
+            refuse_division(plan, given if given and request.machines == 1 else request.machines, (), request.engine)
+
+
+def _rooms(hosts: tuple[str, ...], each: int, plans: Sequence[Plan]) -> dict[str, Room]:
+    """What hosts have for runs, of which each is on so many; that of others, which have begun before, is not theirs.
 
     Raises:
         RequestError: No host can have such a name, or the runs cannot be on one at all.
@@ -289,8 +326,6 @@ def _rooms(hosts: tuple[str, ...], plans: Sequence[Plan]) -> dict[str, Room]:
     """
     if not hosts:
         return {}
-    for plan in plans:
-        refuse_division(plan, 1, hosts[:1])
     with refusing(ValueError, field="onto"):
         found = machines.look(hosts, plans)
     if wrong := [f"{name}: {why}" for name, (_, refusals) in zip(hosts, found, strict=True) for why in refusals]:
@@ -301,9 +336,11 @@ def _rooms(hosts: tuple[str, ...], plans: Sequence[Plan]) -> dict[str, Room]:
         for name, (has, _) in zip(hosts, found, strict=True)
         if not isinstance(has, str)
     }
-    wanted = max(Room.of(plan).memory_bytes for plan in plans)
-    if wanted > max(room.memory_bytes for room in rooms.values()):
-        raise RequestError(f"no host has the {wanted / 1e9:.3g} GB that the guests of a run take", "onto")
+    wanted = max(Room.of(plan, each).memory_bytes for plan in plans)
+    if sum(room.memory_bytes >= wanted for room in rooms.values()) < each:
+        raise RequestError(
+            f"guests of a run take {wanted / 1e9:.3g} GB of {counted(each, 'host')}, and not so many have that", "onto"
+        )
     return rooms
 
 
