@@ -70,7 +70,9 @@ def works(built: Path) -> dict[str, Work]:
         for i in range(nodes):
             run.append({"on": f"n{i}", "name": f"server{i}", "exec": f"{udp} serve 9", "background": True})
             if i + 1 < nodes:
-                run.append({"on": f"n{i}", "name": f"client{i}", "exec": f"{udp} ping n{i + 1} 9 60 1000"})
+                # When all servers are there: a thousand programs take a second or two of virtual time to start.
+                client = {"on": f"n{i}", "name": f"client{i}", "exec": f"{udp} ping n{i + 1} 9 60 1000"}
+                run.append(client | {"start": "5s"})
         return {"time": {"tdf": 10}, "topology": _line(nodes), "run": run}
 
     def web(server: str) -> Lab:

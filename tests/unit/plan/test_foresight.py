@@ -132,6 +132,41 @@ def test_programs_that_never_end_are_known(process: str, more: str, ends: bool) 
     assert [each.name for each in unending(lab)] == ([] if ends else [lab.run[0].name])
 
 
+CROWD = "name: x\nnodes: {{a: , b: }}\nlinks: [{{endpoints: a -- b, delay: 1ms}}]\n{more}run:\n{run}"
+
+
+def crowd(count: int, more: str = "", each: str = "") -> list[str]:
+    """What is said of a lab in which so many programs start."""
+    run = "".join(
+        f"  - {{on: {'ab'[number % 2]}, name: p{number}, exec: ping -c 1 b{each}}}\n" for number in range(count)
+    )
+    return seen(CROWD.format(more=more, run=run))
+
+
+def test_programs_of_which_the_last_start_long_after_the_first_are_told_with_what_helps() -> None:
+    assert crowd(100) == []
+    assert crowd(250) == [
+        "run[249].exec: with it 250 programs start at one instant in one guest, which takes about 2.5 s of virtual time "
+        "at tdf 1: who asks another one before may find nobody; start it later or after: one that is ready:, or raise "
+        "tdf to 3"
+    ]
+    for more in ("{tdf: 3}", "{tdf: auto}", "{drive: event}"):
+        assert crowd(250, f"time: {more}\n") == []
+    assert crowd(250, "guests: per-node\n")[0].startswith("run[248].exec: with it 125 programs")
+    assert crowd(180, "guests: per-node\n") == []
+
+
+def test_programs_that_wait_for_others_or_start_at_other_instants_are_no_crowd() -> None:
+    waiting = "  - {on: a, name: first, exec: ping -c 1 b}\n" + "".join(
+        f"  - {{on: a, name: p{number}, exec: ping -c 1 b, after: first}}\n" for number in range(250)
+    )
+    assert seen(CROWD.format(more="", run=waiting)) == []
+    apart = "".join(
+        f"  - {{on: a, name: p{number}, exec: ping -c 1 b, start: {number % 5}s}}\n" for number in range(250)
+    )
+    assert seen(CROWD.format(more="", run=apart)) == []
+
+
 def test_all_programs_of_a_lab_are_known_with_whether_nodes_find_them() -> None:
     lab = loads(
         "name: x\nnodes: {a: {kind: router}, s: {kind: ovs}, b: }\nlinks: [a -- s, s -- b, a -- b]\nrouting: ospf\n"

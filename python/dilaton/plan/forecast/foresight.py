@@ -7,6 +7,7 @@ one whose exit status does not matter. What is only likely to be a mistake is a 
 from __future__ import annotations
 
 import getopt
+import math
 import posixpath
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
@@ -35,6 +36,12 @@ PING_WHOLE = {"-w": "seconds", "-c": "numbers"}
 
 OF_OVS = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-vswitchd")
 """The programs of the script that starts an Open vSwitch."""
+
+START_CORE_S = 0.01
+"""What a small program costs the CPU of its guest until it is at work; see docs/performance.md."""
+
+CROWD_S_MAX = 1.0
+"""Programs that start at the same instant may all be at work this much virtual time later."""
 
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
 
@@ -130,6 +137,7 @@ def doubts(lab: Lab, plan: Plan) -> Iterator[Problem]:
     if lab.links:
         for name in lab.nodes.keys() - linked:
             yield _problem(f"nodes.{name}", "no link ends here, so that nothing can reach it")
+    yield from _crowds(lab, plan)
     known = {name for entry in plan.hosts for name in entry.names} | {"localhost"}
     for number, process in enumerate(lab.run):
         host = _host(process)
@@ -151,6 +159,31 @@ def doubts(lab: Lab, plan: Plan) -> Iterator[Problem]:
             taken = seconds.partition(".")[0].lstrip("0")
             said = f"it takes {taken}" if taken else "of less than one it makes 0, which is without end"
             yield _problem(f"run[{number}].exec", f"time {seconds}: iperf3 reads whole seconds; {said}")
+
+
+def _crowds(lab: Lab, plan: Plan) -> Iterator[Problem]:
+    """Starts of so many programs at once that the last are at work when the first miss them.
+
+    Nodes have a CPU each, but those of a guest share the host's core, and start a little each in turn.
+    """
+    if lab.time.drive == "event":
+        return
+    guest_of = {node.name: node.guest for node in plan.nodes}
+    own = {guest.name: guest.tdf.ratio for guest in plan.guests if guest.tdf is not None}
+    crowds: dict[tuple[str, int], list[int]] = {}
+    for number, process in enumerate(lab.run):
+        if not process.after:
+            crowds.setdefault((guest_of[process.on], process.start_ns), []).append(number)
+    for (guest, _), numbers in crowds.items():
+        tdf, core_s = own.get(guest, lab.time.tdf), len(numbers) * START_CORE_S
+        if tdf == "auto" or core_s / tdf <= CROWD_S_MAX:
+            continue
+        yield _problem(
+            f"run[{numbers[-1]}].exec",
+            f"with it {len(numbers)} programs start at one instant in one guest, which takes about {core_s / tdf:.2g} "
+            f"s of virtual time at tdf {float(tdf):.3g}: who asks another one before may find nobody; start it later "
+            f"or after: one that is ready:, or raise tdf to {math.ceil(core_s / CROWD_S_MAX)}",
+        )
 
 
 def unending(lab: Lab) -> list[Process]:
