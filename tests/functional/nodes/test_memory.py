@@ -108,3 +108,24 @@ def test_that_the_host_maps_no_more_memory_of_a_program_is_told_with_what_helps(
     (reason,) = (reason for reason in outcome.record["verdict"]["reasons"] if "mappings" in reason["what"])
     assert (reason["level"], reason["value"]) == ("suspect", 1)
     assert "vm.max_map_count" in reason["advice"]
+
+
+@pytest.mark.parametrize(
+    ("drive", "memory", "names", "files"),
+    [("work", "512MiB", 65536, 32768), ("work", "4GiB", 131072, 65536), ("event", "4GiB", 524288, 262144)],
+)
+def test_tables_of_names_and_files_grow_no_further_than_for_a_guest_of_1_gib_but_where_runs_repeat(
+    run_lab: RunLab, drive: str, memory: str, names: int, files: int
+) -> None:
+    """The host pays for all of them: the kernel writes them while it boots."""
+    lab = {
+        "name": "tables",
+        "time": {"drive": drive},
+        "nodes": {"a": {"guest": "g"}},
+        "guests": {"g": {"memory": memory}},
+        "run": [{"on": "a", "name": "read", "exec": "dmesg"}],
+    }
+    outcome = run_lab(json.dumps(lab))
+    said = outcome.stdout("a", "read")
+    assert f"Dentry cache hash table entries: {names} " in said
+    assert f"Inode-cache hash table entries: {files} " in said

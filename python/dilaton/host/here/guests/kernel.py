@@ -53,6 +53,12 @@ CONNECTION_HASH_ENTRIES = 2048
 """The size of the kernel's table of TCP connections. By itself the kernel takes 16 for a MiB of memory, as for a busy
 server; sampling walks through all of them for every node: with 16384 of them that took 12 us more than with 1024."""
 
+FILE_HASHES = ("dhash_entries=131072", "ihash_entries=65536")
+"""The sizes of the kernel's tables of names and of files: what it takes in a guest of `FILE_HASHES_BYTES`. By itself it
+has them grow with memory, to 24 MiB for 12 GiB, and writes all of them before it boots."""
+
+FILE_HASHES_BYTES = 1 << 30
+
 BSD_TERMINALS = 0
 """Pseudo-terminals by the names of BSD, /dev/ptyp0 and so on, which no program uses any more. Debian's kernel has 256
 pairs, and tells /sbin/hotplug of each end while it boots: there is none yet, but a process is made for it each time."""
@@ -226,6 +232,7 @@ class Kernel:
             "quiet",
             "panic=-1",
             f"thash_entries={CONNECTION_HASH_ENTRIES}",
+            *self._file_hashes(),
             f"lpj={LOOPS_PER_JIFFY}",
             "rcupdate.rcu_cpu_stall_suppress=1",
             "random.trust_cpu=1",
@@ -238,6 +245,11 @@ class Kernel:
             *([] if self.wanted.attachment is None else self.wanted.attachment.arguments),
             *self.wanted.disks.arguments,
         ]
+
+    def _file_hashes(self) -> Sequence[str]:
+        """What keeps tables small; a guest that repeats has its own, on which nanoseconds of its instants depend."""
+        is_large = self.wanted.memory_bytes > FILE_HASHES_BYTES
+        return FILE_HASHES if is_large and self.wanted.seed is None else ()
 
     def _environment(self, clock: Path, libraries: Path | None, line_fds: Sequence[int]) -> dict[str, str]:
         """What the kernel and the clock library in it read; paths as they are where it runs."""
