@@ -1,6 +1,6 @@
 // What a large lab costs a browser: `node large.mjs ORIGIN COOKIE`. Gates are on counts; host times are printed, as those
 // of this machine at this moment.
-import { demand, open, run } from "./browser.mjs";
+import { demand, open, post, run } from "./browser.mjs";
 
 const [origin, cookie] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie);
@@ -50,11 +50,7 @@ await run({
   },
 
   "a lab of a thousand nodes is drawn, and the page stays small": async () => {
-    const lab = await page.evaluate(async (written) => {
-      const headers = { "Content-Type": "application/json" };
-      const body = JSON.stringify({ name: "large", text: written });
-      return (await (await fetch("/api/v1/labs", { method: "POST", headers, body })).json()).lab;
-    }, text());
+    const { lab } = await post(page, "/labs", { name: "large", text: text() });
     await page.goto(`${origin}/#/lab/${lab}`);
     await canvas.waitFor();
     await page.waitForFunction(() => document.querySelector("[role=application]")?._cyreg?.cy.nodes().length === 1000);

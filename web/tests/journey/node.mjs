@@ -1,11 +1,10 @@
 // What is looked into of a node while it runs, on real guests: `node node.mjs ORIGIN COOKIE`. Its logs at any instant, its
 // files, and what passes its interface.
 import { readFileSync } from "node:fs";
-import { demand, demandAccessible, open, run } from "./browser.mjs";
+import { demand, demandAccessible, open, post, run, until } from "./browser.mjs";
 
 const [origin, cookie] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie);
-page.setDefaultTimeout(60_000);
 
 const TEXT = `name: talk
 time: {drive: wall}
@@ -21,8 +20,10 @@ const FILE = Buffer.alloc(300_000, "dilaton ");
 
 const openNode = async (name) => {
   await page.getByRole("tab", { name: "Overview" }).click();
-  const list = page.getByText("Nodes and links as a list");
-  if (!(await page.getByRole("button", { name, exact: true }).isVisible())) await list.press("Enter");
+  // Open, whether it was or not.
+  await page.locator("details:has(> summary)", { hasText: "Nodes and links as a list" }).evaluate((list) => {
+    list.open = true;
+  });
   await page.getByRole("button", { name, exact: true }).press("Enter");
   await page.getByRole("dialog", { name: `Node ${name}` }).waitFor();
 };
@@ -30,25 +31,16 @@ const openNode = async (name) => {
 await run({
   "a lab goes on": async () => {
     await page.goto(origin);
-    const run = await page.evaluate(async (text) => {
-      const ask = async (path, body) =>
-        (
-          await fetch(`/api/v1${path}`, {
-            method: "POST",
-            headers: { "Content-Type": "application/json" },
-            body: JSON.stringify(body),
-          })
-        ).json();
-      const { lab } = await ask("/labs", { name: "talk", text });
-      return (await ask(`/labs/${lab}/runs`, {})).run;
-    }, TEXT);
+    const { lab } = await post(page, "/labs", { name: "talk", text: TEXT });
+    const { run } = await post(page, `/labs/${lab}/runs`, {});
     await page.goto(`${origin}/#/run/${run}`);
     await page.getByRole("button", { name: "Hold" }).waitFor();
   },
   "its logs are those of the instant that is looked at": async () => {
     await openNode("a");
     await page.getByRole("button", { name: "Logs", exact: true }).click();
-    demand((await page.getByLabel("Whose output").inputValue()) === "a", "the node whose logs were asked for");
+    const whose = page.getByLabel("Whose output");
+    await until("the logs of the node are shown", async () => (await whose.inputValue()) === "a");
     const lines = page.getByRole("region", { name: "Logs" });
     const fourth = lines.getByText(/icmp_seq=4 /);
     const instant = lines.locator(".line", { hasText: /icmp_seq=4 / }).getByRole("button");
@@ -63,7 +55,7 @@ await run({
     await fourth.waitFor();
     await page.getByRole("button", { name: "back to now" }).click();
     await lines.getByText(/icmp_seq=6 /).waitFor();
-    await page.getByLabel("Whose output").selectOption("b/hostile");
+    await whose.selectOption("b/hostile");
     await lines.getByText("<b>red</b>·", { exact: true }).waitFor();
   },
   "its files are looked at, put there and fetched": async () => {
@@ -103,7 +95,8 @@ await run({
     await page.getByRole("button", { name: "1", exact: true }).click();
     await page.getByText("ICMP 8 bytes").waitFor();
     await page.getByRole("button", { name: "sequence", exact: true }).click();
-    demand((await page.locator(".marked").count()) === 4, "two bytes are marked, and as characters");
+    // As numbers, and as characters.
+    await until("two bytes are marked", async () => (await page.locator(".marked").count()) === 4);
     await demandAccessible(page, "a capture");
     await page.getByRole("button", { name: "Stop capturing" }).click();
     const [download] = await Promise.all([

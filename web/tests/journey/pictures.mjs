@@ -1,6 +1,6 @@
 // The pictures of the page's document: `node pictures.mjs ORIGIN COOKIE DIRECTORY`, on a server with real guests. Each view
 // wide and narrow, in light and dark, as VIEW-WIDTH-THEME.png.
-import { demand, open, run } from "./browser.mjs";
+import { demand, open, post, run } from "./browser.mjs";
 
 const [origin, cookie, directory] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie, { deviceScaleFactor: 1 });
@@ -52,8 +52,7 @@ await run({
     await page.getByText("aborted", { exact: true }).first().waitFor();
   },
   "a sweep is compared": async () => {
-    const ids = await page.evaluate(async () => {
-      const text = `name: window
+    const text = `name: window
 nodes: {client: {}, server: {}, middle: {kind: router}}
 links:
   - {endpoints: [client, middle], delay: 10ms, rate: 100Mbit}
@@ -63,23 +62,13 @@ run:
   - {on: client, name: bulk, exec: iperf3 -c server -t 2 -J, after: [sink]}
 measure: {interfaces: 100ms}
 `;
-      const ask = async (path, body) =>
-        (
-          await fetch(`/api/v1${path}`, {
-            method: "POST",
-            headers: { "Content-Type": "application/json" },
-            body: JSON.stringify(body),
-          })
-        ).json();
-      const { lab } = await ask("/labs", { name: "window", text });
-      const made = [];
-      for (const loss of ["0.1%", "2%"])
-        for (const seed of [1, 2, 3])
-          made.push(
-            (await ask(`/labs/${lab}/runs`, { overrides: { settings: [`links.1.loss=${loss}`, `seed=${seed}`] } })).run,
-          );
-      return made;
-    });
+    const { lab } = await post(page, "/labs", { name: "window", text });
+    const ids = [];
+    for (const loss of ["0.1%", "2%"])
+      for (const seed of [1, 2, 3]) {
+        const overrides = { settings: [`links.1.loss=${loss}`, `seed=${seed}`] };
+        ids.push((await post(page, `/labs/${lab}/runs`, { overrides })).run);
+      }
     await page.goto(`${origin}/#/compare/${ids.join(",")}`);
     await page.getByText("6 of 6 runs over").waitFor();
     await picture("compare", isThere(page.locator(".u-over")));
@@ -92,11 +81,7 @@ measure: {interfaces: 100ms}
       .first()
       .click();
     await picture("lab", isThere(page.getByText("No mistakes")));
-    await page.evaluate(async () => {
-      const headers = { "Content-Type": "application/json" };
-      for (const name of ["ann", "bea"])
-        await fetch("/api/v1/people", { method: "POST", headers, body: JSON.stringify({ name }) });
-    });
+    for (const name of ["ann", "bea"]) await post(page, "/people", { name });
     await page.goto(`${origin}/#/desk/people`);
     await picture("desk", isThere(page.getByRole("cell", { name: "ann", exact: true })));
     await page.goto(`${origin}/#/me`);

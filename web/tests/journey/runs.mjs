@@ -1,0 +1,131 @@
+// A run, from its beginning to what is read in it and beside others: `node runs.mjs ORIGIN COOKIE`, on a server whose runs are
+// on a machine without a kernel.
+import { demand, demandAccessible, editor, open, post, run, until } from "./browser.mjs";
+
+const [origin, cookie] = process.argv.slice(2);
+const { browser, page, complaints } = await open(origin, cookie);
+const drawn = editor(page);
+
+await run({
+  "a lab is made of a starting point": async () => {
+    await page.goto(origin);
+    await page.getByRole("button", { name: "New lab" }).click();
+    await page.getByLabel("Name").fill("drawn");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await drawn.has(3, 2);
+    await page.getByText("No mistakes").waitFor();
+  },
+
+  "it runs, and what came of it is shown": async () => {
+    await page.getByRole("button", { name: "▶ Run" }).click();
+    await page.waitForURL(/#\/run\//);
+    await page.getByText("finished").first().waitFor();
+    await page.locator("strong", { hasText: "client/ping" }).waitFor();
+    await demandAccessible(page, "run");
+    await page.getByRole("tab", { name: "Overview" }).focus();
+    await page.keyboard.press("ArrowRight");
+    // Planned, and beside it what has happened, at which one can look.
+    const row = page.getByRole("row", { name: "client/ping" });
+    await row.getByText("0.000 s – 0.500 s").waitFor();
+    await row.getByRole("button").last().click();
+    await page.getByText("Looking at").waitFor();
+    await page.getByRole("button", { name: "back to now" }).click();
+    await demandAccessible(page, "schedule");
+    await page.getByRole("tab", { name: "Schedule" }).press("ArrowRight");
+    await page.getByRole("cell", { name: "client/ping" }).first().waitFor();
+    await demandAccessible(page, "events");
+    await page.getByRole("slider", { name: "Instant that is looked at" }).press("Home");
+    await page.getByText("Looking at 0.000 s").waitFor();
+    await page.getByRole("button", { name: "back to now" }).click();
+    const panel = page.getByRole("tabpanel");
+    for (const [name, shown] of [
+      ["Plots", panel.getByText("This lab measures no interfaces")],
+      ["Files", panel.getByRole("link", { name: "Download run.json" })],
+      ["Report", page.frameLocator("iframe").getByRole("heading").first()],
+    ]) {
+      await page.getByRole("tab", { name }).click();
+      await shown.waitFor();
+      await demandAccessible(page, name);
+    }
+  },
+
+  "a run that goes on is held, released and ended": async () => {
+    const text = "name: tiny\nnodes: {a: {}, b: {}}\nlinks: [a -- b]\nrun:\n  - {on: a, name: endless, exec: 'true'}\n";
+    const { lab } = await post(page, "/labs", { name: "tiny", text });
+    const { run } = await post(page, `/labs/${lab}/runs`, {});
+    await page.goto(`${origin}/#/run/${run}`);
+    await page.getByRole("button", { name: "Hold" }).click();
+    await page.getByText("held", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Release" }).click();
+    await page.getByText("running", { exact: true }).first().waitFor();
+    const tdf = page.locator("dd").nth(2);
+    const before = await tdf.textContent();
+    await page.getByRole("slider", { name: "TDF" }).press("ArrowRight");
+    await until("another TDF", async () => (await tdf.textContent()) !== before);
+    await demandAccessible(page, "a run that goes on");
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("aborted").or(page.getByText("finished")).first().waitFor();
+    await page.goto(`${origin}/#/runs`);
+    await page.getByRole("table").waitFor();
+    await demandAccessible(page, "runs");
+  },
+
+  "nodes and links of a run are looked at by the keyboard alone": async () => {
+    // As its text calls the lab.
+    await page.getByRole("link", { name: "small" }).click();
+    await page.getByText("Nodes and links as a list").press("Enter");
+    await page.getByRole("button", { name: "client", exact: true }).press("Enter");
+    await page.getByRole("dialog", { name: "Node client" }).waitFor();
+    await demandAccessible(page, "node");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "client:eth0--router:eth0" }).press("Enter");
+    await page.getByText("100 Mbit/s, 5 ms").first().waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("tab", { name: "Packets" }).click();
+    await page.getByText("captures no packets").waitFor();
+  },
+
+  "a lab runs with changes, several times, and what came of it is compared": async () => {
+    await page.goto(`${origin}/#/labs`);
+    await page.getByRole("link", { name: "drawn" }).first().click();
+    await page.getByRole("button", { name: "Run with changes" }).click();
+    await page.getByLabel("Field", { exact: true }).fill("links.0.delay");
+    await page.getByLabel("Values").fill("5ms, 10ms");
+    await page.getByLabel("Repeats").fill("2");
+    await demandAccessible(page, "run with changes");
+    await page.getByRole("button", { name: "Make 4 runs" }).click();
+    await page.getByText("4 of 4 runs over").waitFor();
+    await page.getByText("seed=2, links.0.delay=10ms").first().waitFor();
+    await page.getByText("4 finished", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Compare them" }).click();
+    await page
+      .getByText(/indistinguishable|cannot tell|different in|nothing to compare/)
+      .first()
+      .waitFor();
+    await demandAccessible(page, "comparison");
+    await page.goto(`${origin}/#/runs`);
+    await page.getByText("Sweeps").click();
+    const sweep = page.getByRole("link", { name: "Sweep of" });
+    await sweep.waitFor();
+    await demandAccessible(page, "sweeps");
+    await sweep.click();
+    await page.getByText("4 of 4 runs over").waitFor();
+    await page.goto(`${origin}/#/runs`);
+    for (const n of [0, 1]) await page.getByRole("checkbox").nth(n).check();
+    await page.getByRole("link", { name: "Compare 2" }).click();
+    await page.getByText("2 of 2 runs over").waitFor();
+  },
+
+  "a run is made again up to an instant, and held there": async () => {
+    await page.getByRole("link", { name: "small" }).first().click();
+    await page.getByRole("slider", { name: "Instant that is looked at" }).press("Home");
+    await page.getByRole("button", { name: "Run again up to here" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Run", exact: false }).last().click();
+    await page.getByText("held", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("aborted").or(page.getByText("finished")).first().waitFor();
+  },
+
+  "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),
+});
+await browser.close();
