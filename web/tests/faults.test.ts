@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { linkFault, nodeFault } from "../src/run/faults";
+import { faultsAt, linkFault, nodeFault, type FaultShown } from "../src/run/faults";
 
 test("a node suffers a fault for a while, or until it is undone; a reboot has no duration", () => {
   expect(nodeFault("pause", "db1", " 3s ")).toEqual({ pause: "db1", for: "3s" });
@@ -14,4 +14,18 @@ test("settings of a link become fields of a fault, also below each other and in 
   expect(linkFault("a--b", [["loss", "30%"], delay, jitter], "5s")).toEqual(both);
   expect(linkFault("a--b", [["loss", "30%"], jitter, delay], "5s")).toEqual(both);
   expect(linkFault("a--b", [["down", "true"]], "1s")).toEqual({ link: "a--b", for: "1s", down: true });
+});
+
+test("at an instant there are the faults that had begun, as they were then", () => {
+  const fault = (name: string, began_ns: number | null, ended_ns: number | null) =>
+    ({ name, began_ns, ended_ns, state: ended_ns ? "over" : began_ns ? "lasting" : "waiting" }) as FaultShown;
+  const all = [fault("over", 10, 20), fault("lasting", 30, null), fault("waiting", null, null)];
+  const told = (ns: number) => faultsAt(all, ns).map(({ name, state, ended_ns }) => [name, state, ended_ns]);
+  expect(told(9)).toEqual([]);
+  expect(told(10)).toEqual([["over", "lasting", null]]);
+  expect(told(20)).toEqual([["over", "over", 20]]);
+  expect(told(30)).toEqual([
+    ["over", "over", 20],
+    ["lasting", "lasting", null],
+  ]);
 });

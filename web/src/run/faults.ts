@@ -1,4 +1,8 @@
-// What is asked for when something is broken on purpose in a run: the fields of a fault, as a lab has them.
+// What is asked for when something is broken on purpose in a run: the fields of a fault, as a lab has them; and which faults
+// there were at an instant.
+import type { FaultsShown } from "../api/types";
+
+export type FaultShown = FaultsShown["faults"][number];
 
 export type Fault = Record<string, unknown>;
 
@@ -27,4 +31,11 @@ export function linkFault(link: string, settings: readonly (readonly [string, st
     else place[last] = path === "down" ? value === "true" : value;
   }
   return fault;
+}
+
+/** The faults that had begun at an instant, as they were then. */
+export function faultsAt(faults: readonly FaultShown[], ns: number): FaultShown[] {
+  return faults
+    .filter((one) => one.began_ns !== null && one.began_ns <= ns)
+    .map((one) => (one.ended_ns !== null && one.ended_ns > ns ? { ...one, state: "lasting", ended_ns: null } : one));
 }

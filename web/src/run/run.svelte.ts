@@ -8,6 +8,7 @@ import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, typ
 import { endsShown, networkOf, type End, type NetLink, type Network } from "./network";
 import { Reader, Samples } from "./samples";
 import type { RunRecord } from "./record";
+import { Verdicts } from "./standing";
 
 const LOOK_HOST_MS = 700;
 
@@ -33,6 +34,8 @@ export class RunStore {
   atNs = $state<number | null>(null);
 
   readonly samples = new Samples();
+  /** The verdict as it was told so far. */
+  readonly verdicts = new Verdicts();
   private reader = new Reader(
     this.samples,
     (guest, start) => bytes(`/runs/${this.id}/samples?guest=${encodeURIComponent(guest)}&start=${start}`),
@@ -212,11 +215,16 @@ export class RunStore {
       if (!(error instanceof Problem)) throw error;
     };
     await Promise.all([
-      ask<RunStatus>("GET", `/runs/${this.id}/status`).then((status) => (this.status = status), quietly),
+      ask<RunStatus>("GET", `/runs/${this.id}/status`).then((status) => this.hear(status), quietly),
       ask<LinksShown>("GET", `/runs/${this.id}/links`).then((links) => (this.links = links), quietly),
       ask<FaultsShown>("GET", `/runs/${this.id}/faults`).then((faults) => (this.faults = faults), quietly),
       this.fetchSamples(),
     ]);
+  }
+
+  private hear(status: RunStatus): void {
+    this.status = status;
+    if (status.clock && status.verdict) this.verdicts.note(status.clock.virtual_s * 1e9, status.verdict);
   }
 
   private async ended(): Promise<void> {

@@ -67,9 +67,13 @@ export const runs = {
     linksTable: "Nodes and links as a list",
     verdict: "Verdict",
     verdictSoFar: "Verdict so far",
+    verdictThen: (at: string) => `Verdict as it stood at ${at}`,
+    verdictOfWhole:
+      "How the verdict stood at this instant is known only to a page that was open then; a run writes down that of its whole.",
     keptSoFar: (timers: number, p99: number, most: number) =>
       `So far ${counted(timers, "timer")}: 99 % at most ${p99.toFixed(1)} us late, the latest ${most.toFixed(1)} us. Which delays that is little beside is judged at the end.`,
     expectations: "Expectations",
+    expectationsOfWhole: "These are judged at the end of the run, whichever instant you look at.",
     noExpectations: "The lab expects nothing.",
     notYet: "not yet known",
     passed: "passed",
