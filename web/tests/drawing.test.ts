@@ -21,6 +21,10 @@ test.each(LAYOUTS)("%s puts each node at a place of its own, the same each time"
   expect(layOut(name, SHAPE)).toEqual(found);
 });
 
+test.each(LAYOUTS)("%s puts nothing anywhere where there is nothing", (name) => {
+  expect(layOut(name, { nodes: [], links: [] })).toEqual(new Map());
+});
+
 test("what was put somewhere stays there, and what is new is put beside what it is linked to", () => {
   const found = completed({ a: [0, 0], gone: [5, 5] }, SHAPE);
   expect(found.get("a")).toEqual({ x: 0, y: 0 });

@@ -17,7 +17,7 @@ from tests.unit.server.serving import served, use_stub
 CHROMIUM = shutil.which("chromium")
 JOURNEYS = ROOT / "web" / "tests" / "journey"
 
-LIMIT_HOST_S = 300
+LIMIT_HOST_S = 600
 """What keeps a browser that hangs from holding up the others; a journey takes a minute or two."""
 
 pytestmark = [

@@ -282,6 +282,13 @@ export class Graph {
     else if (found.length) this.core.center(found);
   }
 
+  /** Moves the view only if a node is outside of it. */
+  showNode(node: string): void {
+    const box = this.core.getElementById(key("n", node)).renderedBoundingBox({ includeLabels: false });
+    const isSeen = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= this.core.width() && box.y2 <= this.core.height();
+    if (!isSeen) this.centre(node);
+  }
+
   panBy(x: number, y: number): void {
     this.core.panBy({ x, y });
   }

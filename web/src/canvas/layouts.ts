@@ -167,7 +167,7 @@ function lieDown(points: readonly Point[]): void {
   const xy = mean((point) => (point.x - x) * (point.y - y));
   const angle = -0.5 * Math.atan2(2 * xy, xx - yy);
   // The first node is on the left, where one begins to read.
-  const first = points[0]!;
+  const first = points[0] ?? { x, y };
   const turned = (first.x - x) * Math.cos(angle) - (first.y - y) * Math.sin(angle) > 0 ? angle + Math.PI : angle;
   for (const point of points) {
     const [dx, dy] = [point.x - x, point.y - y];

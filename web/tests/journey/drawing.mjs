@@ -103,6 +103,66 @@ await run({
     await drawn.text.getByText("# the bottleneck").waitFor();
   },
 
+  "a network is generated, and a part of it chosen, put into a row and moved, by the keyboard alone": async () => {
+    const { lab } = await post(page, "/labs", { name: "keys", text: "name: keys\n" });
+    await page.goto(`${origin}/#/lab/${lab}`);
+    await drawn.has(0);
+    const tabTo = async (wanted, key = "Tab") => {
+      await wanted.waitFor();
+      const isThere = () => wanted.evaluate((element) => element === document.activeElement);
+      for (let tries = 0; tries < 60 && !(await isThere()); tries++) await page.keyboard.press(key);
+      demand(await isThere(), `${wanted} is not reached by ${key}`);
+    };
+    const button = (name) => page.getByRole("button", { name, exact: true });
+    const chosen = (words) => page.getByRole("status").getByText(words).waitFor();
+    const places = () =>
+      drawn.canvas.evaluate(({ _cyreg: { cy } }) => cy.nodes(":selected").map((node) => ({ ...node.position() })));
+    await tabTo(button("Generate …"));
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Generate a network" });
+    await tabTo(dialog.getByLabel("Network"));
+    await page.keyboard.type("grid");
+    await tabTo(dialog.getByLabel("hosts"));
+    await demandAccessible(page, "a network to generate");
+    await page.keyboard.press("Enter");
+    await drawn.has(9, 12);
+    await drawn.text.getByText("generate: grid").waitFor();
+    await tabTo(page.getByLabel("Arrange"));
+    await page.keyboard.type("Grid");
+    await tabTo(drawn.canvas);
+    await page.keyboard.press("Control+a");
+    await chosen("9 nodes chosen");
+    await page.keyboard.press("Escape");
+    // From the one at the upper left: a box of two columns and two rows.
+    await page.keyboard.press("Control+ArrowRight");
+    await chosen("1 node chosen");
+    await page.keyboard.press("Shift+ArrowRight");
+    await page.keyboard.press("Shift+ArrowDown");
+    await chosen("4 nodes chosen");
+    const before = await places();
+    demand(new Set(before.map(({ y }) => y)).size === 2, "two rows are chosen");
+    await tabTo(button("In a row"), "Shift+Tab");
+    await page.keyboard.press("Enter");
+    await until("one row", async () => new Set((await places()).map(({ y }) => y)).size === 1);
+    const [{ x }] = await places();
+    await tabTo(drawn.canvas);
+    await page.keyboard.press("Control+Shift+ArrowRight");
+    await until("they are moved", async () => (await places())[0].x > x);
+    await page.keyboard.press("Control+z");
+    await page.keyboard.press("Control+z");
+    await until("as before", async () => JSON.stringify(await places()) === JSON.stringify(before));
+    await demandAccessible(page, "nodes that are chosen");
+    // Who came into the text by Tab leaves it, too.
+    const isInText = () => drawn.text.evaluate((text) => text.getRootNode().activeElement === text);
+    for (let tries = 0; tries < 10 && !(await isInText()); tries++) await page.keyboard.press("Tab");
+    demand(await isInText(), "the text is reached");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Tab");
+    demand(!(await isInText()), "the text is left");
+    await page.keyboard.press("Control+s");
+    await page.getByText("v2 · Saved").waitFor();
+  },
+
   "what a lab does at instants is dragged to others, and its text says so": async () => {
     const text = `name: broken
 nodes: {a: {}, b: {}}

@@ -94,7 +94,8 @@ await run({
     await page.getByLabel("Repeats").fill("2");
     await demandAccessible(page, "run with changes");
     await page.getByRole("button", { name: "Make 4 runs" }).click();
-    await page.getByText("4 of 4 runs over").waitFor();
+    // Each is a process of its own.
+    await page.getByText("4 of 4 runs over").waitFor({ timeout: 200_000 });
     await page.getByText("seed=2, links.0.delay=10ms").first().waitFor();
     await page.getByText("4 finished", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Compare them" }).click();

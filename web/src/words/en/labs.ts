@@ -97,7 +97,11 @@ export const labs = {
   },
   editor: {
     canvas: (n: number, l: number) => `Drawing: ${counted(n, "node")}, ${counted(l, "link")}`,
-    text: "Text of the lab",
+    canvasKeys:
+      "Arrows move the view. Control and an arrow choose the next node that way, Shift and an arrow all in a box up to it, both move what is chosen. Control A chooses all, Delete removes, Escape chooses nothing.",
+    chosen: (names: readonly string[], n: number) =>
+      n ? `${counted(n, "node")} chosen: ${names.join(", ")}${n > names.length ? " …" : ""}` : "",
+    text: "Text of the lab. Tab indents; Escape, then Tab leaves it.",
     addHelp: "Press, or drag it to its place",
     theirs: (person: string, version: number) => `${person} has saved version ${version}, which you see now.`,
     undo: "Undo",
