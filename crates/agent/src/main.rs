@@ -39,7 +39,7 @@ use crate::clock::{set_date_ns, wait_for_host};
 use crate::error::{Doing, Error, Result};
 use crate::guest::modules::Modules;
 use crate::measure::following;
-use crate::network::{converged, tunnel};
+use crate::network::{converged, masquerade, tunnel};
 use crate::node::{changes, port};
 use crate::run::handover::{self, Handover};
 use crate::run::Run;
@@ -63,6 +63,7 @@ fn main() {
         _ if std::process::id() == 1 => None,
         [_, following::WORD, wanted] => Some(following::follow(wanted)),
         [_, converged::WORD, seconds, networks] => Some(converged::wait(seconds, networks)),
+        [_, masquerade::WORD, interface] => Some(masquerade::hide(interface)),
         [_, port::WORD, number] => Some(port::join(number)),
         [_, tunnel::WORD, address] => Some(tunnel::carry(address)),
         [_, changes::WORD] => Some(changes::write()),

@@ -369,7 +369,8 @@ class Guest(Part):
     """Where it is if the run is on several machines, by number; None: wherever the cut is cheap."""
     clock_rate: ClockRate
     modules: list[str]
-    """Kernel modules to load, in this order; their dependencies come by themselves."""
+    """Kernel modules to load, in this order; their dependencies come by themselves. `one|other`: the other where the
+    kernel does not have the first."""
     sysctls: dict[str, str]
     """Settings of the kernel as a whole, written below /proc/sys before any node exists; keys with slashes."""
 

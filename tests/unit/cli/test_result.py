@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.cli.runs.result import PROCESSES_SHOWN, print_result
-from dilaton.plan.kinds.converged import PROGRAM
+from dilaton.plan.kinds.daemon import AGENT
 from dilaton.report.page import write_report
 from dilaton.run.loading import Run, load
 from dilaton.run.record.words import outcome
@@ -60,7 +60,7 @@ def test_of_many_processes_those_are_shown_that_failed_or_measured(
 def test_where_routing_was_waited_for_its_instant_is_shown_and_not_who_waited(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    waited = {"argv": [PROGRAM, "converged", "120"], "exit": 0, "expected": True, "end_s": 12.15}
+    waited = {"argv": [AGENT, "converged", "120"], "exit": 0, "expected": True, "end_s": 12.15}
     waiting = [
         run.record.processes[0].model_copy(update={"name": name} | waited) for name in ("r-converged", "converged")
     ]

@@ -46,11 +46,15 @@ impl Modules {
         Ok(Self { directory, dependencies, loaded: HashSet::new() })
     }
 
-    /// Loads the module or alias `name` and what it depends on; nothing happens if it is there already.
+    /// Loads the module or alias `name` and what it depends on; nothing happens if it is there already. Of `one|other` it is the
+    /// other one where the first cannot be had.
     ///
     /// # Errors
     /// There is no such module, or the kernel refuses it.
     pub fn load(&mut self, name: &str) -> Result<()> {
+        if let Some((one, other)) = name.split_once('|') {
+            return self.load(one).or_else(|_| self.load(other));
+        }
         let name = name.replace('-', "_");
         if let Some(files) = files_of(&self.dependencies, &name) {
             // The list names the direct dependency first, and what that one needs after it.
@@ -185,6 +189,19 @@ mod tests {
         let files = files_of(list, "second_one").unwrap();
         assert_eq!(files, ["kernel/b/second-one.ko", "kernel/c/third.ko", "kernel/a/first.ko"]);
         assert_eq!(files_of(list, "fourth"), None);
+    }
+
+    #[test]
+    fn of_two_modules_the_other_is_loaded_where_the_first_is_missing() {
+        let directory = std::env::temp_dir().join(format!("modules-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        write(directory.join("modules.builtin"), "kernel/net/sched/act_ct.ko\n").unwrap();
+        let mut modules = Modules { directory: directory.clone(), dependencies: String::new(), loaded: HashSet::new() };
+        modules.load("iptable_nat|act_ct").unwrap();
+        modules.load("act_ct|iptable_nat").unwrap();
+        let neither = modules.load("iptable_nat|iptable_raw").unwrap_err().to_string();
+        std::fs::remove_dir_all(directory).unwrap();
+        assert!(neither.starts_with("module iptable_raw: not among those"), "{neither}");
     }
 
     #[test]

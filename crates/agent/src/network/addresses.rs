@@ -77,7 +77,8 @@ fn family(ip: IpAddr) -> u8 {
     family as u8
 }
 
-fn octets(ip: IpAddr) -> Vec<u8> {
+/// Its bytes, in network byte order.
+pub fn octets(ip: IpAddr) -> Vec<u8> {
     match ip {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),

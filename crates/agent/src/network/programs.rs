@@ -12,7 +12,7 @@ const CLSACT_HANDLE: u32 = 0xFFFF_0000;
 const CLSACT_INGRESS: u32 = 0xFFFF_FFF2;
 const CLSACT_EGRESS: u32 = 0xFFFF_FFF3;
 /// `ETH_P_ALL` in network byte order.
-const ALL_PROTOCOLS: u32 = 0x0300;
+const ALL_PROTOCOLS: u16 = 0x0300;
 const BPF_FD: u16 = 6;
 const BPF_NAME: u16 = 7;
 const BPF_FLAGS: u16 = 8;
@@ -29,7 +29,7 @@ pub enum Gate {
 
 /// What a program does; those of one gate run in this order, until one of them drops the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u32)]
+#[repr(u16)]
 pub enum Purpose {
     /// A partition lets nothing onto the link at all.
     Partition = 1,
@@ -65,10 +65,7 @@ impl Programs {
         if std::mem::replace(&mut self.has_place, true) {
             return Vec::new();
         }
-        let request = Request::new(libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
-            .structure(&tc::header(index, CLSACT_HANDLE, CLSACT))
-            .text(libc::TCA_KIND, "clsact");
-        vec![(request, "clsact".to_owned())]
+        vec![(place(index), "clsact".to_owned())]
     }
 
     /// The requests that put `program` in place of the one with this purpose, or none there.
@@ -80,7 +77,8 @@ impl Programs {
         program: Option<&OwnedFd>,
     ) -> Vec<(Request, String)> {
         let Some(program) = program else {
-            let delete = || Request::new(libc::RTM_DELTFILTER, 0).structure(&header(index, gate, purpose));
+            let delete =
+                || Request::new(libc::RTM_DELTFILTER, 0).structure(&header(index, gate, purpose as u16, ALL_PROTOCOLS));
             let was_there = self.present.remove(&(gate, purpose)).then(delete);
             let named =
                 |request: Request| (request.text(libc::TCA_KIND, "bpf"), format!("no program {}", purpose.name()));
@@ -89,7 +87,7 @@ impl Programs {
         let mut requests = self.make_place(index);
         self.present.insert((gate, purpose));
         let request = Request::new(libc::RTM_NEWTFILTER, libc::NLM_F_CREATE)
-            .structure(&header(index, gate, purpose))
+            .structure(&header(index, gate, purpose as u16, ALL_PROTOCOLS))
             .text(libc::TCA_KIND, "bpf")
             .nested(libc::TCA_OPTIONS, |request| {
                 request
@@ -102,9 +100,18 @@ impl Programs {
     }
 }
 
-fn header(index: u32, gate: Gate, purpose: Purpose) -> [u8; 20] {
+/// The request for a place for programs and filters. Where there is one already, it stays.
+pub fn place(index: u32) -> Request {
+    Request::new(libc::RTM_NEWQDISC, libc::NLM_F_CREATE)
+        .structure(&tc::header(index, CLSACT_HANDLE, CLSACT))
+        .text(libc::TCA_KIND, "clsact")
+}
+
+/// The header of a request about what looks at packets of a protocol (in network byte order); of several at one gate the one with
+/// the least `priority` comes first.
+pub fn header(index: u32, gate: Gate, priority: u16, protocol: u16) -> [u8; 20] {
     let parent = if gate == Gate::In { CLSACT_INGRESS } else { CLSACT_EGRESS };
     let mut header = tc::header(index, 1, parent);
-    header[16..20].copy_from_slice(&((purpose as u32) << 16 | ALL_PROTOCOLS).to_ne_bytes());
+    header[16..20].copy_from_slice(&(u32::from(priority) << 16 | u32::from(protocol)).to_ne_bytes());
     header
 }

@@ -24,6 +24,7 @@ use nix::sys::signal::{signal, SigHandler, Signal};
 
 use crate::error::{Doing, Error, Result};
 use crate::network::interface_header;
+use crate::network::masquerade;
 use crate::network::netlink::{Request, Socket};
 
 /// The first argument of this program when it does that.
@@ -52,11 +53,11 @@ pub fn carry(address: &str) -> Result<()> {
     configure(&name, address)?;
     let forwards = read_to_string("/proc/sys/net/ipv4/ip_forward").is_ok_and(|text| text.trim() == "1");
     if forwards {
-        mask("-A", address)?;
+        mask(address, true)?;
     }
     let carried = join(&device).doing(|| format!("carry packets of {name}"));
     if forwards {
-        mask("-D", address)?;
+        mask(address, false)?;
     }
     carried
 }
@@ -95,16 +96,17 @@ fn configure(name: &str, address: Ipv4Addr) -> Result<()> {
     Socket::open()?.batch(vec![(link, format!("set up {name}")), (route, format!("route to {address}"))])
 }
 
-/// Adds (`-A`) or deletes (`-D`) what gives packets of the machine that go on the node's address.
-fn mask(how: &str, address: Ipv4Addr) -> Result<()> {
+/// Gives packets of the machine that go on the node's address, or no more.
+fn mask(address: Ipv4Addr, on: bool) -> Result<()> {
     let doing = || "iptables-legacy (Debian package iptables), which gives what goes on the node's address".to_owned();
-    let source = address.to_string();
+    let (how, source) = (if on { "-A" } else { "-D" }, address.to_string());
     let arguments = ["-w", "-t", "nat", how, "POSTROUTING", "-s", &source, "-j", "MASQUERADE"];
-    let done = Command::new("iptables-legacy").args(arguments).output().doing(doing)?;
-    if done.status.success() {
-        return Ok(());
+    match Command::new("iptables-legacy").args(arguments).output() {
+        Ok(done) if done.status.success() => Ok(()),
+        _ if !masquerade::has_tables() => masquerade::mask(address, on),
+        Ok(done) => Err(Error::new(String::from_utf8_lossy(&done.stderr).trim().to_owned())).doing(doing),
+        Err(error) => Err(error).doing(doing),
     }
-    Err(Error::new(String::from_utf8_lossy(&done.stderr).trim().to_owned())).doing(doing)
 }
 
 /// Carries packets both ways until the input ends; nobody waits for one that is still to come out of the node then.

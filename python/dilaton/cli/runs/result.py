@@ -15,7 +15,7 @@ from dilaton.host.port import LEFT_OUT_FILE
 from dilaton.lab.checks.course import CONVERGED
 from dilaton.measure import numbers
 from dilaton.measure.expect import quantity
-from dilaton.plan.kinds.converged import PROGRAM
+from dilaton.plan.kinds.daemon import AGENT
 from dilaton.plan.model import Plan, Time
 from dilaton.run.record.link_words import links_of
 from dilaton.run.record.model import (
@@ -120,7 +120,7 @@ def _table(plan: Plan, record: Record) -> Table:
         table.add_row(f"link {link.name}", asked, "")
     if len(plan.links) > LINKS_SHOWN:
         table.add_row(f"links: {len(plan.links) - LINKS_SHOWN} more", "see plan.json", "")
-    processes = [process for process in record.processes if not (process.argv[0] == PROGRAM and process.expected)]
+    processes = [process for process in record.processes if not (process.argv[0] == AGENT and process.expected)]
     routing = {process.name: process for process in record.processes}.get(CONVERGED)
     if routing and routing.expected and routing.end_s is not None:
         table.add_row("routing", "", f"converged at {numbers.duration(routing.end_s)}")

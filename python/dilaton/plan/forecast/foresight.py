@@ -16,7 +16,7 @@ from dilaton.lab.errors import Problem, unknown
 from dilaton.lab.kinds import OVS
 from dilaton.lab.model import Lab, Process
 from dilaton.plan import model as planned
-from dilaton.plan.kinds import converged
+from dilaton.plan.kinds import daemon
 from dilaton.plan.model import Plan
 from dilaton.plan.schedule import environment, home
 
@@ -199,7 +199,7 @@ def unending(lab: Lab) -> list[Process]:
 
 def _of_machine(plan: Plan) -> Iterator[planned.Process]:
     """The processes whose programs this machine must have: the agent's own is in every node."""
-    return (process for process in plan.processes if process.argv[0] != converged.PROGRAM)
+    return (process for process in plan.processes if process.argv[0] != daemon.AGENT)
 
 
 def _certain(lab: Lab) -> Iterator[tuple[str, Process]]:

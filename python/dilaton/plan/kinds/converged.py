@@ -14,13 +14,10 @@ from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from dilaton.lab.checks.course import CONVERGED
 from dilaton.plan.course.entries import Awaited
 from dilaton.plan.errors import lab_error
-from dilaton.plan.kinds.daemon import READY_TIMEOUT_NS, setup
+from dilaton.plan.kinds.daemon import AGENT, READY_TIMEOUT_NS, setup
 from dilaton.plan.model import Node, OwnFile, Process
 
 Address = IPv4Interface | IPv6Interface
-
-PROGRAM = "/proc/1/exe"
-"""The agent's, in every node: it is the program of process 1."""
 
 NETWORKS = "/etc/dilaton/networks"
 """The file with those to which a router needs routes, a line each."""
@@ -49,7 +46,7 @@ def waiting(routers: Collection[str], nodes: Sequence[Node]) -> tuple[list[Node]
         node.model_copy(update={"files": [*node.files, files[node.name]]}) if node.name in files else node
         for node in nodes
     ]
-    argv = [PROGRAM, CONVERGED, str(READY_TIMEOUT_NS // 10**9)]
+    argv = [AGENT, CONVERGED, str(READY_TIMEOUT_NS // 10**9)]
     each = [setup(name, CONVERGED, [*argv, NETWORKS]) for name in addresses]
     first = each[0].node
     whole = {

@@ -6,6 +6,9 @@ from dilaton.plan import schedule
 from dilaton.plan.course.entries import Awaited
 from dilaton.plan.model import Process, Ready
 
+AGENT = "/proc/1/exe"
+"""The agent's own program, in every node: it is that of process 1."""
+
 READY_TIMEOUT_NS = 120 * 10**9
 """More than a lab's own processes have by default: all daemons start at once and share the CPU of their guest."""
 
