@@ -55,7 +55,7 @@ def kernel_that_makes_a_stub(pid: int) -> int | None:
 @pytest.mark.parametrize("round_", range(2))
 @pytest.mark.parametrize("how", ["jailed", "not jailed"])
 def test_a_kernel_that_ends_while_it_makes_a_stub_leaves_nothing(
-    tmp_path: Path, request: pytest.FixtureRequest, how: str, round_: int
+    tmp_path: Path, request: pytest.FixtureRequest, traced: None, how: str, round_: int
 ) -> None:
     if how == "not jailed":
         request.getfixturevalue("unjailed")
