@@ -1,11 +1,16 @@
-"""The reproduction of DieCast's figure, in a small version that shows the same."""
+"""The reproductions of DieCast's figures, in small versions that show the same."""
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT, dilaton
 from tests.functional.papers.test_papers_pads15 import rows
 
 
@@ -22,3 +27,23 @@ def test_dbench_finds_the_same_disk_at_every_tdf_if_cpu_and_disk_are_scaled(tmp_
     assert both == pytest.approx(one[2], rel=0.25)
     assert min(neither, cpu) > 1.3 * both
     assert (tmp_path / "figure-2c.svg").is_file()
+
+
+@pytest.mark.parametrize("placed", ["baseline", "DieCast", "no DieCast"])
+@pytest.mark.parametrize("experiment", ["failure", "stress DB"])
+def test_isaac_is_a_good_lab_at_the_size_of_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, experiment: str, placed: str
+) -> None:
+    """Forty machines; its runs, of minutes, are made by hand (papers/diecast-isaac)."""
+    spec = importlib.util.spec_from_file_location("diecast_isaac", ROOT / "papers/diecast-isaac/reproduce.py")
+    assert spec and spec.loader
+    isaac = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "diecast_isaac", isaac)
+    spec.loader.exec_module(isaac)
+    chosen = argparse.Namespace(servers=4, clients=28, requests=20, pause=20.0, fail_at=200.0, fail_for=60.0)
+    lab = isaac.lab(isaac.Case(experiment, placed), chosen)
+    machines = [node for name, node in lab["nodes"].items() if name != "core"]
+    assert (len(machines), len({node["guest"] for node in machines})) == (40, 40 if placed == "baseline" else 4)
+    (path := tmp_path / "lab.yaml").write_text(json.dumps(lab))
+    assert dilaton("check", path).returncode == 0
