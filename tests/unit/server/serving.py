@@ -31,7 +31,7 @@ run:
   - {on: a, name: first, exec: "true"}
 """
 
-ENDLESS = LAB.replace("first", "endless")
+ENDLESS = LAB.replace("first", "endless").replace('"true"', "sleep 100000")
 
 HANDSHAKE = {
     "Upgrade": "websocket",
