@@ -29,7 +29,7 @@ def options(description: str, repeat: int, **lists: str) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=repeat, help="runs of each point (default %(default)s)")
     parser.add_argument("--drives", default="work", help="work, wall, or work,wall (default %(default)s)")
     for name, default in lists.items():
-        parser.add_argument(f"--{name}", default=default, help="a part of it (default %(default)s)")
+        parser.add_argument(f"--{name.replace('_', '-')}", default=default, help="a part of it (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side (default %(default)s)")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
@@ -64,10 +64,10 @@ def has_finished(out: Path) -> bool:
     return record["state"] == "finished" and bool(not CONFIRM or record["confirmation"])
 
 
-def sweep(lab: Path, out: Path, values: Sequence[str], repeat: int, jobs: int) -> None:
-    """Runs a sweep, or what is left of it; ends the program when a run fails."""
+def sweep(lab: Path, out: Path, values: Sequence[str], repeat: int, jobs: int, machines: int = 1) -> None:
+    """Runs a sweep, or what is left of it, each run over so many machines; ends the program when a run fails."""
     command = [sys.executable, "-m", "dilaton", "sweep", str(lab), "--out", str(out)]
-    command += ["--repeat", str(repeat), "--jobs", str(jobs), *CONFIRM]
+    command += ["--repeat", str(repeat), "--jobs", str(jobs), "--machines", str(machines), *CONFIRM]
     for value in values:
         command += ["--set", value]
     if status := subprocess.run(command, check=False, preexec_fn=ending_with_us()).returncode:

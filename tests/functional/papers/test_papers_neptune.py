@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from tests.conftest import ROOT, Outcome, RunLab
+from tests.conftest import ROOT, Outcome, RunLab, dilaton
 
 LABS = ROOT / "papers" / "neptune-links"
+AT_ONCE = ROOT / "papers" / "neptune-multiplexing" / "lab.yaml"
 FRAME_BYTES = 1042
 
 
@@ -37,3 +40,18 @@ def test_a_machine_four_times_as_fast_sends_about_four_times_as_much(run_lab: Ru
         assert outcome.status == 0
         sent.append(received_per_s(outcome))
     assert 3 < sent[1] / sent[0] < 5
+
+
+def test_experiments_at_once_with_equal_addresses_on_the_same_machines_do_not_see_each_other(tmp_path: Path) -> None:
+    """Section 3.3, on the event drive, so that to see nothing of the others is to measure the same."""
+    tables = []
+    for at_once, machines in ((1, 1), (3, 2)):
+        out = tmp_path / str(at_once)
+        short = ("--set", "time.drive=event", "--set", "run.1.exec=iperf3 -c receiver -t 1 -J")
+        over = ("--machines", str(machines), "-j", str(at_once))
+        done = dilaton("sweep", AT_ONCE, *short, "--repeat", "3", *over, "--out", out)
+        assert done.returncode == 0, done.stderr
+        table = pd.read_csv(out / "sweep.csv")
+        tables.append(table[["repeat", "virtual_s", *(name for name in table if name.startswith(("bulk.", "ping.")))]])
+    pd.testing.assert_frame_equal(*tables)
+    assert tables[0]["bulk.throughput"].between(17e6, 20e6).all()
