@@ -24,11 +24,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dilaton.cluster import archive, place
 from dilaton.cluster.engines import having
 from dilaton.cluster.engines.engine import Order
 from dilaton.cluster.engines.having import Needs
 from dilaton.cluster.engines.processes import LINE_BYTES_MAX
+from dilaton.cluster.files import archive, carried, place
 from dilaton.cluster.host_agent import Presence
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.cluster.sessions import Passing
@@ -40,7 +40,7 @@ from dilaton.host.messages import TO_AGENT, Event, FromAgent, ToAgent, Update
 from dilaton.host.orders import Orders
 from dilaton.host.port import Progress
 from dilaton.host.tasks import beside
-from dilaton.plan.model import Plan
+from dilaton.plan.model import Plan, StoredImage
 
 LOOK_HOST_S = 0.25
 """How often it says what it sees."""
@@ -56,6 +56,7 @@ class Agent:
         """Takes its order, and a relay that has the memory."""
         self._relay, self._number, self._memory_fd = relay, order.number, memory_fd
         self._dir = Path(order.directory)
+        self._arriving: carried.Arriving | None = None
         self._guests: Any = None
         self._passing: list[Passing] = []
         """The sessions of the run, for each guest."""
@@ -76,6 +77,8 @@ class Agent:
         await asyncio.gather(working, *self._tasks, return_exceptions=True)
         if self._guests is not None:
             await self._guests.close()
+        if self._arriving is not None:
+            self._arriving.close()
         await archive.remove(self._dir)
         return None if failure is None else explained(failure)
 
@@ -131,9 +134,26 @@ class Agent:
             answer["error"] = explained(error)
         await self._say(**answer)
 
+    async def do_lacks(self, asked: Saying) -> list[str]:
+        """Which of these images are not on its machine, by digest."""
+        images = [StoredImage.model_validate(image) for image in asked["images"]]
+        return [image.digest for image in images if carried.found(image) is None]
+
+    async def do_carry(self, asked: Saying) -> None:
+        """Takes a part of an image."""
+        if self._arriving is None:
+            self._arriving = carried.Arriving(self._dir / "arriving")
+        self._arriving.add(base64.b64decode(asked["part"]))
+
+    async def do_carried(self, asked: Saying) -> None:
+        """Has an image whole."""
+        assert self._arriving is not None, "a part of it came before"
+        arriving, self._arriving = self._arriving, None
+        arriving.finish(asked["digest"], asked["sha256"])
+
     async def do_boot(self, asked: Saying) -> Saying:
         """Boots its guests."""
-        planned = Plan.model_validate(asked["plan"])
+        planned = carried.placed(Plan.model_validate(asked["plan"]))
         for name, text in asked["files"].items():
             file = self._dir / name
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dilaton.cluster import archive
+from dilaton.cluster.files import archive
 from dilaton.cluster.lines import Lines
 from dilaton.cluster.relay import Saying
 from dilaton.cluster.sessions import FarSessions

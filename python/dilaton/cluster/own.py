@@ -26,8 +26,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dilaton.cluster import place
 from dilaton.cluster.engines.processes import environment
+from dilaton.cluster.files import place
 from dilaton.host.errors import GuestError
 
 PORT = 6379

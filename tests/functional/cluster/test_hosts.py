@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Outcome, RunLab, command_line
+from tests.conftest import Outcome, RunLab, command_line, dilaton, environment
 from tests.functional.cluster.named_hosts import NamedHosts, named_hosts, processes_of
 from tests.functional.cluster.test_cluster import LAB, PATIENCE_HOST_S, assert_same
+from tests.images import busybox, layout, needs_programs
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,47 @@ def test_two_runs_at_once_on_the_same_hosts_with_equal_addresses_do_not_see_each
             said = process.communicate(timeout=PATIENCE_HOST_S)[1]
             assert_same(Outcome(process.returncode, said, out), alone)
     assert not hosts.kept()
+
+
+HIDING = """#!/bin/sh
+exec unshare --mount sh -c 'mount -t tmpfs none {hidden} && exec "$@"' sh {shell} "$@"
+"""
+"""Reaches a host on which there is nothing in a directory."""
+
+IMAGE_LAB = """name: boxes
+time: {drive: event}
+guests: per-node
+nodes: {a: {image: box}, b: {image: box}}
+links: [{endpoints: [a, b], delay: 5ms}]
+run:
+  - {on: b, name: cat, exec: cat /data/own}
+  - {on: a, exec: ping -c 3 b}
+"""
+
+
+@needs_programs
+def test_the_image_of_a_node_is_carried_once_to_a_host_that_has_not_got_it(hosts: NamedHosts, tmp_path: Path) -> None:
+    data, way, lab = tmp_path / "data", tmp_path / "way", tmp_path / "lab.yaml"
+    variables = environment() | {"XDG_DATA_HOME": str(data)}
+    assert dilaton("image", "import", layout(tmp_path / "oci", [busybox()]), "box", env=variables).returncode == 0
+    (tree,) = data.glob("dilaton/images/roots/*")
+    way.write_text(HIDING.format(hidden=data, shell=hosts.environment()["DILATON_RSH"]))
+    way.chmod(0o755)
+    lab.write_text(IMAGE_LAB)
+    carried = [hosts.directory / name / "dilaton/carried" / tree.name for name in hosts.names[:2]]
+    reached = hosts.environment() | {"XDG_DATA_HOME": str(data), "DILATON_RSH": str(way)}
+    pings, files = [], []
+    for out in (tmp_path / "first", tmp_path / "second"):
+        command = hosts.entered(*command_line("run", lab, "--out", out, "--onto", ",".join(hosts.names[:2])))
+        done = subprocess.run(command, env=reached, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert not hosts.kept()
+        assert all(file.read_bytes() == tree.read_bytes() for file in carried)
+        assert (out / "nodes/b/cat.stdout").read_text() == "mine\n"
+        pings.append((out / "nodes/a/ping.stdout").read_text())
+        files.append([file.stat().st_ino for file in carried])
+    assert "3 packets transmitted, 3 packets received" in pings[0] and pings[0] == pings[1]
+    assert files[0] == files[1], "what the first brought is there for the second"
 
 
 def kill_agent(hosts: NamedHosts) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cluster import own, place
+from dilaton.cluster import own
+from dilaton.cluster.files import place
 from tests.conftest import PATIENCE_HOST_S, ROOT, Outcome, RunLab, command_line, environment
 from tests.functional.cluster.named_hosts import CONDUCTOR, named_hosts, processes_of
 from tests.functional.cluster.test_cluster import LAB, assert_same, below

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cluster import place
+from dilaton.cluster.files import place
 from tests.conftest import PATIENCE_HOST_S, Outcome, RunLab, command_line
 from tests.functional.cluster.slurm_nodes import IS_THERE, SlurmNodes, slurm_nodes
 from tests.functional.cluster.test_cluster import LAB, assert_same

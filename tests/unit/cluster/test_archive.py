@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.cluster.archive import PART_BYTES, pack, unpack
+from dilaton.cluster.files.archive import PART_BYTES, pack, unpack
 
 
 def carried(there: Path, here: Path) -> tuple[list[str], list[int]]:

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dilaton.cluster import place
+from dilaton.cluster.files import place
 from tests.conftest import environment
 
-HOLDING = "import sys, time; from pathlib import Path; from dilaton.cluster import place\n"
+HOLDING = "import sys, time; from pathlib import Path; from dilaton.cluster.files import place\n"
 HOLDING += (
     "with place.own(Path(sys.argv[1])) as made: (made / 'file').touch(); print(made, flush=True); time.sleep(600)"
 )

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dilaton
-from dilaton.cluster import place
+from dilaton.cluster.files import place
 from dilaton.host import files
 from dilaton.host.errors import HostLacksError
 from dilaton.host.here.doctor import calibration, doctor, facts
@@ -100,9 +100,10 @@ def needs(planned: Plan, *, jailed: bool) -> Needs:
                 f"{node.name} keeps what it writes in {path}, a file of this machine, and may be on another one",
                 "run it on this machine, or take the bind or the image of the disk out",
             )
-    of_images = {node.name: node.image.file for node in planned.nodes if node.image.kind == "stored"}
-    on_host = [process for process in planned.processes if process.node not in of_images]
-    there = [*of_images.values(), *(bind.path for node in planned.nodes for bind in node.binds)]
+    # The images of others are carried to where they are not.
+    with_images = {node.name for node in planned.nodes if node.image.kind == "stored"}
+    on_host = [process for process in planned.processes if process.node not in with_images]
+    there = [bind.path for node in planned.nodes for bind in node.binds]
     return Needs(jailed, list(dict.fromkeys(_programs(on_host))), list(dict.fromkeys(there)))
 
 

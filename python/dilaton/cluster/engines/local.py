@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dilaton.cluster import archive
 from dilaton.cluster.engines.engine import Host, Order
 from dilaton.cluster.engines.processes import Processes
+from dilaton.cluster.files import archive
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan

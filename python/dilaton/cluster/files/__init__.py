@@ -1,0 +1,1 @@
+"""Files of a run on its machines, and what of them stays there."""
