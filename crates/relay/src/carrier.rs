@@ -130,7 +130,7 @@ impl Carrier {
         let mut messages = self.messages();
         let mut words = vec![];
         self.machine.tell(|guest, word| words.push((guest, word)));
-        let mut writer = Writer::new(messages.received, &words);
+        let (mut writer, received) = (Writer::default(), messages.received);
         // After the words: what was sent before they were said is in the rings.
         let Messages { unseen, frame, ways_out, .. } = &mut *messages;
         for (way, receiver, number) in ways_out {
@@ -150,7 +150,7 @@ impl Carrier {
                 }
             }
         }
-        Ok(writer.done())
+        Ok(writer.done(received, &words))
     }
 
     /// Takes in tidings.
@@ -205,11 +205,11 @@ mod tests {
     }
 
     fn tidings(frames: &[(usize, u64)]) -> Vec<u8> {
-        let mut writer = Writer::new(0, &[(1, Word::FIRST)]);
+        let mut writer = Writer::default();
         for &(way, number) in frames {
             writer.frame(&Frame { way, number, arrival_ns: 50, bytes: b"frame" });
         }
-        writer.done()
+        writer.done(0, &[(1, Word::FIRST)])
     }
 
     #[test]

@@ -2,8 +2,15 @@
 //!
 //! It knows a consistent state of the whole run at any moment: what each machine told last, and which frames it has passed
 //! on that their machine has not told to have received (`virtual-time/src/transit.rs`).
+//!
+//! **Tidings are made when they can be sent.** If each news made tidings for all others at once, machines that all wait for
+//! each other would cost as many messages as the square of their number, at the time when the hub can least afford them.
+//! So news only note who has something to hear, and whoever sends to that machine asks for it ([`Hub::tidings`]) when
+//! it gets to it: all that was told meanwhile, as one state. A later state is as good as an earlier one, which holds for
+//! ever anyway.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use wire::Word;
 
@@ -21,7 +28,10 @@ pub struct Layout {
 /// What the hub knows.
 pub struct Hub {
     layout: Layout,
+    /// As their machines told them.
     words: Vec<Word>,
+    /// Lowered by frames on their way to them.
+    consistent: Vec<Word>,
     machines: Vec<Known>,
 }
 
@@ -35,6 +45,10 @@ struct Known {
     sent: u64,
     /// The words of all guests, as it was told them.
     told: Vec<Word>,
+    /// Frames to it that wait to be sent.
+    frames: Vec<u8>,
+    /// Whether there is something that it was not told, and whoever sends to it knows.
+    is_due: bool,
 }
 
 impl Hub {
@@ -42,16 +56,23 @@ impl Hub {
     pub fn new(layout: Layout) -> Self {
         let machines = layout.homes.iter().max().map_or(0, |last| last + 1);
         let words = vec![Word::FIRST; layout.homes.len()];
-        let known = Known { on_their_way: VecDeque::new(), received: 0, sent: 0, told: words.clone() };
-        Self { layout, words, machines: vec![known; machines] }
+        let known = Known {
+            on_their_way: VecDeque::new(),
+            received: 0,
+            sent: 0,
+            told: words.clone(),
+            frames: vec![],
+            is_due: false,
+        };
+        Self { layout, consistent: words.clone(), words, machines: vec![known; machines] }
     }
 
-    /// Takes the news of a machine; the tidings of all for whom there are some.
+    /// Takes the news of a machine; the machines for whom there are tidings now and were none before.
     ///
     /// # Errors
     /// No machine of this run can have told that.
-    pub fn take(&mut self, machine: usize, news: &[u8]) -> Result<Vec<(usize, Vec<u8>)>, Malformed> {
-        let mut read = Read::new(news)?;
+    pub fn take(&mut self, machine: usize, mut news: Vec<u8>) -> Result<Vec<usize>, Malformed> {
+        let mut read = Read::new(&news)?;
         let teller = self.machines.get_mut(machine).ok_or(Malformed)?;
         let received = read.count.checked_sub(teller.received).ok_or(Malformed)?;
         if received > teller.on_their_way.len() as u64 {
@@ -65,11 +86,18 @@ impl Hub {
             }
             self.words[guest] = word;
         }
-        let mut frames: Vec<Vec<u8>> = vec![vec![]; self.machines.len()];
-        let mut begin = read.rest();
+        let mut changed: Vec<usize> =
+            (0..self.words.len()).filter(|&guest| self.layout.homes[guest] == machine).collect();
+        for &guest in &changed {
+            self.consistent[guest] = self.words[guest];
+        }
+        for &(guest, arrival_ns) in &self.machines[machine].on_their_way {
+            self.consistent[guest] = self.consistent[guest].lowered(arrival_ns);
+        }
+        // Where frames are in the news that go to the same machine, one after the other.
+        let mut parts: Vec<(usize, Range<usize>)> = vec![];
+        let all = read.rest().len();
         while let Some(frame) = read.frame()? {
-            let bytes = &begin[..begin.len() - read.rest().len()];
-            begin = read.rest();
             let &(sender, receiver) = self.layout.ways.get(frame.way).ok_or(Malformed)?;
             let home = self.layout.homes[receiver];
             if self.layout.homes[sender] != machine || home == machine {
@@ -77,37 +105,64 @@ impl Hub {
             }
             self.machines[machine].sent += 1;
             self.machines[home].on_their_way.push_back((receiver, frame.arrival_ns));
-            if frames[home].is_empty() {
-                frames[home].reserve(bytes.len() + begin.len());
+            self.consistent[receiver] = self.consistent[receiver].lowered(frame.arrival_ns);
+            let end = all - read.rest().len();
+            match parts.last_mut() {
+                Some((to, part)) if *to == home => part.end = end,
+                last => {
+                    let begin = last.map_or(0, |(_, part)| part.end);
+                    changed.push(receiver);
+                    parts.push((home, begin..end));
+                }
             }
-            frames[home].extend_from_slice(bytes);
         }
-        let words = self.consistent();
-        let mut tidings = vec![];
-        for (number, known) in self.machines.iter_mut().enumerate() {
-            let is_new =
-                |&(guest, word): &(usize, Word)| self.layout.homes[guest] != number && known.told[guest] != word;
-            let new: Vec<_> = words.iter().copied().enumerate().filter(is_new).collect();
-            if new.is_empty() && frames[number].is_empty() {
-                continue;
+        match parts[..] {
+            // The usual case costs no copy.
+            [(home, _)] if self.machines[home].frames.is_empty() => {
+                news.truncate(all);
+                self.machines[home].frames = news;
             }
-            for &(guest, word) in &new {
-                known.told[guest] = word;
+            _ => {
+                parts.iter().for_each(|(home, part)| self.machines[*home].frames.extend_from_slice(&news[part.clone()]))
             }
-            let mut writer = Writer::new(known.sent, &new);
-            writer.frames(&frames[number]);
-            tidings.push((number, writer.done()));
         }
-        Ok(tidings)
+        let is_due = |&number: &usize| {
+            let known = &self.machines[number];
+            let is_new = |&guest: &usize| self.is_new(number, guest);
+            !known.is_due && (!known.frames.is_empty() || changed.iter().any(is_new))
+        };
+        let due: Vec<usize> = (0..self.machines.len()).filter(is_due).collect();
+        for &number in &due {
+            self.machines[number].is_due = true;
+        }
+        Ok(due)
     }
 
-    /// The words of all guests, lowered by frames on their way to them.
-    fn consistent(&self) -> Vec<Word> {
-        let mut words = self.words.clone();
-        for &(guest, arrival_ns) in self.machines.iter().flat_map(|machine| &machine.on_their_way) {
-            words[guest] = words[guest].lowered(arrival_ns);
+    /// Whether a machine was told something else of a guest elsewhere.
+    fn is_new(&self, machine: usize, guest: usize) -> bool {
+        self.layout.homes[guest] != machine && self.machines[machine].told[guest] != self.consistent[guest]
+    }
+
+    /// All that there is to tell a machine; `None` where that is nothing after all.
+    pub fn tidings(&mut self, machine: usize) -> Option<Vec<u8>> {
+        let new: Vec<_> = (0..self.words.len())
+            .filter(|&guest| self.is_new(machine, guest))
+            .map(|guest| (guest, self.consistent[guest]))
+            .collect();
+        let known = &mut self.machines[machine];
+        known.is_due = false;
+        if new.is_empty() && known.frames.is_empty() {
+            return None;
         }
-        words
+        for &(guest, word) in &new {
+            known.told[guest] = word;
+        }
+        Some(Writer::with(std::mem::take(&mut known.frames)).done(known.sent, &new))
+    }
+
+    /// The machines for which more bytes of frames wait.
+    pub fn overfull(&self, bytes_max: usize) -> Vec<usize> {
+        (0..self.machines.len()).filter(|&number| self.machines[number].frames.len() > bytes_max).collect()
     }
 }
 
@@ -126,44 +181,62 @@ mod tests {
     }
 
     fn news(received: u64, guest: usize, next_ns: u64, frames: &[(usize, u64)]) -> Vec<u8> {
-        let mut writer = Writer::new(received, &[(guest, word(next_ns))]);
+        let mut writer = Writer::default();
         for (number, &(way, arrival_ns)) in (0..).zip(frames) {
             writer.frame(&Frame { way, number, arrival_ns, bytes: b"frame" });
         }
-        writer.done()
+        writer.done(received, &[(guest, word(next_ns))])
     }
 
-    /// What each machine hears of each guest.
-    fn heard(tidings: &[(usize, Vec<u8>)], machine: usize, guest: usize) -> Option<u64> {
-        let (_, bytes) = tidings.iter().find(|(number, _)| *number == machine)?;
-        let words = Read::new(bytes).unwrap().words;
-        words.iter().find(|(number, _)| *number == guest).map(|(_, word)| word.next_ns)
+    /// What a machine hears of each guest: numbers and next instants; and how many of its own frames count.
+    fn heard(hub: &mut Hub, machine: usize) -> (Vec<(usize, u64)>, u64) {
+        let Some(bytes) = hub.tidings(machine) else { return (vec![], 0) };
+        let read = Read::new(&bytes).unwrap();
+        (read.words.iter().map(|&(guest, word)| (guest, word.next_ns)).collect(), read.count)
     }
 
     #[test]
     fn a_frame_on_its_way_counts_until_its_machine_has_told_of_it() {
         let mut hub = hub();
-        hub.take(1, &news(0, 1, NEVER, &[])).unwrap();
-        let tidings = hub.take(0, &news(0, 0, NEVER, &[(0, 50)])).unwrap();
-        assert_eq!(
-            heard(&tidings, 2, 1),
-            Some(50),
-            "who is told that the sender has nothing to come is told of the frame"
-        );
-        assert_eq!(heard(&tidings, 2, 0), Some(NEVER));
-        let tidings = hub.take(1, &news(0, 1, NEVER, &[])).unwrap();
-        assert_eq!(heard(&tidings, 2, 1), None, "it has not received the frame yet");
-        let tidings = hub.take(1, &news(1, 1, 70, &[])).unwrap();
-        assert_eq!(heard(&tidings, 2, 1), Some(70));
+        hub.take(1, news(0, 1, NEVER, &[])).unwrap();
+        hub.take(0, news(0, 0, NEVER, &[(0, 50)])).unwrap();
+        let told = heard(&mut hub, 2).0;
+        assert_eq!(told, [(0, NEVER), (1, 50)], "who hears that the sender has nothing to come hears of the frame");
+        hub.take(1, news(0, 1, NEVER, &[])).unwrap();
+        assert_eq!(heard(&mut hub, 2).0, [], "it has not received the frame yet");
+        hub.take(1, news(1, 1, 70, &[])).unwrap();
+        assert_eq!(heard(&mut hub, 2).0, [(1, 70)]);
     }
 
     #[test]
     fn a_sender_is_told_which_of_its_frames_count() {
         let mut hub = hub();
-        hub.take(1, &news(0, 1, NEVER, &[])).unwrap();
-        let tidings = hub.take(0, &news(0, 0, NEVER, &[(0, 50), (0, 60)])).unwrap();
-        let (_, bytes) = tidings.iter().find(|(number, _)| *number == 0).unwrap();
-        assert_eq!((Read::new(bytes).unwrap().count, heard(&tidings, 0, 1)), (2, Some(50)));
+        hub.take(1, news(0, 1, NEVER, &[])).unwrap();
+        hub.take(0, news(0, 0, NEVER, &[(0, 50), (0, 60)])).unwrap();
+        assert_eq!(heard(&mut hub, 0), (vec![(1, 50)], 2));
+    }
+
+    #[test]
+    fn what_several_have_told_is_heard_at_once_with_the_frames_in_their_order() {
+        let mut hub = hub();
+        assert_eq!(
+            hub.take(0, news(0, 0, 10, &[(0, 50)])),
+            Ok(vec![0, 1, 2]),
+            "also who has sent the frame, which lowers a word"
+        );
+        assert_eq!(hub.take(2, news(0, 2, 20, &[(3, 60)])), Ok(vec![]), "all are due already");
+        assert_eq!(hub.take(0, news(0, 0, 30, &[(0, 70)])), Ok(vec![]));
+        let bytes = hub.tidings(1).unwrap();
+        let mut read = Read::new(&bytes).unwrap();
+        assert_eq!(
+            read.words.iter().map(|&(guest, word)| (guest, word.next_ns)).collect::<Vec<_>>(),
+            [(0, 30), (2, 20)]
+        );
+        let frames: Vec<_> = std::iter::from_fn(|| read.frame().unwrap().map(|frame| frame.arrival_ns)).collect();
+        assert_eq!(frames, [50, 60, 70]);
+        assert_eq!(hub.tidings(1), None);
+        hub.take(0, news(0, 0, 40, &[(0, 80)])).unwrap();
+        assert_eq!((hub.overfull(36), hub.overfull(37)), (vec![1], vec![]), "of a frame of five bytes");
     }
 
     #[test]
@@ -177,7 +250,7 @@ mod tests {
             (3, news(0, 0, 5, &[])),
             (0, vec![1, 2, 3]),
         ] {
-            assert_eq!(hub().take(machine, &news).err(), Some(Malformed));
+            assert_eq!(hub().take(machine, news).err(), Some(Malformed));
         }
     }
 }

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
-use crate::outbox::Outgoing;
 use crate::patient::{silence_max, Patient, BEAT};
 
 /// Of the run, known to its machines alone.
@@ -33,6 +32,9 @@ const TAG_BYTES: usize = 16;
 
 /// Before a message: its kind, and its length.
 const HEAD_BYTES: usize = 9;
+
+/// A message that goes into one record with its head.
+const SHORT_BYTES_MAX: usize = 4096;
 
 /// A message that is longer is none.
 const MESSAGE_BYTES_MAX: u64 = 1 << 30;
@@ -76,7 +78,8 @@ pub struct Inbox {
     record: Vec<u8>,
 }
 
-/// Makes a line of a connection, on which `messages` are sent; the one that has connected speaks first.
+/// Makes a line of a connection; the one that has connected speaks first. What is sent is what `next` gives, which waits for
+/// so long at most.
 ///
 /// # Errors
 /// The other end does not have the key, or is not done with the handshake in time.
@@ -84,9 +87,8 @@ pub fn open(
     mut stream: TcpStream,
     key: &Key,
     speaks_first: bool,
-    messages: impl Into<Outgoing<Kind>>,
+    next: impl FnMut(Duration) -> Result<Message, RecvTimeoutError> + Send + 'static,
 ) -> io::Result<Inbox> {
-    let messages = messages.into();
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(silence_max()))?;
     let deadline = Instant::now() + JOINING_MAX;
@@ -108,7 +110,7 @@ pub fn open(
     let (writer, sealing) = (stream.try_clone()?, Arc::clone(&transport));
     thread::spawn(move || {
         // Whoever reads notices that the line has ended.
-        let _ = write_all(&writer, &sealing, &messages);
+        let _ = write_all(&writer, &sealing, next);
         let _ = writer.shutdown(std::net::Shutdown::Both);
     });
     Ok(Inbox { stream: BufReader::new(Patient(stream)), transport, nonce: 0, record: vec![0; RECORD_BYTES_MAX] })
@@ -151,18 +153,22 @@ fn read_by(stream: &mut TcpStream, mut bytes: &mut [u8], deadline: Instant) -> i
     Ok(())
 }
 
-fn write_all(mut stream: &TcpStream, transport: &StatelessTransportState, messages: &Outgoing<Kind>) -> io::Result<()> {
+fn write_all(
+    mut stream: &TcpStream,
+    transport: &StatelessTransportState,
+    mut next: impl FnMut(Duration) -> Result<Message, RecvTimeoutError>,
+) -> io::Result<()> {
     let (mut nonce, mut record) = (0, vec![0; 2 + RECORD_BYTES_MAX]);
     loop {
-        let (kind, message) = match messages.next(BEAT) {
+        let (kind, message) = match next(BEAT) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => (Kind::Beat, vec![]),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
         let mut head = [kind as u8; HEAD_BYTES];
         head[1..].copy_from_slice(&(message.len() as u64).to_le_bytes());
-        // The first record has what fits in beside the head, so that a short message is one.
-        let (first, rest) = message.split_at(message.len().min(RECORD_BYTES_MAX - TAG_BYTES - HEAD_BYTES));
+        // A short message is one record with its head; of a long one the head is one by itself, which costs no copy of the rest.
+        let (first, rest) = message.split_at(if message.len() <= SHORT_BYTES_MAX { message.len() } else { 0 });
         for part in iter::once(&[&head, first].concat()[..]).chain(rest.chunks(RECORD_BYTES_MAX - TAG_BYTES)) {
             let length = transport
                 .write_message(nonce, part, &mut record[2..])
@@ -242,7 +248,8 @@ mod tests {
 
     fn open(stream: TcpStream, key: &Key, speaks_first: bool) -> Line {
         let (outbox, messages) = channel();
-        super::open(stream, key, speaks_first, messages).map(|inbox| (inbox, outbox))
+        let next = move |patience| messages.recv_timeout(patience);
+        super::open(stream, key, speaks_first, next).map(|inbox| (inbox, outbox))
     }
 
     fn connected(theirs: Key, ours: Key) -> (Line, Line) {
@@ -257,7 +264,7 @@ mod tests {
     fn messages_of_all_lengths_come_as_they_were_sent() {
         let (client, server) = connected([7; 32], [7; 32]);
         let ((_inbox, outbox), (mut inbox, _outbox)) = (client.unwrap(), server.unwrap());
-        let lengths = [0, 1, 65_510, 65_519, 65_520, 1_000_000];
+        let lengths = [0, 1, SHORT_BYTES_MAX, SHORT_BYTES_MAX + 1, 65_519, 65_520, 1_000_000];
         let made = |length: usize| (0..length).map(|at| (at * 31 + length) as u8).collect::<Vec<_>>();
         let sending = thread::spawn(move || {
             for length in lengths {

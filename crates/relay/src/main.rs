@@ -32,7 +32,7 @@ use std::io::{self, Read, Stdin};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::process::exit;
 use std::sync::mpsc::{sync_channel, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -105,8 +105,9 @@ fn read_key(stdin: &mut Stdin) -> io::Result<Key> {
 struct Shared {
     key: Key,
     hub: Mutex<Option<Hub>>,
-    /// To machines what waits is kept: one that stands still for a moment must not hold up the others. No guest runs far
-    /// beyond one that does, so only one that takes less than it is sent gets to the end of its outbox; then it is given up.
+    /// To machines what waits is kept, here or in the hub: one that stands still for a moment must not hold up the others. No
+    /// guest runs far beyond one that does, so only one that takes less than it is sent has too much waiting; then it is given
+    /// up. Tidings are not in here but when it is their turn, without what they say ([`tidings`]).
     lines: Mutex<HashMap<u32, Outbox<Kind>>>,
     strangers: Mutex<usize>,
 }
@@ -161,12 +162,19 @@ fn layout(bytes: &[u8]) -> io::Result<Layout> {
 }
 
 /// A connection, until it ends.
-fn welcome(shared: &Shared, stream: TcpStream) {
+fn welcome(shared: &Arc<Shared>, stream: TcpStream) {
     let (outbox, messages) = Outbox::new(WAITING_BYTES_MAX);
-    let opened = line::open(stream, &shared.key, false, messages).and_then(|mut inbox| match inbox.receive()? {
+    let number = Arc::new(OnceLock::new());
+    let (asked, whose) = (Arc::clone(shared), Arc::clone(&number));
+    let next = move |patience| match (messages.next(patience)?, whose.get()) {
+        ((Kind::News, _), Some(&machine)) => Ok(tidings(&asked, machine)),
+        (message, _) => Ok(message),
+    };
+    let opened = line::open(stream, &shared.key, false, next).and_then(|mut inbox| match inbox.receive()? {
         (Kind::Hello, bytes) => {
-            let number = bytes.try_into().map_err(|_| invalid("no number"))?;
-            Ok((inbox, u32::from_le_bytes(number)))
+            let machine = u32::from_le_bytes(bytes.try_into().map_err(|_| invalid("no number"))?);
+            let _ = number.set(machine);
+            Ok((inbox, machine))
         }
         _ => Err(invalid("not a hello")),
     });
@@ -184,7 +192,7 @@ fn welcome(shared: &Shared, stream: TcpStream) {
         loop {
             match inbox.receive()? {
                 (Kind::Control, bytes) => say(machine, what::CONTROL, &bytes)?,
-                (Kind::News, bytes) => take(shared, machine, &bytes)?,
+                (Kind::News, bytes) => take(shared, machine, bytes)?,
                 _ => return Err(invalid("it said what no machine says")),
             }
         }
@@ -193,22 +201,37 @@ fn welcome(shared: &Shared, stream: TcpStream) {
     let _ = say(machine, what::GONE, error.as_bytes());
 }
 
-fn take(shared: &Shared, machine: u32, news: &[u8]) -> io::Result<()> {
+/// Takes the news of a machine, and has those told for whom there is something.
+fn take(shared: &Shared, machine: u32, news: Vec<u8>) -> io::Result<()> {
     let mut hub = locked(&shared.hub);
     let hub = hub.as_mut().ok_or_else(|| invalid("it told news before the run began"))?;
-    let tidings = hub.take(machine as usize, news).map_err(|_| invalid("it told what cannot be"))?;
+    let due = hub.take(machine as usize, news).map_err(|_| invalid("it told what cannot be"))?;
     let mut lines = locked(&shared.lines);
-    for (machine, bytes) in tidings {
-        // In the order of all, so under the lock.
-        send(&mut lines, machine as u32, (Kind::News, bytes));
+    for machine in due {
+        send(&mut lines, machine as u32, (Kind::News, vec![]));
+    }
+    for machine in hub.overfull(WAITING_BYTES_MAX) {
+        give_up(&mut lines, machine as u32, hub.tidings(machine).map_or(0, |tidings| tidings.len()));
     }
     Ok(())
+}
+
+/// What there is to tell a machine whose turn it is.
+fn tidings(shared: &Shared, machine: u32) -> Message {
+    let bytes = locked(&shared.hub).as_mut().and_then(|hub| hub.tidings(machine as usize));
+    bytes.map_or((Kind::Beat, vec![]), |bytes| (Kind::News, bytes))
 }
 
 /// Sends a machine something. Who is gone hears nothing, which was said; whose outbox is full is gone.
 fn send(lines: &mut HashMap<u32, Outbox<Kind>>, machine: u32, message: Message) {
     if let Some(Err(Refusal::Full(bytes))) = lines.get(&machine).map(|line| line.send(message)) {
-        lines.remove(&machine);
+        give_up(lines, machine, bytes);
+    }
+}
+
+/// Ends the line of a machine for which so many bytes wait.
+fn give_up(lines: &mut HashMap<u32, Outbox<Kind>>, machine: u32, bytes: usize) {
+    if lines.remove(&machine).is_some() {
         let why = format!("it takes less than it is sent, of which {bytes} bytes wait");
         let _ = say(machine, what::GONE, why.as_bytes());
     }
@@ -221,7 +244,7 @@ fn carry(fd: &str) -> io::Result<()> {
     let hello = pipes::read(&mut stdin)?.ok_or_else(|| invalid("nobody said where the hub is"))?;
     let address = String::from_utf8_lossy(&hello.bytes).into_owned();
     let (outbox, messages) = sync_channel(WAITING_MAX);
-    let mut inbox = line::open(connect(&address)?, &key, true, messages)?;
+    let mut inbox = line::open(connect(&address)?, &key, true, move |patience| messages.recv_timeout(patience))?;
     let send = |outbox: &SyncSender<Message>, kind, bytes| {
         outbox.send((kind, bytes)).map_err(|_| invalid("the connection has ended"))
     };
@@ -315,7 +338,7 @@ mod tests {
     use std::sync::mpsc::RecvTimeoutError;
 
     use super::*;
-    use crate::message::{Frame, Writer};
+    use crate::message::{Frame, Read, Writer};
     use wire::Word;
 
     /// Enough for whoever waits for nobody, however busy its machine is.
@@ -332,16 +355,21 @@ mod tests {
         thread::spawn(move || {
             // More than a machine may have ready to be sent; the hub looks through all that were not received each time.
             for number in 0..4 * WAITING_MAX as u64 {
-                let mut news = Writer::new(0, &[(0, Word { next_ns: number, ..Word::FIRST })]);
+                let mut news = Writer::default();
                 news.frame(&Frame { way: 0, number, arrival_ns: number, bytes: b"to 1" });
                 news.frame(&Frame { way: 1, number, arrival_ns: number, bytes: b"to 2" });
-                take(&shared, 0, &news.done()).unwrap();
+                take(&shared, 0, news.done(0, &[(0, Word { next_ns: number, ..Word::FIRST })])).unwrap();
             }
-            done.send(()).unwrap();
+            done.send(shared).unwrap();
         });
-        is_done.recv_timeout(PATIENCE).expect("nobody waits for the line that stands still");
-        let sent = std::iter::from_fn(|| messages.next(Duration::ZERO).ok()).count();
-        assert_eq!(sent, 4 * WAITING_MAX);
+        let shared = is_done.recv_timeout(PATIENCE).expect("nobody waits for the line that stands still");
+        let turns = std::iter::from_fn(|| messages.next(Duration::ZERO).ok()).count();
+        assert_eq!(turns, 1, "whose turn it is need not be told twice");
+        let (kind, bytes) = tidings(&shared, 2);
+        let mut read = Read::new(&bytes).unwrap();
+        let frames = std::iter::from_fn(|| read.frame().unwrap()).filter(|frame| frame.bytes == b"to 2").count();
+        assert_eq!((kind, frames), (Kind::News, 4 * WAITING_MAX));
+        assert_eq!(tidings(&shared, 2), (Kind::Beat, vec![]), "there is nothing more");
     }
 
     #[test]
@@ -350,8 +378,8 @@ mod tests {
         let (going, messages) = Outbox::new(100);
         let mut lines = HashMap::from([(1, stalled), (2, going)]);
         for _ in 0..20 {
-            send(&mut lines, 1, (Kind::News, vec![0; 40]));
-            send(&mut lines, 2, (Kind::News, vec![0; 40]));
+            send(&mut lines, 1, (Kind::Control, vec![0; 40]));
+            send(&mut lines, 2, (Kind::Control, vec![0; 40]));
             messages.next(Duration::ZERO).unwrap();
         }
         assert_eq!(lines.keys().collect::<Vec<_>>(), [&2]);

@@ -1,29 +1,31 @@
 //! What machines tell each other of guests and frames, as bytes: numbers of eight bytes, the lowest first.
 //!
 //! ```text
+//! frames; each: way, its number on it, arrival, length, bytes
+//! words; each: guest, state, next instant, instant asked for
 //! a count of frames: received here, as news; of your own that the words count, as tidings
-//! the number of words; each: guest, state, next instant, instant asked for
-//! frames up to the end; each: way, its number on it, arrival, length, bytes
+//! the number of words
 //! ```
+//!
+//! Frames are first so that those that the hub passes on stay where they are.
 
 use wire::Word;
+
+const WORD_BYTES: usize = 32;
+const END_BYTES: usize = 16;
 
 /// A message that nobody can have meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
 /// A message on its way into bytes.
+#[derive(Default)]
 pub struct Writer(Vec<u8>);
 
 impl Writer {
-    /// One with that count, and room for `words` words.
-    pub fn new(count: u64, words: &[(usize, Word)]) -> Self {
-        let mut writer = Self(Vec::with_capacity(16 + 32 * words.len()));
-        writer.numbers(&[count, words.len() as u64]);
-        for &(guest, word) in words {
-            writer.numbers(&[guest as u64, word.state, word.next_ns, word.asked_ns]);
-        }
-        writer
+    /// One with frames that are bytes already.
+    pub const fn with(frames: Vec<u8>) -> Self {
+        Self(frames)
     }
 
     fn numbers(&mut self, numbers: &[u64]) {
@@ -38,18 +40,18 @@ impl Writer {
         self.0.extend_from_slice(frame.bytes);
     }
 
-    /// Adds frames that are bytes already.
-    pub fn frames(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-
     /// Its length so far.
     pub fn bytes(&self) -> usize {
         self.0.len()
     }
 
-    /// All of it.
-    pub fn done(self) -> Vec<u8> {
+    /// All of it, with that count and those words.
+    pub fn done(mut self, count: u64, words: &[(usize, Word)]) -> Vec<u8> {
+        self.0.reserve(WORD_BYTES * words.len() + END_BYTES);
+        for &(guest, word) in words {
+            self.numbers(&[guest as u64, word.state, word.next_ns, word.asked_ns]);
+        }
+        self.numbers(&[count, words.len() as u64]);
         self.0
     }
 }
@@ -79,13 +81,15 @@ pub struct Read<'a> {
 impl<'a> Read<'a> {
     /// Reads a message.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut rest = bytes;
-        let (count, words) = (number(&mut rest)?, number(&mut rest)?);
-        let words = (0..words).map(|_| {
-            let (guest, state) = (number(&mut rest)?, number(&mut rest)?);
-            Ok((guest as usize, Word { state, next_ns: number(&mut rest)?, asked_ns: number(&mut rest)? }))
+        let end = bytes.len().checked_sub(END_BYTES).ok_or(Malformed)?;
+        let (bytes, mut counts) = bytes.split_at(end);
+        let (count, words) = (number(&mut counts)?, number(&mut counts)?);
+        let words = usize::try_from(words).ok().and_then(|words| words.checked_mul(WORD_BYTES)).ok_or(Malformed)?;
+        let (rest, words) = bytes.split_at(bytes.len().checked_sub(words).ok_or(Malformed)?);
+        let words = words.chunks_exact(WORD_BYTES).map(|mut word| {
+            let (guest, state) = (number(&mut word)?, number(&mut word)?);
+            Ok((guest as usize, Word { state, next_ns: number(&mut word)?, asked_ns: number(&mut word)? }))
         });
-        // Of what is not there nothing is made room for.
         let words = words.collect::<Result<_, Malformed>>()?;
         Ok(Self { count, words, rest })
     }
@@ -126,9 +130,9 @@ mod tests {
     fn what_was_written_is_read_and_no_part_of_it_is() {
         let words = [(3, Word { state: 1, next_ns: 7, asked_ns: 9 })];
         let frame = Frame { way: 5, number: 3, arrival_ns: 11, bytes: b"frame" };
-        let mut writer = Writer::new(2, &words);
+        let mut writer = Writer::default();
         writer.frame(&frame);
-        let bytes = writer.done();
+        let bytes = writer.done(2, &words);
         let mut read = Read::new(&bytes).unwrap();
         assert_eq!((read.count, &read.words[..]), (2, &words[..]));
         assert_eq!((read.frame(), read.frame()), (Ok(Some(frame)), Ok(None)));
@@ -137,9 +141,9 @@ mod tests {
             while read.frame()?.is_some() {}
             Ok::<_, Malformed>(())
         };
-        let up_to_its_words = 16 + 32;
-        for length in (0..bytes.len()).filter(|&length| length != up_to_its_words) {
-            assert_eq!(is_whole(&bytes[..length]), Err(Malformed), "{length}");
+        let without_its_frame = 32 + 5;
+        for begin in (1..bytes.len()).filter(|&begin| begin != without_its_frame) {
+            assert_eq!(is_whole(&bytes[begin..]), Err(Malformed), "{begin}");
         }
     }
 

@@ -58,15 +58,8 @@ impl<Kind> Outgoing<Kind> {
     /// None has come, or none ever will.
     pub fn next(&self, patience: Duration) -> Result<(Kind, Vec<u8>), RecvTimeoutError> {
         let message = self.messages.recv_timeout(patience)?;
-        // Who sends without an outbox counts nothing.
-        let _ = self.waiting.fetch_update(Relaxed, Relaxed, |waiting| Some(waiting.saturating_sub(message.1.len())));
+        self.waiting.fetch_sub(message.1.len(), Relaxed);
         Ok(message)
-    }
-}
-
-impl<Kind> From<Receiver<(Kind, Vec<u8>)>> for Outgoing<Kind> {
-    fn from(messages: Receiver<(Kind, Vec<u8>)>) -> Self {
-        Self { messages, waiting: Arc::default() }
     }
 }
 

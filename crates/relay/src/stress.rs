@@ -61,9 +61,18 @@ fn divided(homes: &[usize], ways: &Ways, seed: u64, end_ns: u64, late_us: u64) -
             wire
         })
         .collect();
-    let downs: Vec<_> = (0..machines).map(|home| late::<Vec<u8>>(Random(seed + home as u64), late_us)).collect();
-    let senders: Vec<_> = downs.iter().map(|(sender, _)| sender.clone()).collect();
-    for (home, (_, tidings)) in downs.into_iter().enumerate() {
+    // Whose turn it is, and then what was told: the first is late so that several news make the same tidings.
+    let turns: Vec<_> = (0..machines).map(|home| late::<()>(Random(seed + home as u64), late_us)).collect();
+    let senders: Vec<_> = turns.iter().map(|(sender, _)| sender.clone()).collect();
+    for (home, (_, turns)) in turns.into_iter().enumerate() {
+        let (down, tidings) = late::<Vec<u8>>(Random((seed ^ 0xA5) + home as u64), late_us);
+        let asked = Arc::clone(&hub);
+        thread::spawn(move || {
+            for () in turns {
+                let Some(tidings) = asked.lock().unwrap().tidings(home) else { continue };
+                let _ = down.send(tidings);
+            }
+        });
         let carrier = Arc::new(Carrier::new(&wires[home]).unwrap());
         let teller = Arc::clone(&carrier);
         let (up, news) = late::<Vec<u8>>(Random(seed ^ home as u64), late_us);
@@ -72,8 +81,8 @@ fn divided(homes: &[usize], ways: &Ways, seed: u64, end_ns: u64, late_us: u64) -
         thread::spawn(move || {
             for news in news {
                 let mut hub = hub.lock().unwrap();
-                for (machine, tidings) in hub.take(home, &news).unwrap() {
-                    let _ = senders[machine].send(tidings);
+                for machine in hub.take(home, news).unwrap() {
+                    let _ = senders[machine].send(());
                 }
             }
         });

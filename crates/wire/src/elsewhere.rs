@@ -187,13 +187,11 @@ impl Machine {
                 member.next_ns.store(word.next_ns, SeqCst);
                 member.asked_ns.store(word.asked_ns, SeqCst);
                 member.state.store(word.state, SeqCst);
-                for way in self.ways_out().map(|way| wire.way(way)) {
-                    if way.receiver.load(Relaxed) == guest as u64 {
-                        if let Some(arrival_ns) = wire.first_arrival_ns(way) {
-                            member.next_ns.fetch_min(arrival_ns, SeqCst);
-                            member.asked_ns.fetch_min(arrival_ns, SeqCst);
-                        }
-                    }
+            }
+            for (way, receiver) in self.ways_out() {
+                if let Some(arrival_ns) = wire.first_arrival_ns(way) {
+                    receiver.next_ns.fetch_min(arrival_ns, SeqCst);
+                    receiver.asked_ns.fetch_min(arrival_ns, SeqCst);
                 }
             }
             wire.let_run(usize::MAX);
@@ -201,13 +199,13 @@ impl Machine {
         });
     }
 
-    fn ways_out(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.wire.ways()).filter(|&way| self.leads_out(self.wire.way(way)))
-    }
-
-    fn leads_out(&self, way: &Way) -> bool {
-        let is_here = |guest: u64| self.wire.is_here(guest as usize);
-        is_here(way.sender.load(Relaxed)) && !is_here(way.receiver.load(Relaxed))
+    /// The ways that lead elsewhere, with their receivers.
+    fn ways_out(&self) -> impl Iterator<Item = (&Way, &Member)> + '_ {
+        (0..self.wire.ways()).map(|way| self.wire.way(way)).filter_map(|way| {
+            let [sender, receiver] = [&way.sender, &way.receiver].map(|end| end.load(Relaxed) as usize);
+            let leads_out = self.wire.is_here(sender) && receiver < self.wire.guests() && !self.wire.is_here(receiver);
+            leads_out.then(|| (way, self.wire.member(receiver)))
+        })
     }
 
     /// Takes the first frame out of the ring of a way to elsewhere.
