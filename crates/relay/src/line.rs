@@ -2,7 +2,8 @@
 //!
 //! Noise (noiseprotocol.org, pattern NN with a pre-shared key) encrypts and authenticates with a key that is made for the
 //! run and told to nobody else; who does not have it gets no further than the handshake, and nothing is answered to it.
-//! Records are of 64 KiB at most, a message goes over as many as it takes. Each end says something ten times a
+//! Records are of 64 KiB at most, a message goes over as many as it takes; what frames carry goes behind them, as it was
+//! sealed already (`seal.rs`). Each end says something ten times a
 //! second, so that one that hears nothing for long knows that the other, or what is between them, is gone (`patient.rs`). A
 //! stall that is shorter than that only takes host time.
 
@@ -23,15 +24,15 @@ pub type Key = [u8; 32];
 
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
 
-/// How long it may take to agree on keys. Nobody says anything in between, so each of the two steps may come to stand still
-/// for three seconds.
-const JOINING_MAX: Duration = Duration::from_secs(8);
+/// How long it may take to connect, and then to agree on keys. Nobody says anything in between, so each of its two steps may
+/// come to stand still for three seconds.
+pub const JOINING_MAX: Duration = Duration::from_secs(8);
 
 const RECORD_BYTES_MAX: usize = 65_535;
 const TAG_BYTES: usize = 16;
 
-/// Before a message: its kind, and its length.
-const HEAD_BYTES: usize = 9;
+/// Before a message: its kind, its length, and that of what is sealed already.
+const HEAD_BYTES: usize = 17;
 
 /// A message that goes into one record with its head.
 const SHORT_BYTES_MAX: usize = 4096;
@@ -67,8 +68,23 @@ pub fn invalid(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
 
-/// What is to be sent, in its order.
-pub type Message = (Kind, Vec<u8>);
+/// What is sent, in its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What it is.
+    pub kind: Kind,
+    /// What it says, which the line encrypts.
+    pub bytes: Vec<u8>,
+    /// What is behind it, and sealed already.
+    pub sealed: Vec<u8>,
+}
+
+impl Message {
+    /// One with nothing behind it.
+    pub const fn new(kind: Kind, bytes: Vec<u8>) -> Self {
+        Self { kind, bytes, sealed: vec![] }
+    }
+}
 
 /// The end of a line at which messages come out.
 pub struct Inbox {
@@ -160,15 +176,16 @@ fn write_all(
 ) -> io::Result<()> {
     let (mut nonce, mut record) = (0, vec![0; 2 + RECORD_BYTES_MAX]);
     loop {
-        let (kind, message) = match next(BEAT) {
+        let Message { kind, bytes, sealed } = match next(BEAT) {
             Ok(message) => message,
-            Err(RecvTimeoutError::Timeout) => (Kind::Beat, vec![]),
+            Err(RecvTimeoutError::Timeout) => Message::new(Kind::Beat, vec![]),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
         let mut head = [kind as u8; HEAD_BYTES];
-        head[1..].copy_from_slice(&(message.len() as u64).to_le_bytes());
+        head[1..9].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        head[9..].copy_from_slice(&(sealed.len() as u64).to_le_bytes());
         // A short message is one record with its head; of a long one the head is one by itself, which costs no copy of the rest.
-        let (first, rest) = message.split_at(if message.len() <= SHORT_BYTES_MAX { message.len() } else { 0 });
+        let (first, rest) = bytes.split_at(if bytes.len() <= SHORT_BYTES_MAX { bytes.len() } else { 0 });
         for part in iter::once(&[&head, first].concat()[..]).chain(rest.chunks(RECORD_BYTES_MAX - TAG_BYTES)) {
             let length = transport
                 .write_message(nonce, part, &mut record[2..])
@@ -177,6 +194,7 @@ fn write_all(
             stream.write_all(&record[..2 + length])?;
             nonce += 1;
         }
+        stream.write_all(&sealed)?;
     }
 }
 
@@ -185,22 +203,23 @@ impl Inbox {
     ///
     /// # Errors
     /// The line has ended, or was silent for too long, or what came was not said by who has the key.
-    pub fn receive(&mut self) -> io::Result<(Kind, Vec<u8>)> {
+    pub fn receive(&mut self) -> io::Result<Message> {
         loop {
-            let (kind, message) = self.next()?;
-            if kind != Kind::Beat {
-                return Ok((kind, message));
+            let message = self.next()?;
+            if message.kind != Kind::Beat {
+                return Ok(message);
             }
         }
     }
 
-    fn next(&mut self) -> io::Result<(Kind, Vec<u8>)> {
+    fn next(&mut self) -> io::Result<Message> {
         let mut message = vec![];
         self.append_record(&mut message)?;
         let head = message.first_chunk::<HEAD_BYTES>().ok_or_else(|| invalid("a message without a head"))?;
         let kind = Kind::of(head[0])?;
-        let length = u64::from_le_bytes(head[1..].try_into().expect("eight bytes"));
-        if length > MESSAGE_BYTES_MAX {
+        let [length, sealed_length] =
+            [1, 9].map(|at| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes")));
+        if length.max(sealed_length) > MESSAGE_BYTES_MAX {
             return Err(invalid("a message that is too long"));
         }
         message.drain(..HEAD_BYTES);
@@ -208,7 +227,9 @@ impl Inbox {
         while message.len() < length as usize {
             self.append_record(&mut message)?;
         }
-        Ok((kind, message))
+        let mut sealed = vec![0; sealed_length as usize];
+        self.stream.read_exact(&mut sealed).map_err(|error| explained(&error))?;
+        Ok(Message { kind, bytes: message, sealed })
     }
 
     /// Reads a record, and decrypts it where it belongs.
@@ -266,14 +287,15 @@ mod tests {
         let ((_inbox, outbox), (mut inbox, _outbox)) = (client.unwrap(), server.unwrap());
         let lengths = [0, 1, SHORT_BYTES_MAX, SHORT_BYTES_MAX + 1, 65_519, 65_520, 1_000_000];
         let made = |length: usize| (0..length).map(|at| (at * 31 + length) as u8).collect::<Vec<_>>();
+        let message = move |length| Message { kind: Kind::News, bytes: made(length), sealed: made(length / 3 * 2) };
         let sending = thread::spawn(move || {
             for length in lengths {
-                outbox.send((Kind::News, made(length))).unwrap();
+                outbox.send(message(length)).unwrap();
             }
             outbox
         });
         for length in lengths {
-            assert!(inbox.receive().unwrap() == (Kind::News, made(length)), "{length}");
+            assert!(inbox.receive().unwrap() == message(length), "{length}");
         }
         drop(sending.join().unwrap());
     }

@@ -7,6 +7,7 @@
 //! line.rs      an encrypted connection
 //! patient.rs   how long the other end of one is waited for
 //! outbox.rs    what waits to be sent over one
+//! seal.rs      what frames carry, from machine to machine
 //! pipes.rs     the standard streams
 //! ```
 //!
@@ -24,6 +25,7 @@ mod message;
 mod outbox;
 mod patient;
 mod pipes;
+mod seal;
 #[cfg(test)]
 mod stress;
 
@@ -38,9 +40,8 @@ use std::time::Duration;
 
 use carrier::Carrier;
 use hub::{Hub, Layout};
-use line::{invalid, Key, Kind, Message};
+use line::{invalid, Key, Kind, Message, JOINING_MAX};
 use outbox::{Outbox, Refusal};
-use patient::silence_max;
 use pipes::{say, what, NOBODY};
 #[cfg(test)]
 use wire::{Guest, Received, Wire};
@@ -168,10 +169,10 @@ fn welcome(shared: &Arc<Shared>, stream: TcpStream) {
     let (asked, whose) = (Arc::clone(shared), Arc::clone(&number));
     let next = move |patience| match (messages.next(patience)?, whose.get()) {
         ((Kind::News, _), Some(&machine)) => Ok(tidings(&asked, machine)),
-        (message, _) => Ok(message),
+        ((kind, bytes), _) => Ok(Message::new(kind, bytes)),
     };
     let opened = line::open(stream, &shared.key, false, next).and_then(|mut inbox| match inbox.receive()? {
-        (Kind::Hello, bytes) => {
+        Message { kind: Kind::Hello, bytes, .. } => {
             let machine = u32::from_le_bytes(bytes.try_into().map_err(|_| invalid("no number"))?);
             let _ = number.set(machine);
             Ok((inbox, machine))
@@ -191,8 +192,8 @@ fn welcome(shared: &Arc<Shared>, stream: TcpStream) {
         say(machine, what::JOINED, &[])?;
         loop {
             match inbox.receive()? {
-                (Kind::Control, bytes) => say(machine, what::CONTROL, &bytes)?,
-                (Kind::News, bytes) => take(shared, machine, bytes)?,
+                Message { kind: Kind::Control, bytes, .. } => say(machine, what::CONTROL, &bytes)?,
+                Message { kind: Kind::News, bytes, sealed } => take(shared, machine, &bytes, sealed)?,
                 _ => return Err(invalid("it said what no machine says")),
             }
         }
@@ -202,28 +203,29 @@ fn welcome(shared: &Arc<Shared>, stream: TcpStream) {
 }
 
 /// Takes the news of a machine, and has those told for whom there is something.
-fn take(shared: &Shared, machine: u32, news: Vec<u8>) -> io::Result<()> {
+fn take(shared: &Shared, machine: u32, news: &[u8], sealed: Vec<u8>) -> io::Result<()> {
     let mut hub = locked(&shared.hub);
     let hub = hub.as_mut().ok_or_else(|| invalid("it told news before the run began"))?;
-    let due = hub.take(machine as usize, news).map_err(|_| invalid("it told what cannot be"))?;
+    let due = hub.take(machine as usize, news, sealed).map_err(|_| invalid("it told what cannot be"))?;
     let mut lines = locked(&shared.lines);
     for machine in due {
         send(&mut lines, machine as u32, (Kind::News, vec![]));
     }
     for machine in hub.overfull(WAITING_BYTES_MAX) {
-        give_up(&mut lines, machine as u32, hub.tidings(machine).map_or(0, |tidings| tidings.len()));
+        give_up(&mut lines, machine as u32, hub.tidings(machine).map_or(0, |(_, sealed)| sealed.len()));
     }
     Ok(())
 }
 
 /// What there is to tell a machine whose turn it is.
 fn tidings(shared: &Shared, machine: u32) -> Message {
-    let bytes = locked(&shared.hub).as_mut().and_then(|hub| hub.tidings(machine as usize));
-    bytes.map_or((Kind::Beat, vec![]), |bytes| (Kind::News, bytes))
+    let found = locked(&shared.hub).as_mut().and_then(|hub| hub.tidings(machine as usize));
+    let (kind, (bytes, sealed)) = found.map_or((Kind::Beat, (vec![], vec![])), |tidings| (Kind::News, tidings));
+    Message { kind, bytes, sealed }
 }
 
 /// Sends a machine something. Who is gone hears nothing, which was said; whose outbox is full is gone.
-fn send(lines: &mut HashMap<u32, Outbox<Kind>>, machine: u32, message: Message) {
+fn send(lines: &mut HashMap<u32, Outbox<Kind>>, machine: u32, message: (Kind, Vec<u8>)) {
     if let Some(Err(Refusal::Full(bytes))) = lines.get(&machine).map(|line| line.send(message)) {
         give_up(lines, machine, bytes);
     }
@@ -246,7 +248,7 @@ fn carry(fd: &str) -> io::Result<()> {
     let (outbox, messages) = sync_channel(WAITING_MAX);
     let mut inbox = line::open(connect(&address)?, &key, true, move |patience| messages.recv_timeout(patience))?;
     let send = |outbox: &SyncSender<Message>, kind, bytes| {
-        outbox.send((kind, bytes)).map_err(|_| invalid("the connection has ended"))
+        outbox.send(Message::new(kind, bytes)).map_err(|_| invalid("the connection has ended"))
     };
     send(&outbox, Kind::Hello, hello.machine.to_le_bytes().to_vec())?;
     let carrier: Arc<Mutex<Option<Arc<Carrier>>>> = Arc::new(Mutex::new(None));
@@ -256,7 +258,7 @@ fn carry(fd: &str) -> io::Result<()> {
             while let Some(message) = pipes::read(&mut stdin)? {
                 if message.what == what::LAYOUT {
                     let carrier =
-                        Carrier::new(&mapped(fd)?).map_err(|failure| io::Error::other(failure.to_string()))?;
+                        Carrier::new(&mapped(fd)?, key).map_err(|failure| io::Error::other(failure.to_string()))?;
                     let carrier = Arc::new(carrier);
                     *locked(&attached) = Some(Arc::clone(&carrier));
                     let outbox = outbox.clone();
@@ -276,11 +278,11 @@ fn carry(fd: &str) -> io::Result<()> {
     let mut go_on = || -> io::Result<()> {
         loop {
             match inbox.receive()? {
-                (Kind::Control, bytes) => say(hello.machine, what::CONTROL, &bytes)?,
-                (Kind::News, bytes) => {
+                Message { kind: Kind::Control, bytes, .. } => say(hello.machine, what::CONTROL, &bytes)?,
+                Message { kind: Kind::News, bytes, mut sealed } => {
                     let carrier =
                         locked(&carrier).clone().ok_or_else(|| invalid("tidings before the memory was laid out"))?;
-                    carrier.take(&bytes).map_err(|failure| io::Error::other(failure.to_string()))?;
+                    carrier.take(&bytes, &mut sealed).map_err(|failure| io::Error::other(failure.to_string()))?;
                 }
                 _ => return Err(invalid("the hub said what it never says")),
             }
@@ -298,11 +300,11 @@ fn carry(fd: &str) -> io::Result<()> {
 /// Tells the hub news as long as there is somebody to send them.
 fn tell(carrier: &Carrier, outbox: &SyncSender<Message>) {
     loop {
-        let news = carrier.news().unwrap_or_else(|failure| {
+        let (bytes, sealed) = carrier.news().unwrap_or_else(|failure| {
             let _ = say(NOBODY, what::GONE, failure.to_string().as_bytes());
             exit(1);
         });
-        if outbox.send((Kind::News, news)).is_err() {
+        if outbox.send(Message { kind: Kind::News, bytes, sealed }).is_err() {
             return;
         }
     }
@@ -311,7 +313,7 @@ fn tell(carrier: &Carrier, outbox: &SyncSender<Message>) {
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut last = invalid("no such address");
     for found in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&found, silence_max()) {
+        match TcpStream::connect_timeout(&found, JOINING_MAX) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = io::Error::new(error.kind(), format!("{address}: {error}")),
         }
@@ -338,7 +340,8 @@ mod tests {
     use std::sync::mpsc::RecvTimeoutError;
 
     use super::*;
-    use crate::message::{Frame, Read, Writer};
+    use crate::message::{write_block, written, Frame, Read};
+    use crate::seal::TAG_BYTES;
     use wire::Word;
 
     /// Enough for whoever waits for nobody, however busy its machine is.
@@ -355,21 +358,26 @@ mod tests {
         thread::spawn(move || {
             // More than a machine may have ready to be sent; the hub looks through all that were not received each time.
             for number in 0..4 * WAITING_MAX as u64 {
-                let mut news = Writer::default();
-                news.frame(&Frame { way: 0, number, arrival_ns: number, bytes: b"to 1" });
-                news.frame(&Frame { way: 1, number, arrival_ns: number, bytes: b"to 2" });
-                take(&shared, 0, news.done(0, &[(0, Word { next_ns: number, ..Word::FIRST })])).unwrap();
+                let mut blocks = vec![];
+                for way in [0, 1] {
+                    let mut frame = vec![];
+                    Frame { way, number, arrival_ns: number, length: 4 }.write(&mut frame);
+                    write_block(&mut blocks, 1 + way, &frame);
+                }
+                let words = [(0, Word { next_ns: number, ..Word::FIRST })];
+                take(&shared, 0, &written(blocks, 0, &words), vec![0; 2 * (4 + TAG_BYTES)]).unwrap();
             }
             done.send(shared).unwrap();
         });
         let shared = is_done.recv_timeout(PATIENCE).expect("nobody waits for the line that stands still");
         let turns = std::iter::from_fn(|| messages.next(Duration::ZERO).ok()).count();
         assert_eq!(turns, 1, "whose turn it is need not be told twice");
-        let (kind, bytes) = tidings(&shared, 2);
+        let Message { kind, bytes, sealed } = tidings(&shared, 2);
         let mut read = Read::new(&bytes).unwrap();
-        let frames = std::iter::from_fn(|| read.frame().unwrap()).filter(|frame| frame.bytes == b"to 2").count();
-        assert_eq!((kind, frames), (Kind::News, 4 * WAITING_MAX));
-        assert_eq!(tidings(&shared, 2), (Kind::Beat, vec![]), "there is nothing more");
+        let blocks = std::iter::from_fn(|| read.block().unwrap()).count();
+        assert_eq!((kind, blocks), (Kind::News, 4 * WAITING_MAX));
+        assert_eq!(sealed.len(), 4 * WAITING_MAX * (4 + TAG_BYTES));
+        assert_eq!(tidings(&shared, 2), Message::new(Kind::Beat, vec![]), "there is nothing more");
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn divided(homes: &[usize], ways: &Ways, seed: u64, end_ns: u64, late_us: u64) -
     let turns: Vec<_> = (0..machines).map(|home| late::<()>(Random(seed + home as u64), late_us)).collect();
     let senders: Vec<_> = turns.iter().map(|(sender, _)| sender.clone()).collect();
     for (home, (_, turns)) in turns.into_iter().enumerate() {
-        let (down, tidings) = late::<Vec<u8>>(Random((seed ^ 0xA5) + home as u64), late_us);
+        let (down, tidings) = late::<(Vec<u8>, Vec<u8>)>(Random((seed ^ 0xA5) + home as u64), late_us);
         let asked = Arc::clone(&hub);
         thread::spawn(move || {
             for () in turns {
@@ -73,22 +73,22 @@ fn divided(homes: &[usize], ways: &Ways, seed: u64, end_ns: u64, late_us: u64) -
                 let _ = down.send(tidings);
             }
         });
-        let carrier = Arc::new(Carrier::new(&wires[home]).unwrap());
+        let carrier = Arc::new(Carrier::new(&wires[home], [7; 32]).unwrap());
         let teller = Arc::clone(&carrier);
-        let (up, news) = late::<Vec<u8>>(Random(seed ^ home as u64), late_us);
+        let (up, news) = late::<(Vec<u8>, Vec<u8>)>(Random(seed ^ home as u64), late_us);
         thread::spawn(move || while up.send(teller.news().unwrap()).is_ok() {});
         let (hub, senders) = (Arc::clone(&hub), senders.clone());
         thread::spawn(move || {
-            for news in news {
+            for (news, sealed) in news {
                 let mut hub = hub.lock().unwrap();
-                for machine in hub.take(home, news).unwrap() {
+                for machine in hub.take(home, &news, sealed).unwrap() {
                     let _ = senders[machine].send(());
                 }
             }
         });
         thread::spawn(move || {
-            for tidings in tidings {
-                carrier.take(&tidings).unwrap();
+            for (tidings, mut sealed) in tidings {
+                carrier.take(&tidings, &mut sealed).unwrap();
             }
         });
     }
