@@ -4,7 +4,8 @@ A round starts a run, waits until it has come to a moment, and kills a host agen
 one of them, for good or for three seconds, which is shorter than any limit, or disturbs a connection: cuts it, or has
 nothing pass, on both ways or on one. The promise: a run that says that it is well has the results of one that nobody
 has disturbed; any other says so, with the machine and the virtual instant, and nothing is left of either. The seed says
-all but the host's scheduling. `./dev kills --machines` does a hundred rounds.
+all but the host's scheduling. `./dev kills --machines` does a hundred rounds, and `./dev kills --machines 40 60` the last forty
+of them.
 """
 
 from __future__ import annotations
@@ -193,7 +194,11 @@ def main() -> None:
         expected, takes_host_s = undisturbed(Path(text))
         for number in range(seed, seed + rounds):
             disturbance = Disturbance.of(number)
-            what = do(disturbance, expected, takes_host_s, Path(text) / f"run{number}")
+            try:
+                what = do(disturbance, expected, takes_host_s, Path(text) / f"run{number}")
+            except AssertionError:
+                print(f"seed {number}: {disturbance}; once more: ./dev kills --machines 1 {number}", flush=True)
+                raise
             shown = "well" if what.is_well else f"failed, and nothing was left after {what.left_host_s:.1f} s"
             became[disturbance.victim, disturbance.act, "well" if what.is_well else "failed"] += 1
             if not what.is_well:
