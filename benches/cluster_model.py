@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-HUB_CPU_S = {4: 73e-6, 8: 269e-6, 16: 1.06e-3, 32: 4.03e-3, 64: 17e-3}
-"""Of the hub for a lookahead, by the number of machines."""
+HUB_CPU_S = {4: 119e-6, 8: 212e-6, 16: 680e-6, 32: 1.6e-3, 64: 4.1e-3}
+"""Of the hub for a lookahead, by the number of machines, beside other load, where it is more than alone."""
 
 ALL_CPU_S = {1: 0, 2: 54e-6, 4: 152e-6}
 """Of the hub and all relays for a lookahead."""
