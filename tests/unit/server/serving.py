@@ -18,6 +18,8 @@ import uvicorn
 
 from dilaton.server.access.callers import cookie, log_in
 from dilaton.server.app import opened
+from dilaton.server.database.actions import now_ms
+from dilaton.server.database.tables import RunRow
 from dilaton.server.serve import OWNER, configured, listening_on, make_owner
 from dilaton.server.settings import Settings
 from dilaton.server.state import State
@@ -123,6 +125,14 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
             yield said["id"], said["event"], json.loads(said["data"])
         name, _, value = line.rstrip("\n").partition(": ")
         said = said | {name: value} if line != "\n" else {}
+
+
+def run_row(identity: str, state: str, person: str = OWNER, **others: Any) -> RunRow:
+    """A run in its person's own folder, written down as if it had been asked for."""
+    asked = {"overrides": {}, "hold_at": None, "stays": False, "max_disk": None}
+    of_lab = {"version": 1, "name": "tiny", "text": LAB, "asked": asked}
+    usual = {"folder": f"/home/{person}", "created_ms": now_ms()} | of_lab
+    return RunRow(identity=identity, state=state, person=person, **(usual | others))
 
 
 @dataclass

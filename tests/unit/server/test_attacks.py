@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from dilaton.server.access.callers import make_person
-from dilaton.server.database.actions import now_ms
-from dilaton.server.database.tables import RunRow
 from dilaton.server.runs.files import listed, opened
 from dilaton.server.settings import BODY_BYTES_MAX, Settings
 from tests.conftest import ROOT
-from tests.unit.server.serving import LAB, Served, served
+from tests.unit.server.serving import LAB, Served, run_row, served
 
 IDENTITY = "0123456789abcdef"
 
@@ -26,19 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("server")) as found:
         with found.state.store.writing() as session:
             make_person(session, "ann")
-            session.add(
-                RunRow(
-                    identity=IDENTITY,
-                    folder="/home/ann",
-                    person="ann",
-                    version=1,
-                    name="tiny",
-                    text=LAB,
-                    asked={},
-                    state="finished",
-                    created_ms=now_ms(),
-                )
-            )
+            session.add(run_row(IDENTITY, "finished", "ann"))
         run_dir = found.state.keeper.run_dir(IDENTITY)
         (run_dir / "nodes" / "a").mkdir(parents=True)
         (run_dir / "nodes" / "a" / "x.stdout").write_text("words")

@@ -17,9 +17,9 @@ from dilaton.server import logs
 from dilaton.server.access.callers import make_person
 from dilaton.server.access.refusals import AGAIN_MS, Refusals
 from dilaton.server.database.actions import note, now_ms, tell
-from dilaton.server.database.tables import AuditRow, EventRow, GrantRow, RunRow
+from dilaton.server.database.tables import AuditRow, EventRow, GrantRow
 from dilaton.server.database.tidying import DAY_MS, Keep, tidy
-from tests.unit.server.serving import LAB, Client, Served, served, use_stub
+from tests.unit.server.serving import Client, Served, run_row, served, use_stub
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +53,9 @@ def test_the_machine_is_shown_with_what_runs_on_it_and_whose_to_who_may_see_that
     with server.state.store.writing() as session:
         make_person(session, "watcher")
         session.add(GrantRow(person="watcher", path="/", role="auditor", denies=False, propagates=False))
-        asked = {"folder": "/home/owner", "person": "owner", "version": 1, "text": LAB, "asked": {}, "created_ms": 1}
         needs = {"cores": 2, "memory_bytes": 1 << 30}
-        session.add(RunRow(identity="0" * 16, name="going", state="running", needs=needs, **asked))
-        session.add(RunRow(identity="1" * 16, name="over", state="finished", **asked))
+        session.add(run_row("0" * 16, "running", name="going", needs=needs))
+        session.add(run_row("1" * 16, "finished", name="over"))
     shown = server.client().api("GET", "/machine")
     assert 0 < shown["cores"] <= (os.cpu_count() or 1) and 0 < shown["available_bytes"] < shown["memory_bytes"]
     assert 0 < shown["disk_free_bytes"] <= shown["disk_bytes"] and shown["places"] == server.settings.at_once
@@ -124,20 +123,7 @@ def test_runs_that_are_over_go_when_their_time_has_come_and_no_others(server: Se
     now = 100 * DAY_MS
     with server.state.store.writing() as session:
         for identity, state, ended_ms in (("old", "finished", 1), ("new", "finished", now), ("long", "running", None)):
-            session.add(
-                RunRow(
-                    identity=identity,
-                    folder="/home/owner",
-                    person="owner",
-                    version=1,
-                    name="tiny",
-                    text=LAB,
-                    asked={},
-                    state=state,
-                    created_ms=1,
-                    ended_ms=ended_ms,
-                )
-            )
+            session.add(run_row(identity, state, created_ms=1, ended_ms=ended_ms))
     assert tidy(server.state.store, Keep(), now) == []
     assert tidy(server.state.store, Keep(run_days=30), now) == ["old"]
     assert tidy(server.state.store, Keep(run_days=30), now) == []
@@ -151,19 +137,7 @@ def test_a_page_of_a_long_catalogue_reads_a_page_and_no_texts_of_labs(server: Se
     reads: list[str] = []
     with server.state.store.writing() as session:
         session.add_all(
-            RunRow(
-                identity=f"many{number}",
-                folder="/home/owner",
-                person="owner",
-                version=1,
-                name="tiny",
-                text=LAB,
-                asked={},
-                state="finished",
-                created_ms=number,
-                ended_ms=now_ms(),
-            )
-            for number in range(1000)
+            run_row(f"many{number}", "finished", created_ms=number, ended_ms=now_ms()) for number in range(1000)
         )
     event.listen(server.state.store.engine, "before_cursor_execute", lambda *said: reads.append(said[2]))
     boss = server.client()

@@ -13,8 +13,8 @@ from dilaton.server.access.callers import make_person
 from dilaton.server.access.rules import PERMISSIONS, ROLES, Access, Grant, matches
 from dilaton.server.app import ENDPOINTS, described
 from dilaton.server.database.actions import now_ms
-from dilaton.server.database.tables import GrantRow, RunRow, SweepRow, TemplateRow
-from tests.unit.server.serving import HANDSHAKE, LAB, Answer, Client, Served, served
+from dilaton.server.database.tables import GrantRow, SweepRow, TemplateRow
+from tests.unit.server.serving import HANDSHAKE, LAB, Answer, Client, Served, run_row, served
 
 OWNER_OF_THINGS = "olga"
 FOLDER = f"/home/{OWNER_OF_THINGS}"
@@ -48,19 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 make_person(session, role)
                 session.add(GrantRow(person=role, path=FOLDER, role=role, denies=False, propagates=True))
                 session.add(GrantRow(person=role, path="/", role=role, denies=False, propagates=False))
-            session.add(
-                RunRow(
-                    identity=IDENTITY,
-                    folder=FOLDER,
-                    person=OWNER_OF_THINGS,
-                    version=1,
-                    name="tiny",
-                    text=LAB,
-                    asked={},
-                    state="cancelled",
-                    created_ms=now_ms(),
-                )
-            )
+            session.add(run_row(IDENTITY, "cancelled", OWNER_OF_THINGS, folder=FOLDER))
             session.add(
                 SweepRow(
                     identity=SWEEP,

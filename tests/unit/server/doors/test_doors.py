@@ -21,14 +21,13 @@ from websockets.sync.server import ServerConnection, serve
 from dilaton.server.access.callers import Caller, cookie, make_person
 from dilaton.server.access.rules import Access
 from dilaton.server.api.runs import terminals
-from dilaton.server.database.actions import now_ms
-from dilaton.server.database.tables import GrantRow, Person, RunRow
+from dilaton.server.database.tables import GrantRow, Person
 from dilaton.server.doors import doorway
 from dilaton.server.doors.carrying import BROKEN, ClosedError, from_node, to_node
 from dilaton.server.doors.doors import LASTS_HOST_S, OF_PERSON_MAX, TICKET_HOST_S, Doors
 from dilaton.server.problems import Problem
 from dilaton.server.settings import Settings, SettingsError
-from tests.unit.server.serving import LAB, Answer, Client, Served, served
+from tests.unit.server.serving import LAB, Answer, Client, Served, run_row, served
 
 IDENTITY = "0123456789abcdef"
 
@@ -106,20 +105,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         monkeypatch.setattr(terminals, "ALLOWED_HOST_S", 0.2)
         with found.state.store.writing() as session:
             make_person(session, "ann")
-            session.add(
-                RunRow(
-                    identity=IDENTITY,
-                    folder="/home/ann",
-                    person="ann",
-                    version=1,
-                    name="tiny",
-                    text=LAB,
-                    asked={},
-                    # Nobody follows it, as its process is not there.
-                    state="running",
-                    created_ms=now_ms(),
-                )
-            )
+            # Nobody follows it, as its process is not there.
+            session.add(run_row(IDENTITY, "running", "ann"))
         yield found
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import event
 from dilaton.server.access.callers import make_person
 from dilaton.server.database.tables import RunRow
 from tests.unit.server.access.test_queries import asked
-from tests.unit.server.serving import LAB, Served, served
+from tests.unit.server.serving import LAB, Served, run_row, served
 
 RUNS = 3000
 
@@ -24,16 +24,13 @@ def fill(server: Served, runs: int, lab: str) -> None:
         for person in people:
             make_person(session, person)
         session.add_all(
-            RunRow(
-                identity=f"{number:016x}",
-                folder=f"/home/{people[number % 30]}",
-                person=people[number % 30],
+            run_row(
+                f"{number:016x}",
+                "failed" if number % 100 == 0 else "finished",
+                people[number % 30],
                 lab=lab if number < 10 else None,
-                version=1,
                 name=f"lab {number % 97}",
                 text=LAB * 20,
-                asked={},
-                state="failed" if number % 100 == 0 else "finished",
                 created_ms=number,
                 started_ms=number,
                 ended_ms=number + 1000,

@@ -15,7 +15,7 @@ from dilaton.server.access.callers import make_person
 from dilaton.server.database.tables import RunRow
 from dilaton.server.runs import keeper
 from dilaton.server.runs.queue import Going, Needs, Quota, Waiting, chosen
-from tests.unit.server.serving import ENDLESS, LAB, Served, served, use_stub
+from tests.unit.server.serving import ENDLESS, LAB, Served, run_row, served, use_stub
 
 QUOTAS = """\
 quotas:
@@ -173,16 +173,10 @@ def test_of_a_time_before_and_beyond_what_counts_only_the_part_within_counts(ser
         "f": [(now - 2000, now - 500), (0, 100), (None, now)],  # and one of long ago, and one that was cancelled
     }
     rows = [
-        RunRow(
-            identity=f"{person}{number}",
-            folder="/x",
-            person=person,
-            version=1,
-            name="",
-            text="",
-            asked={},
-            state="running" if ended is None else "finished",
-            created_ms=0,
+        run_row(
+            f"{person}{number}",
+            "running" if ended is None else "finished",
+            person,
             started_ms=started,
             ended_ms=ended,
         )

@@ -13,23 +13,7 @@ from dilaton.run.control.answers import SHOW
 from dilaton.run.control.requests import Client as Control
 from dilaton.server.database.tables import RunRow, Table
 from tests.unit.server.runs.server_process import process
-from tests.unit.server.serving import ENDLESS, LAB, served, use_stub
-
-
-def row(identity: str, state: str) -> RunRow:
-    """A run, written down as if it had been asked for."""
-    asked = {"overrides": {}, "hold_at": None, "stays": False, "max_disk": None}
-    return RunRow(
-        identity=identity,
-        folder="/home/owner",
-        person="owner",
-        version=1,
-        name="tiny",
-        text=LAB,
-        asked=asked,
-        state=state,
-        created_ms=0,
-    )
+from tests.unit.server.serving import ENDLESS, run_row, served, use_stub
 
 
 def test_what_was_asked_for_outlives_servers_that_are_killed_and_no_run_begins_twice(tmp_path: Path) -> None:
@@ -70,7 +54,7 @@ def test_of_runs_that_were_going_on_it_is_known_what_became_of_them(
     with served(tmp_path) as server:
         with server.state.store.writing() as session:
             for identity in ("a" * 16, "b" * 16, "c" * 16):
-                session.add(row(identity, "starting"))
+                session.add(run_row(identity, "starting"))
         (drawing := server.state.keeper.drawing("a" * 16)).parent.mkdir(parents=True)
         drawing.write_text("what was drawn when it was asked for")
         journal = server.state.keeper.journal("b" * 16)
@@ -101,7 +85,7 @@ def test_what_is_asked_for_while_a_server_looks_what_goes_on_keeps_its_files(
             looking = Thread(target=keeper.found)
             with store.writing() as session:
                 if is_there:
-                    session.add(row(known, "requested"))
+                    session.add(run_row(known, "requested"))
                     session.flush()
                 keeper.directory(known).mkdir()
                 looking.start()
