@@ -331,10 +331,11 @@ export class EditorStore {
     await this.save();
   }
 
-  async launch(): Promise<Run | null> {
+  /** Has the lab run; one that stays goes on when nothing is left to do. */
+  async launch(stays: boolean): Promise<Run | null> {
     if (this.isDirty && !(await this.save())) return null;
     try {
-      return await ask<Run>("POST", `/labs/${this.id}/runs`, {});
+      return await ask<Run>("POST", `/labs/${this.id}/runs`, { stays });
     } catch (error) {
       this.wrong = words(error);
       return null;

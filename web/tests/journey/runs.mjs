@@ -70,9 +70,23 @@ await run({
     await demandAccessible(page, "runs");
   },
 
+  "a lab runs for somebody to work in, whatever its programs have left to do": async () => {
+    await page.goto(`${origin}/#/labs`);
+    await page.getByRole("link", { name: "drawn" }).click();
+    const [asked] = await Promise.all([
+      page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/runs")),
+      page.getByRole("button", { name: "Run and stay" }).click(),
+    ]);
+    demand(asked.postDataJSON().stays === true, "the run is to stay");
+    await page.waitForURL(/#\/run\//);
+    // The machine without a kernel has nobody who would work in it, and so no run that stays.
+    await page.getByText("finished").first().waitFor();
+    await page.goto(`${origin}/#/runs`);
+  },
+
   "nodes and links of a run are looked at by the keyboard alone": async () => {
     // As its text calls the lab.
-    await page.getByRole("link", { name: "small" }).click();
+    await page.getByRole("link", { name: "small" }).last().click();
     await page.getByText("Nodes and links as a list").press("Enter");
     await page.getByRole("button", { name: "client", exact: true }).press("Enter");
     await page.getByRole("dialog", { name: "Node client" }).waitFor();

@@ -139,6 +139,8 @@ export const labs = {
     unsaved: "Not saved",
     save: "Save",
     run: "Run",
+    stay: "Run and stay",
+    stayHelp: "It goes on when nothing is left to do, for you to work in its nodes, until you stop it",
     checking: "Checking …",
     good: "No mistakes",
     mistakes: (n: number) => (n === 1 ? "1 mistake" : `${n} mistakes`),
