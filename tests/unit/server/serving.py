@@ -129,7 +129,7 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
 
 def run_row(identity: str, state: str, person: str = OWNER, **others: Any) -> RunRow:
     """A run in its person's own folder, written down as if it had been asked for."""
-    asked = {"overrides": {}, "hold_at": None, "stays": False, "max_disk": None}
+    asked: dict[str, Any] = {"overrides": {}, "hold_at": None, "stays": False, "max_disk": None}
     of_lab = {"version": 1, "name": "tiny", "text": LAB, "asked": asked}
     usual = {"folder": f"/home/{person}", "created_ms": now_ms()} | of_lab
     return RunRow(identity=identity, state=state, person=person, **(usual | others))
