@@ -97,13 +97,10 @@ class Units:
         """Each stretch of units that need the same and lie together, in their order."""
         pieces: list[Piece] = []
         for need, bits in needs.items():
-            while bits:
-                lowest = bits & -bits
-                # The sum carries to where the first zero is.
-                carried = bits + lowest
-                after = carried & -carried
-                bits = carried ^ after
-                first, end = lowest.bit_length() - 1, after.bit_length() - 1
+            # As a text of zeros and ones, from the first unit on, since that is searched faster than a number.
+            text, end = f"{bits:b}"[::-1] + "0", 0
+            while (first := text.find("1", end)) >= 0:
+                end = text.find("0", first)
                 if self._stretches[first] != self._stretches[end - 1]:
                     for broken in places(self._breaks & _between(first + 1, end)):
                         pieces.append((first, broken, need))
