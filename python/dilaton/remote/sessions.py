@@ -35,17 +35,17 @@ def reached(run: RemoteRun) -> Reached:
     def line(
         node: str, argv: Sequence[str], terminal: tuple[int, int] | None, env: Mapping[str, str]
     ) -> contextlib.AbstractAsyncContextManager[socket.socket]:
-        return opened({"node": node, "argv": list(argv), "env": dict(env), "terminal": terminal})
+        return opened("sessions", {"node": node, "argv": list(argv), "env": dict(env), "terminal": terminal})
 
     def port(node: str, port: int) -> contextlib.AbstractAsyncContextManager[socket.socket]:
-        return opened({"node": node, "port": port})
+        return opened("sessions", {"node": node, "port": port})
 
     def tunnel(node: str, address: str) -> contextlib.AbstractAsyncContextManager[socket.socket]:
-        return opened({"node": node, "tunnel": address})
+        return opened("tunnels", {"node": node, "address": address})
 
     @contextlib.asynccontextmanager
-    async def opened(asked: dict[str, Any]) -> AsyncIterator[socket.socket]:
-        url, headers = run.asker.websocket(f"{run.path}/sessions")
+    async def opened(kind: str, asked: dict[str, Any]) -> AsyncIterator[socket.socket]:
+        url, headers = run.asker.websocket(f"{run.path}/{kind}")
         try:
             connection = await connect(url, additional_headers=headers, compression=None, max_size=None)
         except InvalidStatus as error:

@@ -17,6 +17,7 @@ import pytest
 
 from dilaton.cli.errors import BadInputError
 from dilaton.cli.steering.forward import ways_of
+from dilaton.server.runs.life import FINAL
 from tests.conftest import PATIENCE_HOST_S, command_line, dilaton, environment, started
 from tests.unit.server.serving import Client, served
 
@@ -86,8 +87,10 @@ def forwarded(*words: str, **env: str) -> Iterator[list[int]]:
 def wait_for_servers(run: Path) -> None:
     """Until both servers are ready, and what waits for them has ended."""
     deadline = time.monotonic() + PATIENCE_HOST_S
-    events = run / "events.jsonl"
+    events, record = run / "events.jsonl", run / "run.json"
     while not events.is_file() or '"exited"' not in events.read_text():
+        said = json.loads(record.read_text()) if record.is_file() else {"state": "beginning"}
+        assert said["state"] not in FINAL, said
         assert time.monotonic() < deadline, run
         time.sleep(0.1)
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,9 @@ def widened(configuration: str) -> str:
 
 
 @contextlib.contextmanager
-def running(lab: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
+def running(lab: Path, out: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    with started("run", lab, "--out", out, "--stay", **streams) as run:
+    with started("run", lab, "--out", out, "--stay", *words, **streams) as run:
         wait_for_servers(out)
         yield run
 
@@ -223,7 +224,7 @@ def test_a_laptop_reaches_a_servers_lab_by_who_may(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         me = server.client()
         token = me.api("POST", "/tokens", {"label": "x", "scopes": ["*"], "days": 1})["secret"]
-        reading = me.api("POST", "/tokens", {"label": "y", "scopes": ["Run.Read"], "days": 1})["secret"]
+        reading = me.api("POST", "/tokens", {"label": "y", "scopes": ["Run.Read", "Run.Console"], "days": 1})["secret"]
         run = me.launch(me.keep(EXAMPLE.read_text()), stays=True)
         me.wait(run, "running")
         wait_for_servers(server.state.keeper.run_dir(run))
@@ -236,5 +237,54 @@ def test_a_laptop_reaches_a_servers_lab_by_who_may(tmp_path: Path) -> None:
         me.api("POST", f"/runs/{run}/stop")
         me.wait(run, "finished", "aborted")
         assert [one["node"] for one in me.api("GET", f"/runs/{run}/record")["from_outside"]] == ["gate"]
-        (done_by,) = (one["data"]["argv"] for one in me.api("GET", "/audit") if one["action"] == "run.console")
+        (done_by,) = (one["data"]["argv"] for one in me.api("GET", "/audit") if one["action"] == "run.vpn")
         assert done_by[0] == "tunnel"
+
+
+def test_two_laptops_are_in_a_lab_at_once_while_its_tdf_moves(tmp_path: Path) -> None:
+    out, ports = tmp_path / "run", free_ports()
+    listen = ("--listen", f"127.0.0.1:{ports.start}-{ports.stop - 1}")
+    with running(EXAMPLE, out, "--tdf", "auto"):
+        first, second = tmp_path / "one.conf", tmp_path / "two.conf"
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken,
+            entered(first, "vpn", str(out), *listen) as one,
+            entered(second, "vpn", str(out), *listen) as two,
+            ThreadPoolExecutor() as together,
+        ):
+            used = [int(re.search(r"Endpoint = .*:(\d+)", told)[1]) for told in (one, two)]  # type: ignore[index]
+            assert len(set(used)) == 2 and set(used) <= set(ports), "each has a port of those that were named"
+            taken.bind(("127.0.0.1", 0))
+            port = f"127.0.0.1:{taken.getsockname()[1]}"
+            refused = dilaton("vpn", out, "--to", tmp_path / "no.conf", "--listen", port)
+            assert refused.returncode == 2 and "Address already in use" in refused.stderr
+            command = f"ping -c 2 {WEB} && curl -sSf http://{WEB}/GPL-3 | wc -c"
+            places = [tmp_path / name for name in ("a", "b")]
+            for place in places:
+                place.mkdir()
+            both = list(together.map(laptop, places, (one, two), (command, command)))
+            for done in both:
+                assert done.returncode == 0 and done.stdout.split()[-1] == str(PAGE.stat().st_size), done
+            devices = within(out, "gate", "ip -o link")
+            assert "vpn0" in devices and "vpn1" in devices
+            # Neither gets to the other one, though both are in the network of the same node.
+            other = re.search(r"Address = (.*)/32", two)
+            assert other is not None
+            done = laptop(tmp_path, widened(one), f"! ping -c 1 -W 2 {other[1]}")
+            assert done.returncode == 0, done
+        assert dilaton("stop", out).returncode == 0
+    record: dict[str, Any] = json.loads((out / "run.json").read_text())
+    (reached,) = record["from_outside"]
+    assert (reached["node"], reached["connections"]) == ("gate", 2)
+
+
+def free_ports() -> range:
+    """Three ports, one behind the other, that nobody had just now."""
+    while True:
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError, OverflowError):
+            first = 0
+            for offset in range(3):
+                one = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                one.bind(("127.0.0.1", first and first + offset))
+                first = first or one.getsockname()[1]
+            return range(first, first + 3)

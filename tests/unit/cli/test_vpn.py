@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from dilaton.cli.errors import BadInputError
 from dilaton.cli.vpn.configuration import POOL, configuration, default_name, way_into, write_configuration
+from dilaton.cli.vpn.enter import places
 from dilaton.cli.vpn.flows import FLOWS_MAX, Flows
 from dilaton.cli.vpn.wireguard import WINDOW, Peer, new_key
 
@@ -257,6 +258,28 @@ def test_a_node_that_forwards_leads_to_the_lab_and_another_to_itself() -> None:
     assert through.address in POOL and int(through.address) & 1 << 21, "not in the half that the lab has"
     assert list(map(str, way_into(LAB, "web").reached)) == ["10.0.0.1/32"]
     assert way_into(LAB[3:] + LAB[:1], None).node == "web"
+
+
+def test_a_place_to_listen_is_an_address_with_a_port_or_some() -> None:
+    assert places("127.0.0.1") == [("127.0.0.1", 0)]
+    assert places("[::]:51820") == [("::", 51820)]
+    assert places("0.0.0.0:51820-51822") == [("0.0.0.0", port) for port in (51820, 51821, 51822)]
+    for wrong in (
+        "",
+        ":1",
+        "::1",
+        "a:b",
+        "a:1-",
+        "a:2-1",
+        "a:0-3",
+        "a:65536",
+        "a:65535-65536",
+        "a:\u0661",
+        "[::1",
+        "a:1-2-3",
+    ):
+        with pytest.raises(BadInputError, match=r"not ADDRESS\[:PORT\[-PORT\]\]"):
+            places(wrong)
 
 
 def test_a_way_that_is_none_is_refused() -> None:

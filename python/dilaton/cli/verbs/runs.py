@@ -298,7 +298,10 @@ def vpn(
         typer.Option("--to", "-w", metavar="FILE", help="The configuration (default: the run's name)."),
     ] = None,
     listen: Annotated[
-        str, typer.Option("--listen", metavar="ADDRESS[:PORT]", help="Where WireGuard reaches it (default: any port).")
+        str,
+        typer.Option(
+            "--listen", metavar="ADDRESS[:PORT[-PORT]]", help="Where WireGuard reaches it (default: any port)."
+        ),
     ] = "127.0.0.1",
 ) -> None:
     """Put a machine with WireGuard into the network of a run in progress, until Ctrl-C."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
+import re
 import secrets
 import signal
 import struct
@@ -43,6 +45,10 @@ LOOK_HOST_S = 1.0
 
 PORT_MAX = 65_535
 
+LISTEN = re.compile(
+    r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(:(?P<first>[0-9]{1,5})(-(?P<last>[0-9]{1,5}))?)?", re.ASCII
+)
+
 
 @refusing(ControlError)
 def vpn(run: str, node: str | None, to: Path | None, listen: str) -> int:
@@ -52,7 +58,7 @@ def vpn(run: str, node: str | None, to: Path | None, listen: str) -> int:
         run: The run.
         node: By which it is entered; None: the first that forwards.
         to: Where the configuration goes; None: here, named after the run.
-        listen: `ADDRESS[:PORT]` to listen on.
+        listen: `ADDRESS[:PORT[-PORT]]` to listen on: a port, or the first of some that is free; none: any.
 
     Raises:
         BadInputError: there is no such run or node, or the address or the file cannot be had.
@@ -87,41 +93,70 @@ def vpn_here(
         listen: Where to listen.
         ended: Returns when the run has ended.
     """
-    way, here = way_into(nodes, node), _address(listen)
+    way, here = way_into(nodes, node), places(listen)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_entered(run, way, to or Path(default_name(run.name)), here, ended))
     return 0
 
 
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.partition(":")
-    if not host or (port and not (port.isascii() and port.isdigit() and int(port) <= PORT_MAX)):
-        raise BadInputError(f"{text}: not ADDRESS[:PORT], as 127.0.0.1:51820, with a port of at most {PORT_MAX}")
-    return host, int(port or 0)
+def places(text: str) -> list[tuple[str, int]]:
+    """Where to listen, of which the first counts that can be had.
+
+    Raises:
+        BadInputError: it is no address, or has no such ports.
+    """
+    found = LISTEN.fullmatch(text)
+    first = int(found["first"] or 0) if found else -1
+    last = int(found["last"] or first) if found else -1
+    if found is None or not first <= last <= PORT_MAX or (found["last"] and not first):
+        raise BadInputError(
+            f"{text}: not ADDRESS[:PORT[-PORT]], as 127.0.0.1:51820, 0.0.0.0:51820-51829 or [::]:51820, with ports up "
+            f"to {PORT_MAX}"
+        )
+    return [(found["host"].strip("[]"), port) for port in range(first, last + 1)]
+
+
+async def _listening(gateway: _Gateway, here: Sequence[tuple[str, int]]) -> asyncio.DatagramTransport:
+    """A socket at the first of these places that can be had.
+
+    Raises:
+        BadInputError: none can.
+    """
+    for host, port in here:
+        try:
+            made = asyncio.get_running_loop().create_datagram_endpoint(lambda: gateway, local_addr=(host, port))
+            return (await made)[0]
+        except OSError as error:
+            wrong = error
+            if error.errno != errno.EADDRINUSE:
+                break
+    ports = str(here[0][1]) if len(here) == 1 else f"{here[0][1]} to {here[-1][1]}"
+    raise BadInputError(f"{here[0][0]}, port {ports}: {wrong.strerror or wrong}") from wrong
 
 
 async def _entered(
-    run: Reached, way: Way, to: Path, here: tuple[str, int], ended: Callable[[], Awaitable[None]]
+    run: Reached, way: Way, to: Path, here: Sequence[tuple[str, int]], ended: Callable[[], Awaitable[None]]
 ) -> None:
     own, theirs, shared = new_key(), new_key(), secrets.token_bytes(32)
-    async with over(run.tunnel(way.node, str(way.address)), Terminal) as session:
-        gateway = _Gateway(session, Peer(own, theirs.public_key(), shared), Flows(way.address))
-        try:
-            transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: gateway, local_addr=here)
-        except OSError as error:
-            raise BadInputError(f"{here[0]}:{here[1]}: {error.strerror or error}") from error
-        endpoint = transport.get_extra_info("sockname")
-        write_configuration(to, configuration(way, theirs, own.public_key(), shared, endpoint[:2]))
-        try:
-            reached_there = ", ".join(map(str, way.reached))
-            print(f"{endpoint[0]}:{endpoint[1]} -> {way.node}, which leads to {reached_there}")
-            print(f"sudo wg-quick up {to.absolute()}", flush=True)
-            await first_of(gateway.carry(), gateway.keep_alive(), ended(), _told_to_end())
-        finally:
-            to.unlink(missing_ok=True)
-            transport.close()
-        if wrong := session.errors:
-            raise FailedError(f"{way.node}: {wrong}")
+    gateway = _Gateway(Peer(own, theirs.public_key(), shared), Flows(way.address))
+    # Before the run learns of a tunnel that then could not be.
+    transport = await _listening(gateway, here)
+    try:
+        async with over(run.tunnel(way.node, str(way.address)), Terminal) as session:
+            gateway.session = session
+            endpoint = transport.get_extra_info("sockname")
+            write_configuration(to, configuration(way, theirs, own.public_key(), shared, endpoint[:2]))
+            try:
+                reached_there = ", ".join(map(str, way.reached))
+                print(f"{endpoint[0]}:{endpoint[1]} -> {way.node}, which leads to {reached_there}")
+                print(f"sudo wg-quick up {to.absolute()}", flush=True)
+                await first_of(gateway.carry(session), gateway.keep_alive(), ended(), _told_to_end())
+            finally:
+                to.unlink(missing_ok=True)
+            if wrong := session.errors:
+                raise FailedError(f"{way.node}: {wrong}")
+    finally:
+        transport.close()
 
 
 async def _told_to_end() -> None:
@@ -135,8 +170,9 @@ async def _told_to_end() -> None:
 class _Gateway(asyncio.DatagramProtocol):
     """What stands between a machine's WireGuard and the session."""
 
-    def __init__(self, session: Terminal, peer: Peer, flows: Flows) -> None:
-        self._session = session
+    def __init__(self, peer: Peer, flows: Flows) -> None:
+        self.session: Terminal | None = None
+        """Until there is one, datagrams are lost."""
         self._peer = peer
         self._flows = flows
         self._transport: asyncio.DatagramTransport | None = None
@@ -147,20 +183,19 @@ class _Gateway(asyncio.DatagramProtocol):
         self._transport = transport
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        received = self._peer.receive(data, time.monotonic())
-        if received is None:
+        if self.session is None or (received := self._peer.receive(data, time.monotonic())) is None:
             return
         self._where = addr
         for answer in received.answers:
             self._send(answer)
         if received.packet and self._flows.takes(received.packet):
             # Where too many wait, this one is lost.
-            self._session.write(LENGTH.pack(len(received.packet)) + received.packet)
+            self.session.write(LENGTH.pack(len(received.packet)) + received.packet)
 
-    async def carry(self) -> None:
+    async def carry(self, session: Terminal) -> None:
         """Carries what comes out of the node until the session ends."""
         kept = bytearray()
-        while data := await self._session.read():
+        while data := await session.read():
             kept += data
             for packet in _packets(kept):
                 if self._flows.answers(packet):

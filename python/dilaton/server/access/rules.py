@@ -30,6 +30,7 @@ PERMISSIONS: Mapping[str, str] = {
     "Run.Launch": "Have labs run.",
     "Run.Steer": "Hold, release, stop a run, change its TDF and links.",
     "Run.Console": "Have terminals in nodes of a run, and execute there what one likes.",
+    "Run.Vpn": "Have a machine of one's own in the network of a run.",
     "Run.Files": "Fetch what programs of a run have written.",
     "Run.Delete": "Delete runs with all that they left.",
     "Request.Approve": "Approve or refuse runs that need more than their person may use, and say which come first.",
@@ -42,6 +43,9 @@ PERMISSIONS: Mapping[str, str] = {
 }
 """All there are. A permission that is not here can neither be granted nor asked for."""
 
+REACHING = ("Run.Console", "Run.Vpn", "Run.Files")
+"""What who works in nodes of a run does."""
+
 ROLES: Mapping[str, tuple[str, ...]] = {
     "administrator": ("*",),
     "teacher": ("Lab.*", "Template.*", "Run.*", "Request.*", "Person.Read"),
@@ -49,8 +53,8 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "template-manager": ("Template.*",),
     "auditor": ("*.Read",),
     "reader": ("Lab.Read", "Template.Read", "Run.Read"),
-    "operator": ("Lab.Read", "Template.Read", "Run.Read", "Run.Steer", "Run.Console", "Run.Files"),
-    "editor": (*("Lab.Read", "Lab.Write", "Template.Read"), *("Run.Read", "Run.Steer", "Run.Console", "Run.Files")),
+    "operator": ("Lab.Read", "Template.Read", "Run.Read", "Run.Steer", *REACHING),
+    "editor": ("Lab.Read", "Lab.Write", "Template.Read", "Run.Read", "Run.Steer", *REACHING),
 }
 """The built-in roles, as patterns of permissions."""
 

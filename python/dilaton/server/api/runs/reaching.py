@@ -5,6 +5,10 @@ answers `{}`, and from then on binary messages are the bytes of the session's fr
 in them is between the two ends, and the run looks at what it gets; here they are only passed on, as slowly as the
 slower side takes them. When the connection ends, the program is hung up on, as with ssh.
 
+A *tunnel* is a session whose streams are packets of a machine outside, which is in the network of a node as long as it
+lasts. It is asked for by itself, since who may be in the network need not be one who may execute there what they like,
+and the other way about.
+
 A capture is a program of that kind, which the server starts: whoever may have the files that a run leaves, and not
 execute there what they like, may see packets, too.
 """
@@ -32,12 +36,15 @@ from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import take_over
 from dilaton.run.control.terminal_client import Terminal, terminal
 from dilaton.run.files.directory import PLAN_FILE
-from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who
+from dilaton.server.access.callers import Caller
+from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who, needs
 from dilaton.server.api.runs.runs import FILES
 from dilaton.server.api.runs.terminals import CONSOLE, WRONG, Rows, noted, stay_allowed
 from dilaton.server.api.session import Asked
+from dilaton.server.database.tables import RunRow
 from dilaton.server.problems import Problem, of_error
 from dilaton.server.runs.files import opened
+from dilaton.server.state import State
 from dilaton.service.client import connected
 
 ENDPOINTS = Endpoints()
@@ -55,15 +62,13 @@ Word = Annotated[str, Field(max_length=131_072, pattern=r"^[^\x00]*$")]
 
 
 class NewSession(Asked):
-    """A program that is to be executed in a node, or what of it outside is joined with: a port, or its network."""
+    """A program that is to be executed in a node, or a port of it that somebody outside is joined with."""
 
     node: str = Field(max_length=255)
     argv: list[Word] = Field(default=[], max_length=1000)
-    """Program and arguments; none where there is a port or a tunnel."""
+    """Program and arguments; none where there is a port."""
     port: Annotated[int, Field(ge=1, le=65_535)] | None = None
     """Of TCP: the input and the output of the session are those of a connection to it."""
-    tunnel: IPv4Address | None = None
-    """Of the machine outside, in the lab: the input and the output are packets, each after its length in two bytes."""
     env: dict[Annotated[str, Field(max_length=255)], Word] = Field(default={}, max_length=100)
     """Variables beside those that all programs of the node have."""
     terminal: tuple[Rows, Rows] | None = None
@@ -71,15 +76,13 @@ class NewSession(Asked):
 
     @model_validator(mode="after")
     def _one_of_them(self) -> NewSession:
-        if bool(self.argv) + (self.port is not None) + (self.tunnel is not None) != 1:
-            raise ValueError("either argv, port or tunnel")
+        if bool(self.argv) == (self.port is not None):
+            raise ValueError("either argv or port")
         return self
 
     @property
     def done(self) -> list[str]:
         """What the audit log has of it."""
-        if self.tunnel is not None:
-            return ["tunnel", str(self.tunnel)]
         return self.argv or ["port", str(self.port)]
 
     def taken_over(self, run_dir: Path) -> Socket:
@@ -90,30 +93,68 @@ class NewSession(Asked):
         """
         if self.port is not None:
             return take_over(run_dir, PORT_OPEN, node=self.node, port=self.port)[0]
-        if self.tunnel is not None:
-            return take_over(run_dir, TUNNEL_OPEN, node=self.node, address=str(self.tunnel))[0]
-        return take_over(run_dir, SESSION_OPEN, **self.model_dump(mode="json", exclude={"port", "tunnel"}))[0]
+        return take_over(run_dir, SESSION_OPEN, **self.model_dump(mode="json", exclude={"port"}))[0]
+
+
+class NewTunnel(Asked):
+    """A machine outside that is to be in the network of a node; packets are the input and the output of the session."""
+
+    node: str = Field(max_length=255)
+    address: IPv4Address
+    """Of the machine, in the lab."""
+
+    @property
+    def done(self) -> list[str]:
+        """What the audit log has of it."""
+        return ["tunnel", str(self.address)]
+
+    def taken_over(self, run_dir: Path) -> Socket:
+        """A connection of the run that carries its frames.
+
+        Raises:
+            ControlError: no run goes on there, or it refuses.
+        """
+        return take_over(run_dir, TUNNEL_OPEN, node=self.node, address=str(self.address))[0]
 
 
 @ENDPOINTS.add("WEBSOCKET", f"{PREFIX}/runs/{{run}}/sessions", CONSOLE)
 async def carry_session(socket: WebSocket, run: TheRun, who: Who, server: Server) -> None:
     """Executes a program in a node, and carries its streams; see the messages in docs/server.md."""
+    await _carry_asked(socket, run, who, server, NewSession, "Run.Console")
+
+
+@ENDPOINTS.add("WEBSOCKET", f"{PREFIX}/runs/{{run}}/tunnels", needs(("Run.Vpn", "run")))
+async def carry_tunnel(socket: WebSocket, run: TheRun, who: Who, server: Server) -> None:
+    """Has a machine outside in the network of a node, and carries its packets; see docs/server.md."""
+    await _carry_asked(socket, run, who, server, NewTunnel, "Run.Vpn")
+
+
+async def _carry_asked(
+    socket: WebSocket,
+    run: RunRow,
+    who: Caller,
+    server: State,
+    what: type[NewSession | NewTunnel],
+    permission: str,
+) -> None:
+    """Carries what the first message asks for, as long as both sides want and its person has the permission."""
     await socket.accept()
     with contextlib.suppress(WebSocketDisconnect):
         try:
-            asked = NewSession.model_validate_json(await _first(socket))
+            asked = what.model_validate_json(await _first(socket))
         except ValidationError:
             await socket.close(WRONG)
             return
         try:
             with server.sessions.one_of(who.name):
-                await asyncio.to_thread(noted, server, who, run.path, asked.node, asked.done)
+                action = f"run.{permission.partition('.')[2].lower()}"
+                await asyncio.to_thread(noted, server, who, run.path, asked.node, asked.done, action)
                 line = await asyncio.to_thread(asked.taken_over, server.keeper.run_dir(run.identity))
                 line.setblocking(False)
                 reader, writer = await asyncio.open_unix_connection(sock=line)
                 try:
                     await socket.send_text("{}")
-                    code = await _carried(socket, reader, writer, stay_allowed(server, who, run.path, "Run.Console"))
+                    code = await _carried(socket, reader, writer, stay_allowed(server, who, run.path, permission))
                 finally:
                     writer.close()
                 with contextlib.suppress(RuntimeError):  # it is closed already

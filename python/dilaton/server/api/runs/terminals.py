@@ -193,7 +193,7 @@ async def stay_allowed(server: State, who: Caller, path: str, permission: str) -
             return NOT_ALLOWED
 
 
-def noted(server: State, who: Caller, path: str, node: str, argv: list[str]) -> None:
+def noted(server: State, who: Caller, path: str, node: str, argv: list[str], action: str = "run.console") -> None:
     """Writes down what somebody executes in a node."""
     with server.store.writing() as session:
-        note(session, who.name, "run.console", path, node=node, argv=argv)
+        note(session, who.name, action, path, node=node, argv=argv)
