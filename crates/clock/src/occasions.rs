@@ -3,6 +3,7 @@
 
 pub mod contention;
 pub mod deaths;
+pub mod ending;
 pub mod handlers;
 pub mod idle;
 pub mod polling;

@@ -27,9 +27,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     directory = tmp_path_factory.mktemp("again")
     (directory / "word").write_text("first\n")
     (directory / "lab.yaml").write_text(LAB.replace("DRAW", DRAW))
-    # With some seeds a program polls at one of the instants below, and what it does while the clock stands shifts what
-    # follows by a little (docs/time.md).
-    outcome = run_in(directory, directory / "lab.yaml", "--set", "seed=8")
+    outcome = run_in(directory, directory / "lab.yaml", "--set", "seed=7")
     assert outcome.status == 0, outcome.terminal
     return outcome
 
@@ -53,7 +51,9 @@ def test_the_state_is_the_very_same_and_goes_on_as_it_did(first: Outcome, tmp_pa
 def test_what_follows_is_the_same_too(first: Outcome, tmp_path: Path) -> None:
     again = tmp_path / "again"
     assert dilaton("resume", first.path, "--at", "1.7s", "--out", again).returncode == 0
-    assert dilaton("clock", again, "until", "3.9s").returncode == 0
+    # At some a packet is handled or a program begins, at others one polls.
+    for at in ("2s", "2.5005s", "3s", "3.9s"):
+        assert dilaton("clock", again, "until", at).returncode == 0
     assert dilaton("clock", again, "release").returncode == 0
     while dilaton("clock", again).returncode == 0:
         pass

@@ -21,7 +21,7 @@ use interrupts::{Count, Flag, Word};
 use crate::host::sys;
 
 /// The signals that are blocked while the kernel sleeps.
-const SIGNALS: u64 = sys::mask_of(libc::SIGALRM) | sys::mask_of(libc::SIGIO);
+pub const SIGNALS: u64 = sys::mask_of(libc::SIGALRM) | sys::mask_of(libc::SIGIO);
 
 /// Which signals wait, and what for.
 struct Masks {

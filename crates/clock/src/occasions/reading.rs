@@ -4,7 +4,7 @@ use virtual_time::VirtualInstant;
 
 use crate::deadlines::{bound, commands, timer};
 use crate::host::page::{self, count};
-use crate::occasions::{serving, waiting};
+use crate::occasions::{ending, serving, waiting};
 use crate::time::present::{face, is_event, look};
 use crate::time::{drive, standing};
 
@@ -24,6 +24,7 @@ fn now() -> Option<VirtualInstant> {
     if commands::are_there(page) && !is_event() {
         commands::take_over(page);
     }
+    ending::before_reading(page);
     drive::step_reading();
     let mut now = look(page);
     if now.as_ns() >= bound::tell_at_ns() {

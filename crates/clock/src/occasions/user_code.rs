@@ -10,9 +10,8 @@ use crate::host::page::{count, ClockPage};
 use crate::host::sys;
 use crate::kernel::leavings::unseen;
 use crate::nodes::shares;
-use crate::occasions::contention;
 use crate::occasions::serving::serve_if_due;
-use crate::occasions::waiting;
+use crate::occasions::{contention, ending, waiting};
 use crate::time::{aside, drive, present, standing};
 
 /// What waitpid(2) says of a process that SIGALRM has stopped.
@@ -73,6 +72,7 @@ pub fn after_user(page: &ClockPage) {
         count(&page.stub_stops);
         unseen(present::is_event, || {
             aside::end();
+            ending::before_entry(page);
             drive::step_entry();
             drive::stub_stopped();
             shares::stopped(page);

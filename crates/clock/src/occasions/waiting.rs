@@ -154,7 +154,7 @@ fn wait_until_may_run(guest: &Guest, mut sleep: impl FnMut(u64) -> bool) -> bool
 pub fn pass(page: &ClockPage) -> bool {
     let Some(guest) = bound::guest() else { return true };
     // At its end it stands whatever is next, and whatever the others do.
-    let next = timer::next().min(present::end());
+    let next = timer::next().min(present::end().max(present::latest(page)));
     let next_ns = if next == VirtualInstant::NEVER { NEVER } else { guest::run_ns(next) };
     WAITING.aside_since_ns.set(aside::own_work_ns());
     let mut may_run = guest.pass(next_ns);
@@ -173,6 +173,23 @@ pub fn pass(page: &ClockPage) -> bool {
     }
     end_aside();
     may_run
+}
+
+/// Tells the others that this guest has come to where it stands.
+pub fn tell_place(page: &ClockPage) {
+    let Some(guest) = bound::guest() else { return };
+    let now = present::latest(page);
+    masks::exclusively(|| {
+        guest.tell(guest::run_ns(now));
+        adopt(page, guest, now);
+    });
+}
+
+/// Waits there until nothing can arrive before that any more.
+pub fn wait_in_place(page: &ClockPage) {
+    if let Some(guest) = bound::guest() {
+        wait_at(page, guest, guest::run_ns(present::latest(page)));
+    }
 }
 
 /// What was done in [`pass`] until now was for the others' sake: it is taken back from work.

@@ -41,13 +41,13 @@ use crate::host::page::count;
 use crate::host::{page, sys};
 
 /// What a clock reading of the kernel costs on the event drive.
-const READING_NS: u64 = 1;
+pub const READING_NS: u64 = 1;
 
 /// What an entry of user code into the kernel costs on the event drive.
 const ENTRY_NS: u64 = 100;
 
 /// What it costs in a guest that has been busy for [`BUSY_ENTRIES`].
-const BUSY_ENTRY_NS: u64 = 1_000;
+pub const BUSY_ENTRY_NS: u64 = 1_000;
 
 /// After this many entries without idling a guest is busy: a millisecond, more than programs take to start. A program that
 /// goes on after that mostly asks again and again whether something has happened, until virtual time gets there.

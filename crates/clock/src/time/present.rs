@@ -142,6 +142,22 @@ pub fn stands() -> bool {
     read(|clock| clock.line().pace() == Pace::Held || virtual_now(clock) >= clock.end())
 }
 
+/// Whether another `ns` of steps bring the clock beyond its end, on the event drive.
+pub fn steps_beyond(ns: u64) -> bool {
+    read(|clock| clock.steps_beyond(drive::now(clock.drive()), ns))
+}
+
+/// The guest makes no step before the host orders something, as the next one would bring the clock beyond its end.
+pub fn end_here(page: &ClockPage) {
+    change(page, Clock::ended);
+    look(page);
+}
+
+/// The clock stands where it is until the host orders something.
+pub fn stand(page: &ClockPage) {
+    change(page, |clock| clock.stood(drive::now(clock.drive())));
+}
+
 /// The virtual instant when the guest has worked for another `ns` of host time.
 pub fn after_work(ns: u64) -> VirtualInstant {
     read(|clock| clock.virtual_at(DriveInstant::from_ns(drive::now(clock.drive()).as_ns() + ns)))

@@ -239,7 +239,10 @@ class ClockPage:
         """The virtual instant at `host_ns` of the host's monotonic clock; on the others, the latest known."""
         line = self.timeline()
         latest = self.read("virtual_now_ns")
-        return max(latest, line.virtual_at(host_ns)) if line.drive == "wall" else max(latest, line.virtual_ns)
+        if line.drive == "wall":
+            return max(latest, line.virtual_at(host_ns))
+        # On the event drive what is at work at the end goes on beyond it, for as long as that takes.
+        return min(max(latest, line.virtual_ns), line.end_ns)
 
     def is_held(self, host_ns: int) -> bool:
         """Whether virtual time stands still at `host_ns`: held, at its end, or because the agent waits for the host."""
