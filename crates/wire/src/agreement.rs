@@ -19,7 +19,8 @@
 //!
 //! **Going back.** A guest that idles has told that nothing happens in it before its next timer, and others have run on
 //! that. If the host then wakes it, it may not go on from where it fell asleep: what it sent would arrive in the past of
-//! others. It goes on from the first instant from which nothing can, which is never beyond its own next event.
+//! others. It goes on from the first instant from which nothing can, which is never beyond its own next event, and tells
+//! that under the lock under which it has looked (`virtual_time::wakes_at`).
 //!
 //! **Away.** A guest whose kernel is to be another one has told the instant from which that one goes on. Who is gone tells
 //! nothing more, so the others come no further than this lets them, however long it takes; what they send meanwhile waits in
@@ -147,24 +148,21 @@ impl Guest {
         self.own().horizon_ns.load(Relaxed)
     }
 
-    /// The instant from which it has to go on when something that is not of virtual time wakes it at `now_ns`.
+    /// Something that is not of virtual time wakes it at `now_ns`: tells the others from which instant it goes on, and
+    /// returns that. Whether it may is to be asked ([`go_on`](Self::go_on)).
     #[must_use]
-    pub fn present_ns(&self, now_ns: u64) -> u64 {
+    pub fn go_back(&self, now_ns: u64) -> u64 {
         futex::locked(&self.wire.header().lock, || {
-            let others = (0..self.wire.guests()).filter(|&other| other != self.number);
-            let next_ns = self.own().next_ns.load(Relaxed);
-            let earliest = others.map(|other| {
+            let instant = VirtualInstant::from_ns;
+            let others = (0..self.wire.guests()).filter(|&other| other != self.number).map(|other| {
                 let horizon_ns = self.wire.member(other).horizon_ns.load(Relaxed);
-                let at_ns = horizon_ns.saturating_sub(self.wire.distance_ns(self.number, other));
-                // Of guests elsewhere the horizon is no more than a bound, and may be beyond what is next here.
-                if self.wire.is_here(other) {
-                    at_ns
-                } else {
-                    at_ns.min(next_ns)
-                }
+                let distance = VirtualDuration::from_ns(self.wire.distance_ns(self.number, other));
+                (instant(horizon_ns), distance, !self.wire.is_here(other))
             });
-            // A horizon of never was given when nothing could happen here either.
-            earliest.filter(|&at| at <= next_ns).max().unwrap_or(0).max(now_ns)
+            let next = instant(self.own().next_ns.load(SeqCst));
+            let wakes_at_ns = virtual_time::wakes_at(instant(now_ns), next, others).as_ns();
+            self.own().next_ns.store(wakes_at_ns, SeqCst);
+            wakes_at_ns
         })
     }
 
@@ -362,6 +360,17 @@ mod tests {
 
     fn part(bytes: &mut [u8]) -> [libc::iovec; 1] {
         [libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }]
+    }
+
+    #[test]
+    fn who_is_woken_has_told_from_where_it_goes_on_before_others_can_ask() {
+        let wire = laid_out(2, &[(0, 1, 5), (1, 0, 5)], 4096);
+        let [idles, runs] = [0, 1].map(|number| Guest::new(wire.clone(), number).unwrap());
+        assert!(!idles.pass(50));
+        assert_eq!(runs.tell(2), 12);
+        assert_eq!(idles.go_back(0), 7);
+        assert_eq!(runs.tell(11), 12, "not 21, as what it was told before would let it");
+        assert_eq!(idles.next_ns(), 7);
     }
 
     #[test]

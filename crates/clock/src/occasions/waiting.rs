@@ -15,7 +15,7 @@
 //! the wire, and its host timer is off: all that an alarm could tell has been told, and an alarm every 200 us would take
 //! the kernel's idle loop round each time, whose work would bring the guest that far beyond its bound, and make all
 //! frames late that arrive until then. The host's signals end the wait; what they interrupt is for others' sake until
-//! there. Before the kernel hears of input, the clock goes to where it may send again (`Guest::present_ns`).
+//! there. Before the kernel hears of input, the clock goes to where it may send again (`Guest::go_back`).
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -213,7 +213,7 @@ pub fn disturb() {
 /// arrive in another guest's past.
 pub fn leave_idle(page: &ClockPage) {
     let Some(guest) = bound::guest() else { return };
-    let present_ns = masks::exclusively(|| guest.present_ns(guest::run_ns(present::look(page))));
-    wait_at(page, guest, present_ns);
-    present::jump(page, VirtualInstant::from_ns(guest::own_ns(present_ns)));
+    let goes_on_ns = masks::exclusively(|| guest.go_back(guest::run_ns(present::look(page))));
+    wait_at(page, guest, goes_on_ns);
+    present::jump(page, VirtualInstant::from_ns(guest::own_ns(goes_on_ns)));
 }
