@@ -1,11 +1,10 @@
-"""Sweeps: the points of a product of values, and from their runs to a table and plots."""
+"""Sweeps: from their runs to a table and plots."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,51 +13,21 @@ from typing import Any
 
 import pandas as pd
 
-from dilaton.lab.settings import Setting
 from dilaton.measure import numbers
 from dilaton.measure.numbers import counted
-from dilaton.measure.results.fairness import fairness
+from dilaton.measure.results.fairness import FAIRNESS, fairness
 from dilaton.measure.statistics import half_interval
 from dilaton.report.figures.names import names_of
 from dilaton.report.figures.repeats import connections_of, draw_repeats
-from dilaton.report.figures.swept import Labels, Values, draw_sweep, figure_name
+from dilaton.report.figures.swept import draw_sweep, figure_name
 from dilaton.report.metrics import scalars_of
 from dilaton.report.style import Drawing
 from dilaton.run import loading
+from dilaton.run.files.directory import SWEEP_FILE
+from dilaton.run.points import Labels, Point, Values
 from dilaton.run.record import record as records
 from dilaton.run.record.model import Record
 from dilaton.run.record.record import RecordError
-
-FILE = "sweep.json"
-"""What a sweep's directory holds: its lab and fields."""
-
-FAIRNESS = "fairness"
-"""The number that no program measures alone."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One run of a sweep.
-
-    Attributes:
-        settings: The fields and their values.
-        repeat: Which of the runs with these, from 0.
-    """
-
-    settings: tuple[Setting, ...]
-    repeat: int
-
-    @property
-    def directory(self) -> str:
-        """Where its run goes within the sweep: told by its values, so that it is found again."""
-        values = ",".join(f"{path}={value}" for path, value in self.settings)
-        return str(Path(re.sub(r"[^A-Za-z0-9.=,_-]", "_", values), str(self.repeat)))
-
-
-def points(values: Values, repeat: int) -> list[Point]:
-    """The points of a sweep: all combinations, the last field fastest, each `repeat` times."""
-    combinations = itertools.product(*([(path, value) for value in values[path]] for path in values))
-    return [Point(settings, number) for settings in combinations for number in range(repeat)]
 
 
 def table_of(done: Sequence[tuple[Point, Path, Record]]) -> pd.DataFrame:
@@ -197,7 +166,7 @@ def load(directory: Path) -> Swept:
         done.append((point, Path(row["run"]), records.load(directory / row["run"])))
     if not done:
         raise ValueError(f"{directory}: none of its runs has finished")
-    labels = json.loads((directory / FILE).read_text()).get("labels", {})
+    labels = json.loads((directory / SWEEP_FILE).read_text()).get("labels", {})
     return Swept.of(directory, done, {field: list(dict.fromkeys(table[field])) for field in fields}, labels)
 
 
@@ -208,7 +177,7 @@ def read(directory: Path) -> tuple[list[str], pd.DataFrame]:
         ValueError: There is none, or it is damaged.
     """
     try:
-        fields = [str(field) for field in json.loads((directory / FILE).read_text())["fields"]]
+        fields = [str(field) for field in json.loads((directory / SWEEP_FILE).read_text())["fields"]]
         table = pd.read_csv(directory / "sweep.csv", dtype=dict.fromkeys(fields, str), keep_default_na=False)
         return fields, table[table.state == "finished"]
     except FileNotFoundError as error:

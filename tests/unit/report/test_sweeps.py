@@ -10,16 +10,15 @@ import pytest
 
 from dilaton.report.figures.swept import draw_sweep
 from dilaton.report.sweeps import (
-    Point,
     Swept,
     latex_of,
     means_of,
-    points,
     sets_of,
     table_of,
     units_of,
     write_means,
 )
+from dilaton.run.points import Point, points
 from dilaton.run.record import record as records
 from dilaton.run.record.model import CheckRecord
 from tests.unit.measure import made

@@ -32,6 +32,14 @@ def test_nothing_of_the_server_is_imported_by_anything_else() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_server_loads_nothing_that_draws() -> None:
+    code = "import sys, dilaton.server.serve; print({'numpy', 'pandas', 'scipy', 'matplotlib'} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
 def test_a_server_that_is_not_installed_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "NEEDED", ("fastapi", "no_such_package"))
     with pytest.raises(HostLacksError, match=r"no_such_package.*pip install dilaton\[server\]"):

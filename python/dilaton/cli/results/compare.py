@@ -35,7 +35,8 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None, by: str
     from dilaton.report.export import FIGURE_FORMATS, save
     from dilaton.report.metrics import metrics_of
     from dilaton.report.style import applied
-    from dilaton.report.sweeps import FILE, sets_of
+    from dilaton.report.sweeps import sets_of
+    from dilaton.run.files.directory import SWEEP_FILE
     from dilaton.run.loading import load
 
     with refusing(ValueError, option="--tolerance"):
@@ -43,7 +44,7 @@ def compare_runs(paths: list[Path], tolerance: str, figure: Path | None, by: str
     with refusing(RecordError, OSError, ValueError):
         if figure and figure.suffix[1:] not in FIGURE_FORMATS:
             raise ValueError(f"--figure: {figure}: its name must end in one of .{', .'.join(FIGURE_FORMATS)}")
-        if len(paths) == 1 and (paths[0] / FILE).exists():
+        if len(paths) == 1 and (paths[0] / SWEEP_FILE).exists():
             sets = {
                 name: {where: [metrics_of(load(path)) for path in runs] for where, runs in by_where.items()}
                 for name, by_where in sets_of(paths[0], by).items()

@@ -14,14 +14,14 @@ def report(path: Path, formats: list[str], out: Path | None) -> None:
     """Writes the report of a run or a sweep, or its figures and tables as files."""
     from dilaton.report.export import FIGURE_FORMATS, TABLE_FORMATS, export
     from dilaton.report.page import write_report
-    from dilaton.report.sweeps import FILE as SWEEP
+    from dilaton.run.files.directory import SWEEP_FILE
     from dilaton.run.loading import load
 
     known = (*FIGURE_FORMATS, *TABLE_FORMATS)
     wanted = [each for text in formats for each in text.split(",")]
     if unknown := [each for each in wanted if each not in known]:
         raise BadInputError(f"--format: {unknown[0]}: not a format; write some of {', '.join(known)}")
-    if (path / SWEEP).is_file():
+    if (path / SWEEP_FILE).is_file():
         _report_sweep(path, wanted, out)
         return
     run = load(path)

@@ -12,7 +12,7 @@ from dilaton.cli.errors import complain
 from dilaton.cli.output import visible
 from dilaton.cli.terminal import Output
 from dilaton.measure.numbers import counted
-from dilaton.report.sweeps import Point
+from dilaton.run.points import Point
 from dilaton.service.conduct import ENDING
 from dilaton.service.studies.sweep import Concluded, HostLost, PointAgain, PointEnded, Sweep, SweepRequest
 

@@ -17,8 +17,8 @@ from dilaton.cli.runs.remote import NEVER_RAN, PLAIN_NAME, asking
 from dilaton.cli.runs.sweep import tell
 from dilaton.measure.numbers import counted
 from dilaton.remote.server import RemoteRun, Server
-from dilaton.report.sweeps import Point, points
 from dilaton.run.files.directory import SWEEPS
+from dilaton.run.points import Point, points
 from dilaton.run.record import record as records
 from dilaton.run.record.record import RecordError
 from dilaton.service.request import UNNAMED, RunRequest

@@ -16,12 +16,7 @@ import pandas as pd
 
 from dilaton.measure.statistics import half_interval
 from dilaton.report.style import COLOURS, Drawing, axes, legend, unit
-
-Values = Mapping[str, Sequence[str]]
-"""The values of each field, in the order in which they are swept."""
-
-Labels = Mapping[str, str]
-"""What fields and measured numbers are called where people read; those that it lacks have their own names."""
+from dilaton.run.points import Labels, Values
 
 BARS_WIDTH = 0.8
 """Of what there is for each name on an axis."""

@@ -28,6 +28,9 @@ LAB_FILE = "lab.yaml"
 PLAN_FILE = "plan.json"
 RECORD_FILE = "run.json"
 
+SWEEP_FILE = "sweep.json"
+"""What a sweep's directory holds: its lab and fields."""
+
 ATTEMPT = "attempt-"
 """And its number: what a run has left that was begun again."""
 

@@ -25,12 +25,12 @@ from dilaton.host.here.doctor.doctor import require
 from dilaton.lab.errors import LabError
 from dilaton.lab.settings import parse_setting
 from dilaton.measure.numbers import counted
+from dilaton.measure.results.fairness import FAIRNESS
 from dilaton.plan.model import Plan
-from dilaton.report.figures.swept import Labels
-from dilaton.report.sweeps import FAIRNESS, FILE, Point, points
 from dilaton.run import machines
 from dilaton.run.control.errors import ControlError
-from dilaton.run.files.directory import SWEEPS, replace_file
+from dilaton.run.files.directory import SWEEP_FILE, SWEEPS, replace_file
+from dilaton.run.points import Labels, Point, points
 from dilaton.run.record import record as records
 from dilaton.run.record.record import RecordError
 from dilaton.service.errors import RequestError, refusing
@@ -427,7 +427,7 @@ def take(directory: Path, lab: str, values: Values, labels: Labels) -> None:
         RequestError: it belongs to another sweep.
     """
     known = {"lab": lab, "fields": list(values)}
-    path = directory / FILE
+    path = directory / SWEEP_FILE
     directory.mkdir(parents=True, exist_ok=True)
     if path.exists():
         if {key: value for key, value in _read(path).items() if key != "labels"} != known:

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field, model_validator
 from sqlalchemy import select
 
 from dilaton.host.processes import PYTHON
-from dilaton.report.sweeps import points
 from dilaton.run.files.directory import RECORD_FILE
+from dilaton.run.points import points
 from dilaton.server.access.callers import Caller
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, Who, needs
 from dilaton.server.api.session import Asked

@@ -12,8 +12,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
 from dilaton.measure.numbers import counted
-from dilaton.report.sweeps import points
 from dilaton.run.control.errors import ControlError
+from dilaton.run.points import points
 from dilaton.server.access.callers import Caller
 from dilaton.server.access.secrets import identity
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Folder, Server, TheLab, TheSweep, Who, needs
