@@ -65,7 +65,7 @@ def of_error(error: Exception) -> Problem:
         case RequestError():
             return Problem(422, "argument", error.message, field=error.field)
         case ControlError():
-            return Problem(CONTROL_STATUS[error.kind], f"run-{error.kind}", str(error))
+            return Problem(CONTROL_STATUS[error.kind], f"run-{error.kind}", error.message)
         case HostLacksError():
             return Problem(503, "host-lacks", str(error))
     raise error

@@ -63,19 +63,18 @@ class Connection:
                 line = await within(LOOK_HOST_S, self._reader.readline())
             except TimeoutError:
                 if is_stopped(self._pid):
-                    raise ControlError(
-                        f"{self._run_dir}: process {self._pid} of the run is stopped, as by Ctrl-Z, and answers nobody"
-                    ) from None
+                    what = "is stopped, as by Ctrl-Z, and answers nobody"
+                    raise ControlError(f"process {self._pid} of the run {what}", run_dir=self._run_dir) from None
                 if time.monotonic() - began > SILENCE_HOST_S:
                     what = f"has not answered within {SILENCE_HOST_S:.0f} s"
-                    raise ControlError(f"{self._run_dir}: process {self._pid} of the run {what}") from None
+                    raise ControlError(f"process {self._pid} of the run {what}", run_dir=self._run_dir) from None
             except (ConnectionError, ValueError):
                 line = b""
                 break
             else:
                 break
         if not line.endswith(b"\n"):
-            raise ControlError(f"{self._run_dir}: the run has ended")
+            raise ControlError("the run has ended", run_dir=self._run_dir)
         return line
 
 

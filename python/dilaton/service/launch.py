@@ -58,7 +58,7 @@ class RunProcess:
                 case Begun(run_dir=run_dir) | Ended(state="finished", run_dir=run_dir):
                     return run_dir
                 case Ended(run_dir=run_dir, state=state, reason=reason):
-                    raise ControlError(f"{run_dir}: the run {state} before it could be steered: {reason}")
+                    raise ControlError(f"the run {state} before it could be steered: {reason}", run_dir=run_dir)
                 case refusal:
                     raise refusal.error()
         await self._wait()

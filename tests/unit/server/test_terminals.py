@@ -243,3 +243,15 @@ def test_a_terminal_that_nobody_looks_at_ends(server: Served, run: str, monkeypa
             break
     else:
         raise AssertionError("it is still there")
+
+
+def test_of_a_run_that_does_not_go_on_nobody_is_told_where_the_server_keeps_it(server: Served) -> None:
+    me = server.client()
+    over = me.launch(me.keep(ENDLESS))
+    me.wait(over, "running")
+    me.api("POST", f"/runs/{over}/stop")
+    me.wait(over, "aborted", "finished")
+    asked = (("POST", "terminals", {"node": "a", **SIZE}), ("POST", "hold", {}), ("GET", "status", None))
+    for method, path, body in asked:
+        answer = me.ask(method, f"/api/v1/runs/{over}/{path}", body)
+        assert (answer.status, answer.json["detail"]) == (409, "no run is going on there"), path

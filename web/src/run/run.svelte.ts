@@ -66,6 +66,11 @@ export class RunStore {
     return this.run !== null && isFinal(this.run.state);
   }
 
+  /** Whether its nodes are there, and heed who works in them. */
+  get isGoing(): boolean {
+    return this.run?.state === "running" || this.run?.state === "held";
+  }
+
   /** How far the run has come, in nanoseconds of virtual time. */
   get reachedNs(): number {
     const told = this.isOver ? (this.run?.virtual_s ?? 0) : (this.status?.clock?.virtual_s ?? 0);

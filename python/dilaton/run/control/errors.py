@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 ErrorKind = Literal["request", "verb", "argument", "refused", "guest", "host"]
@@ -13,9 +14,10 @@ class ControlError(Exception):
     """A request cannot be done, or there is no run to do it; the message says why.
 
     Attributes:
+        message: why, for people, without the run's directory, which a server tells nobody.
         kind: why, for programs.
     """
 
-    def __init__(self, message: str, kind: ErrorKind = "refused") -> None:
-        super().__init__(message)
-        self.kind = kind
+    def __init__(self, message: str, kind: ErrorKind = "refused", *, run_dir: Path | None = None) -> None:
+        super().__init__(message if run_dir is None else f"{run_dir}: {message}")
+        self.message, self.kind = message, kind

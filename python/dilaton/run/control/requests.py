@@ -157,7 +157,8 @@ async def _handle(line: bytes, handlers: Mapping[str, Handler]) -> Result | Take
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ControlError("a request is a line of JSON: an object with a verb", "request") from error
     if verb not in handlers:
-        raise ControlError(f"{verb}: this run has no such verb; it has {', '.join(sorted(handlers))}", "verb")
+        now = ", ".join(sorted(handlers))
+        raise ControlError(f"{verb}: not of this run, or not while it begins or ends; what it does now: {now}", "verb")
     return await handlers[verb](request)
 
 
@@ -225,11 +226,11 @@ def _asked(run_dir: Path, line: Line, verb: Name[Answer], arguments: Mapping[str
         line.send(request_line(verb, arguments))
         reply = line.receive()
     except OSError as error:
-        raise ControlError(f"{run_dir}: the run has ended") from error
+        raise ControlError("the run has ended", run_dir=run_dir) from error
     except ControlError as error:
-        raise ControlError(f"{run_dir}: {error}") from None
+        raise ControlError(error.message, run_dir=run_dir) from None
     if not reply.endswith(b"\n"):
-        raise ControlError(f"{run_dir}: the run has ended")
+        raise ControlError("the run has ended", run_dir=run_dir)
     answer: Answer = result_of(reply)
     return answer
 

@@ -122,7 +122,7 @@ def connect(run_dir: Path) -> Line:
     """
     found = _connect(_stem(run_dir), CONNECT_HOST_S, is_one_enough=True)
     if not found.runs:
-        raise ControlError(f"{run_dir}: no run is going on there{_why_not(run_dir, found)}")
+        raise ControlError(f"no run is going on there{_why_not(run_dir, found)}", run_dir=run_dir)
     line, *others = found.runs
     for other in others:
         other.close()

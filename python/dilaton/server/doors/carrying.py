@@ -67,7 +67,9 @@ async def connected(run_dir: Path, node: str, port: int) -> AsyncIterator[socket
                 failed.append(wrong)
         except ConnectionError:
             pass  # whoever has connected has gone
-        except (ControlError, GuestError) as error:
+        except ControlError as error:
+            failed.append(error.message)
+        except GuestError as error:
             failed.append(str(error))
         finally:
             writer.close()

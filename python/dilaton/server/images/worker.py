@@ -107,7 +107,9 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
     }
     try:
         return verbs[asked.pop("do")](Store(), **asked)
-    except (ImageError, ControlError, OSError, ValueError) as error:
+    except ControlError as error:
+        return {"wrong": error.message}
+    except (ImageError, OSError, ValueError) as error:
         return {"wrong": str(error)}
     except HostLacksError as error:
         return {"lacks": error.what, "fix": error.fix}

@@ -104,7 +104,9 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
     """What is to be said."""
     try:
         return wrong_words(lambda: VERBS[asked.pop("do")](**asked))
-    except (TemplateError, ControlError, OSError, ValueError) as error:
+    except ControlError as error:
+        return {"wrong": error.message}
+    except (TemplateError, OSError, ValueError) as error:
         return {"wrong": str(error)}
 
 

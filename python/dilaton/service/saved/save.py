@@ -166,7 +166,7 @@ def _fill(store: SavedLabs, tree: Path, run_dir: Path, plan: Plan, progress: Pro
 def _next(replies: Any, run_dir: Path) -> bytes:
     line: bytes = replies.readline()
     if not line:
-        raise ControlError(f"{run_dir}: the run has ended")
+        raise ControlError("the run has ended", run_dir=run_dir)
     return line
 
 
@@ -225,7 +225,7 @@ def _disk(line: socket.socket, run_dir: Path, node: str) -> int:
     line.sendall(node.encode() + b"\n")
     _, files, _, _ = socket.recv_fds(line, 1, 1)
     if not files:
-        raise ControlError(f"{run_dir}: the run has ended")
+        raise ControlError("the run has ended", run_dir=run_dir)
     return files[0]
 
 

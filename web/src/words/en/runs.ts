@@ -214,6 +214,7 @@ export const runs = {
     open: "Open a terminal",
     split: "Side by side",
     none: "No terminal is open. Choose a node and open one.",
+    notYet: "The nodes are not there yet. As soon as the run goes on, a terminal can be opened.",
     over: "The run is over, and its nodes with it.",
     standings: {
       connecting: "connecting",
