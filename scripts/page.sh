@@ -28,8 +28,12 @@ is_page_due() {
 
 # make_page server|dev
 make_page() {
-    say "Building the page …"
-    if build_page "$1" >"$state/page.log" 2>&1 </dev/null; then return; fi
+    local begin=$SECONDS
+    say "Building the page: what builds it is fetched by npm, once (its log is $state/page.log) …"
+    if build_page "$1" >"$state/page.log" 2>&1 </dev/null; then
+        say "The page is built, after $((SECONDS - begin)) s."
+        return
+    fi
     tail -n 5 "$state/page.log" >&2
     say "The page could not be built ($state/page.log); the API is there nevertheless."
 }
