@@ -48,6 +48,16 @@ export async function until(what, holds) {
   throw new Error(`never: ${what}`);
 }
 
+/** Makes the lab `drawn` of what the page offers to begin with: three nodes and two links, without a mistake. */
+export async function makeLab(page, origin) {
+  await page.goto(origin);
+  await page.getByRole("button", { name: "New lab" }).click();
+  await page.getByLabel("Name").fill("drawn");
+  await page.getByRole("button", { name: "Make it" }).click();
+  await editor(page).has(3, 2);
+  await page.getByText("No mistakes").waitFor();
+}
+
 /** What the API answers to something that is sent as the page would, with the page's own session. */
 export const post = (page, path, body) =>
   page.evaluate(

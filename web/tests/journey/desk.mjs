@@ -1,9 +1,8 @@
 // What who looks after others does: `node desk.mjs ORIGIN COOKIE`.
-import { demand, demandAccessible, editor, open, post, run, until } from "./browser.mjs";
+import { demand, demandAccessible, open, run } from "./browser.mjs";
 
 const [origin, cookie] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie);
-const drawn = editor(page);
 
 await run({
   "the desk shows images, and pulls none from elsewhere": async () => {

@@ -1,20 +1,12 @@
 // A run, from its beginning to what is read in it and beside others: `node runs.mjs ORIGIN COOKIE`, on a server whose runs are
 // on a machine without a kernel.
-import { demand, demandAccessible, editor, open, post, run, until } from "./browser.mjs";
+import { demand, demandAccessible, makeLab, open, post, run, until } from "./browser.mjs";
 
 const [origin, cookie] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie);
-const drawn = editor(page);
 
 await run({
-  "a lab is made of a starting point": async () => {
-    await page.goto(origin);
-    await page.getByRole("button", { name: "New lab" }).click();
-    await page.getByLabel("Name").fill("drawn");
-    await page.getByRole("button", { name: "Make it" }).click();
-    await drawn.has(3, 2);
-    await page.getByText("No mistakes").waitFor();
-  },
+  "a lab is made of a starting point": () => makeLab(page, origin),
 
   "it runs, and what came of it is shown": async () => {
     await page.getByRole("button", { name: "▶ Run" }).click();

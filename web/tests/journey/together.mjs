@@ -1,20 +1,13 @@
 // What several people do with a lab, and what becomes of it when the server is away: `node together.mjs ORIGIN COOKIE`, on a
 // server whose runs are on a machine without a kernel.
-import { demand, demandAccessible, editor, open, post, run, until } from "./browser.mjs";
+import { demand, demandAccessible, editor, makeLab, open, run, until } from "./browser.mjs";
 
 const [origin, cookie] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie);
 const drawn = editor(page);
 
 await run({
-  "a lab is made of a starting point": async () => {
-    await page.goto(origin);
-    await page.getByRole("button", { name: "New lab" }).click();
-    await page.getByLabel("Name").fill("drawn");
-    await page.getByRole("button", { name: "Make it" }).click();
-    await drawn.has(3, 2);
-    await page.getByText("No mistakes").waitFor();
-  },
+  "a lab is made of a starting point": () => makeLab(page, origin),
 
   "it is kept as a template, from which another lab begins with what was chosen": async () => {
     await page.getByRole("button", { name: "Save as template" }).click();

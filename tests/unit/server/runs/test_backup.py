@@ -6,7 +6,6 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,7 @@ from dilaton.server.backup.copying import LOST
 from tests.postgresql import cluster
 from tests.unit.server.serving import ENDLESS, Client, Served, served, use_stub
 
-
-@pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def copied(directory: Path, **asked: str) -> int:

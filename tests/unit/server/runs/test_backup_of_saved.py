@@ -26,6 +26,8 @@ from dilaton.service.saved.store import ABOUT, DISKS, LAB, RESULTS, About, Saved
 from tests.conftest import ROOT
 from tests.unit.server.serving import served
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 DISK_BYTES = 256 << 20
 
 WRITTEN = ((0, b"first"), (100 << 20, b"x" * (16 << 20)), (DISK_BYTES - 4, b"last"))
@@ -35,14 +37,6 @@ KILLS = 3
 
 LASTS_HOST_S = 0.1
 """How long after its first file a kill may come; all of it takes about as long."""
-
-
-@pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
 
 
 def copied(directory: Path, **asked: Path) -> int:
