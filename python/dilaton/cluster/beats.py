@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dilaton.host.errors import GuestError
+from dilaton.host.errors import GuestError, MachineLostError
 
 BEAT_HOST_S = 0.1
 """How often it is looked who has said nothing since the look before."""
@@ -28,18 +28,20 @@ def silence(beats: int = SILENT_BEATS_MAX) -> str:
     return f"its host agent has said nothing for {beats * BEAT_HOST_S:g} seconds"
 
 
-async def watch(there: Callable[[], int], first_beats: int) -> None:
+async def watch(machine: str, there: Callable[[], int], first_beats: int) -> None:
     """Watches an agent that has not joined yet.
 
     Args:
+        machine: Which it is on.
         there: How often it has said that it is there.
         first_beats: In so many it says so for the first time.
 
     Raises:
-        GuestError: Nothing is heard of it any more, which is the end of it.
+        MachineLostError: Nothing is heard of it any more, which is the end of it.
+        GuestError: Nothing was ever heard of it.
     """
     before, beats = 0, 0
     while beats <= (limit := SILENT_BEATS_MAX if before else first_beats):
         await asyncio.sleep(BEAT_HOST_S)
         before, beats = (now, 0) if (now := there()) != before else (before, beats + 1)
-    raise GuestError(silence(limit))
+    raise MachineLostError(machine, silence()) if before else GuestError(silence(limit))

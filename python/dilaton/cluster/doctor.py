@@ -34,7 +34,7 @@ class Examined:
         why: Why not; empty: it can.
     """
 
-    has: Has | str
+    has: Has | GuestError
     answer_host_s: float | None = None
     why: str = ""
 
@@ -43,7 +43,7 @@ async def examine(engine: Asking, needed: Needs) -> Examined:
     """Examines the host of an engine that has one; nothing is left there."""
     try:
         (has,) = await engine.look(needed)
-        if isinstance(has, str):
+        if isinstance(has, GuestError):
             return Examined(has)
         try:
             return Examined(has, await _answers(engine, Host(engine.names[0], has.memory_bytes)))

@@ -271,13 +271,15 @@ class Guests:
             # Without a name, so that nothing of it is left, whatever happens.
             with tempfile.TemporaryFile(dir=self._run_dir) as contents:
                 if not await within(patience_host_s, self._lines.collect(machine, contents)):
-                    return [f"all files of {name}: it was lost"], None
+                    why = f"files of {name} cannot be brought here: it was lost"
+                    return [f"all files of {name}: it was lost"], MachineLostError(name, why)
                 return await asyncio.to_thread(archive.unpack, contents, self._run_dir), None
         except TimeoutError:
-            why = f"that takes more than {patience_host_s:g} s"
+            why, lost = f"that takes more than {patience_host_s:g} s", None
         except (GuestError, OSError, tarfile.TarError) as error:
-            why = str(error)
-        return [f"all other files of {name}: {why}"], GuestError(f"files of {name} cannot be brought here: {why}")
+            why, lost = str(error), error.machine if isinstance(error, MachineLostError) else None
+        what = f"files of {name} cannot be brought here: {why}"
+        return [f"all other files of {name}: {why}"], GuestError(what) if lost is None else MachineLostError(lost, what)
 
     def kill(self) -> None:
         """See `port.Guests`."""

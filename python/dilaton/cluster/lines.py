@@ -58,21 +58,23 @@ class Lines:
         """Waits until all machines have joined, as long as their agents are heard of, and for so long at most.
 
         Raises:
-            GuestError: One does not.
+            MachineLostError: One does not, or is lost meanwhile.
+            GuestError: The hub is.
         """
         joining = [asyncio.create_task(joined.wait()) for joined in self._joined]
         ends = [asyncio.create_task(self._engine.ended(host)) for host in self._hosts]
         try:
-            everything = asyncio.gather(*joining)
+            everything = asyncio.gather(*joining, return_exceptions=True)
             first: set[asyncio.Future[Any]] = {everything, self.lost, *ends}
             await asyncio.wait(first, timeout=patience_host_s, return_when=asyncio.FIRST_COMPLETED)
             if self.lost.done():
                 raise self.lost.result()
             if not everything.done():
-                missing = [name for name, joined in zip(self._names, self._joined, strict=True) if not joined.is_set()]
-                said = [ended.result() for ended in ends if ended.done()]
-                why = "; ".join(said) or f"it took more than {patience_host_s:g} s"
-                raise MachineLostError(missing[0], f"{', '.join(missing)} did not join the run: {why}")
+                for machine, ended in enumerate(ends):
+                    if ended.done():
+                        raise self._lost(machine, ended.result())
+                missing = next(machine for machine, joined in enumerate(self._joined) if not joined.is_set())
+                raise self._lost(missing, f"it took more than {patience_host_s:g} s")
         finally:
             for task in (*joining, *ends):
                 task.cancel()

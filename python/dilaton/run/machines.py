@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from dilaton.host.errors import GuestError, MachineLostError
 from dilaton.host.here.machine import Here
 from dilaton.host.port import Machine
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 SHELL, PROGRAM, HUB = "DILATON_RSH", "DILATON_REMOTE", "DILATON_HUB"
 """Environment variables that say how other hosts are reached, as `cluster/engines/hosts.py` explains."""
+
+LOOKS_MAX = 3
+"""How often hosts are asked what they have where agents are lost meanwhile: that says nothing of what they have."""
 
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10"
 
@@ -117,7 +121,7 @@ def divided(planned: Plan, machines: int, onto: Sequence[str]) -> Division:
     return Division([host.name for host in hosts], homes, cuts(planned, homes))
 
 
-def look(names: Sequence[str], plans: Sequence[Plan] = ()) -> list[tuple[Has | str, list[str]]]:
+def look(names: Sequence[str], plans: Sequence[Plan] = ()) -> list[tuple[Has | GuestError, list[str]]]:
     """What each of these hosts has, or why that is not known; and why it cannot have a part in a run of this machine.
 
     Args:
@@ -133,7 +137,7 @@ def look(names: Sequence[str], plans: Sequence[Plan] = ()) -> list[tuple[Has | s
     needed = having.together([having.needs(planned, jailed=True) for planned in plans])
     drive = "work" if any(planned.time.drive == "work" for planned in plans) else "event"
 
-    async def asked() -> list[Has | str]:
+    async def asked() -> list[Has | GuestError]:
         hosts = _named(names)
         try:
             return await hosts.look(needed)
@@ -141,7 +145,11 @@ def look(names: Sequence[str], plans: Sequence[Plan] = ()) -> list[tuple[Has | s
             await hosts.stop()
 
     here = having.has(needed)
-    return [(there, having.refusals(needed, here, there, drive=drive)) for there in asyncio.run(asked())]
+    for _ in range(LOOKS_MAX):
+        found = asyncio.run(asked())
+        if not any(isinstance(there, MachineLostError) for there in found):
+            break
+    return [(there, having.refusals(needed, here, there, drive=drive)) for there in found]
 
 
 def examine(names: Sequence[str]) -> list[tuple[Examined, list[str]]]:

@@ -65,11 +65,9 @@ def agents_below(pid: int) -> list[int]:
 
 
 def guests_of(hosts: NamedHosts, number: int) -> list[int]:
-    """The host agents of a host whose guests run."""
-    found = processes_of(hosts.holder(number))
-    if not any("linux.uml" in command or "vmlinux" in command for command in found.values()):
-        return []
-    return [pid for pid, command in found.items() if "host-agent" in command]
+    """The host agents of a host that have guests; who is asked what it has only asks a kernel for its version."""
+    agents = [pid for pid, command in processes_of(hosts.holder(number)).items() if "host-agent" in command]
+    return [pid for pid in agents if any("rootfstype=hostfs" in command for command in below(pid).values())]
 
 
 def test_runs_go_to_all_hosts_and_leave_what_they_leave_on_one_machine(

@@ -18,9 +18,10 @@ from dilaton.cluster.engines.having import MARK, Has, Needs
 from dilaton.cluster.engines.hosts import Hosts, Way
 from dilaton.cluster.host_agent import THERE
 from dilaton.cluster.values import to_json
-from dilaton.host.errors import GuestError, HostLacksError
+from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
+from dilaton.run import machines
 from tests.conftest import environment
 
 PROGRAM = shlex.join(["env", f"PYTHONPATH={environment()['PYTHONPATH']}", sys.executable, "-m", "dilaton"])
@@ -39,7 +40,12 @@ def shell(directory: Path, script: str = 'exec sh -c "$*"') -> list[str]:
 
 
 def look(names: list[str], way: Way) -> list[Has | str]:
-    async def do() -> list[Has | str]:
+    """What hosts have, or why that is not known."""
+    return [str(each) if isinstance(each, GuestError) else each for each in asked(names, way)]
+
+
+def asked(names: list[str], way: Way) -> list[Has | GuestError]:
+    async def do() -> list[Has | GuestError]:
         hosts = Hosts(names, way)
         try:
             return await hosts.look(Needs())
@@ -78,6 +84,54 @@ def test_a_host_of_which_nothing_more_is_heard_is_given_up(
     (why,) = look(["ws1"], Way(shell(tmp_path, f"echo 'Welcome'; printf %s '{said}'; exec cat"), PROGRAM, ""))
     limit = beats.SILENT_BEATS_MAX if said else FIRST_BEATS_MAX
     assert why == f"its host agent has said nothing for {limit / 1000:g} seconds"
+
+
+@pytest.mark.parametrize(
+    ("script", "is_lost"),
+    [
+        ("kill -9 $$", True),
+        ("exit 137", True),
+        (f"printf %s '{HOST_AGENT}'; kill -9 $$", True),
+        (f"printf %s '{HOST_AGENT}'; exit 255", True),
+        ("exit 255", False),
+        ("exit 127", False),
+        ("exit 1", False),
+        ("exit 0", False),
+    ],
+)
+def test_an_agent_that_was_there_or_was_killed_is_lost_and_any_other_is_not_to_be_had(
+    script: str, is_lost: bool, tmp_path: Path
+) -> None:
+    way = Way(shell(tmp_path, script), PROGRAM, "")
+    (why,) = asked(["ws1"], way)
+    assert isinstance(why, MachineLostError if is_lost else GuestError)
+    assert isinstance(why, MachineLostError) == is_lost
+
+    async def do() -> None:
+        hosts = Hosts(["ws1"], way)
+        try:
+            await hosts.hosts(PLAN, jailed=True)
+        finally:
+            await hosts.stop()
+
+    with pytest.raises(MachineLostError if is_lost else HostLacksError, match=r"^ws1( did not join the run)?: "):
+        asyncio.run(do())
+
+
+@pytest.mark.parametrize("losses", [1, machines.LOOKS_MAX])
+def test_hosts_whose_agents_are_lost_are_asked_again_before_they_are_refused(
+    losses: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, count = tmp_path / "has", tmp_path / "count"
+    file.write_text(MARK.decode() + json.dumps(to_json(having.has(Needs()))) + "\n")
+    script = f'echo >> {count}; [ "$(wc -l < {count})" -le {losses} ] && kill -9 $$\ncat {file}; cat'
+    monkeypatch.setenv(machines.SHELL, shlex.join(shell(tmp_path, script)))
+    ((there, why),) = machines.look(["ws1"])
+    if losses < machines.LOOKS_MAX:
+        assert isinstance(there, Has) and not why
+    else:
+        assert why == ["the host agent of ws1 was killed by signal 9"]
+    assert count.read_text() == "\n" * min(losses + 1, machines.LOOKS_MAX)
 
 
 @pytest.mark.parametrize("said", ["{}", '{"version": 7}', "[", "null"])

@@ -49,8 +49,9 @@ def doctor(
 def _of_host(has: Any) -> tuple[str, str, str, str, str]:
     """A `having.Has` in words; nothing, where that is not known."""
     from dilaton.cli.output import visible
+    from dilaton.host.errors import GuestError
 
-    if isinstance(has, str):
+    if isinstance(has, GuestError):
         return "", "", "", "", ""
     speed = "not measured" if has.ghz is None else f"{has.ghz / 1000:.2f} GHz"
     return f"{has.cores}", f"{has.memory_bytes / 1e9:.3g} GB", speed, visible(has.cpu), f"{has.runs}"

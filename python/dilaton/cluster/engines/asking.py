@@ -23,8 +23,8 @@ from dilaton.cluster.engines.engine import Host, Order
 from dilaton.cluster.engines.having import MARK, Has, Needs
 from dilaton.cluster.engines.processes import Agents, Processes
 from dilaton.cluster.values import from_json
-from dilaton.host.errors import GuestError, HostLacksError
-from dilaton.host.tasks import beside
+from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
+from dilaton.host.tasks import all_of, beside
 
 if TYPE_CHECKING:
     from dilaton.plan.model import Plan
@@ -83,36 +83,41 @@ class Asking(ABC):
             )
         return f"{_bracketed(next(iter(found), '127.0.0.1'))}:0"
 
-    async def look(self, needed: Needs) -> list[Has | str]:
+    async def look(self, needed: Needs) -> list[Has | GuestError]:
         """What each host has, or why that is not known; agents wait for orders then."""
-        found = await asyncio.gather(*(self._ask(name, needed) for name in self.names), return_exceptions=True)
-        for each in found:
-            if isinstance(each, BaseException) and not isinstance(each, GuestError):
-                raise each
-        return [str(each) if isinstance(each, BaseException) else each for each in found]
+        return await all_of(self._look(name, needed) for name in self.names)
 
-    async def _ask(self, name: str, needed: Needs) -> Has:
-        await self._agents.start(name, self._command(name))
-        await self._agents.tell(name, needed)
-        hearing = self._agents.hear(name, MARK)
+    async def _look(self, name: str, needed: Needs) -> Has | GuestError:
         try:
-            return from_json(Has, await beside(hearing, watch(lambda: self._agents.there(name), FIRST_BEATS_MAX)))
+            await self._agents.start(name, self._command(name))
+            await self._agents.tell(name, needed)
+            hearing = self._agents.hear(name, MARK)
+            heard = await beside(hearing, watch(name, lambda: self._agents.there(name), FIRST_BEATS_MAX))
+            return from_json(Has, heard)
         except ValueError as error:
-            raise GuestError(f"it said what no host agent says, or one of another version: {error}") from error
+            return GuestError(f"it said what no host agent says, or one of another version: {error}")
+        except GuestError as error:
+            return error
 
     async def hosts(self, planned: Plan, *, jailed: bool) -> Sequence[Host]:
-        """See `Engine`: each has what the plan needs."""
+        """See `Engine`: each has what the plan needs.
+
+        Raises:
+            MachineLostError: An agent was lost before it said what its host has, which may be all that is needed.
+        """
         needed = having.needs(planned, jailed=jailed)
         here, found = await asyncio.gather(asyncio.to_thread(having.has, needed), self.look(needed))
         wrong = []
         for name, there in zip(self.names, found, strict=True):
+            if isinstance(there, MachineLostError):
+                raise MachineLostError(name, f"{name} did not join the run: {there}")
             wrong += [f"{name}: {why}" for why in having.refusals(needed, here, there, drive=planned.time.drive)]
         if wrong:
             raise HostLacksError("\n".join(wrong), self.fix)
         return [
             Host(name, there.memory_bytes)
             for name, there in zip(self.names, found, strict=True)
-            if not isinstance(there, str)
+            if isinstance(there, Has)
         ]
 
     def directory(self, number: int, run_dir: Path) -> Path | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import dilaton
 from dilaton.cluster.files import place
 from dilaton.host import files
-from dilaton.host.errors import HostLacksError
+from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.here.doctor import calibration, doctor, facts
 from dilaton.host.here.doctor.cpu import cpu_model
 from dilaton.host.here.uml import kernels
@@ -152,7 +152,7 @@ def has(needed: Needs) -> Has:
     )
 
 
-def refusals(needed: Needs, here: Has, there: Has | str, *, drive: str) -> list[str]:
+def refusals(needed: Needs, here: Has, there: Has | GuestError, *, drive: str) -> list[str]:
     """Why a machine cannot have a part of a run; a sentence each, without its name.
 
     Args:
@@ -161,8 +161,8 @@ def refusals(needed: Needs, here: Has, there: Has | str, *, drive: str) -> list[
         there: What the other one has, or why that is not known.
         drive: What drives the run.
     """
-    if isinstance(there, str):
-        return [there]
+    if isinstance(there, GuestError):
+        return [str(there)]
     found = [there.lacks] if there.lacks else []
     if there.version != here.version:
         found.append(f"it has Dilaton {there.version}, and this machine {here.version}; install the same on both")

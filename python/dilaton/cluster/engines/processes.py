@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import tempfile
 from collections import deque
 from collections.abc import Collection, Sequence
@@ -15,7 +16,7 @@ from typing import IO, Any, Protocol
 
 from dilaton.cluster.host_agent import THERE
 from dilaton.cluster.values import to_json
-from dilaton.host.errors import GuestError
+from dilaton.host.errors import GuestError, MachineLostError
 from dilaton.host.tasks import within
 
 END_HOST_S_MAX = 3.0
@@ -30,6 +31,10 @@ LINE_BYTES_MAX = 1 << 20
 
 LINES_MAX = 100
 """How many lines of an agent, or of who has started it, are kept for whoever asks for them."""
+
+
+BY_SIGNAL = 128
+"""What a shell adds to the number of the signal that has ended a program to make an exit status."""
 
 
 @dataclass
@@ -63,6 +68,15 @@ class _Agent:
             self.said.set()
 
     @property
+    def was_lost(self) -> bool:
+        """Whether it was there when it ended, or a signal ended it, which whoever has started it tells as a shell does.
+
+        A host that ssh does not reach, which is 255 then, or that has no such program, has lost nothing.
+        """
+        status = self.process.returncode or 0
+        return self.there > 0 or status < 0 or status - BY_SIGNAL in signal.valid_signals()
+
+    @property
     def last_word(self) -> str:
         """All that it said and nobody has asked for."""
         return b"".join(self.lines)[-LAST_WORD_BYTES_MAX:].decode(errors="replace").strip()
@@ -85,7 +99,8 @@ class Agents(Protocol):
         """What an agent says in a line that begins with `mark`; whatever is said before is of who has started it.
 
         Raises:
-            GuestError: It ends before.
+            MachineLostError: It was there, or is killed, and ends before.
+            GuestError: It ends before for another reason, or says what none says.
         """
 
     def there(self, name: str) -> int:
@@ -141,7 +156,8 @@ class Processes:
         """What an agent says in a line that begins with `mark`; whatever is said before is of who has started it.
 
         Raises:
-            GuestError: It ends before.
+            MachineLostError: It was there, or is killed, and ends before.
+            GuestError: It ends before for another reason, or says what none says.
         """
         agent = self._agents[name]
         assert agent.reading is not None
@@ -156,7 +172,8 @@ class Processes:
             if agent.failure:
                 raise GuestError(f"{name} said what no host agent says: {agent.failure}")
             if agent.reading.done():
-                raise GuestError(await self.ended(name))
+                why = await self.ended(name)
+                raise MachineLostError(name, why) if agent.was_lost else GuestError(why)
             agent.said.clear()
             await agent.said.wait()
 

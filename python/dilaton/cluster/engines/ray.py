@@ -21,7 +21,7 @@ from dilaton.cluster.engines.engine import Host
 from dilaton.cluster.engines.processes import LINE_BYTES_MAX, environment, last_line
 from dilaton.cluster.host_agent import THERE
 from dilaton.cluster.values import to_json
-from dilaton.host.errors import GuestError, HostLacksError
+from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
 from dilaton.host.processes import ending_with_us
 from dilaton.host.tasks import within
 
@@ -49,6 +49,7 @@ class Carried:
 
         Raises:
             HostLacksError: Ray is not installed.
+            MachineLostError: One is lost meanwhile.
             GuestError: There is no cluster, or it has not so much.
         """
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the driver is there
@@ -71,7 +72,8 @@ class Carried:
                 raise HostLacksError("Ray is not installed", "pip install dilaton[cluster]")
             raise GuestError(f"what speaks with Ray has ended: {why}")
         if "failed" in said:
-            raise GuestError(f"Ray: {said['failed']}")
+            why = f"Ray: {said['failed']}"
+            raise MachineLostError("a machine of Ray's", why) if said["is_lost"] else GuestError(why)
         names = [str(name) for name in said["names"]]
         self.addresses = dict(zip(names, said["addresses"], strict=True))
         self._heard = {name: asyncio.Queue() for name in names}
@@ -119,12 +121,12 @@ class Carried:
         """What an agent says in a line that begins with `mark`.
 
         Raises:
-            GuestError: It ends before.
+            MachineLostError: It ends before, for whatever reason: Ray has started it.
         """
         while line := await self._heard[name].get():
             if line.startswith(mark.decode()):
                 return json.loads(line.removeprefix(mark.decode()))
-        raise GuestError(await self.ended(name))
+        raise MachineLostError(name, await self.ended(name))
 
     def there(self, name: str) -> int:
         """How often an agent has said that it is there."""

@@ -138,7 +138,9 @@ def main() -> None:
         nodes = {node["NodeID"]: node for node in ray.nodes()}
         found = [nodes[node] for node in ray.get([agent.node.remote() for agent in agents])]
     except (ray.exceptions.RayError, ConnectionError, ValueError, RuntimeError) as error:
-        tell(failed=str(error).strip().splitlines()[0])
+        # Ray's own are of a worker, or a machine, that was there and is gone.
+        is_lost = isinstance(error, ray.exceptions.RayError)
+        tell(failed=str(error).strip().splitlines()[0], is_lost=is_lost)
         return
     tell(names=named([node["NodeName"] for node in found]), addresses=[node["NodeManagerAddress"] for node in found])
     for number, agent in enumerate(agents):

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dilaton.host.errors import HostLacksError
+from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.here.doctor.doctor import require
 from dilaton.lab.errors import LabError
 from dilaton.lab.settings import parse_setting
@@ -334,7 +334,7 @@ def _rooms(hosts: tuple[str, ...], each: int, plans: Sequence[Plan]) -> dict[str
     rooms = {
         name: Room(max(1, has.free_cores), has.memory_bytes)
         for name, (has, _) in zip(hosts, found, strict=True)
-        if not isinstance(has, str)
+        if not isinstance(has, GuestError)
     }
     wanted = max(Room.of(plan, each).memory_bytes for plan in plans)
     if sum(room.memory_bytes >= wanted for room in rooms.values()) < each:
