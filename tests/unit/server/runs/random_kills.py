@@ -5,13 +5,16 @@ need an approval, which somebody else gives or refuses; each listens to their ev
 with SIGKILL after a random moment, and started again, round after round; with PostgreSQL the database is stopped and
 started in between, too. Everybody asks again where no answer came, as programs do. At the end all that was asked for
 is there once, with what came of it. The seed says all but the host's scheduling. `./dev server-kills` does fifty rounds
-with SQLite, and as many with PostgreSQL.
+with SQLite, and as many with PostgreSQL; with `--kernel` runs have real guests, otherwise they are on a machine without
+a kernel, of which there are more in the same time.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import http.client
+import os
 import random
 import sys
 import tempfile
@@ -216,7 +219,9 @@ def wait_for(work: list[Future[None]]) -> None:
         one.result(PATIENCE_HOST_S)
 
 
-def kill(directory: Path, rounds: int, seed: int, database: Cluster | None = None) -> Counter[str]:
+def kill(
+    directory: Path, rounds: int, seed: int, database: Cluster | None = None, *, has_kernel: bool = False
+) -> Counter[str]:
     """Kills a server at work so often, and looks what has become of everything; returns how the runs have ended.
 
     Raises:
@@ -224,7 +229,8 @@ def kill(directory: Path, rounds: int, seed: int, database: Cluster | None = Non
     """
     chance = random.Random(seed)
     (roles := directory / "roles.yaml").write_text(ROLES)
-    options = ("--roles", roles, "--postgresql", database.url if database else "")
+    options = ["--roles", roles, "--postgresql", database.url if database else ""]
+    options += ["--kernel"] if has_kernel else []
     with ending(directory), working(partial(process, directory / "server", *options), seed) as work:
         anchor = work.client("owner").launch(work.client("owner").keep(ENDLESS))
         work.client("owner").wait(anchor, "running")
@@ -313,7 +319,11 @@ def events(client: Client, last: int) -> list[tuple[int, str, Any]]:
 
 def main() -> int:
     """Kills COUNT times, by SEED, with SQLite and then with PostgreSQL, where that is installed."""
-    count, seed = map(int, [*sys.argv[1:], *["50", "0"][len(sys.argv) - 1 :]])
+    parser = argparse.ArgumentParser(prog="./dev server-kills", description=main.__doc__)
+    parser.add_argument("count", type=int, nargs="?", default=50)
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    parser.add_argument("--kernel", action="store_true", help="have runs with real guests")
+    asked = parser.parse_args()
     with contextlib.ExitStack() as stack:
         databases: list[Cluster | None] = [None]
         if programs() is not None:
@@ -321,10 +331,10 @@ def main() -> int:
         for database in databases:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
             began = time.monotonic()
-            ended = kill(directory, count, seed, database)
+            ended = kill(directory, asked.count, asked.seed, database, has_kernel=asked.kernel)
             print(
-                f"{'PostgreSQL' if database else 'SQLite'}: {count} kills in {time.monotonic() - began:.0f} s;",
-                f"{ended.total()} runs, none lost or doubled:",
+                f"{'PostgreSQL' if database else 'SQLite'}: {asked.count} kills in {time.monotonic() - began:.0f} s,",
+                f"load {os.getloadavg()[0]:.1f}; {ended.total()} runs, none lost or doubled:",
                 ", ".join(f"{number} {state}" for state, number in sorted(ended.items())),
                 flush=True,
             )
