@@ -26,16 +26,33 @@ is_page_due() {
     [[ $1 == dev ]] && ! is_fresh "$tools_stamp" "${tools_inputs[@]}"
 }
 
-# make_page server|dev
+# is_page_awaited run|server|dev: is there something to build before all goes on? A first page is built beside its server.
+is_page_awaited() {
+    [[ $1 == dev || ($1 == server && -e $page/index.html) ]] && is_page_due "$1"
+}
+
+# make_page_beside: begins to build the first page, where npm is there, and goes on meanwhile. Not one in place of another,
+# whose parts would go while browsers ask for them.
+make_page_beside() {
+    [[ ! -e $page/index.html ]] && is_page_due server && mkdir -p -- "$state" 2>/dev/null && [[ -w $root ]] || return 0
+    # Who reads what the server prints is not kept waiting for its end by what builds.
+    make_page server >/dev/null &
+}
+
+# make_page server|dev: one at a time.
 make_page() {
-    local begin=$SECONDS
-    say "Building the page: what builds it is fetched by npm, once (its log is $state/page.log) …"
-    if build_page "$1" >"$state/page.log" 2>&1 </dev/null; then
-        say "The page is built, after $((SECONDS - begin)) s."
-        return
-    fi
-    tail -n 5 "$state/page.log" >&2
-    say "The page could not be built ($state/page.log); the API is there nevertheless."
+    (
+        flock 8
+        is_page_due "$1" || exit 0
+        begin=$SECONDS
+        say "Building the page: what builds it is fetched by npm, once (its log is $state/page.log) …"
+        if build_page "$1" >"$state/page.log" 2>&1 </dev/null; then
+            say "The page is built, after $((SECONDS - begin)) s."
+        else
+            tail -n 5 "$state/page.log" >&2
+            say "The page could not be built ($state/page.log); the API is there nevertheless."
+        fi
+    ) 8>"$state/page.lock"
 }
 
 # build_page server|dev: not stopped by errexit where it is a condition, so each step says whether it goes on. Nothing of
@@ -49,12 +66,15 @@ build_page() {
         [[ $1 != dev ]] || fingerprint "${tools_inputs[@]}" >"$tools_stamp" || return
     fi
     fingerprint "${page_inputs[@]}" >"$state/page.pending" || return
-    npm run --silent build || return
+    # It is there whole or not at all.
+    npm run --silent build -- --outDir "$page.new" || return
+    rm -rf -- "$page" || return
+    mv -- "$page.new" "$page" || return
     mv -- "$state/page.pending" "$page_stamp"
 }
 
-# say_page: what whoever serves is told where there is no page.
+# say_page: what whoever serves is told where no page can be.
 say_page() {
-    [[ -e $page/index.html ]] || say "There is no page: it is built by npm, with Node.js $node_version_min or newer (Debian:" \
+    [[ -e $page/index.html ]] || has_npm || say "There is no page: it is built by npm, with Node.js $node_version_min or newer (Debian:" \
         "apt-get install npm). The API is there nevertheless."
 }

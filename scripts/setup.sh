@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Sourced by `dilaton` and `dev`, which set $root. `set_up run` makes what a run needs (the clock, the agent and the
-# Python environment), `set_up server` also what `dilaton serve` needs, the page among it where there is npm, `set_up dev`
-# also what the tests and checks need. Where nothing changed it costs two calls of find. What was made is stamped with a fingerprint of everything that it was made from, and the stamp is written
-# last: an interrupted set-up is simply done again.
+# Python environment), `set_up server` also what `dilaton serve` needs, `set_up dev` also what the tests and checks need, the
+# page among it where there is npm. Where nothing changed it costs two calls of find. What was made is stamped with a
+# fingerprint of everything that it was made from, and the stamp is written last: an interrupted set-up is simply done again.
 : "${root:?}"
 
 venv=$root/.venv
@@ -80,7 +80,7 @@ is_set_up() {
     is_built && is_installed || return 1
     [[ $1 == run ]] && return
     is_fresh "$server_stamp" "${server_inputs[@]}" || return 1
-    ! is_page_due "$1" || return 1
+    ! is_page_awaited "$1" || return 1
     [[ $1 == server ]] || is_fresh "$dev_stamp" "${dev_inputs[@]}"
 }
 
@@ -132,9 +132,7 @@ set_up() {
         if [[ $1 != run ]] && ! is_fresh "$server_stamp" "${server_inputs[@]}"; then
             make_stamped "$server_stamp" install_server "${server_inputs[@]}"
         fi
-        if [[ $1 != run ]] && is_page_due "$1"; then
-            make_page "$1"
-        fi
+        ! is_page_awaited "$1" || make_page "$1"
         if [[ $1 == dev ]] && ! is_fresh "$dev_stamp" "${dev_inputs[@]}"; then
             make_stamped "$dev_stamp" install_dev "${dev_inputs[@]}"
         fi

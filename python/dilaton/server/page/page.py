@@ -1,7 +1,8 @@
 """What a browser gets: the page that is built from `web/`, which then asks the API as any program does.
 
 Nothing here has data of anybody's in it. What belongs to a build has its digest in its name, so browsers keep it and
-ask for the first page alone. Where nothing is built, a few words say so; the API is there nevertheless.
+ask for the first page alone. Where nothing is built, a few words say so until it is, as in a clone whose first page npm
+builds beside the server; the API is there nevertheless.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ KEPT = "private, max-age=31536000, immutable"
 HIDDEN = {"include_in_schema": False}
 
 NOT_BUILT = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Dilaton</title>
-<h1>The page is not built</h1>
-<p>It is built by npm with Node.js 18 or newer: on Debian <code>apt-get install npm</code>, then
-<code>./dilaton serve</code> again. The API is there nevertheless: <a href="/openapi.json">/openapi.json</a>.</p></html>
+<html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>Dilaton</title>
+<h1>The page is not built yet</h1>
+<p>The first start of a server builds it, which takes a minute or two; it is shown here as soon as it is there.</p>
+<p>What builds it is npm with Node.js 18 or newer: where that is missing, on Debian <code>apt-get install npm</code>,
+then <code>./dilaton serve</code> again. The API is there nevertheless:
+<a href="/openapi.json">/openapi.json</a>.</p></html>
 """
 
 
