@@ -6,6 +6,9 @@ before anything is asked of it. A registry of the list is trusted to lead to no 
 
 A pull is a process, which ends with the server; the store is then as before, and the next pull goes on with the layers
 that have come. So pulls are kept in memory.
+
+**How much room is left** for an image is what the store does not take when it begins to come, and how much it takes is
+known when it is there. So of those whose room has a bound one comes, or is made, after the other.
 """
 
 from __future__ import annotations
@@ -74,6 +77,7 @@ class Images:
         self._plain = frozenset(one.removeprefix(PLAIN) for one in registries if one.startswith(PLAIN))
         self._registries = frozenset(one.removeprefix(PLAIN) for one in registries)
         self._free = asyncio.Semaphore(AT_ONCE)
+        self._room = asyncio.Lock()
         self._pulls: dict[str, Pull] = {}
 
     @property
@@ -130,7 +134,7 @@ class Images:
         pull.task = asyncio.get_running_loop().create_task(self._go_on(pull, registry in self._plain, changed))
         return pull
 
-    def saved(
+    async def saved(
         self, run_dir: Path, node: str, name: str, max_size: str | None, store_bytes_max: int | None
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Makes an image of a node of a run that goes on: how far that is, and last the image, or what is wrong."""
@@ -139,7 +143,10 @@ class Images:
         places = jail(self._hidden, reaches_runs=True, reads=(run_dir.resolve(),), writes=(directory,))
         asked: dict[str, Any] = {"run": str(run_dir.resolve()), "node": node, "name": name}
         asked |= {"max_size": max_size, "store_bytes_max": store_bytes_max}
-        return lines_of([*places, *WORKER], _request("save", asked))
+        lines_said = lines_of([*places, *WORKER], _request("save", asked))
+        async with self._alone(store_bytes_max), contextlib.aclosing(lines_said) as lines:
+            async for line in lines:
+                yield line
 
     def pulls(self) -> list[Pull]:
         """All that are remembered, the newest last."""
@@ -164,7 +171,7 @@ class Images:
 
     async def _go_on(self, pull: Pull, is_plain: bool, changed: Callable[[Pull], Coroutine[Any, Any, None]]) -> None:
         try:
-            async with self._free:
+            async with self._alone(pull.store_bytes_max), self._free:
                 pull.state = "going"
                 await changed(pull)
                 try:
@@ -189,6 +196,10 @@ class Images:
             said = {"wrong": "what brings images has broken"}
         if "digest" not in _checked(said):
             raise Problem(502, "image", "what brings images has ended before it was done")
+
+    def _alone(self, store_bytes_max: int | None) -> contextlib.AbstractAsyncContextManager[None]:
+        """Keeps others whose room has a bound from the room that is left, for who has one."""
+        return contextlib.nullcontext() if store_bytes_max is None else self._room
 
     def _jail(self, do: str) -> list[str]:
         directory = Store().directory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.server.images.keeping import AT_ONCE, Images
 from tests.conftest import PATIENCE_HOST_S
 from tests.images import needs_programs
 from tests.unit.images.registry import Registry, serving
@@ -147,3 +149,31 @@ def test_who_may_fill_the_store_no_further_brings_no_more(server: Served, regist
     assert owner.api("GET", "/images")["images"] == []
     server.settings.roles.write_text("quotas: {owner: {images: 1GiB}}\n")
     assert settled(owner, owner.api("POST", "/images", {"name": name}), "done", "failed")["state"] == "done"
+
+
+@pytest.mark.parametrize(("bytes_max", "together"), [(None, AT_ONCE), (1 << 30, 1)])
+def test_no_two_images_come_at_once_into_the_same_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_max: int | None, together: int
+) -> None:
+    going, most = 0, 0
+
+    async def bring(*_: Any) -> None:
+        nonlocal going, most
+        going += 1
+        most = max(most, going)
+        for _ in range(100):  # in which others could begin
+            await asyncio.sleep(0)
+        going -= 1
+
+    async def changed(_: Any) -> None:
+        pass
+
+    async def pulled() -> list[str]:
+        images = Images(tmp_path, ["quay.io"])
+        pulls = [images.pull(f"quay.io/x:{number}", "ann", changed, bytes_max) for number in range(4)]
+        await asyncio.gather(*(pull.task for pull in pulls if pull.task))
+        return [pull.state for pull in pulls]
+
+    monkeypatch.setattr(Images, "_bring", bring)
+    assert asyncio.run(pulled()) == ["done"] * 4
+    assert most == together
