@@ -65,7 +65,7 @@ fn main() {
         [_, converged::WORD, seconds, networks] => Some(converged::wait(seconds, networks)),
         [_, masquerade::WORD, interface] => Some(masquerade::hide(interface)),
         [_, port::WORD, number] => Some(port::join(number)),
-        [_, tunnel::WORD, address] => Some(tunnel::carry(address)),
+        [_, tunnel::WORD, addresses @ ..] => Some(tunnel::carry(addresses)),
         [_, changes::WORD] => Some(changes::write()),
         [_, changes::WORD_ALL] => Some(changes::write_all()),
         [_, changes::WORD_VOLUME, name] => Some(changes::write_volume(name)),

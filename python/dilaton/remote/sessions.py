@@ -40,8 +40,8 @@ def reached(run: RemoteRun) -> Reached:
     def port(node: str, port: int) -> contextlib.AbstractAsyncContextManager[socket.socket]:
         return opened("sessions", {"node": node, "port": port})
 
-    def tunnel(node: str, address: str) -> contextlib.AbstractAsyncContextManager[socket.socket]:
-        return opened("tunnels", {"node": node, "address": address})
+    def tunnel(node: str, addresses: Sequence[str]) -> contextlib.AbstractAsyncContextManager[socket.socket]:
+        return opened("tunnels", {"node": node, "addresses": list(addresses)})
 
     @contextlib.asynccontextmanager
     async def opened(kind: str, asked: dict[str, Any]) -> AsyncIterator[socket.socket]:

@@ -42,7 +42,8 @@ def main(path: str, command: str) -> int:
         sections = (("Interface", interface), ("Peer", peer))
         text = "".join(f"[{name}]\n" + "".join(f"{k} = {v}\n" for k, v in of.items()) for name, of in sections)
         subprocess.run(["wg", "setconf", NAME, "/dev/stdin"], input=text, text=True, check=True)
-        ip("address", "add", address, "dev", NAME)
+        for one in address.split(", "):
+            ip("address", "add", one, "dev", NAME)
         ip("link", "set", NAME, "mtu", mtu, "up")
         for network in peer["AllowedIPs"].split(", "):
             ip("route", "add", network, "dev", NAME)

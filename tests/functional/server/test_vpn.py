@@ -35,6 +35,25 @@ OTHER = {
 }
 
 
+SIX = {
+    "name": "six",
+    "time": {"tdf": "auto"},
+    "addressing": {"ipv6": "fd00:6::/48"},
+    "nodes": {"gate": {"kind": "router"}, "web": {}},
+    "links": [{"endpoints": "gate -- web", "delay": "5ms"}],
+    "run": [
+        {
+            "on": "web",
+            "name": "site",
+            "exec": f"python3 -m http.server 80 --bind :: --directory {PAGE.parent}",
+            "background": True,
+            "ready": {"tcp": 80},
+        },
+        {"on": "gate", "name": "there", "exec": "true", "after": "site"},
+    ],
+}
+
+
 KNOCKS = """
 import socket, sys
 asked, _ = socket.create_server(("", 99)).accept()
@@ -241,11 +260,15 @@ def test_a_laptop_reaches_a_servers_lab_by_who_may(tmp_path: Path) -> None:
         assert done_by[0] == "tunnel"
 
 
-def test_two_laptops_are_in_a_lab_at_once_while_its_tdf_moves(tmp_path: Path) -> None:
+def test_two_laptops_are_in_a_lab_at_once_also_by_ipv6_and_while_its_tdf_moves(tmp_path: Path) -> None:
+    (lab := tmp_path / "six.yaml").write_text(json.dumps(SIX))
     out, ports = tmp_path / "run", free_ports()
     listen = ("--listen", f"127.0.0.1:{ports.start}-{ports.stop - 1}")
-    with running(EXAMPLE, out, "--tdf", "auto"):
-        first, second = tmp_path / "one.conf", tmp_path / "two.conf"
+    with running(lab, out):
+        nodes = json.loads((out / "plan.json").read_text())["nodes"]
+        (web,) = (node for node in nodes if node["name"] == "web")
+        (address,) = (text for text in web["interfaces"][0]["addresses"] if ":" in text)
+        url, first, second = f"http://[{address.partition('/')[0]}]/GPL-3", tmp_path / "one.conf", tmp_path / "two.conf"
         with (
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken,
             entered(first, "vpn", str(out), *listen) as one,
@@ -258,7 +281,7 @@ def test_two_laptops_are_in_a_lab_at_once_while_its_tdf_moves(tmp_path: Path) ->
             port = f"127.0.0.1:{taken.getsockname()[1]}"
             refused = dilaton("vpn", out, "--to", tmp_path / "no.conf", "--listen", port)
             assert refused.returncode == 2 and "Address already in use" in refused.stderr
-            command = f"ping -c 2 {WEB} && curl -sSf http://{WEB}/GPL-3 | wc -c"
+            command = f"ping -c 2 {address.partition('/')[0]} && curl -sSf '{url}' | wc -c"
             places = [tmp_path / name for name in ("a", "b")]
             for place in places:
                 place.mkdir()
@@ -268,9 +291,10 @@ def test_two_laptops_are_in_a_lab_at_once_while_its_tdf_moves(tmp_path: Path) ->
             devices = within(out, "gate", "ip -o link")
             assert "vpn0" in devices and "vpn1" in devices
             # Neither gets to the other one, though both are in the network of the same node.
-            other = re.search(r"Address = (.*)/32", two)
+            other = re.search(r"Address = .*, (.*)/128", two)
             assert other is not None
-            done = laptop(tmp_path, widened(one), f"! ping -c 1 -W 2 {other[1]}")
+            wide = re.sub("AllowedIPs = .*", "AllowedIPs = ::/1, 8000::/1", one)
+            done = laptop(tmp_path, wide, f"! ping -c 1 -W 2 {other[1]}")
             assert done.returncode == 0, done
         assert dilaton("stop", out).returncode == 0
     record: dict[str, Any] = json.loads((out / "run.json").read_text())

@@ -6,7 +6,7 @@ import hmac
 import struct
 from collections.abc import Sequence
 from hashlib import blake2s
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from dilaton.cli.errors import BadInputError
-from dilaton.cli.vpn.configuration import POOL, configuration, default_name, way_into, write_configuration
+from dilaton.cli.vpn.configuration import FORWARDING, POOLS, configuration, default_name, way_into, write_configuration
 from dilaton.cli.vpn.enter import places
 from dilaton.cli.vpn.flows import FLOWS_MAX, Flows
 from dilaton.cli.vpn.wireguard import WINDOW, Peer, new_key
 
 SHARED = bytes(range(32))
 LAPTOP, WEB = IPv4Address("100.64.0.9"), IPv4Address("10.0.0.1")
+LAPTOP6, WEB6 = IPv6Address("fd12::9"), IPv6Address("fd00::1")
 
 
 class Laptop:
@@ -107,6 +108,14 @@ def ip(source: IPv4Address, target: IPv4Address, protocol: int, payload: bytes, 
     return header + source.packed + target.packed + payload
 
 
+def ip6(source: IPv6Address, target: IPv6Address, protocol: int, payload: bytes) -> bytes:
+    return struct.pack(">IHBB", 6 << 28, len(payload), protocol, 64) + source.packed + target.packed + payload
+
+
+def fragment6(protocol: int, offset: int, payload: bytes) -> bytes:
+    return struct.pack(">BBHI", protocol, 0, offset << 3 | 1, 7) + payload
+
+
 def ports(source: int, target: int) -> bytes:
     return struct.pack(">HH", source, target) + bytes(16)
 
@@ -123,6 +132,9 @@ def test_packets_go_both_ways_once_the_laptop_has_shown_that_it_is_there() -> No
     assert received is not None
     assert received.packet == packet, "what fills it up to 16 bytes is gone"
     assert laptop.gets(peer.send(packet, 2.0)) == packet + bytes(-len(packet) % 16)
+    packet = ip6(LAPTOP6, WEB6, 17, ports(5, 7) + b"odd")
+    received = peer.receive(laptop.sends(packet), 3.0)
+    assert received is not None and received.packet == packet
 
 
 def test_nobody_else_gets_an_answer() -> None:
@@ -184,7 +196,7 @@ def test_who_only_sends_is_answered_in_ten_seconds() -> None:
 
 
 def test_only_answers_leave_the_lab() -> None:
-    flows = Flows(LAPTOP)
+    flows = Flows([LAPTOP, LAPTOP6])
     syn, answer = ip(LAPTOP, WEB, 6, ports(5000, 80)), ip(WEB, LAPTOP, 6, ports(80, 5000))
     assert not flows.answers(answer)
     assert flows.takes(syn)
@@ -204,7 +216,7 @@ def test_only_answers_leave_the_lab() -> None:
 
 
 def test_pings_and_errors_are_answers_too() -> None:
-    flows = Flows(LAPTOP)
+    flows = Flows([LAPTOP, LAPTOP6])
     asked = ip(LAPTOP, WEB, 1, echo(8, 33))
     assert not flows.answers(ip(WEB, LAPTOP, 1, echo(0, 33)))
     assert flows.takes(asked)
@@ -218,21 +230,50 @@ def test_pings_and_errors_are_answers_too() -> None:
 
 
 def test_pieces_of_a_packet_are_where_its_first_one_may_be() -> None:
-    flows = Flows(LAPTOP)
+    flows = Flows([LAPTOP, LAPTOP6])
     piece = ip(WEB, LAPTOP, 17, bytes(64), fragment=100)
     assert not flows.answers(piece)
     assert flows.takes(ip(LAPTOP, WEB, 17, ports(5000, 53)))
     assert flows.answers(piece)
 
 
+def test_of_ipv6_only_answers_leave_the_lab_too() -> None:
+    flows = Flows([LAPTOP, LAPTOP6])
+    answer, asked = ip6(WEB6, LAPTOP6, 6, ports(80, 5000)), ip6(LAPTOP6, WEB6, 6, ports(5000, 80))
+    assert not flows.answers(answer)
+    assert flows.takes(asked) and flows.answers(answer)
+    router = IPv6Address("fd00::2")
+    too_big = echo(2, 0) + asked
+    assert flows.answers(ip6(router, LAPTOP6, 58, too_big)), "by which paths with a smaller MTU are found"
+    for other in (
+        ip6(WEB6, LAPTOP6, 6, ports(80, 22)),
+        ip6(router, LAPTOP6, 6, ports(80, 5000)),
+        ip6(WEB6, IPv6Address("fd12::8"), 6, ports(80, 5000)),
+        ip6(WEB6, LAPTOP6, 58, echo(135, 0) + LAPTOP6.packed),
+        ip6(router, LAPTOP6, 58, echo(2, 0) + ip6(LAPTOP6, WEB6, 6, ports(1, 2))),
+        ip6(WEB6, LAPTOP6, 0, bytes([6, 0]) + bytes(6) + ports(80, 5000)),
+        answer[:-1],
+        answer[:30],
+    ):
+        assert not flows.answers(other), other
+    assert flows.takes(ip6(LAPTOP6, WEB6, 58, echo(128, 33)))
+    assert flows.answers(ip6(WEB6, LAPTOP6, 58, echo(129, 33)))
+    assert not flows.answers(ip6(WEB6, LAPTOP6, 58, echo(128, 33))), "the lab pings nobody"
+    assert flows.takes(ip6(LAPTOP6, WEB6, 44, fragment6(17, 0, ports(5000, 53))))
+    assert flows.answers(ip6(WEB6, LAPTOP6, 44, fragment6(17, 0, ports(53, 5000))))
+    assert flows.answers(ip6(WEB6, LAPTOP6, 44, fragment6(17, 8, bytes(64))))
+    assert not flows.answers(ip6(router, LAPTOP6, 44, fragment6(17, 8, bytes(64))))
+
+
 def test_no_laptop_speaks_for_another() -> None:
-    flows = Flows(LAPTOP)
+    flows = Flows([LAPTOP, LAPTOP6])
     assert not flows.takes(ip(WEB, LAPTOP, 6, ports(1, 2)))
+    assert not flows.takes(ip6(WEB6, LAPTOP6, 6, ports(1, 2)))
     assert not flows.takes(b"\x60" + bytes(39))
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    flows = Flows(LAPTOP)
+    flows = Flows([LAPTOP, LAPTOP6])
     for number in range(FLOWS_MAX + 1):
         assert flows.takes(ip(LAPTOP, WEB, 17, ports(number, 53)))
     assert not flows.answers(ip(WEB, LAPTOP, 17, ports(53, 0)))
@@ -255,9 +296,23 @@ LAB = [
 def test_a_node_that_forwards_leads_to_the_lab_and_another_to_itself() -> None:
     through = way_into(LAB, None)
     assert (through.node, list(map(str, through.reached))) == ("gate", ["10.0.0.0/30", "100.64.0.0/11"])
-    assert through.address in POOL and int(through.address) & 1 << 21, "not in the half that the lab has"
-    assert list(map(str, way_into(LAB, "web").reached)) == ["10.0.0.1/32"]
+    (address,) = through.addresses
+    assert address in POOLS[4] and int(address) & 1 << 21, "not in the half that the lab has"
+    alone = way_into(LAB, "web")
+    assert list(map(str, alone.reached)) == ["10.0.0.1/32", "fd00::1/128"]
+    assert [address.version for address in alone.addresses] == [4, 6]
     assert way_into(LAB[3:] + LAB[:1], None).node == "web"
+
+
+def test_of_a_lab_of_ipv6_the_way_is_one_of_ipv6() -> None:
+    lab = [node("a", ["fd00::/127"]), node("r", ["fd00::1/127", "fd00:1::1/64"]) | {"sysctls": {FORWARDING[6]: "1"}}]
+    way = way_into(lab, None)
+    assert (way.node, list(map(str, way.reached))) == ("r", ["fd00::/127", "fd00:1::/64"])
+    (address,) = way.addresses
+    assert address in POOLS[6]
+    key = new_key()
+    text = configuration(way, key, key.public_key(), SHARED, ("::1", 51820))
+    assert f"Address = {address}/128\n" in text and "Endpoint = [::1]:51820\n" in text
 
 
 def test_a_place_to_listen_is_an_address_with_a_port_or_some() -> None:
@@ -285,7 +340,7 @@ def test_a_place_to_listen_is_an_address_with_a_port_or_some() -> None:
 def test_a_way_that_is_none_is_refused() -> None:
     with pytest.raises(BadInputError, match="no such node; there are desk, gate, sw, web"):
         way_into(LAB, "x")
-    with pytest.raises(BadInputError, match="sw: has no IPv4 address; there are desk, gate, web"):
+    with pytest.raises(BadInputError, match="sw: has no address; there are desk, gate, web"):
         way_into(LAB, "sw")
     with pytest.raises(BadInputError, match="nothing to reach"):
         way_into(LAB[3:], None)
@@ -294,7 +349,7 @@ def test_a_way_that_is_none_is_refused() -> None:
 def test_the_configuration_is_for_nobody_else_and_never_in_place_of_another(tmp_path: Path) -> None:
     key = new_key()
     text = configuration(way_into(LAB, "web"), key, key.public_key(), SHARED, ("127.0.0.1", 51820))
-    assert "AllowedIPs = 10.0.0.1/32\nEndpoint = 127.0.0.1:51820\n" in text
+    assert "AllowedIPs = 10.0.0.1/32, fd00::1/128\nEndpoint = 127.0.0.1:51820\n" in text
     write_configuration(path := tmp_path / default_name("runs/web-20260101T000000-1"), text)
     assert path.name == "web-20260101T00.conf" and path.stat().st_mode & 0o777 == 0o600
     for wrong in (path, tmp_path / "x.txt", tmp_path / "a-name-that-is-long.conf", tmp_path / "no" / "a.conf"):

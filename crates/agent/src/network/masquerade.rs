@@ -8,7 +8,7 @@
 //!
 //! The filters run behind the programs of links (`programs.rs`), which see packets as they are inside.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::Path;
 
 use nix::ifaddrs::getifaddrs;
@@ -98,17 +98,18 @@ pub fn hide(interface: &str) -> Result<()> {
 ///
 /// # Errors
 /// The kernel refuses it.
-pub fn mask(source: Ipv4Addr, on: bool) -> Result<()> {
+pub fn mask(source: IpAddr, on: bool) -> Result<()> {
     let mut requests = Requests::new();
-    // Of its own, as far as the numbers of machines differ.
-    let place = OUTSIDE | source.octets()[3] as u16;
-    for (interface, address) in addresses()?.into_iter().filter(|(_, address)| address.is_ipv4()) {
+    // Of its own, as far as the numbers of machines differ; a place has filters of one protocol alone.
+    let number = octets(source).last().copied().unwrap_or_default();
+    let place = OUTSIDE | u16::from(source.is_ipv6()) << 8 | u16::from(number);
+    for (interface, address) in addresses()?.into_iter().filter(|(_, address)| address.is_ipv4() == source.is_ipv4()) {
         let index = if_nametoindex(interface.as_str()).doing(|| interface.clone())?;
         let what = format!("translation of {source} to {address}");
         if on {
             requests.push((programs::place(index), format!("clsact on {interface}")));
             let leaving = |request| sent(request, 1, address);
-            requests.push((filter(index, Gate::Out, place, address, Some(source.into()), leaving), what.clone()));
+            requests.push((filter(index, Gate::Out, place, address, Some(source), leaving), what.clone()));
             requests.push((filter(index, Gate::In, place, address, None, |request| received(request, 1)), what));
         } else {
             for gate in [Gate::Out, Gate::In] {

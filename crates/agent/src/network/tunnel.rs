@@ -13,7 +13,7 @@
 
 use std::fs::{read_to_string, File, OpenOptions};
 use std::io::{stdin, stdout, ErrorKind, Read, Result as IoResult, Write};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 use std::thread;
@@ -23,6 +23,7 @@ use nix::net::if_::if_nametoindex;
 use nix::sys::signal::{signal, SigHandler, Signal};
 
 use crate::error::{Doing, Error, Result};
+use crate::network::addresses::octets;
 use crate::network::interface_header;
 use crate::network::masquerade;
 use crate::network::netlink::{Request, Socket};
@@ -41,25 +42,28 @@ const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const IFREQ_BYTES: usize = 40;
 const IFREQ_FLAGS: usize = 16;
 
-/// Has the machine of this address in the node's network until the input ends.
+/// Has the machine of these addresses in the node's network until the input ends.
 ///
 /// # Errors
-/// It is no IPv4 address, or the kernel refuses a device, or what masks the address.
-pub fn carry(address: &str) -> Result<()> {
-    let address = address.parse().map_err(|_| Error::new(format!("{address}: no IPv4 address")))?;
+/// One is no address, or the kernel refuses a device, or what masks the addresses.
+pub fn carry(addresses: &[&str]) -> Result<()> {
+    let parsed = |text: &&str| text.parse().map_err(|_| Error::new(format!("{text}: no address of IPv4 or IPv6")));
+    let addresses = addresses.iter().map(parsed).collect::<Result<Vec<IpAddr>>>()?;
     // SAFETY: nothing of ours runs when a signal comes that is ignored.
     unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }.doing(|| "ignore hang-ups".to_owned())?;
     let (device, name) = device().doing(|| "make a device for packets from outside".to_owned())?;
-    configure(&name, address)?;
-    let forwards = read_to_string("/proc/sys/net/ipv4/ip_forward").is_ok_and(|text| text.trim() == "1");
-    if forwards {
-        mask(address, true)?;
-    }
+    configure(&name, &addresses)?;
+    let masked = addresses.into_iter().filter(forwards).collect::<Vec<_>>();
+    masked.iter().try_for_each(|address| mask(*address, true))?;
     let carried = join(&device).doing(|| format!("carry packets of {name}"));
-    if forwards {
-        mask(address, false)?;
-    }
+    masked.iter().try_for_each(|address| mask(*address, false))?;
     carried
+}
+
+/// Whether the node forwards packets of the version of IP that an address is of.
+fn forwards(address: &IpAddr) -> bool {
+    let parameter = if address.is_ipv4() { "ipv4/ip_forward" } else { "ipv6/conf/all/forwarding" };
+    read_to_string(format!("/proc/sys/net/{parameter}")).is_ok_and(|text| text.trim() == "1")
 }
 
 /// A device for IP packets, and its name.
@@ -75,33 +79,42 @@ fn device() -> IoResult<(File, String)> {
     Ok((file, String::from_utf8_lossy(name).into_owned()))
 }
 
-/// Sets the device up, with the way to the machine.
-fn configure(name: &str, address: Ipv4Addr) -> Result<()> {
+/// Sets the device up, with the ways to the machine.
+fn configure(name: &str, addresses: &[IpAddr]) -> Result<()> {
     let index = if_nametoindex(name).doing(|| name.to_owned())?;
     let up = libc::IFF_UP as u32;
     let link = Request::new(libc::RTM_NEWLINK, 0)
         .structure(&interface_header(index, up, up))
         .attribute(libc::IFLA_MTU, &MTU.to_ne_bytes());
+    let mut messages = vec![(link, format!("set up {name}"))];
+    messages.extend(addresses.iter().map(|address| (route(index, address), format!("route to {address}"))));
+    Socket::open()?.batch(messages)
+}
+
+/// What has packets to an address go to a device.
+fn route(index: u32, address: &IpAddr) -> Request {
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let octets = octets(*address);
     let mut header = [0; 12]; // struct rtmsg
-    header[0] = libc::AF_INET as u8;
-    header[1] = 32;
+    header[0] = family as u8;
+    header[1] = 8 * octets.len() as u8;
     header[4] = libc::RT_TABLE_MAIN;
     header[5] = libc::RTPROT_STATIC;
     header[6] = libc::RT_SCOPE_LINK;
     header[7] = libc::RTN_UNICAST;
-    let route = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+    Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
         .structure(&header)
-        .attribute(libc::RTA_DST, &address.octets())
-        .attribute(libc::RTA_OIF, &index.to_ne_bytes());
-    Socket::open()?.batch(vec![(link, format!("set up {name}")), (route, format!("route to {address}"))])
+        .attribute(libc::RTA_DST, &octets)
+        .attribute(libc::RTA_OIF, &index.to_ne_bytes())
 }
 
 /// Gives packets of the machine that go on the node's address, or no more.
-fn mask(address: Ipv4Addr, on: bool) -> Result<()> {
-    let doing = || "iptables-legacy (Debian package iptables), which gives what goes on the node's address".to_owned();
+fn mask(address: IpAddr, on: bool) -> Result<()> {
+    let program = if address.is_ipv4() { "iptables-legacy" } else { "ip6tables-legacy" };
+    let doing = || format!("{program} (Debian package iptables), which gives what goes on the node's address");
     let (how, source) = (if on { "-A" } else { "-D" }, address.to_string());
     let arguments = ["-w", "-t", "nat", how, "POSTROUTING", "-s", &source, "-j", "MASQUERADE"];
-    match Command::new("iptables-legacy").args(arguments).output() {
+    match Command::new(program).args(arguments).output() {
         Ok(done) if done.status.success() => Ok(()),
         _ if !masquerade::has_tables() => masquerade::mask(address, on),
         Ok(done) => Err(Error::new(String::from_utf8_lossy(&done.stderr).trim().to_owned())).doing(doing),
@@ -168,6 +181,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused() {
-        assert!(carry("10.0.0").unwrap_err().to_string().contains("10.0.0: no IPv4 address"));
+        let refused = carry(&["10.0.0"]).unwrap_err();
+        assert!(refused.to_string().contains("10.0.0: no address of IPv4 or IPv6"));
     }
 }

@@ -138,11 +138,11 @@ async def _entered(
     run: Reached, way: Way, to: Path, here: Sequence[tuple[str, int]], ended: Callable[[], Awaitable[None]]
 ) -> None:
     own, theirs, shared = new_key(), new_key(), secrets.token_bytes(32)
-    gateway = _Gateway(Peer(own, theirs.public_key(), shared), Flows(way.address))
+    gateway = _Gateway(Peer(own, theirs.public_key(), shared), Flows(way.addresses))
     # Before the run learns of a tunnel that then could not be.
     transport = await _listening(gateway, here)
     try:
-        async with over(run.tunnel(way.node, str(way.address)), Terminal) as session:
+        async with over(run.tunnel(way.node, list(map(str, way.addresses))), Terminal) as session:
             gateway.session = session
             endpoint = transport.get_extra_info("sockname")
             write_configuration(to, configuration(way, theirs, own.public_key(), shared, endpoint[:2]))

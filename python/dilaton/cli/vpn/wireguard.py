@@ -58,6 +58,10 @@ def new_key() -> X25519PrivateKey:
     return X25519PrivateKey.generate()
 
 
+IPV6_BYTES = 40
+"""Of the header, which IPv6 does not count in its length."""
+
+
 @dataclass
 class _Keys:
     """What came of a handshake."""
@@ -242,8 +246,13 @@ def _mac1(public: bytes, message: bytes) -> bytes:
 
 
 def _without_padding(packet: bytes) -> bytes:
-    """As long as its IPv4 header says, since what is carried is a multiple of 16 bytes long (section 5.4.6)."""
-    return packet[: struct.unpack_from(">H", packet, 2)[0]] if len(packet) >= 4 and packet[0] >> 4 == 4 else packet
+    """As long as its header says, since what is carried is a multiple of 16 bytes long (section 5.4.6)."""
+    version = packet[0] >> 4 if len(packet) >= 6 else 0
+    if version == 4:
+        return packet[: struct.unpack_from(">H", packet, 2)[0]]
+    if version == 6:
+        return packet[: IPV6_BYTES + struct.unpack_from(">H", packet, 4)[0]]
+    return packet
 
 
 def _nonce(counter: int) -> bytes:

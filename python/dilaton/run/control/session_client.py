@@ -46,8 +46,8 @@ class Port(Protocol):
 class Tunnel(Protocol):
     """As `Line`, for packets of a machine outside, which the program's input and output are, each after its length."""
 
-    def __call__(self, node: str, address: str) -> contextlib.AbstractAsyncContextManager[socket.socket]:
-        """Has it there by this address of IPv4."""
+    def __call__(self, node: str, addresses: Sequence[str]) -> contextlib.AbstractAsyncContextManager[socket.socket]:
+        """Has it there by these addresses, at most one of IPv4 and one of IPv6."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def reached(run_dir: Path) -> Reached:
         yield take_over(run_dir, PORT_OPEN, node=node, port=port)[0]
 
     @contextlib.asynccontextmanager
-    async def tunnel(node: str, address: str) -> AsyncIterator[socket.socket]:
-        yield take_over(run_dir, TUNNEL_OPEN, node=node, address=address)[0]
+    async def tunnel(node: str, addresses: Sequence[str]) -> AsyncIterator[socket.socket]:
+        yield take_over(run_dir, TUNNEL_OPEN, node=node, addresses=list(addresses))[0]
 
     return Reached(str(run_dir), line, port, tunnel)
 

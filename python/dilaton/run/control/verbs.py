@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from dilaton.lab.text import units
@@ -138,8 +138,15 @@ class TunnelOpen(Value):
     """A machine outside that is to be in the network of a node."""
 
     node: str
-    address: IPv4Address
-    """By which it is known there; one that the lab has not."""
+    addresses: Annotated[tuple[IPv4Address | IPv6Address, ...], Field(min_length=1, max_length=2)]
+    """By which it is known there, of IPv4, IPv6 or one of each; the lab has them not."""
+
+    @field_validator("addresses")
+    @classmethod
+    def _one_of_each(cls, addresses: tuple[IPv4Address | IPv6Address, ...]) -> tuple[IPv4Address | IPv6Address, ...]:
+        if len({address.version for address in addresses}) < len(addresses):
+            raise ValueError("at most one address of IPv4 and one of IPv6")
+        return addresses
 
 
 Asked = TypeVar("Asked", bound=Value)
@@ -240,7 +247,7 @@ TUNNEL_OPEN = Verb(
     answers.TUNNEL_OPEN,
     "Has a machine outside in the network of a node, at host speed at most; the record says so.",
     TunnelOpen,
-    "the frames of a session whose input and output are IPv4 packets, each after its length in two bytes, the most "
+    "the frames of a session whose input and output are packets of IP, each after its length in two bytes, the most "
     "significant first, both ways (crates/agent/PROTOCOL.md)",
 )
 SAVE_OPEN = Verb(

@@ -113,12 +113,13 @@ class SessionControl:
 
     async def _on_tunnel(self, asked: TunnelOpen) -> Takeover:
         """Has a machine outside in the network of a node, and carries its packets."""
-        program = f"tunnel {asked.address}"
+        addresses = list(map(str, asked.addresses))
+        program = " ".join(["tunnel", *addresses])
 
         def began(now: RunClock) -> Event:
             return TunnelOpened(t_ns=now.virtual_ns, node=asked.node, program=program, host_s=now.host_ns / 1e9)
 
-        request = self._of_agent(asked.node, *TUNNEL, str(asked.address))
+        request = self._of_agent(asked.node, *TUNNEL, *addresses)
         return self._carrying(request, program, began, is_paced=True)
 
     def _of_agent(self, node: str, *argv: str) -> Request:

@@ -20,7 +20,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from socket import socket as Socket
 from typing import Annotated, Any
@@ -100,13 +100,13 @@ class NewTunnel(Asked):
     """A machine outside that is to be in the network of a node; packets are the input and the output of the session."""
 
     node: str = Field(max_length=255)
-    address: IPv4Address
-    """Of the machine, in the lab."""
+    addresses: list[IPv4Address | IPv6Address] = Field(min_length=1, max_length=2)
+    """Of the machine, in the lab; at most one of IPv4 and one of IPv6."""
 
     @property
     def done(self) -> list[str]:
         """What the audit log has of it."""
-        return ["tunnel", str(self.address)]
+        return ["tunnel", *map(str, self.addresses)]
 
     def taken_over(self, run_dir: Path) -> Socket:
         """A connection of the run that carries its frames.
@@ -114,7 +114,7 @@ class NewTunnel(Asked):
         Raises:
             ControlError: no run goes on there, or it refuses.
         """
-        return take_over(run_dir, TUNNEL_OPEN, node=self.node, address=str(self.address))[0]
+        return take_over(run_dir, TUNNEL_OPEN, node=self.node, addresses=list(map(str, self.addresses)))[0]
 
 
 @ENDPOINTS.add("WEBSOCKET", f"{PREFIX}/runs/{{run}}/sessions", CONSOLE)
