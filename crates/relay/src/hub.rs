@@ -8,6 +8,11 @@
 //! So news only note who has something to hear, and whoever sends to that machine asks for it ([`Hub::tidings`]) when
 //! it gets to it: all that was told meanwhile, as one state. A later state is as good as an earlier one, which holds for
 //! ever anyway.
+//!
+//! **What a later state has in no word.** A machine lowers what it knows of a receiver by a frame of its own until it hears that
+//! the words count it. By the time it can be told, the receiver may have taken the frame, and its word be the same as
+//! before. So there is something to tell also where no word is another one: without it, the sender waits for ever for a
+//! guest that is in nobody's way.
 
 use std::collections::VecDeque;
 
@@ -43,8 +48,9 @@ struct Known {
     received: u64,
     /// How many frames it has told of itself.
     sent: u64,
-    /// The words of all guests, as it was told them.
+    /// The words of all guests, as it was told them, and how many of its frames these count.
     told: Vec<Word>,
+    counted: u64,
     /// Frames to it that wait to be sent, and what they carry.
     blocks: Vec<u8>,
     sealed: Vec<u8>,
@@ -62,6 +68,7 @@ impl Hub {
             received: 0,
             sent: 0,
             told: words.clone(),
+            counted: 0,
             blocks: vec![],
             sealed: vec![],
             is_due: false,
@@ -175,9 +182,10 @@ impl Hub {
             .collect();
         let known = &mut self.machines[machine];
         known.is_due = false;
-        if new.is_empty() && known.blocks.is_empty() {
+        if new.is_empty() && known.blocks.is_empty() && known.counted == known.sent {
             return None;
         }
+        known.counted = known.sent;
         for &(guest, word) in &new {
             known.told[guest] = word;
         }
@@ -247,6 +255,17 @@ mod tests {
         take(&mut hub, 1, news(0, 1, NEVER, &[])).unwrap();
         take(&mut hub, 0, news(0, 0, NEVER, &[(0, 50), (0, 60)])).unwrap();
         assert_eq!(heard(&mut hub, 0), (vec![(1, 50)], 2));
+    }
+
+    #[test]
+    fn a_sender_whose_frame_was_received_before_it_heard_of_that_hears_that_it_counts_no_more() {
+        let mut hub = hub();
+        take(&mut hub, 1, news(0, 1, 90, &[])).unwrap();
+        assert_eq!(heard(&mut hub, 0), (vec![(1, 90)], 0));
+        assert!(take(&mut hub, 0, news(0, 0, NEVER, &[(0, 50)])).unwrap().contains(&0));
+        take(&mut hub, 1, news(1, 1, 90, &[])).unwrap();
+        assert_eq!(heard(&mut hub, 0), (vec![], 1), "which its own words of the receiver are lowered by");
+        assert_eq!(hub.tidings(0), None);
     }
 
     #[test]

@@ -20,7 +20,8 @@
 //! machine the frames to it and then the words of all others, lowered by what is on its way to them. So what the
 //! hub knows at any moment is a consistent state, and so is what a machine knows: its own guests as they are now, the
 //! others as the hub told them last, and, what the hub cannot know yet, the frames of its own that it had not told of by
-//! then, by which it lowers the others itself.
+//! then, by which it lowers the others itself. Which these are it is told with the words, also where these are the same as
+//! before: else it would lower a receiver by a frame for ever that this has long taken, and wait for it.
 //!
 //! **Only on demand.** A machine that told every step of its guests would do nothing else. It has to tell them when one of
 //! another machine waits that these could let go on ([`frees`]): what was told of them is in its way, and what they have come
