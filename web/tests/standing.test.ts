@@ -24,3 +24,12 @@ test("a long run keeps fewer of them, and the first and the last all the same", 
   const kept = new Set(Array.from({ length: 1000 }, (_, n) => told.at(n + 1)!.atNs));
   expect(kept.size).toBeLessThanOrEqual(8);
 });
+
+test("what a run has written down is taken beside what was heard, and what is damaged is passed over", () => {
+  const told = new Verdicts();
+  told.note(20, verdict("suspect"));
+  const rows = [10, 30].map((at_ns) => JSON.stringify({ at_ns, verdict: verdict("valid") }));
+  told.read([...rows, "", "{", "null", '{"at_ns": 15}', '{"at_ns": "x", "verdict": {"reasons": []}}'].join("\n"));
+  expect([10, 20, 30].map((ns) => told.at(ns)?.verdict.level)).toEqual(["valid", "suspect", "valid"]);
+  expect(told.at(16)?.atNs).toBe(10);
+});

@@ -43,6 +43,7 @@ from dilaton.run.files import disk_use
 from dilaton.run.files.clock_log import log_clock
 from dilaton.run.files.directory import PLAN_FILE, RunDir
 from dilaton.run.files.event_log import EventLog
+from dilaton.run.files.verdict_log import VERDICTS_FILE, log_verdicts
 from dilaton.run.observer import Observer, RunClock
 from dilaton.run.record import record as records
 from dilaton.run.record.fidelity import Tally, together
@@ -254,6 +255,10 @@ class _Run:
             run, seen = await self.on_show(asked), tally.seen()
             return status(run, self.plan, self.so_far.events, seen, self.standing(seen, clock().virtual_ns))
 
+        def standing() -> tuple[int, VerdictRecord | None]:
+            now_ns = clock().virtual_ns
+            return now_ns, self.standing(tally.seen(), now_ns)
+
         async def follow() -> list[Finished]:
             try:
                 return await self.follow(guests, updates, links, faults, log)
@@ -279,6 +284,7 @@ class _Run:
                     disk_use.keep_below(disk_bytes, self.run_dir.path),
                     tally.follow(),
                     log_clock(self.run_dir.path / "clock.csv", clock),
+                    log_verdicts(self.run_dir.path / VERDICTS_FILE, standing),
                 )
         finally:
             self.observer.stopped()

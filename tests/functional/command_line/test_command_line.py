@@ -71,7 +71,16 @@ def test_the_run_directory_has_everything_in_its_place(outcome: Outcome) -> None
     outputs = {f"nodes/{name}.{stream}" for name in ("a/ping", "b/server", "a/bulk") for stream in ("stdout", "stderr")}
     assert (
         names
-        == {"lab.yaml", "plan.json", "run.json", "events.jsonl", "clock.csv", "report.html", "guest/guest0.log"}
+        == {
+            "lab.yaml",
+            "plan.json",
+            "run.json",
+            "events.jsonl",
+            "clock.csv",
+            "verdicts.jsonl",
+            "report.html",
+            "guest/guest0.log",
+        }
         | outputs
     )
     assert (outcome.path / "lab.yaml").read_text() == GOOD

@@ -208,6 +208,7 @@ def test_nothing_is_left_of_a_run_that_is_killed_while_it_is_put_away(
     assert {file.name for file in out.iterdir()} <= {
         "clock.csv",
         "events.jsonl",
+        "verdicts.jsonl",
         "guest",
         "lab.yaml",
         "nodes",

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.run.files.verdict_log import VERDICTS_FILE
 from dilaton.server.api import schemas
 from tests.unit.server.serving import Served, served, use_stub
 
@@ -42,6 +43,15 @@ def test_plan_and_events_of_a_run_are_as_it_has_written_them(server: Served, run
     lines = owner.ask("GET", f"/api/v1/runs/{run}/events")
     assert lines.headers["content-type"] == "application/x-ndjson"
     assert b'"started"' in lines.body and lines.body == (directory(server, run) / "events.jsonl").read_bytes()
+
+
+def test_how_the_verdict_of_a_run_stood_is_as_it_has_written_it(server: Served, run: str) -> None:
+    owner = server.client()
+    assert owner.ask("GET", f"/api/v1/runs/{run}/verdicts").status == 404
+    written = b'{"at_ns":1000000000,"verdict":{"level":"valid","reasons":[]}}\n'
+    (directory(server, run) / VERDICTS_FILE).write_bytes(written)
+    lines = owner.ask("GET", f"/api/v1/runs/{run}/verdicts")
+    assert (lines.headers["content-type"], lines.body) == ("application/x-ndjson", written)
 
 
 def test_samples_come_in_pieces_and_who_goes_on_behind_the_last_byte_misses_nothing(server: Served, run: str) -> None:
@@ -111,13 +121,16 @@ def test_positions_that_are_none_change_nothing(server: Served, wrong: bytes) ->
     assert owner.api("GET", f"/labs/{lab}/layout") == {"positions": {}, "places": {}}
 
 
-def test_examples_to_start_from_are_labs_without_mistakes_and_without_files_of_their_own(server: Served) -> None:
+def test_examples_to_start_from_are_labs_without_mistakes_whose_files_are_in_their_text(server: Served) -> None:
     owner = server.client()
     examples = owner.api("GET", "/examples")
     names = {example["name"] for example in examples}
     assert {"dumbbell", "fat-tree"} <= names and "abilene" not in names, "its topology is a file of its own"
+    for named in ("dumbbell", "failover-redis"):
+        [example] = owner.api("GET", f"/examples?name={named}")
+        assert owner.api("POST", "/check", {"text": example["text"]})["plan"]
     [dumbbell] = owner.api("GET", "/examples?name=dumbbell")
-    assert dumbbell["title"].startswith("Dumbbell") and owner.api("POST", "/check", {"text": dumbbell["text"]})["plan"]
+    assert dumbbell["title"].startswith("Dumbbell")
     assert owner.api("GET", "/examples?name=..") == []
 
 

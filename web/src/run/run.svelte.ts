@@ -105,7 +105,7 @@ export class RunStore {
   close(): void {
     this.isClosed = true;
     this.stream?.close();
-    for (const capture of this.captures) capture.stop();
+    for (const capture of this.captures) capture.close();
     clearTimeout(this.timer);
   }
 
@@ -237,14 +237,16 @@ export class RunStore {
     this.isEnded = true;
     this.stopStream();
     clearTimeout(this.timer);
-    const [record, events] = await Promise.all([
+    const [record, events, verdicts] = await Promise.all([
       text(`/runs/${this.id}/record`).then(
         (json) => JSON.parse(json) as RunRecord,
         () => null,
       ),
       text(`/runs/${this.id}/events`).catch(() => ""),
+      text(`/runs/${this.id}/verdicts`).catch(() => ""),
       this.fetchSamples(),
     ]);
+    this.verdicts.read(verdicts);
     this.record = record;
     const trace = record?.fidelity?.tdf_trace ?? [];
     this.happenings = [

@@ -1,5 +1,5 @@
-// The verdict of a run as it stood at an instant of the past. A run writes down the verdict of its whole alone; how it stood
-// before that is known to a page that was open then, and only to that.
+// The verdict of a run as it stood at an instant of the past. A run writes that down from time to time; a page that is open
+// hears of it more often, until the run is over.
 import type { RunStatus } from "../api/types";
 
 export type Verdict = NonNullable<RunStatus["verdict"]>;
@@ -23,8 +23,25 @@ export class Verdicts {
     this.told.push({ atNs, verdict });
   }
 
+  /** Takes what the run has written down, in lines of JSON, beside what was heard; a line that is none is passed over. */
+  read(lines: string): void {
+    const heard = this.told;
+    const written = lines.split("\n").flatMap(toldIn);
+    this.told = [];
+    for (const { atNs, verdict } of [...heard, ...written].sort((a, b) => a.atNs - b.atNs)) this.note(atNs, verdict);
+  }
+
   /** What was told last up to an instant; null: nothing was. */
   at(ns: number): Told | null {
     return this.told.findLast((one) => one.atNs <= ns) ?? null;
+  }
+}
+
+function toldIn(line: string): Told[] {
+  try {
+    const { at_ns: atNs, verdict } = JSON.parse(line);
+    return typeof atNs === "number" && Array.isArray(verdict.reasons) ? [{ atNs, verdict }] : [];
+  } catch {
+    return [];
   }
 }

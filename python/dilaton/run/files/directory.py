@@ -1,7 +1,7 @@
 """The run directory: what a run leaves on disk, and where in it.
 
 ```text
-lab.yaml  plan.json  run.json  events.jsonl  clock.csv  report.html
+lab.yaml  plan.json  run.json  events.jsonl  clock.csv  verdicts.jsonl  report.html
 link-update-<n>.json                       what the agent was told of links while the run went on
 nodes/<node>/<process>.stdout|.stderr      written by the guest itself
 guest/<guest>.log                          the kernel's console

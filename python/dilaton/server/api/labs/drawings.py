@@ -11,13 +11,13 @@ from dilaton.host.files import EXAMPLES
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Server, TheLab, needs
 from dilaton.server.api.session import Asked
 from dilaton.server.labs import layouts
+from dilaton.templates.single import single
 
 ENDPOINTS = Endpoints()
 
 NODES_MAX = 20_000
 
-ALONE = frozenset({"lab.yaml", "README.md"})
-"""What an example has that needs no file of its own."""
+LAB, README = "lab.yaml", "README.md"
 
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 Place = tuple[
@@ -60,12 +60,15 @@ def change_layout(asked: Positions, lab: TheLab, server: Server) -> None:
 
 @ENDPOINTS.add("GET", f"{PREFIX}/examples", LOGGED_IN)
 def list_examples(name: Annotated[str, Query(max_length=64)] = "") -> list[Example]:
-    """Labs to start from, all or the one of a name: the examples that take no further files."""
+    """Labs to start from, all or the one of a name: the examples, each as one text with the files of its nodes."""
     found = []
     for directory in sorted(EXAMPLES.iterdir()):
-        if (not name or directory.name == name) and (directory / "lab.yaml").is_file():
-            others = {path.name for path in directory.iterdir() if path.suffix != ".svg"} - ALONE
-            if not others:
-                title = (directory / "README.md").read_text().partition("\n")[0].lstrip("# ")
-                found.append(Example(name=directory.name, title=title, text=(directory / "lab.yaml").read_text()))
+        if (name and directory.name != name) or not (directory / LAB).is_file():
+            continue
+        others = [path for path in sorted(directory.iterdir()) if path.name not in (LAB, README)]
+        beside = {path.name: path.read_text() for path in others if path.suffix != ".svg" and path.is_file()}
+        text = single((directory / LAB).read_text(), beside)
+        if text is not None:
+            title = (directory / README).read_text().partition("\n")[0].lstrip("# ")
+            found.append(Example(name=directory.name, title=title, text=text))
     return found

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from fastapi import Query, Response
 
 from dilaton.run.files.directory import PLAN_FILE
+from dilaton.run.files.verdict_log import VERDICTS_FILE
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, needs
 from dilaton.server.api.runs.runs import Count, Start, sent
 from dilaton.server.labs.drawing import Drawing
@@ -44,6 +45,12 @@ def show_drawing(run: TheRun, server: Server) -> Drawing:
 def show_events(run: TheRun, server: Server) -> Response:
     """`events.jsonl`: what has happened in a run, a line of JSON each; `happenings` tells it as it happens."""
     return sent(server, run, "events.jsonl", "application/x-ndjson")
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/verdicts", READ, response_class=Response)
+def show_verdicts(run: TheRun, server: Server) -> Response:
+    """`verdicts.jsonl`: how the verdict stood while the run went on, a line of JSON for each instant."""
+    return sent(server, run, VERDICTS_FILE, "application/x-ndjson")
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/samples", READ, response_class=Response)
