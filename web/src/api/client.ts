@@ -61,7 +61,7 @@ export async function* pieces(path: string, signal: AbortSignal): AsyncGenerator
   }
 }
 
-export async function bytes(path: string): Promise<Uint8Array> {
+export async function bytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await (await answered("GET", path)).arrayBuffer());
 }
 

@@ -1,18 +1,18 @@
 // Packets that pass an interface of a run that goes on, while they pass: what the server sends of them, kept here.
 import { pieces, words } from "../api/client";
-import { CaptureReader, type Packet } from "../run/pcapng";
+import { Reading } from "../run/reading";
 
 /** More is not kept; the program `dilaton capture` takes it to a file. */
 export const CAPTURED_BYTES_MAX = 64 << 20;
 
 export class LiveCapture {
-  /** The packets so far; made anew as they come. */
-  packets = $state.raw<Packet[]>([]);
+  readonly reading = new Reading();
+  /** Another number whenever there are more packets. */
+  sampled = $state(0);
   isGoing = $state(true);
   isFull = $state(false);
   wrong = $state("");
   private parts: Uint8Array<ArrayBuffer>[] = [];
-  private readonly reader = new CaptureReader();
   private readonly stopping = new AbortController();
   private isDue = false;
 
@@ -34,6 +34,11 @@ export class LiveCapture {
     this.stopping.abort();
   }
 
+  close(): void {
+    this.stop();
+    this.reading.close();
+  }
+
   file(): Blob {
     return new Blob(this.parts, { type: "application/x-pcapng" });
   }
@@ -44,7 +49,7 @@ export class LiveCapture {
       for await (const piece of pieces(path, this.stopping.signal)) {
         length += piece.length;
         this.parts.push(piece.slice());
-        this.reader.take(piece);
+        this.reading.take(piece.slice());
         this.show();
         if (length > CAPTURED_BYTES_MAX) {
           this.isFull = true;
@@ -60,7 +65,7 @@ export class LiveCapture {
 
   /** Packets come by the thousand: they are shown together. */
   private show(): void {
-    if (!this.isDue) setTimeout(() => ((this.isDue = false), (this.packets = [...this.reader.packets])), 200);
+    if (!this.isDue) setTimeout(() => ((this.isDue = false), this.sampled++), 200);
     this.isDue = true;
   }
 }

@@ -100,17 +100,17 @@ const FLAGS = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
 
 function decoded(bytes: Uint8Array): Decoded {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const hex = (begin: number) =>
-    [...bytes.subarray(begin, begin + 6)].map((one) => one.toString(16).padStart(2, "0")).join(":");
-  const plain: Decoded = { source: hex(6), destination: hex(0), protocol: "Ethernet", ports: [], info: "", ...NOTHING };
+  const plain: Decoded = { source: "", destination: "", protocol: "Ethernet", ports: [], info: "", ...NOTHING };
+  const ethernet = () => ({ ...plain, source: hardware(bytes, 6), destination: hardware(bytes, 0) });
   try {
     let at = 12;
     let type = view.getUint16(at);
     while (type === 0x8100 || type === 0x88a8) type = view.getUint16((at += 4));
     at += 2;
-    if (type === 0x0806) return { ...plain, protocol: "ARP", info: view.getUint16(at + 6) === 1 ? "who has" : "is at" };
+    if (type === 0x0806)
+      return { ...ethernet(), protocol: "ARP", info: view.getUint16(at + 6) === 1 ? "who has" : "is at" };
     if (type === 0x0800) {
-      const address = (begin: number) => [...bytes.subarray(begin, begin + 4)].join(".");
+      const address = (n: number) => `${bytes[n]}.${bytes[n + 1]}.${bytes[n + 2]}.${bytes[n + 3]}`;
       const header = (view.getUint8(at) & 15) * 4;
       const ip = { ...plain, protocol: "IPv4", source: address(at + 12), destination: address(at + 16) };
       if (view.getUint16(at + 6) & 0x1fff) return { ...ip, info: "fragment" };
@@ -123,10 +123,18 @@ function decoded(bytes: Uint8Array): Decoded {
       return transport(view, at + 40, view.getUint8(at + 6), view.getUint16(at + 4), ip);
     }
   } catch {
-    return { ...plain, info: "cut off" };
+    return { ...ethernet(), info: "cut off" };
   }
-  return plain;
+  return ethernet();
 }
+
+/** An address of Ethernet, as far as it was captured. */
+function hardware(bytes: Uint8Array, begin: number): string {
+  return [...bytes.subarray(begin, begin + 6)].map((one) => one.toString(16).padStart(2, "0")).join(":");
+}
+
+/** Which flags of TCP are set, for each byte that may say so. */
+const FLAGGED = Array.from({ length: 256 }, (_, byte) => FLAGS.filter((_, bit) => byte & (1 << bit)).join(" "));
 
 function transport(view: DataView, at: number, protocol: number, size: number, ip: Decoded): Decoded {
   switch (protocol) {
@@ -146,7 +154,7 @@ function transport(view: DataView, at: number, protocol: number, size: number, i
     }
     case 6: {
       const ports = [view.getUint16(at), view.getUint16(at + 2)];
-      const flags = FLAGS.filter((_, bit) => view.getUint8(at + 13) & (1 << bit)).join(" ");
+      const flags = FLAGGED[view.getUint8(at + 13)];
       const header = (view.getUint8(at + 12) >> 4) * 4;
       const length = Math.max(0, size - header);
       const tcp = { sequence: view.getUint32(at + 4), isBegin: Boolean(view.getUint8(at + 13) & 2) };
