@@ -35,6 +35,18 @@ test("runs that differ in their seeds alone are repeats of one another", () => {
   ]);
 });
 
+test("groups are told by as much of a path as tells fields from each other", () => {
+  const told = (...settings: string[][]) => groupsOf(settings.map((one) => run(one, 1))).map((group) => group.short);
+  expect(told(["nodes.a.sysctls.net.ipv4.tcp_congestion_control=bbr", "seed=1"])).toEqual([
+    "tcp_congestion_control=bbr",
+  ]);
+  expect(told(["links.0.rate=1Mbit", "links.1.rate=a=b"], ["links.0.loss=1%"])).toEqual([
+    "0.rate=1Mbit, 1.rate=a=b",
+    "loss=1%",
+  ]);
+  expect(told(["rate=1", "a.rate=2"])).toEqual(["rate=1, a.rate=2"]);
+});
+
 test("metrics are those that programs have measured; a run without results has none", () => {
   const groups = groupsOf([run(["x=1"], 10), run(["x=2"], null)]);
   const rows = rowsOf(groups);

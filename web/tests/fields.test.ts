@@ -20,6 +20,12 @@ describe("the fields that a lab says", () => {
   });
 
   it("have numbers for places in lists", () => expect(stepsOf("links.0.rate")).toEqual(["links", 0, "rate"]));
+
+  it("are kernel parameters too, whose names have points", () => {
+    const path = "nodes.a.sysctls.net.ipv4.tcp_congestion_control";
+    expect([...fieldsOf("nodes: {a: {sysctls: {net.ipv4.tcp_congestion_control: reno}}}")]).toEqual([[path, "reno"]]);
+    expect(stepsOf(path)).toEqual(["nodes", "a", "sysctls", "net.ipv4.tcp_congestion_control"]);
+  });
 });
 
 it("what a template says of itself cannot be broken out of", () => {

@@ -61,8 +61,14 @@ const SHAPES = {
   controller: "round-diamond",
 } as const;
 
-function style(): StylesheetJson {
+/** How much larger labels are drawn where all else is drawn smaller, so that they can be read; in few steps, as styling takes time. */
+function labelScale(zoom: number): number {
+  return Math.round(4 * Math.min(2, Math.max(1, 1 / zoom))) / 4;
+}
+
+function style(zoom: number): StylesheetJson {
   const text = colour("text");
+  const scale = labelScale(zoom);
   return [
     {
       selector: "node",
@@ -76,9 +82,11 @@ function style(): StylesheetJson {
         label: "data(label)",
         "text-valign": "bottom",
         "text-margin-y": 5,
-        "font-size": 12,
+        "font-size": 12 * scale,
         "font-family": "system-ui, sans-serif",
         color: text,
+        "text-background-color": colour("surface"),
+        "text-background-opacity": 0.8,
         "min-zoomed-font-size": 7,
       },
     },
@@ -103,10 +111,10 @@ function style(): StylesheetJson {
         "line-color": "data(colour)",
         "curve-style": "bezier",
         label: "data(label)",
-        "font-size": 11,
+        "font-size": 11 * scale,
         color: text,
         "text-rotation": "autorotate",
-        "text-margin-y": -13,
+        "text-margin-y": -13 * scale,
         "min-zoomed-font-size": 8,
       },
     },
@@ -134,6 +142,7 @@ export class Graph {
   private readonly ground: Ground;
   private readonly sizes = new ResizeObserver(() => this.resize());
   private isTelling = true;
+  private labelled = 1;
 
   constructor(
     private readonly container: HTMLElement,
@@ -143,7 +152,7 @@ export class Graph {
     standIn();
     this.core = cytoscape({
       container,
-      style: style(),
+      style: style(1),
       minZoom: 0.05,
       maxZoom: 4,
       boxSelectionEnabled: true,
@@ -153,6 +162,7 @@ export class Graph {
       pixelRatio: "auto",
     });
     this.ground = new Ground(container, this.core);
+    this.core.on("zoom", () => labelScale(this.core.zoom()) !== this.labelled && this.restyle());
     this.core.on("select unselect", () => this.isTelling && this.tellSelection());
     this.core.on("dragfree", "node", () => this.tellPositions());
     this.core.on("cxttap", "node, edge", (event) => this.open(event));
@@ -253,7 +263,8 @@ export class Graph {
   }
 
   restyle(): void {
-    this.core.style(style());
+    this.labelled = labelScale(this.core.zoom());
+    this.core.style(style(this.core.zoom()));
     this.ground.paint();
   }
 

@@ -4,9 +4,14 @@ import { isMap, isScalar, isSeq, parseDocument } from "yaml";
 /** At most this many are offered: a lab of a thousand nodes has more than anybody looks through. */
 const FIELDS_MAX = 300;
 
+/** Kernel parameters have points in their names, so what follows this is one name. */
+const SYSCTLS = "sysctls";
+
 /** A path as the server writes it. */
 export function stepsOf(path: string): (string | number)[] {
-  return path.split(".").map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+  const [way, parameter] = path.split(/\.sysctls\.(.*)/s);
+  const steps = way!.split(".").map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+  return parameter === undefined ? steps : [...steps, SYSCTLS, parameter];
 }
 
 /** All fields of a text that are one word, by their paths, with what it says there; those that can be named so. */
@@ -17,7 +22,7 @@ export function fieldsOf(text: string): Map<string, string> {
     if (isMap(node))
       for (const { key, value } of node.items) {
         const name = isScalar(key) ? String(key.value) : "";
-        if (name && !name.includes(".")) add(value, path ? `${path}.${name}` : name);
+        if (name && (!name.includes(".") || path.endsWith(`.${SYSCTLS}`))) add(value, path ? `${path}.${name}` : name);
       }
     else if (isSeq(node)) node.items.forEach((one, n) => add(one, `${path}.${n}`));
     else if (isScalar(node) && path && node.value !== null) found.set(path, node.source ?? String(node.value));

@@ -28,6 +28,8 @@ export interface Mean {
 
 export interface Group {
   label: string;
+  /** The same, with as much of each field's path as tells it from the others. */
+  short: string;
   runs: Compared[];
 }
 
@@ -95,17 +97,32 @@ export function meanOf(values: readonly number[]): Mean | null {
   return { mean, half: student(count - 1) * Math.sqrt(variance / count), count };
 }
 
+/** Tells settings with as few of the last steps of their paths as tell the fields of all these runs from each other. */
+export function shortener(runs: readonly Compared[]): (settings: readonly string[]) => string {
+  const pathOf = (setting: string) => setting.slice(0, setting.indexOf("="));
+  const paths = [...new Set(runs.flatMap((run) => run.settings.map(pathOf)))];
+  const tail = (path: string, steps: number) => path.split(".").slice(-steps).join(".");
+  const short = (path: string) => {
+    let steps = 1;
+    while (paths.some((other) => other !== path && tail(other, steps) === tail(path, steps))) steps++;
+    return tail(path, steps);
+  };
+  const known = new Map(paths.map((path) => [path, short(path)]));
+  return (settings) => settings.map((one) => known.get(pathOf(one)) + one.slice(one.indexOf("="))).join(", ");
+}
+
 /** Runs with the same lab, version and settings but for the seed are repeats of one another. */
 export function groupsOf(runs: readonly Compared[]): Group[] {
   const names = new Set(runs.map((run) => run.name));
   const versions = new Set(runs.map((run) => `${run.name} ${run.version}`));
   const found = new Map<string, Group>();
+  const short = shortener(runs);
   for (const run of runs) {
     const settings = run.settings.filter((one) => !one.startsWith("seed="));
     const key = JSON.stringify([run.name, run.version, [...settings].sort()]);
     const whose = [names.size > 1 ? run.name : "", versions.size > names.size ? `v${run.version}` : ""];
-    const label = [...whose.filter(Boolean), settings.join(", ")].filter(Boolean).join(" · ");
-    const group = found.get(key) ?? { label, runs: [] };
+    const told = (what: string) => [...whose, what].filter(Boolean).join(" · ");
+    const group = found.get(key) ?? { label: told(settings.join(", ")), short: told(short(settings)), runs: [] };
     group.runs.push(run);
     found.set(key, group);
   }

@@ -1,5 +1,5 @@
 // What programs have measured, in a line. Pure; what is not known is left out.
-import { rate } from "./units";
+import { quantity, rate } from "./units";
 
 export function resultWords(result: Record<string, unknown> | null): string {
   if (!result) return "";
@@ -14,5 +14,10 @@ export function resultWords(result: Record<string, unknown> | null): string {
   if (loss !== null) found.push(`${(100 * loss).toFixed(loss && loss < 0.01 ? 2 : 0)} % loss`);
   const retransmits = number("retransmits");
   if (retransmits !== null) found.push(`${retransmits} retransmitted`);
+  for (const [name, one] of Object.entries(
+    (result["own"] ?? {}) as Record<string, { value?: unknown; unit?: unknown }>,
+  ))
+    if (typeof one?.value === "number")
+      found.push(`${name} ${quantity(one.value, one.unit === "1" ? "" : String(one.unit ?? ""))}`);
   return found.join(", ");
 }

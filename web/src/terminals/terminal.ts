@@ -6,7 +6,7 @@ import "@xterm/xterm/css/xterm.css";
 import { API } from "../api/client";
 import { colour } from "../state/theme.svelte";
 
-export type Standing = "connecting" | "open" | "away" | "over";
+export type Standing = "connecting" | "silent" | "open" | "away" | "over";
 
 const AGAIN_HOST_MS = 1500;
 const TAKEN_OVER = 4000;
@@ -113,12 +113,13 @@ export class NodeTerminal {
     this.socket = socket;
     let isOver = false;
     socket.onopen = () => {
-      this.told("open", "");
+      this.told(this.shownBytes ? "open" : "silent", "");
       this.fitting.fit();
       this.tellSize();
     };
     socket.onmessage = ({ data }) => {
       if (typeof data !== "string") {
+        if (!this.shownBytes) this.told("open", "");
         this.shownBytes += (data as ArrayBuffer).byteLength;
         this.terminal.write(new Uint8Array(data as ArrayBuffer));
         return;

@@ -92,7 +92,7 @@ await run({
     await page.getByText("2 of 2 runs over").waitFor();
     await page.getByText("Runs: 2 of 2").waitFor();
     // The legend has a line for time, and one for each run.
-    await page.locator(".u-series").nth(2).getByText("links.1.rate=5Mbit").waitFor();
+    await page.locator(".u-series").nth(2).getByText("rate=5Mbit").waitFor();
     await page.getByLabel("Interface").selectOption("left:eth1");
     const [download] = await Promise.all([
       page.waitForEvent("download"),

@@ -28,6 +28,8 @@ export const labs = {
     from: "Start from",
     blank: "A small network: two hosts and a router",
     file: "A file of yours: a lab, or a network of another program",
+    templates: "Templates",
+    examples: "Examples",
     reading: "Reading it …",
     takenFor: (what: string) => `Taken for: ${what}.`,
     kinds: {
@@ -58,6 +60,9 @@ export const labs = {
     save: "Save as a template",
     saveShort: "Save as template",
     saveHelp: "Others who see it start labs from it. What they may choose are fields of this lab.",
+    folder: "Folder",
+    folderHelp:
+      "Whoever may read this folder sees it. For a class: a folder such as /courses/net1, in which its people are readers (Desk, People).",
     name: "Name of the template",
     titleLabel: "Title",
     parameters: "What may be chosen",
@@ -139,6 +144,7 @@ export const labs = {
     unsaved: "Not saved",
     save: "Save",
     run: "Run",
+    asking: "Asking for the run …",
     stay: "Run and stay",
     stayHelp: "It goes on when nothing is left to do, for you to work in its nodes, until you stop it",
     checking: "Checking …",

@@ -52,6 +52,7 @@ export const runs = {
     tdfSlider: "TDF",
     takes: (tdf: number) => `1 s takes ${tdf} s`,
     stop: "Stop",
+    stopping: "Stopping …",
     stopAsk: "End this run in good order?",
     again: "Run again",
     edit: "Edit lab",
@@ -64,12 +65,12 @@ export const runs = {
     legend: "How full",
     fit: "Fit",
     idle: "idle",
+    openHelp: "Press a node or a link twice, or choose it in the list: terminals, files, faults, changes.",
     linksTable: "Nodes and links as a list",
     verdict: "Verdict",
     verdictSoFar: "Verdict so far",
     verdictThen: (at: string) => `Verdict as it stood at ${at}`,
-    verdictOfWhole:
-      "How the verdict stood at this instant is known only to a page that was open then; a run writes down that of its whole.",
+    verdictOfWhole: "Up to this instant no verdict was written down; this is that of the whole.",
     keptSoFar: (timers: number, p99: number, most: number) =>
       `So far ${counted(timers, "timer")}: 99 % at most ${p99.toFixed(1)} us late, the latest ${most.toFixed(1)} us. Which delays that is little beside is judged at the end.`,
     expectations: "Expectations",
@@ -152,7 +153,7 @@ export const runs = {
   changed: {
     title: "Run with changes",
     button: "Run with changes",
-    help: "Fields of the lab that count differently this once; several values with commas between them make a run of each combination.",
+    help: "Fields of the lab that count differently this once; several values with commas between them make a run of each combination. What the lab says is offered in the first box.",
     field: "Field",
     values: "Values",
     add: "Field",
@@ -218,6 +219,7 @@ export const runs = {
     over: "The run is over, and its nodes with it.",
     standings: {
       connecting: "connecting",
+      silent: "open, nothing printed yet",
       open: "open",
       away: "connection lost, coming back",
       over: "ended",
