@@ -100,6 +100,9 @@ class StubGuests:
         self._moved = asyncio.Condition()
         self.is_closed = False
 
+    def homes(self) -> tuple[str, ...]:
+        return ()
+
     def identity(self) -> Identity:
         return Identity("stub", "0" * 64)
 

@@ -3,7 +3,7 @@ import { endsShown, networkOf } from "../src/run/network";
 
 test("a link has at each end the rate and the delay that the server has drawn", () => {
   const ends = ["a", "b"].map((node) => ({ node, interface: "eth0", rate_bit_per_s: 10e6, delay_ns: 6_000_000 }));
-  const nodes = ["a", "b"].map((name) => ({ name, kind: "ovs", addresses: [] }));
+  const nodes = ["a", "b"].map((name) => ({ name, kind: "ovs", addresses: [], guest: "guest0" }));
   const rest = { guests: [], programs: [], course: [], captures: [], checks: [] };
   const forecast = { virtual_s: null, is_earliest: false, host_s: null, hint: "", link: "", load: 0, tdf: 1 };
   const network = networkOf({

@@ -129,6 +129,10 @@ class Guests:
     async def resume(self) -> None:
         """Nothing is ever put away."""
 
+    def homes(self) -> Sequence[str]:
+        """See `port.Guests`."""
+        return [self._lines.name(home) for home in self._homes]
+
     def identity(self) -> Identity:
         """See `port.Guests`."""
         return self._identity

@@ -127,6 +127,9 @@ class Guests(Clocks, Protocol):
     def all(self) -> Sequence[Guest]:
         """Each of them."""
 
+    def homes(self) -> Sequence[str]:
+        """The name of the machine that each is on; empty: all are on this one."""
+
     def identity(self) -> Identity:
         """Which kernel they run; it may read the kernel's file for that."""
 

@@ -210,6 +210,7 @@ class _Run:
             self.so_far.state, self.so_far.reason = "aborted", "interrupted while booting"
             return
         try:
+            self.so_far.homes = guests.homes()
             self.so_far.guest_kernel = guests.all[0].kernel
             self.so_far.guest_kernel_identity = guests.identity()
             self.so_far.boot_host_s = time.monotonic() - begin

@@ -67,6 +67,7 @@ class Settings:
         roles: A file of roles and groups; none: there are those that are built in.
         keep: What is kept, and for how long.
         log: How its log is written: as text, or as lines of JSON with each request.
+        machines: Hosts that a run may be spread over, as `--onto` names them; none: machines are made of this one.
         registries: From which images may be pulled; of one without TLS with http:// before it.
         provider: By whom people log in, beside what the server keeps of them itself; none: nobody.
         proxy_domain: All names below it are this server's, for pages of nodes; empty: there are none but on loopback.
@@ -84,6 +85,7 @@ class Settings:
     roles: Path | None = None
     keep: Keep = field(default_factory=Keep)
     log: Log = "text"
+    machines: tuple[str, ...] = ()
     registries: tuple[str, ...] = ()
     provider: Provider | None = None
     proxy_domain: str = ""
@@ -162,6 +164,18 @@ class Settings:
         """Whether people reach it over TLS, so that cookies travel over nothing else."""
         return self.origin.startswith("https:")
 
+    def spread(self, machines: int) -> tuple[int, tuple[str, ...]]:
+        """Over how many machines made of this one a run is spread that is over so many, and over which hosts instead.
+
+        Raises:
+            ValueError: there are not so many hosts.
+        """
+        if machines == 1 or not self.machines:
+            return machines, ()
+        if machines > len(self.machines):
+            raise ValueError(f"{machines}: this server has {len(self.machines)} machines")
+        return 1, self.machines[:machines]
+
     @property
     def database(self) -> Path:
         """The file of the database, where it is one of SQLite."""
@@ -239,6 +253,8 @@ class ServerFile(Written):
     keep: KeepSaid = KeepSaid()
     """What is kept, and for how long."""
     log: Log = "text"
+    machines: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@:-]*$")], ...] = ()
+    """Hosts that runs may be spread over, as ssh knows them."""
     registries: tuple[Registry, ...] = ()
     """From which administrators may pull images; of one without TLS with http:// before it."""
     provider: ProviderSaid | None = None
@@ -276,7 +292,7 @@ def of_file(path: Path) -> dict[str, Any]:
     if said.data:
         found["directory"] = base / said.data
     found["proxy_domain"] = said.proxy_domain.removeprefix("*.")
-    found["log"], found["registries"] = said.log, said.registries
+    found["log"], found["registries"], found["machines"] = said.log, said.registries, said.machines
     found["keep"] = Keep(**said.keep.model_dump())
     if said.roles:
         found["roles"] = base / said.roles

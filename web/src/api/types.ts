@@ -24,6 +24,7 @@ export type Imported = Schemas["Imported"];
 export type Template = Schemas["Template"];
 export type Ways = Schemas["Ways"];
 export type Machine = Schemas["Machine"];
+export type OtherMachine = Schemas["OtherMachine"];
 export type Images = Schemas["Images"];
 export type Pull = Schemas["Pull"];
 export type Share = Schemas["Share"];

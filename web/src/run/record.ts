@@ -28,6 +28,9 @@ export interface RunRecord {
     tdf_trace?: ClockChange[];
   } | null;
   verdict: { level: string; reasons: Reason[] } | null;
+  /** Whose loss ended the run. */
+  lost_machine?: string | null;
+  guests: { name: string; machine?: string | null }[];
   processes: {
     name: string;
     node: string;

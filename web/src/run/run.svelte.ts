@@ -7,6 +7,7 @@ import type { LiveCapture } from "../nodes/capture.svelte";
 import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, type RunPicture } from "./happenings";
 import { endsShown, networkOf, type End, type NetLink, type Network } from "./network";
 import { Reader, Samples } from "./samples";
+import { machinesOf } from "./machines";
 import type { RunRecord } from "./record";
 import { Verdicts } from "./standing";
 
@@ -17,6 +18,8 @@ export class RunStore {
   drawing = $state.raw<Drawing | null>(null);
   network = $state.raw<Network | null>(null);
   record = $state.raw<RunRecord | null>(null);
+  /** What the run has written down of itself so far, of which its guests are told. */
+  private begun = $state.raw<RunRecord | null>(null);
   status = $state.raw<RunStatus | null>(null);
   links = $state.raw<LinksShown | null>(null);
   faults = $state.raw<FaultsShown | null>(null);
@@ -53,6 +56,9 @@ export class RunStore {
   private isLooking = false;
   private isTold = false;
   private shownEnds = $derived(endsShown(this.links?.links ?? []));
+
+  /** Those that it is spread over; none: it is on one. */
+  readonly machines = $derived(machinesOf(this.record ?? this.begun, this.network?.nodes ?? []));
 
   constructor(readonly id: string) {
     void this.begin();
@@ -220,6 +226,7 @@ export class RunStore {
       if (!(error instanceof Problem)) throw error;
     };
     await Promise.all([
+      this.begun ?? text(`/runs/${this.id}/record`).then((json) => (this.begun = JSON.parse(json)), quietly),
       ask<RunStatus>("GET", `/runs/${this.id}/status`).then((status) => this.hear(status), quietly),
       ask<LinksShown>("GET", `/runs/${this.id}/links`).then((links) => (this.links = links), quietly),
       ask<FaultsShown>("GET", `/runs/${this.id}/faults`).then((faults) => (this.faults = faults), quietly),

@@ -1,6 +1,7 @@
 // The pictures of the page's document: `node pictures.mjs ORIGIN COOKIE DIRECTORY`, on a server with real guests. Each view
 // wide and narrow, in light and dark, as VIEW-WIDTH-THEME.png.
-import { demand, open, post, run } from "./browser.mjs";
+import { readFileSync } from "node:fs";
+import { demand, editor, open, post, run } from "./browser.mjs";
 
 const [origin, cookie, directory] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie, { deviceScaleFactor: 1 });
@@ -48,8 +49,24 @@ await run({
       await page.getByRole("button", { name: "1", exact: true }).click();
       await page.locator(".layers details[open] button").first().click();
     });
+    await page.getByRole("tab", { name: "Logs" }).click();
+    await picture("logs", isThere(page.getByRole("tabpanel").getByText("alice/").first()));
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("aborted", { exact: true }).first().waitFor();
+  },
+  "files of a node are looked at": async () => {
+    // What looks at them runs in the node, so its clock goes.
+    const lab = (await page.getByRole("link", { name: "Edit lab" }).getAttribute("href")).split("/").at(-1);
+    const { run: going } = await post(page, `/labs/${lab}/runs`, { stays: true });
+    await page.goto(`${origin}/#/run/${going}`);
+    await page.getByRole("button", { name: "Hold" }).and(page.locator(":enabled")).waitFor();
+    await picture("files", async () => {
+      await page.getByText("Nodes and links as a list").click();
+      await page.getByRole("button", { name: "alice", exact: true }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Files", exact: true }).click();
+      await page.getByRole("dialog").getByText("etc").first().waitFor();
+    });
+    await post(page, `/runs/${going}/stop`);
   },
   "a sweep is compared": async () => {
     const text = `name: window
@@ -72,6 +89,19 @@ measure: {interfaces: 100ms}
     await page.goto(`${origin}/#/compare/${ids.join(",")}`);
     await page.getByText("6 of 6 runs over").waitFor();
     await picture("compare", isThere(page.locator(".u-over")));
+  },
+  "a network is on its map": async () => {
+    await page.goto(`${origin}/#/labs`);
+    const network = readFileSync(new URL("../../../examples/abilene/abilene.gml", import.meta.url), "utf8");
+    const carried = await page.evaluateHandle((text) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([text], "abilene.gml"));
+      return transfer;
+    }, network);
+    await page.dispatchEvent("main", "drop", { dataTransfer: carried });
+    await page.getByRole("button", { name: "Make it" }).click();
+    await editor(page).has(11, 14);
+    await picture("map", isThere(page.getByText("No mistakes")));
   },
   "labs, editor, desk and account": async () => {
     await page.goto(`${origin}/#/labs`);

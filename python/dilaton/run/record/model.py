@@ -375,6 +375,8 @@ class GuestRecord(Part):
     """The guest's own TDF at the start."""
     clock_rate: int | float = 1
     """Seconds of its clock per virtual second; other than 1 where clocks run apart."""
+    machine: str | None = None
+    """On which of several machines it is; None: the run is on one, or has not booted yet."""
     fidelity: GuestFidelity | None = None
     """None as long as the run has not ended by itself."""
     waits: WaitRecord | None = None

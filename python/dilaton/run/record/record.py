@@ -78,6 +78,7 @@ class SoFar:
         guest_kernel: Release of the guests' kernel; empty before one has booted.
         guest_kernel_identity: Which kernel that is.
         fidelity: How well virtual time was kept; None as long as it is not over.
+        homes: The machine of each guest, in the order of the plan; empty where there is one, or none has booted.
         guests: How well each guest kept it, in the order of the plan; empty as long as it is not over.
         waits: What it cost each guest to keep to the others' time; empty when there is one, or it is not over.
         tdf_trace: What has changed the clock.
@@ -97,6 +98,7 @@ class SoFar:
     guest_kernel: str = ""
     guest_kernel_identity: Identity = field(default_factory=Identity)
     fidelity: Fidelity | None = None
+    homes: Sequence[str] = ()
     guests: list[GuestFidelity] = field(default_factory=list)
     waits: list[WaitRecord] = field(default_factory=list)
     tdf_trace: list[ClockChange] = field(default_factory=list)
@@ -115,6 +117,7 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
     reader = (lambda path: read_output(run_dir / path)) if is_over else None
     processes = processes_from_events(plan, so_far.events, reader)
     fidelities: Sequence[GuestFidelity | None] = so_far.guests or [None] * len(plan.guests)
+    homes: Sequence[str | None] = so_far.homes or [None] * len(plan.guests)
     waits_of: Sequence[WaitRecord | None] = so_far.waits or [None] * len(plan.guests)
     beside = seen_of(run_dir, so_far.events) if so_far.guests else NOTHING_BESIDE
     verdict = _verdict(plan, so_far, beside, processes)
@@ -144,10 +147,11 @@ def make(plan: Plan, so_far: SoFar, run_dir: Path) -> Record:
                 memory_bytes=guest.memory_bytes,
                 tdf=_number((guest.tdf or plan.time.tdf).ratio),
                 clock_rate=_number(guest.clock_rate.ratio),
+                machine=home,
                 fidelity=fidelity,
                 waits=waits,
             )
-            for guest, fidelity, waits in zip(plan.guests, fidelities, waits_of, strict=True)
+            for guest, home, fidelity, waits in zip(plan.guests, homes, fidelities, waits_of, strict=True)
         ],
         images=_images(plan),
         from_outside=_from_outside(so_far.events),

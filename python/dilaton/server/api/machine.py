@@ -1,14 +1,15 @@
-"""The server's machine: what it has, how much of that is in use, and what runs on it."""
+"""The server's machine: what it has, how much is in use, what runs on it; and hosts that runs may be spread over."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 
 from pydantic import BaseModel
 from sqlalchemy import select
 
-from dilaton.run import here
+from dilaton.run import here, machines
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, Who, needs
 from dilaton.server.database.tables import RunRow
 from dilaton.server.runs.life import GOING
@@ -73,6 +74,39 @@ def show_machine(who: Who, server: Server) -> Machine:
         places=server.settings.at_once,
         runs=[_on_machine(row, is_seen=who.access.may("Run.Read", row.path)) for row in rows],
     )
+
+
+class OtherMachine(BaseModel):
+    """A host that runs may be spread over."""
+
+    name: str
+    why: list[str]
+    """Why it cannot have a part in a run, or cannot be asked; none: it can."""
+    cores: int | None = None
+    """Null, as all that follows: it cannot be asked."""
+    free_cores: int | None = None
+    """Those that no guest holds."""
+    core_ghz: float | None = None
+    memory_bytes: int | None = None
+    runs: int | None = None
+    """In how many runs it has a part by now, of the server's account."""
+
+
+@ENDPOINTS.add("GET", f"{PREFIX}/machines", needs(("Server.Read", "server")))
+async def list_machines(server: Server) -> list[OtherMachine]:
+    """The hosts that runs may be spread over, each asked for what it has, which takes as long as ssh does."""
+    names = server.settings.machines
+    if not names:
+        return []
+    answers = []
+    for name, (has, why) in zip(names, await asyncio.to_thread(machines.look, names), strict=True):
+        answer = OtherMachine(name=name, why=why)
+        if not isinstance(has, str):
+            answer.cores, answer.free_cores, answer.runs = has.cores, has.free_cores, has.runs
+            answer.core_ghz = None if has.ghz is None else has.ghz / 1000
+            answer.memory_bytes = has.memory_bytes
+        answers.append(answer)
+    return answers
 
 
 def _on_machine(row: RunRow, *, is_seen: bool) -> OnMachine:

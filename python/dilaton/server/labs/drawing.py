@@ -30,6 +30,8 @@ class DrawnNode(BaseModel):
     """host, router, nat, switch, ovs or controller."""
     addresses: list[str]
     """Of all its interfaces, with their prefix length."""
+    guest: str = ""
+    """The guest that it is in; empty in a drawing of an earlier version."""
 
 
 class DrawnEnd(BaseModel):
@@ -138,6 +140,7 @@ def drawing(lab: Lab, plan: Plan, cost: Cost | None) -> Drawing:
                 # The only nodes that a lab does not name are switches of links with more than two endpoints.
                 kind=kind_of(lab.nodes[node.name].kind, len(node.interfaces)) if node.name in lab.nodes else SWITCH,
                 addresses=[address for one in node.interfaces for address in one.addresses],
+                guest=node.guest,
             )
             for node in plan.nodes
         ],

@@ -284,7 +284,7 @@ class Keeper:
         """What is to be launched.
 
         Raises:
-            ControlError: the saved lab from which it goes on is not there any more.
+            ControlError: the saved lab from which it goes on, or a machine, is not there any more.
         """
         row = self._row(identity)
         if (saved := row.asked.get("saved")) is not None:
@@ -292,12 +292,18 @@ class Keeper:
             if SavedLabs(store).names().get(saved["name"]) != saved["digest"]:
                 raise ControlError(f"{saved['name']}: was saved anew, or removed, since the run was asked for")
         (self.directory(identity) / "files").mkdir(parents=True, exist_ok=True)
+        try:
+            machines, onto = self._settings.spread(row.asked.get("machines", 1))
+        except ValueError as error:
+            raise ControlError(str(error)) from error
         return RunRequest(
             lab=LabText(text=row.text, name="lab.yaml"),
             overrides=Overrides.model_validate(row.asked["overrides"]),
             out=self.run_dir(identity),
             hold_at=row.asked["hold_at"],
             stays=row.asked["stays"],
+            machines=machines,
+            onto=onto,
             max_disk=row.asked["max_disk"],
             hidden=(self._settings.directory,),
             saved=None if saved is None else saved["name"],

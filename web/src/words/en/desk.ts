@@ -1,4 +1,6 @@
 // The words of the desk, and of one's account.
+import { counted } from "./counted";
+
 export const desk = {
   requests: {
     none: "Nobody asks for anything.",
@@ -63,6 +65,11 @@ export const desk = {
     runs: "What runs here",
     others: "a run of somebody else",
     idle: "Nothing runs.",
+    hosts: "Machines that runs may be spread over",
+    asking: "Each is asked for what it has …",
+    freeCores: (free: number, of: number) => `${free} of ${counted(of, "core")} free`,
+    parts: (n: number) => `in ${counted(n, "run")}`,
+    ready: "can have a part in runs",
   },
   images: {
     title: "Images",

@@ -150,6 +150,12 @@ export const runs = {
     after: (wait: string, after: string) => `${wait} after ${after}`,
     lasts: (time: string) => `for ${time}`,
   },
+  machines: {
+    title: "Machines",
+    lost: "lost",
+    going: (n: number) => `${counted(n, "program")} running`,
+    on: (name: string) => `on ${name}`,
+  },
   changed: {
     title: "Run with changes",
     button: "Run with changes",
@@ -160,6 +166,8 @@ export const runs = {
     remove: "Remove this field",
     repeats: "Repeats",
     hold: "Hold at",
+    machines: "Machines",
+    machinesHelp: "Over how many machines, made of the server's own for trying out, the guests of one run are spread",
     never: "never",
     seeds: "Repeats have the seeds 1, 2, … so that chance is another in each.",
     launch: (n: number) => (n === 1 ? "Run" : `Make ${n} runs`),

@@ -157,6 +157,10 @@ class Guests:
         if self._wire is not None:
             self._wire.begin({number: guest.zero_ns for number, guest in self._guests.items()})
 
+    def homes(self) -> tuple[str, ...]:
+        """All are here."""
+        return ()
+
     def identity(self) -> Identity:
         """Which kernel they run; of Debian's 10 MB are read for that."""
         return kernels.chosen().identity()

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from dilaton.plan.model import Plan
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.loading import REPORT
 from dilaton.server.access.callers import Caller
@@ -33,12 +34,15 @@ from dilaton.server.runs.life import FINAL, RunState, known
 from dilaton.server.runs.queue import Needs
 from dilaton.server.state import State
 from dilaton.service import prepare
+from dilaton.service.errors import RequestError
 from dilaton.service.request import Overrides
 
 ENDPOINTS = Endpoints()
 
 NEVER_RUN = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
 """What a browser may do with a page that a run has left: show it, as a page of nobody's."""
+
+MACHINES_MAX = 16
 
 FILES = needs(("Run.Files", "run"))
 
@@ -78,6 +82,8 @@ class NewRun(ToRun):
     """What counts instead of what the lab says."""
     stays: bool = False
     """Whether it goes on when nothing is left to do, until it is stopped."""
+    machines: Annotated[int, Field(ge=1, le=MACHINES_MAX)] = 1
+    """Over how many its guests are spread: of those that the server has, else made of its own, for trying out."""
 
 
 class Run(BaseModel):
@@ -166,7 +172,15 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
     assert checked.plan is not None, "it was asked for"
     memory_bytes = [guest["memory_bytes"] for guest in checked.plan["guests"]]
     needed = needs_of(server, who, memory_bytes, asked.max_disk, asked.host_s)
-    said = asked.of_run(asked.overrides, stays=asked.stays)
+    if asked.machines > 1:
+        try:
+            machines, onto = server.settings.spread(asked.machines)
+            prepare.refuse_division(Plan.model_validate(checked.plan), machines, onto)
+        except ValueError as error:
+            raise RequestError(str(error), "machines") from error
+        except RequestError as error:
+            raise RequestError(error.message, "machines") from error
+    said = asked.of_run(asked.overrides, stays=asked.stays) | {"machines": asked.machines}
     of_version = (lab.identity, version.number)
     row = new_row(server, who, folder, of_version, version.text, checked.name, said, needed)
     row.key = asked.key
