@@ -9,6 +9,7 @@ import shutil
 from pydantic import BaseModel
 from sqlalchemy import select
 
+from dilaton.host.errors import GuestError
 from dilaton.run import here, machines
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, Who, needs
 from dilaton.server.database.tables import RunRow
@@ -101,7 +102,7 @@ async def list_machines(server: Server) -> list[OtherMachine]:
     answers = []
     for name, (has, why) in zip(names, await asyncio.to_thread(machines.look, names), strict=True):
         answer = OtherMachine(name=name, why=why)
-        if not isinstance(has, str):
+        if not isinstance(has, GuestError):
             answer.cores, answer.free_cores, answer.runs = has.cores, has.free_cores, has.runs
             answer.core_ghz = None if has.ghz is None else has.ghz / 1000
             answer.memory_bytes = has.memory_bytes

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.host.errors import GuestError
 from dilaton.lab.errors import LabError
 from dilaton.run import machines
 from dilaton.server.access.callers import make_person
@@ -52,7 +53,7 @@ def test_machines_are_asked_for_what_they_have_and_one_that_does_not_answer_says
 
     def look(names: Sequence[str]) -> list[tuple[Any, list[str]]]:
         assert tuple(names) == HOSTS
-        return [(has, []), ("ssh: no route to host", ["ssh: no route to host"])]
+        return [(has, []), (GuestError("ssh: no route to host"), ["ssh: no route to host"])]
 
     monkeypatch.setattr(machines, "look", look)
     with served(tmp_path, machines=HOSTS) as server:
