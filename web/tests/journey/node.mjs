@@ -109,13 +109,13 @@ await run({
     await page.getByRole("tab", { name: "Overview" }).click();
     await page.getByRole("heading", { name: "Verdict so far" }).waitFor();
     await page.getByText(/^(valid|suspect|invalid) · /).waitFor();
-    // And as it stood at an instant at which this page was there, of which there is none at the very beginning.
+    // And as it stood at an instant of the past, of which nothing is known at the very beginning.
     const instant = page.getByRole("slider", { name: "Instant that is looked at" });
     await instant.press("PageDown");
     await page.getByRole("heading", { name: /^Verdict as it stood at \d/ }).waitFor();
     await page.getByText(/^(valid|suspect|invalid) · /).waitFor();
     await instant.press("Home");
-    await page.getByText("known only to a page that was open then").waitFor();
+    await page.getByText("no verdict was written down").waitFor();
     await page.getByRole("button", { name: "back to now" }).click();
     await page.getByRole("heading", { name: "Verdict so far" }).waitFor();
   },

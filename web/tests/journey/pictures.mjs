@@ -64,7 +64,8 @@ await run({
       await page.getByText("Nodes and links as a list").click();
       await page.getByRole("button", { name: "alice", exact: true }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Files", exact: true }).click();
-      await page.getByRole("dialog").getByText("etc").first().waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "etc/" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "passwd", exact: true }).waitFor();
     });
     await post(page, `/runs/${going}/stop`);
   },
