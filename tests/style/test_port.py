@@ -14,6 +14,7 @@ MAY_ASK_THIS_MACHINE = {
     "run/machines.py": {"machine"},
     "cluster/agent.py": {"machine", "memory"},
     "cluster/engines/having.py": {"doctor", "uml"},
+    "cluster/files/kernel.py": {"uml"},
     "cluster/machine.py": {"jail"},
     "run/here.py": {"doctor"},
     "cli/machine/": {"doctor", "uml"},
@@ -21,7 +22,8 @@ MAY_ASK_THIS_MACHINE = {
     "service/": {"doctor"},
 }
 """Who beside `host/` may import which parts of `host/here/`, the first that fits: one file chooses the machine, and some
-tell the user, or the record, what the machine has and lacks. Nobody may import guests or the memory shared with them."""
+tell the user, or the record, what the machine has and lacks, and one gives it a kernel. Nobody may import guests or the
+memory shared with them."""
 
 
 def parts_imported(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -28,7 +28,7 @@ from dilaton.cluster.engines import having
 from dilaton.cluster.engines.engine import Order
 from dilaton.cluster.engines.having import Needs
 from dilaton.cluster.engines.processes import LINE_BYTES_MAX
-from dilaton.cluster.files import archive, carried, place
+from dilaton.cluster.files import archive, carried, kernel, place
 from dilaton.cluster.host_agent import Presence
 from dilaton.cluster.relay import Relay, Saying, What
 from dilaton.cluster.sessions import Passing
@@ -150,6 +150,21 @@ class Agent:
         assert self._arriving is not None, "a part of it came before"
         arriving, self._arriving = self._arriving, None
         arriving.finish(asked["digest"], asked["sha256"])
+
+    async def do_use_kernel(self, asked: Saying) -> bool:
+        """Has its guests run a kernel; false: it is not on its machine."""
+        return kernel.use(asked["sha256"], has_seccomp=asked["has_seccomp"])
+
+    async def do_carried_kernel(self, asked: Saying) -> None:
+        """Has a kernel whole."""
+        assert self._arriving is not None, "a part of it came before"
+        arriving, self._arriving = self._arriving, None
+        digest = asked["digest"]
+        contents = arriving.whole(f"the kernel {digest[:12]}", asked["sha256"])
+        try:
+            await asyncio.to_thread(kernel.keep, contents, digest, self._dir)
+        finally:
+            contents.unlink()
 
     async def do_boot(self, asked: Saying) -> Saying:
         """Boots its guests."""

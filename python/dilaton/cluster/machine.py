@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dilaton.cluster.carrying import carry
+from dilaton.cluster.carrying import carry, carry_kernel
 from dilaton.cluster.division.placement import place
 from dilaton.cluster.engines.engine import Engine, Order
 from dilaton.cluster.guests import Guests
@@ -68,6 +68,7 @@ class Cluster:
             ]
             await all_of(engine.start(host, order) for host, order in zip(hosts, orders, strict=True))
             await lines.all_there(JOIN_HOST_S_MAX)
+            await carry_kernel(lines)
             await carry(planned, homes, lines)
             files = {
                 str(path.relative_to(run_dir)): base64.b64encode(path.read_bytes()).decode() for path in given(run_dir)

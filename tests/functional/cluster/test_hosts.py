@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.host.here.uml import kernels
 from tests.conftest import Outcome, RunLab, command_line, dilaton, environment
 from tests.functional.cluster.named_hosts import NamedHosts, named_hosts, processes_of
 from tests.functional.cluster.test_cluster import LAB, PATIENCE_HOST_S, assert_same
@@ -101,6 +103,67 @@ def test_the_image_of_a_node_is_carried_once_to_a_host_that_has_not_got_it(hosts
         files.append([file.stat().st_ino for file in carried])
     assert "3 packets transmitted, 3 packets received" in pings[0] and pings[0] == pings[1]
     assert files[0] == files[1], "what the first brought is there for the second"
+
+
+FORGETTING = """#!/bin/sh
+unset {variable}
+exec sh {shell} "$@"
+"""
+"""Reaches a host on which nobody has chosen a kernel."""
+
+KERNEL_LAB = """name: kernels
+time: {drive: event}
+guests: per-node
+nodes: {a: , b: }
+links: [{endpoints: [a, b], delay: 5ms}]
+run: [{on: a, exec: ping -c 3 b}]
+"""
+
+MODULES = [
+    f"kernel/{name}.ko"
+    for name in ("fs/overlayfs/overlay", "drivers/net/veth", "net/sched/sch_netem", "net/ipv6/ipv6", "lib/crc-ccitt")
+]
+"""What Debian's kernel loads for that lab."""
+
+
+def kernel_of_ones_own(directory: Path) -> str:
+    """A kernel that is Debian's but for its last byte; its digest."""
+    debians = kernels.named(kernels.DEBIAN).program
+    release = subprocess.run([debians, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    modules, debians_modules = directory / "modules" / release, kernels.DEBIANS_MODULES / release
+    for file in [*debians_modules.glob("modules.*"), *(debians_modules / name for name in MODULES)]:
+        copy = modules / file.relative_to(debians_modules)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    shutil.copy(debians, directory / "linux.uml")
+    with (directory / "linux.uml").open("ab") as file:
+        file.write(b"7")
+    digest = kernels.sha256(directory / "linux.uml")
+    (directory / "kernel.json").write_text(kernels.describe(kernels.Built(release, "a copy", "", "", digest)))
+    return digest
+
+
+def test_the_kernel_of_a_run_is_carried_once_to_hosts_that_have_another(hosts: NamedHosts, tmp_path: Path) -> None:
+    own, way, lab = tmp_path / "own", tmp_path / "way", tmp_path / "lab.yaml"
+    digest = kernel_of_ones_own(own)
+    way.write_text(FORGETTING.format(variable=kernels.VARIABLE, shell=hosts.environment()["DILATON_RSH"]))
+    way.chmod(0o755)
+    lab.write_text(KERNEL_LAB)
+    carried = [hosts.directory / name / f"dilaton/carried/{digest}.kernel/linux.uml" for name in hosts.names[:2]]
+    reached = hosts.environment() | {kernels.VARIABLE: str(own), "DILATON_RSH": str(way)}
+    pings, files = [], []
+    for onto in ((), hosts.names[:2], hosts.names[:2]):
+        out = tmp_path / f"run{len(pings)}"
+        over = ("--onto", ",".join(onto)) if onto else ()
+        command = hosts.entered(*command_line("run", lab, "--out", out, *over))
+        done = subprocess.run(command, env=reached, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        pings.append((out / "nodes/a/ping.stdout").read_bytes())
+        assert digest in (out / "run.json").read_text()
+        files.append([file.stat().st_ino for file in carried if file.exists()])
+    assert pings[0] == pings[1] == pings[2]
+    assert files[0] == [] and len(files[1]) == 2 and files[1] == files[2]
+    assert not hosts.kept()
 
 
 def kill_agent(hosts: NamedHosts) -> None:

@@ -7,18 +7,20 @@ import base64
 import hashlib
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from dilaton.cluster.agent import Agent
-from dilaton.cluster.carrying import carry
+from dilaton.cluster.carrying import carry, carry_kernel
 from dilaton.cluster.engines.engine import Order
-from dilaton.cluster.files import carried
+from dilaton.cluster.files import carried, kernel
 from dilaton.cluster.lines import Lines
 from dilaton.cluster.relay import Relay
 from dilaton.host.errors import GuestError, MachineLostError
+from dilaton.host.here.uml import kernels
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan, StoredImage
@@ -105,7 +107,7 @@ def test_what_came_otherwise_than_it_was_sent_has_no_name(tmp_path: Path, cache:
         arriving.finish(DIGEST, hashlib.sha256(TREE).hexdigest())
     assert not list(cache.glob("*")) and not (tmp_path / "arriving").exists()
     arriving = carried.Arriving(tmp_path / "arriving")
-    with pytest.raises(GuestError, match="not the digest of an image"):
+    with pytest.raises(GuestError, match="not a digest"):
         arriving.finish("sha256:../../x", hashlib.sha256().hexdigest())
 
 
@@ -141,3 +143,59 @@ def test_what_nobody_has_used_for_a_month_goes_when_something_else_comes(planned
     arriving.add(base64.b64decode("aHNxcw=="))
     arriving.finish(DIGEST, hashlib.sha256(b"hsqs").hexdigest())
     assert {file.name[0] for file in cache.iterdir()} == {"5", "7"}
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kernels.Kernel:
+    """A kernel of our own, which is chosen where runs are conducted."""
+    directory = tmp_path / "built"
+    (directory / "modules/7.0").mkdir(parents=True)
+    (directory / "linux.uml").write_bytes(TREE)
+    (directory / "linux.uml").chmod(0o755)
+    (directory / "modules/7.0/modules.builtin").write_text("kernel/net/ipv4/tcp_bbr.ko\n")
+    described = kernels.Built("7.0", "linux-7.0", "", "", hashlib.sha256(TREE).hexdigest())
+    (directory / "kernel.json").write_text(kernels.describe(described))
+    monkeypatch.setenv(kernels.VARIABLE, str(directory))
+    return kernels.chosen()
+
+
+def test_a_kernel_comes_to_a_machine_once_and_its_guests_run_it(
+    built: kernels.Kernel, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert built.built is not None
+    lines = Asked(agents(tmp_path, 2))
+    asyncio.run(carry_kernel(cast("Lines", lines)))
+    place = cache / f"{built.built.sha256}.kernel"
+    # Both agents are of this process, and so have it then.
+    assert os.environ[kernels.VARIABLE] == str(place)
+    assert kernels.chosen() == replace(built, program=place / "linux.uml", modules=place / "modules")
+    assert (place / "modules/7.0/modules.builtin").read_text() == "kernel/net/ipv4/tcp_bbr.ko\n"
+    assert os.access(place / "linux.uml", os.X_OK)
+    assert list(cache.iterdir()) == [place]
+    assert not [path for agent in ("agent0", "agent1") for path in (tmp_path / agent).iterdir()]
+    lines.said.clear()
+    monkeypatch.setenv(kernels.VARIABLE, str(built.program.parent))
+    asyncio.run(carry_kernel(cast("Lines", lines)))
+    assert lines.said == [(0, "use_kernel"), (1, "use_kernel")]
+
+
+def test_debians_kernel_is_carried_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.VARIABLE, kernels.DEBIAN)
+    lines = Asked(agents(tmp_path, 1))
+    asyncio.run(carry_kernel(cast("Lines", lines)))
+    assert not lines.said
+
+
+@pytest.mark.parametrize("spoilt", ["linux.uml", "kernel.json"])
+def test_a_kernel_that_is_not_the_one_that_was_meant_is_not_kept(
+    built: kernels.Kernel, spoilt: str, tmp_path: Path, cache: Path
+) -> None:
+    assert built.built is not None
+    (built.program.parent / spoilt).write_bytes(b"{}")
+    cache.mkdir(parents=True)
+    contents = tmp_path / "contents"
+    with contents.open("w+b") as file:
+        kernel.pack(built, file)
+    with pytest.raises(GuestError, match=r"cannot be kept|is not the kernel"):
+        kernel.keep(contents, built.built.sha256, tmp_path)
+    assert not list(cache.iterdir()) and not (tmp_path / "kernel").exists()

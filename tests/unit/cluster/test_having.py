@@ -15,7 +15,7 @@ from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.plan.model import Plan
 
-HAS = Has("1", "sources", "kernel", "libc", "a CPU", 2, 2, 2700, 10**9, "6.1", ["digest"], [], "", 0)
+HAS = Has("1", "sources", "kernel", False, "libc", "a CPU", 2, 2, 2700, 10**9, "6.1", ["digest"], [], "", 0)
 NEEDED = Needs(same=["/usr/bin/iperf3"])
 
 
@@ -46,6 +46,7 @@ def test_what_cannot_change_results_is_none() -> None:
     other = replace(HAS, cores=64, ghz=None, memory_bytes=10**12, release="6.12", runs=3)
     assert not refusals(NEEDED, HAS, other, drive="work")
     assert not refusals(NEEDED, HAS, replace(other, cpu="another CPU"), drive="event")
+    assert not refusals(NEEDED, replace(HAS, gives_kernel=True), replace(other, kernel="another"), drive="event")
 
 
 def test_a_machine_has_what_itself_has() -> None:

@@ -57,6 +57,7 @@ class Has:
         version: Of Dilaton.
         sources: Digest of its sources, and of what its parts share.
         kernel: Digest of the kernel that guests run; empty where there is none.
+        gives_kernel: Whether other machines can be given that kernel; Debian's they have themselves.
         c_library: Digest of the C library; empty where it is not found.
         cpu: Model of its CPU.
         cores: How many it has.
@@ -73,6 +74,7 @@ class Has:
     version: str
     sources: str
     kernel: str
+    gives_kernel: bool
     c_library: str
     cpu: str
     cores: int
@@ -125,9 +127,10 @@ def _programs(processes: Iterable[Process]) -> Iterator[str]:
 
 def has(needed: Needs) -> Has:
     """What this machine has."""
-    lacks, kernel = "", ""
+    lacks, kernel, gives_kernel = "", "", False
     try:
-        identity = kernels.chosen().identity()
+        chosen = kernels.chosen()
+        identity, gives_kernel = chosen.identity(), chosen.built is not None
         kernel = identity.sha256 + (kernels.SECCOMP if identity.has_seccomp else "")
         doctor.require(jailed=needed.jailed)
     except HostLacksError as error:
@@ -138,6 +141,7 @@ def has(needed: Needs) -> Has:
         version=dilaton.__version__,
         sources=_sources(),
         kernel=kernel,
+        gives_kernel=gives_kernel,
         c_library=_digest(_c_library()),
         cpu=cpu,
         cores=len(os.sched_getaffinity(0)),
@@ -168,7 +172,7 @@ def refusals(needed: Needs, here: Has, there: Has | GuestError, *, drive: str) -
         found.append(f"it has Dilaton {there.version}, and this machine {here.version}; install the same on both")
     elif there.sources != here.sources:
         found.append(f"its Dilaton {there.version} has other sources than this machine's; install the same on both")
-    if there.kernel and there.kernel != here.kernel:
+    if there.kernel and there.kernel != here.kernel and not here.gives_kernel:
         found.append(
             f"its guests run another kernel (sha256 {_short(there.kernel)}) than those here ({_short(here.kernel)}); "
             f"install the same, or choose it by dilaton kernel use or {kernels.VARIABLE}"

@@ -1,9 +1,10 @@
-"""Trees of images that were carried to this machine, each once: files that are named by the digest of their image.
+"""What was carried to this machine, each once: trees of images, in files that are named by the digest of their image.
 
 Nodes are given the tree of an image, a file in the store of whoever conducts their run. A machine that has it under the
 same path, as in a directory that all share, uses that. Another one gets it from the conductor before its guests boot,
 and has it from then on. It is written among what the agent keeps for its run, compared with the digest of its bytes,
 and only then named, so that what has a name is whole. What no run has used for a month goes when something else comes.
+Kernels are beside them (`kernel.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,9 +44,14 @@ def found(image: StoredImage) -> Path | None:
     if Path(image.file).is_file():
         return Path(image.file)
     with contextlib.suppress(FileNotFoundError):
-        os.utime(_file(image.digest))
+        touch(_file(image.digest))
         return _file(image.digest)
     return None
+
+
+def touch(path: Path) -> None:
+    """Notes that a run uses something that was carried here."""
+    os.utime(path)
 
 
 def placed(planned: Plan) -> Plan:
@@ -58,7 +65,7 @@ def placed(planned: Plan) -> Plan:
 
 
 class Arriving:
-    """A tree on its way here."""
+    """Something on its way here."""
 
     def __init__(self, file: Path) -> None:
         """It is written to that file, on the file system of all others, until it is whole."""
@@ -78,29 +85,52 @@ class Arriving:
         Raises:
             GuestError: They have another.
         """
+        self.whole(digest, sha256).rename(_file(digest))
+
+    def whole(self, what: str, sha256: str) -> Path:
+        """It was all, and its bytes have that digest; the file, for which there is a place now.
+
+        Raises:
+            GuestError: They have another.
+        """
         self._file.close()
         if self._sum.hexdigest() != sha256:
             self._path.unlink()
-            raise GuestError(f"what came of the image {digest} is not what was sent")
+            raise GuestError(f"what came of {what} is not what was sent")
         parent().mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_unused()
-        self._path.rename(_file(digest))
+        return self._path
 
     def close(self) -> None:
         """Nothing more comes."""
         self._file.close()
 
 
+def place_of(digits: str, suffix: str) -> Path:
+    """Where what has a SHA-256 of these digits is, once it is here.
+
+    Raises:
+        GuestError: That is none.
+    """
+    if len(digits) != 64 or set(digits) - set("0123456789abcdef"):
+        raise GuestError(f"{digits[:100]}: not a digest")
+    return parent() / f"{digits}{suffix}"
+
+
 def _file(digest: str) -> Path:
     algorithm, _, digits = digest.partition(":")
-    if algorithm != "sha256" or len(digits) != 64 or set(digits) - set("0123456789abcdef"):
+    if algorithm != "sha256":
         raise GuestError(f"{digest[:100]}: not the digest of an image")
-    return parent() / f"{digits}.squashfs"
+    return place_of(digits, ".squashfs")
 
 
 def _remove_unused() -> None:
-    for file in parent().glob("*.squashfs"):
+    for path in parent().iterdir():
         # Another agent may do the same at this moment.
         with contextlib.suppress(FileNotFoundError):
-            if time.time() - file.stat().st_mtime > UNUSED_HOST_S_MAX:
-                file.unlink()
+            if time.time() - path.stat().st_mtime <= UNUSED_HOST_S_MAX:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()

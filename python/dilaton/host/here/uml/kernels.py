@@ -21,8 +21,8 @@ than this machine may have, so they bring one, and the loader that goes with it:
 
 Those that can do without tracing their programs are there under a second name, with `+seccomp` behind the first.
 
-Which one guests run is what `DILATON_KERNEL` says, else what the user has chosen (a line in ~/.config/dilaton/kernel),
-else the default. Each is there under its name, whatever else is built.
+Which one guests run is what `DILATON_KERNEL` says, a name or such a directory, else what the user has chosen (a line in
+~/.config/dilaton/kernel), else the default. Each is there under its name, whatever else is built.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _home(variable: str, default: str) -> Path:
 def own() -> list[Kernel]:
     """The kernels that are there beside Debian's of this machine, by name, that of a wheel last."""
     places = [*sorted(cache().glob("*")), files.KERNEL]
-    return [_own(directory) for directory in places if (directory / "kernel.json").exists()]
+    return [at(directory) for directory in places if (directory / "kernel.json").exists()]
 
 
 def there() -> list[Kernel]:
@@ -141,7 +141,12 @@ def _without_tracing(traced: Kernel) -> Kernel | None:
     return replace(traced, name=traced.name + SECCOMP, has_seccomp=True) if can else None
 
 
-def _own(directory: Path) -> Kernel:
+def at(directory: Path) -> Kernel:
+    """The kernel in a directory, which is none of Debian's of this machine.
+
+    Raises:
+        OSError, ValueError, TypeError, KeyError: It has none.
+    """
     described = json.loads((directory / "kernel.json").read_text())
     built = Built(**described | {"missing": tuple(described["missing"])})
     libraries = directory / "lib"
@@ -156,7 +161,7 @@ def describe(built: Built) -> str:
 
 def default_name() -> str:
     """The name of the kernel that guests run where nothing else is chosen."""
-    return _own(files.KERNEL).name if (files.KERNEL / "kernel.json").exists() else DEBIAN
+    return at(files.KERNEL).name if (files.KERNEL / "kernel.json").exists() else DEBIAN
 
 
 def fix() -> str:
@@ -198,6 +203,8 @@ def named(name: str) -> Kernel:
         return replace(traced, name=name, has_seccomp=True)
     if name == DEBIAN:
         return Kernel(DEBIAN, files.program("linux.uml", "user-mode-linux"))
+    if os.path.isabs(name) and Path(name, "kernel.json").exists():
+        return at(Path(name))
     there = {kernel.name: kernel for kernel in own()}
     if name not in there:
         raise HostLacksError(f"there is no kernel {name!r}; there are: {', '.join([DEBIAN, *there])}", fix())
