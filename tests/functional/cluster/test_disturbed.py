@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.functional.cluster.disturbed import ROUNDS, Disturbance, do, undisturbed
+from tests.functional.cluster.disturbed import MADE, ROUNDS, Disturbance, do, undisturbed
 
 
 @pytest.fixture(scope="module")
 def well(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], float]:
-    return undisturbed(tmp_path_factory.mktemp("well"))
+    return undisturbed(tmp_path_factory.mktemp("well"), MADE)
 
 
 @pytest.mark.parametrize(("victim", "act"), ROUNDS, ids=map(" ".join, ROUNDS))
