@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -101,24 +102,40 @@ def line(nodes: int) -> str:
     return json.dumps({"name": "line", "nodes": {name: {} for name in names}, "links": links})
 
 
+def check_one_more(count: Callable[[int, Path], list[int]], most: tuple[float, float], directory: Path) -> None:
+    """Has one more take no more stops and calls of ptrace(2) than that, once in a few tries, of what `count` says of so many."""
+    few, many = 2, 12
+    seen = []
+    for number in range(TRIES):
+        counts = [count(size, directory / f"{number}-{size}") for size in (few, many)]
+        seen.append([(more - less) / (many - few) for less, more in zip(*counts, strict=True)])
+        if all(found <= bound * OVER for found, bound in zip(seen[-1], most, strict=True)):
+            break
+    else:
+        pytest.fail(f"stops and requests: {seen}; at most {most} and {OVER:.0%} of it")
+
+
 @pytest.mark.usefixtures("traced")
 def test_a_node_more_takes_no_more_stops_and_requests(tmp_path: Path) -> None:
     """From the start of the kernel until the run could begin, of a node in a line."""
-    few, many = 2, 12
 
     async def made(nodes: int, run_dir: Path) -> list[int]:
         run_dir.mkdir()
         async with held_guest(line(nodes), run_dir) as guest:
             return [guest.page.read(name) for name in (STOPS, REQUESTS)]
 
-    seen = []
-    for number in range(TRIES):
-        counts = [asyncio.run(made(nodes, tmp_path / f"{number}-{nodes}")) for nodes in (few, many)]
-        seen.append([(more - less) / (many - few) for less, more in zip(*counts, strict=True)])
-        if all(found <= bound * OVER for found, bound in zip(seen[-1], (360, 1660), strict=True)):
-            break
-    else:
-        pytest.fail(f"stops and requests: {seen}")
+    check_one_more(lambda nodes, run_dir: asyncio.run(made(nodes, run_dir)), (360, 1660), tmp_path)
+
+
+@pytest.mark.usefixtures("traced")
+def test_a_program_more_takes_no_more_stops_and_requests(tmp_path: Path) -> None:
+    """Of `true`, from the order to start it until its end has been told."""
+
+    def run(programs: int, run_dir: Path) -> list[int]:
+        entries = [{"on": "a", "name": f"p{number}", "exec": "true"} for number in range(programs)]
+        return counted({"nodes": {"a": {}}, "run": entries}, "work", run_dir)[:2]
+
+    check_one_more(run, (420, 1795), tmp_path)
 
 
 def test_a_kernel_starts_no_program_for_its_devices() -> None:

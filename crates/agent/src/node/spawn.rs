@@ -1,18 +1,21 @@
 //! Executing one program: fork, put everything in order, exec; the reason comes back if that fails.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{c_char, CStr, CString, OsStr};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Read;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::ptr::null;
 
 use nix::errno::Errno;
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::sys::resource::{setrlimit, Resource};
 use nix::sys::signal::{signal, SigHandler, SigSet, SigmaskHow, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
-use nix::unistd::{dup2, execve, fork, pipe2, setgid, setgroups, setsid, setuid, ForkResult, Gid, Pid, Uid};
+use nix::unistd::{dup2, pipe2, setgid, setgroups, setsid, setuid, write, Gid, Pid, Uid};
 
 use crate::clock;
 use crate::error::{Cause, Doing, Error, Result};
@@ -25,6 +28,8 @@ use crate::priority::{self, Priority};
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Open files that a program may have, soft and hard: what a Debian service gets.
 const OPEN_FILES: (u64, u64) = (1024, 524_288);
+/// The stack of a process until it is a program, in words of 16 bytes, by which a stack is aligned: 64 KiB.
+const STACK_WORDS: usize = 1 << 12;
 /// Exit status of shells for a program that does not exist.
 const NOT_FOUND: i32 = 127;
 /// Exit status of shells for a program that cannot be executed.
@@ -134,48 +139,60 @@ pub fn spawn(
     stderr: &OwnedFd,
 ) -> std::result::Result<Pid, StartFailure> {
     let user = passwd::find(&program.user)?;
+    let image = Image::of(program)?;
     // The pipe closes by itself when the program is executed; until then it can carry a reason.
     let (reasons, report) = pipe2(OFlag::O_CLOEXEC).doing(|| "open a pipe".to_owned())?;
-    // SAFETY: this program has one thread, so the child may do whatever the parent may.
-    match unsafe { fork() }.doing(|| "fork".to_owned())? {
-        ForkResult::Child => {
-            let Err(failure) = execute(program, cpu, &user, stdin, stdout.as_raw_fd(), stderr.as_raw_fd());
-            // If even this fails there is nobody to tell; the exit status then says that something went wrong.
-            let _ = File::from(report).write_all(failure.reason.as_bytes());
-            // SAFETY: ends the process at once, which is always allowed.
-            unsafe { libc::_exit(failure.status) }
-        }
-        ForkResult::Parent { child } => {
-            drop(report);
-            let mut reason = String::new();
-            File::from(reasons).read_to_string(&mut reason).doing(|| "wait for exec".to_owned())?;
-            if reason.is_empty() {
-                return Ok(child);
+    let child = in_child(cpu.is_none(), || {
+        let failure = match prepare(program, &user, stdin, stdout.as_raw_fd(), stderr.as_raw_fd()) {
+            Ok(()) => {
+                if let Some(cpu) = cpu {
+                    clock::join_node(cpu.number, cpu.numerator, cpu.denominator);
+                }
+                image.execute()
             }
-            // Its end is awaited here, so that no stray number is left to the reaper.
-            let status = match waitpid(child, None) {
-                Ok(WaitStatus::Exited(_, status)) => status,
-                _ => NOT_EXECUTABLE,
-            };
-            Err(StartFailure { reason, status })
-        }
+            Err(error) => error.into(),
+        };
+        // If even this fails there is nobody to tell; the exit status then says that something went wrong.
+        let _ = write(&report, failure.reason.as_bytes());
+        failure.status
+    })
+    .doing(|| "fork".to_owned())?;
+    drop(report);
+    let mut reason = String::new();
+    File::from(reasons).read_to_string(&mut reason).doing(|| "wait for exec".to_owned())?;
+    if reason.is_empty() {
+        return Ok(child);
     }
+    // Its end is awaited here, so that no stray number is left to the reaper.
+    let status = match waitpid(child, None) {
+        Ok(WaitStatus::Exited(_, status)) => status,
+        _ => NOT_EXECUTABLE,
+    };
+    Err(StartFailure { reason, status })
 }
 
-/// Becomes the program; returns only if that is impossible.
-fn execute(
-    program: &Program,
-    cpu: Option<Cpu>,
-    user: &User,
-    stdin: &Stdin<'_>,
-    stdout: RawFd,
-    stderr: RawFd,
-) -> std::result::Result<std::convert::Infallible, StartFailure> {
-    prepare(program, user, stdin, stdout, stderr)?;
-    if let Some(cpu) = cpu {
-        clock::join_node(cpu.number, cpu.numerator, cpu.denominator);
+/// Runs `becoming` in a new process, which it makes a program, or else ends with its result; the caller waits for either.
+///
+/// In the memory of the caller, if `shares`, as of posix_spawn(3): each page that a process with its own memory touches on its
+/// way to execve(2) is a fault of its own, and those were more than the whole rest of that way. It may not where the clock is
+/// told of the process, since it knows programs by their memory.
+fn in_child<F: FnOnce() -> i32>(shares: bool, becoming: F) -> nix::Result<Pid> {
+    extern "C" fn run<F: FnOnce() -> i32>(becoming: *mut libc::c_void) -> i32 {
+        // SAFETY: it is the variable of `in_child`, which waits, and is taken out of it once.
+        let becoming = unsafe { &mut *becoming.cast::<Option<F>>() }.take();
+        becoming.map_or(NOT_EXECUTABLE, |becoming| becoming())
     }
-    search_and_exec(program)
+    let mut becoming = Some(becoming);
+    let mut stack = Vec::<MaybeUninit<u128>>::with_capacity(STACK_WORDS);
+    let memory = if shares { libc::CLONE_VM } else { 0 };
+    let flags = memory | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: this program has one thread, and that is suspended until the child has memory of its own or is gone: nobody else
+    // uses what the child does, which begins at the end of a stack that is as large as that takes.
+    let pid = unsafe {
+        let top = stack.as_mut_ptr().add(STACK_WORDS);
+        libc::clone(run::<F>, top.cast(), flags, std::ptr::from_mut(&mut becoming).cast())
+    };
+    Errno::result(pid).map(Pid::from_raw)
 }
 
 fn prepare(program: &Program, user: &User, stdin: &Stdin<'_>, stdout: RawFd, stderr: RawFd) -> Result<()> {
@@ -218,12 +235,10 @@ fn open_input(path: &str) -> Result<File> {
     Ok(file)
 }
 
-/// Nothing blocked and nothing ignored: what the init of the node changed for itself is undone.
+/// Nothing blocked and nothing ignored: what the init of the node, and Rust before it, changed for themselves is undone.
 fn reset_signals() -> nix::Result<()> {
-    for number in Signal::iterator().filter(|number| !matches!(number, Signal::SIGKILL | Signal::SIGSTOP)) {
-        // SAFETY: the default action runs none of our code.
-        unsafe { signal(number, SigHandler::SigDfl) }?;
-    }
+    // SAFETY: the default action runs none of our code.
+    unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) }?;
     nix::sys::signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
 }
 
@@ -234,27 +249,52 @@ fn become_user(user: &User) -> nix::Result<()> {
     setuid(Uid::from_raw(user.uid))
 }
 
-/// Tries the program in every directory of PATH, as `execvp` does, but with the environment that it is given.
-fn search_and_exec(program: &Program) -> std::result::Result<std::convert::Infallible, StartFailure> {
-    let name = program.argv[0].as_bytes();
-    let path = program.variable("PATH").map_or(PATH_DEFAULT.as_bytes(), CStr::to_bytes);
-    let directories: Vec<&[u8]> =
-        if name.contains(&b'/') { vec![b""] } else { path.split(|&byte| byte == b':').collect() };
-    let sees_avx512 = std::is_x86_feature_detected!("avx512f");
-    let tunables = (sees_avx512 && program.variable("GLIBC_TUNABLES").is_none()).then_some(WITHOUT_AVX512);
-    let env: Vec<&CStr> = program.env.iter().map(CString::as_c_str).chain(tunables).collect();
-    let mut failure = Errno::ENOENT;
-    for directory in directories {
-        let file = std::path::Path::new(std::ffi::OsStr::from_bytes(directory)).join(std::ffi::OsStr::from_bytes(name));
-        let file = CString::new(file.as_os_str().as_bytes()).map_err(|_| Error::new("exec: zero byte in PATH"))?;
-        let Err(errno) = execve(&file, &program.argv, &env);
-        // A file that is there but cannot be executed says more than all the places where there is none.
-        if !matches!(errno, Errno::ENOENT | Errno::ENOTDIR) {
-            failure = errno;
-        }
+/// What execve(2) takes, made before there is a process that becomes it, so that this leaves nothing behind in memory.
+struct Image<'a> {
+    name: &'a [u8],
+    /// Where the program may be: in every directory of PATH, as of execvp(3), but with the environment that it is given.
+    files: Vec<CString>,
+    argv: Vec<*const c_char>,
+    env: Vec<*const c_char>,
+}
+
+impl<'a> Image<'a> {
+    fn of(program: &'a Program) -> Result<Self> {
+        let name = program.argv[0].as_bytes();
+        let path = program.variable("PATH").map_or(PATH_DEFAULT.as_bytes(), CStr::to_bytes);
+        let directories: Vec<&[u8]> =
+            if name.contains(&b'/') { vec![b""] } else { path.split(|&byte| byte == b':').collect() };
+        let file_in = |directory| {
+            let file = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(name));
+            CString::new(file.into_os_string().into_vec()).map_err(|_| Error::new("exec: zero byte in PATH"))
+        };
+        let sees_avx512 = std::is_x86_feature_detected!("avx512f");
+        let tunables = (sees_avx512 && program.variable("GLIBC_TUNABLES").is_none()).then_some(WITHOUT_AVX512);
+        let pointers = |words: &'a [CString]| words.iter().map(|word| word.as_ptr());
+        Ok(Self {
+            name,
+            files: directories.into_iter().map(file_in).collect::<Result<_>>()?,
+            argv: pointers(&program.argv).chain([null()]).collect(),
+            env: pointers(&program.env).chain(tunables.map(CStr::as_ptr)).chain([null()]).collect(),
+        })
     }
-    let status = if failure == Errno::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };
-    Err(StartFailure { reason: format!("exec {}: {}", String::from_utf8_lossy(name), failure.words()), status })
+
+    /// Becomes the program; returns only if that is impossible.
+    fn execute(&self) -> StartFailure {
+        let mut failure = Errno::ENOENT;
+        for file in &self.files {
+            // SAFETY: these are strings and lists of them, with the ends that the call takes, and outlive it.
+            unsafe { libc::execve(file.as_ptr(), self.argv.as_ptr(), self.env.as_ptr()) };
+            // A file that is there but cannot be executed says more than all the places where there is none.
+            failure = match Errno::last() {
+                Errno::ENOENT | Errno::ENOTDIR => failure,
+                errno => errno,
+            };
+        }
+        let status = if failure == Errno::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };
+        let reason = format!("exec {}: {}", String::from_utf8_lossy(self.name), failure.words());
+        StartFailure { reason, status }
+    }
 }
 
 #[cfg(test)]
