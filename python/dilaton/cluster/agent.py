@@ -39,11 +39,15 @@ from dilaton.host.here.memory.wire import Share
 from dilaton.host.messages import TO_AGENT, Event, FromAgent, ToAgent, Update
 from dilaton.host.orders import Orders
 from dilaton.host.port import Progress
-from dilaton.host.tasks import beside
+from dilaton.host.tasks import beside, within
 from dilaton.plan.model import Plan, StoredImage
 
 LOOK_HOST_S = 0.25
 """How often it says what it sees."""
+
+ORDER_HOST_S_MAX = 120.0
+"""How long it waits to be told what to do, which is until the last host has answered. Of a machine that is cut off its
+standard input would not end for hours."""
 
 GIVEN = {"plan.json", "lab.yaml"}
 """What is in the directory of a machine before the run, and stays there."""
@@ -287,19 +291,32 @@ async def main(presence: Presence, *, says_what_it_has: bool) -> None:
     """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    if says_what_it_has:
-        found = having.has(from_json(Needs, json.loads(await reader.readline())))
-        presence.say(having.MARK + json.dumps(to_json(found)).encode() + b"\n")
-    line = await reader.readline()
-    if not line and says_what_it_has:
-        # That was all that anybody wanted to know.
-        return
-    order = from_json(Order, json.loads(line))
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     with contextlib.ExitStack() as stack:
+        stack.callback(transport.close)
+        if says_what_it_has:
+            found = having.has(from_json(Needs, json.loads(await _told(reader))))
+            presence.say(having.MARK + json.dumps(to_json(found)).encode() + b"\n")
+        line = await _told(reader)
+        if not line and says_what_it_has:
+            # That was all that anybody wanted to know.
+            return
+        order = from_json(Order, json.loads(line))
         if not order.directory:
             order = replace(order, directory=str(stack.enter_context(place.own(place.parent())) / "run"))
         await _serve(order, reader, presence)
+
+
+async def _told(reader: asyncio.StreamReader) -> bytes:
+    """The next line that it is told.
+
+    Raises:
+        GuestError: None comes.
+    """
+    try:
+        return await within(ORDER_HOST_S_MAX, reader.readline())
+    except TimeoutError:
+        raise GuestError(f"nobody has said for {ORDER_HOST_S_MAX:g} seconds what it is to do") from None
 
 
 async def _serve(order: Order, reader: asyncio.StreamReader, presence: Presence) -> None:

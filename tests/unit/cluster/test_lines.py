@@ -6,6 +6,8 @@ import asyncio
 import base64
 import io
 import json
+import os
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from dilaton.cluster import agent as agent_module
 from dilaton.cluster import lines as lines_module
 from dilaton.cluster.agent import LOOK_HOST_S, Agent
 from dilaton.cluster.beats import BEAT_HOST_S, SILENCE_HOST_S_MAX, SILENT_BEATS_MAX
@@ -26,6 +29,7 @@ from dilaton.host.port import LEFT_OUT_FILE
 from tests.functional.cluster.connections import STALL_S
 
 if TYPE_CHECKING:
+    from dilaton.cluster.host_agent import Presence
     from dilaton.plan.model import Plan
 
 PATIENCE_HOST_S = 20
@@ -292,6 +296,17 @@ def test_what_an_agent_says_last_is_how_it_ended() -> None:
             await engine.stop()
 
     assert "/nowhere/machine0" in asyncio.run(do())
+
+
+@pytest.mark.parametrize("says_what_it_has", [False, True])
+def test_an_agent_that_nobody_tells_what_to_do_ends(says_what_it_has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stdin, os.fdopen(writing, "wb"):
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(agent_module, "ORDER_HOST_S_MAX", 0.01)
+        serving = agent_module.main(cast("Presence", None), says_what_it_has=says_what_it_has)
+        with pytest.raises(GuestError, match=r"^nobody has said for 0\.01 seconds what it is to do$"):
+            asyncio.run(serving)
 
 
 @pytest.mark.parametrize("turns", range(8))
