@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import signal
 import subprocess
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import environment, started
+from tests.conftest import PATIENCE_HOST_S, environment, started
 from tests.host.kills.test_kills import (
     RunToKill,
     every_test_begins_alone,
@@ -19,11 +21,13 @@ from tests.host.kills.test_kills import (
     orphans_come_to_us,
     wait_until_nothing_remains,
 )
-from tests.host.processes import descendants, kill
+from tests.host.processes import children, descendants, kernels, kill, status_of
+from tests.random_kills import FORKING
 
 __all__ = ["every_test_begins_alone", "orphans_come_to_us"]
 
 SCRIPT = "echo ready; while :; do sleep 0.01; done"
+COUNTING = "echo ready; while :; do :; done"
 
 
 @pytest.fixture
@@ -57,6 +61,26 @@ def test_a_kill_of_any_part_leaves_nothing(directories: dict[str, str], round_: 
         process.terminate()
         process.stdout.read()
         assert process.wait() != 0
+
+
+@pytest.mark.parametrize("script", [COUNTING, FORKING], ids=["counting", "forking"])
+def test_a_guest_whose_program_is_killed_from_outside_ends_and_says_so(
+    directories: dict[str, str], script: str
+) -> None:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started("exec", "--max-speed", "1", "--", "sh", "-c", script, env=directories, **pipes) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        deadline = time.monotonic() + PATIENCE_HOST_S
+        # One that is at work: of the end of others the kernel hears when it turns to them.
+        while process.poll() is None:
+            assert time.monotonic() < deadline
+            for stub in (stub for kernel in kernels(process.pid) for stub in children(kernel)):
+                if status_of(stub).get("State", "").startswith("R"):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(stub, signal.SIGKILL)
+        assert "a process of a program was killed from outside" in process.stderr.read().decode()
+        assert process.returncode == 1
 
 
 @pytest.mark.parametrize("after_s", [0.3, 0.6, 0.9])

@@ -16,7 +16,8 @@ import pytest
 
 from tests.conftest import PATIENCE_HOST_S, environment, started
 from tests.host.kills.test_kills import every_test_begins_alone, orphans_come_to_us, wait_until_nothing_remains
-from tests.host.processes import children, descendants, kernels, name_of
+from tests.host.processes import children, descendants, kernels, name_of, status_of
+from tests.random_kills import FORKING
 
 __all__ = ["every_test_begins_alone", "orphans_come_to_us"]
 
@@ -24,16 +25,7 @@ LAST = 19
 """The lowest priority of processes that still get on: one that has the core only when nothing else wants it may never come
 to make another."""
 
-FORKING = "echo ready; while :; do /bin/true; done"
 LAB = "name: forking\nnodes: {a: {}}\nrun: [{on: a, exec: [sh, -c, 'while :; do /bin/true; done']}]\n"
-
-
-def status_of(pid: int) -> dict[str, str]:
-    """The fields of a process's status, as in proc(5); empty when it is gone."""
-    with contextlib.suppress(OSError):
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    return {}
 
 
 def kernel_that_makes_a_stub(pid: int) -> int | None:

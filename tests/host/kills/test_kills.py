@@ -200,7 +200,7 @@ def kill_and_look(run: RunToKill, victim: str, chance: random.Random) -> None:
 
     kill(choose)
     if victim == "stub":
-        # A guest may survive the loss of a process, as a machine does; the run then ends when it is told to.
+        # A guest ends when it turns to a process that is lost, which may be never; the run then ends when it is told to.
         time.sleep(0.2)
         if run.process.poll() is None:
             run.process.send_signal(signal.SIGINT)

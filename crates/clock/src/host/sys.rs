@@ -127,11 +127,22 @@ pub fn futex_is_awaited(word: &AtomicU32) -> bool {
 
 /// Whether the child `pid` has ended, and is yet to be buried.
 pub fn has_ended(pid: c_int) -> bool {
+    end_of(pid).is_some()
+}
+
+/// Whether somebody has killed it.
+pub fn was_killed(pid: c_int) -> bool {
+    // SAFETY: what has ended has a status.
+    end_of(pid).is_some_and(|end| end.si_code == libc::CLD_KILLED && unsafe { end.si_status() } == libc::SIGKILL)
+}
+
+fn end_of(pid: c_int) -> Option<libc::siginfo_t> {
     // SAFETY: a plain system call; the structure is ours, and zeros are a value of it.
     unsafe {
         let mut ended: libc::siginfo_t = core::mem::zeroed();
-        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        libc::waitid(libc::P_PID, pid as libc::id_t, &raw mut ended, options) == 0 && ended.si_pid() == pid
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+        let is_answered = libc::waitid(libc::P_PID, pid as libc::id_t, &raw mut ended, options) == 0;
+        (is_answered && ended.si_pid() == pid).then_some(ended)
     }
 }
 
@@ -146,6 +157,12 @@ pub fn doze(ns: u64) {
     let time = timespec(ns);
     // SAFETY: a plain system call.
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, null_mut::<c_void>()) };
+}
+
+/// Why the last libc function that failed has.
+pub fn error() -> c_int {
+    // SAFETY: the calling thread's errno.
+    unsafe { *libc::__errno_location() }
 }
 
 /// What a libc function returns that failed with `error`.

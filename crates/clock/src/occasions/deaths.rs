@@ -1,10 +1,15 @@
-//! A child of the kernel has ended, in seccomp mode.
+//! A child of the kernel has ended.
 //!
-//! The kernel that traces its stubs learns of their end by waiting for them. One that waits for a word in memory has a
-//! handler of SIGCHLD instead, which would run at whatever instant the host sends that, also for each stub that the kernel
-//! has ended itself, and make runs of the event drive differ. But one end alone is news: that of the stub which is waited
-//! for. So our handler looks whether it is that one, and if so gives the kernel the turn, so that the wait is over; the
-//! kernel's handler is called where it waited. Of another stub it is noticed when that is to run.
+//! **Killed from outside.** The host may kill a stub, as when its memory runs out. The kernel takes that for a fault of the task
+//! that it is at work for, and ends this wherever it is: in the middle of mapping memory, with a lock that nobody frees any
+//! more, so that programs wait for ever. Elsewhere a program ends by a signal that nobody in the guest has sent. So the guest
+//! ends, and says why. What the kernel has killed itself is told by what it asks of it.
+//!
+//! **In seccomp mode.** The kernel that traces its stubs learns of their end by waiting for them. One that waits for a word in
+//! memory has a handler of SIGCHLD instead, which would run at whatever instant the host sends that, also for each stub that
+//! the kernel has ended itself, and make runs of the event drive differ. But one end alone is news: that of the stub which
+//! is waited for. So our handler looks whether it is that one, and if so gives the kernel the turn, so that the wait is over;
+//! the kernel's handler is called where it waited. Of another stub it is noticed when that is to run.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -53,11 +58,25 @@ pub fn look() {
     let pid = DEATHS.awaited.get();
     if pid == 0 {
         DEATHS.has_any.set(true);
+    } else if sys::was_killed(pid) {
+        lost();
     } else if sys::has_ended(pid) {
         DEATHS.has_ended.set(true);
         // SAFETY: the word is in the kernel's memory, which stays.
         unsafe { (*(DEATHS.word.get() as *const AtomicU32)).store(KERNELS_TURN, SeqCst) };
     }
+}
+
+/// The kernel gets to know by `status` that a stub has stopped or ended. Of one that it has killed it does not want to know it.
+pub fn told(status: c_int) {
+    if libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL {
+        lost();
+    }
+}
+
+/// A stub was killed from outside.
+pub fn lost() -> ! {
+    crate::die(b"dilaton clock: a process of a program was killed from outside\n")
 }
 
 /// Tells the kernel of it, which buries all that have ended.

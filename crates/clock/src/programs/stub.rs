@@ -8,7 +8,8 @@ use core::ptr::null_mut;
 use interrupts::Id;
 
 use crate::host::page::{self, count};
-use crate::host::real;
+use crate::host::{real, sys};
+use crate::occasions::deaths;
 use crate::programs::shared::Shared;
 use crate::programs::{memory, stubs};
 
@@ -60,7 +61,16 @@ pub unsafe fn request(request: c_uint, pid: c_int, address: *mut c_void, data: *
         count(&page.stub_requests);
     }
     // SAFETY: passed through.
-    unsafe { real::ptrace(request, pid, address, data) }
+    let answer = unsafe { real::ptrace(request, pid, address, data) };
+    // These two the kernel asks for of a stub that it has killed.
+    if answer < 0 && !matches!(request, libc::PTRACE_KILL | libc::PTRACE_CONT) {
+        let error = sys::error();
+        if sys::was_killed(pid) {
+            deaths::lost();
+        }
+        sys::fail(error);
+    }
+    answer
 }
 
 /// The signal that has stopped it: its code, which says why it was sent, and the address of the fault, if it is one; `None` if

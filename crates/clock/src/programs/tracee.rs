@@ -23,7 +23,7 @@ use crate::host::page::{self, count};
 use crate::host::real::{self, Entry};
 use crate::host::{guard, own_counter, sys};
 use crate::nodes::shares;
-use crate::occasions::{contention, polling, user_code};
+use crate::occasions::{contention, deaths, polling, user_code};
 use crate::programs::{counter, cpuid, faults, lacks, seccomp, stub, stubs};
 use crate::sources::disks;
 use crate::time::drive;
@@ -344,6 +344,7 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
                 faults::answered(found);
             }
             if !status.is_null() {
+                deaths::told(stopped);
                 *status = stopped;
             }
             return found;

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dilaton.host.errors import GuestError
 from dilaton.host.here.guests import open_files
 from dilaton.host.here.guests.guest import LEAD_NS, Guest
 from dilaton.host.here.guests.guests import Guests
@@ -66,7 +67,7 @@ class Here:
 
         Raises:
             HostLacksError: This machine lacks a part.
-            GuestError: The guest does not come up.
+            GuestError: The guest does not come up, or ends while the program runs.
         """
         plan = json.dumps(alone.plan()).encode()
         placement = Placement(None, jailed=True, binds=alone.binds, files={"plan.json": plan})
@@ -85,7 +86,12 @@ class Here:
                 session = guest.streams.begin(request)
                 await session.opened.wait()
                 await guest.release(alone.tdf, alone.drive, alone.max_speed)
-            yield guest, session
+            try:
+                yield guest, session
+            except GuestError:
+                # The program's line has ended, and with it the agent's, which tells why.
+                while True:
+                    await guest.receive()
             # What was written to this machine's files is still on its way there.
             await guest.halt()
         finally:

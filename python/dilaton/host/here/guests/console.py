@@ -51,9 +51,13 @@ def last_words(log: IO[bytes]) -> str:
 
 
 def panic(log: IO[bytes]) -> str:
-    """The line of a console in which a kernel says why it ended, or its warden why; empty where neither did."""
-    telling = ("Kernel panic", "dilaton warden: the guest was ended")
-    return next((line for line in _lines(log) if any(words in line for words in telling)), "")
+    """The line of a console in which a kernel, its warden or its clock says why it ended; empty where none did.
+
+    A warden that ends a guest ends its programs, too, of which the clock may tell first.
+    """
+    lines = _lines(log)
+    telling = ("Kernel panic", "dilaton warden: the guest was ended", "dilaton clock: ")
+    return next((line for words in telling for line in lines if words in line), "")
 
 
 def _lines(log: IO[bytes]) -> list[str]:
