@@ -132,8 +132,10 @@ class Streams(Sessions):
         return guest.detach()
 
     def _send(self, session: int, kind: Kind, stream: int = 0, payload: bytes = b"") -> None:
+        if not self._unsent:
+            # What else is to be said now goes with it: a guest that reads it in one go or in several makes other steps.
+            asyncio.get_running_loop().call_soon(self._flush)
         self._unsent += HEADER.pack(session, kind, stream, 0, len(payload)) + payload
-        self._flush()
 
     def _flush(self) -> None:
         count = len(self._unsent) if self._room_bytes is None else min(len(self._unsent), self._room_bytes)
@@ -165,6 +167,7 @@ class Streams(Sessions):
         self._reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._reading
+        self._flush()
         self._writer.close()
 
 
