@@ -158,10 +158,12 @@ pub fn answered(pid: c_int) {
     }
     FAULTS.looked.set(1);
     let Some(registers) = stub::registers(pid) else { return };
-    let words = registers.rsp & !(PAGE_BYTES - 1);
-    let [code, address, trap] = [0, 8, 16].map(|place| stub::word_at(pid, words + place));
-    // The first and the last are of four bytes.
-    if address == FAULTS.address.get() && trap as u32 == PAGE_FAULT as u32 && code as u32 & USER as u32 != 0 {
-        FAULTS.words.set(words);
-    }
+    // The page of the handler's stack begins with them, or since Linux 6.11 the one before (get_stub_data).
+    let stack = registers.rsp & !(PAGE_BYTES - 1);
+    let is_it = |page: &u64| {
+        let [code, address, trap] = [0, 8, 16].map(|place| stub::word_at(pid, page + place));
+        // The first and the last are of four bytes.
+        address == FAULTS.address.get() && trap as u32 == PAGE_FAULT as u32 && code as u32 & USER as u32 != 0
+    };
+    FAULTS.words.set([stack, stack.wrapping_sub(PAGE_BYTES)].into_iter().find(is_it).unwrap_or(0));
 }
