@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,21 +91,18 @@ def parse(output: str) -> tuple[list[Source], set[str]]:
 
 
 @pytest.fixture(scope="module")
-def program() -> Iterator[Path]:
-    """The program, where nodes see it."""
-    directory = Path(tempfile.mkdtemp(dir="/opt", prefix="dilaton-test-"))
-    directory.chmod(0o755)
-    path = directory / "what-time-is-it"
+def program() -> Path:
+    """The program, where nodes see it, and a killed test leaves nothing."""
+    path = ROOT / "target" / "what-time-is-it"
     command = ["cc", "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(path)]
     subprocess.run([*command, *map(str, sorted(SOURCES.glob("*.c")))], check=True)
-    yield path
-    shutil.rmtree(directory)
+    return path
 
 
 @pytest.fixture(scope="module")
-def native(program: Path) -> list[Source]:
-    """What the program says on the host."""
-    output = program.with_name("output")
+def native(program: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
+    """What the program says on the host, into a file: when that was written is one of the sources."""
+    output = tmp_path_factory.mktemp("native") / "output"
     with output.open("w") as file:
         subprocess.run([program, "10", "1"], stdout=file, check=True)
     return parse(output.read_text())[0]
