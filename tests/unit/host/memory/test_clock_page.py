@@ -177,8 +177,7 @@ def test_what_a_guest_has_counted_is_a_value_that_stays_as_it_is() -> None:
     try:
         assert page.counters(0).shares is None, "no node has a share"
         assert page.counters(0).contention is None, "the kernel does not tell"
-        page.let_nodes_sleep(1)
-        page.tell_who_is_alone(1)
+        page.tell_functions(1, 1)
         names = ("reads", "idle_virtual_ns", "disk_requests", "disk_errors", "spinners", "address_space_lacked_bytes")
         names += ("nodes_work_ns", "other_work_ns", "nodes_busy_ns", "nodes_lost_ns", "counter_switch_ns")
         for value, name in enumerate(names, 1):

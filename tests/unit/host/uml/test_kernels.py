@@ -13,7 +13,7 @@ import pytest
 from dilaton.host.errors import HostLacksError
 from dilaton.host.here.guests import kernel as starts
 from dilaton.host.here.jail import jail
-from dilaton.host.here.uml import interface, kernel_build, kernels
+from dilaton.host.here.uml import interface, kernel_build, kernels, sharing
 from dilaton.host.here.uml.kernel_build import BuildError, build, kconfig, lacking
 from tests.conftest import ROOT, dilaton, environment
 from tests.unit.host.uml.test_interface import kernel
@@ -136,6 +136,19 @@ def test_a_missing_package_is_named(home: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(HostLacksError) as caught:
         build(None, print)
     assert caught.value.fix == "sudo apt-get install linux-source-6.12"
+
+
+def test_what_the_clock_asks_for_is_found_in_a_stripped_kernel_and_nothing_else(tmp_path: Path) -> None:
+    source, program, stripped = (tmp_path / name for name in ("x.c", "linux", "linux.uml"))
+    names = (*sharing.FUNCTIONS, "other", "main")
+    source.write_text("".join(f"int {name}(void) {{ return 0; }}\n" for name in names))
+    subprocess.run(["cc", "-no-pie", "-o", program, source], check=True)
+    kernel_build.strip(program, stripped, tmp_path / "log")
+    assert [sharing.address(stripped, name) for name in sharing.FUNCTIONS] == [
+        sharing.address(program, name) for name in sharing.FUNCTIONS
+    ]
+    assert all(sharing.address(stripped, name) for name in sharing.FUNCTIONS)
+    assert sharing.address(program, "other") and not sharing.address(stripped, "other")
 
 
 def test_our_ticks_come_before_those_of_the_source() -> None:

@@ -46,7 +46,7 @@ def kernel(path: Path, table: str = "__ksymtab", exported: str = sharing.SLEEP) 
 
 @pytest.mark.parametrize("table", sharing.TABLES)
 def test_the_sleep_is_found_by_its_name(tmp_path: Path, table: str) -> None:
-    assert sharing.sleep_address(kernel(tmp_path / "uml", table)) == SLEEPS_AT
+    assert sharing.address(kernel(tmp_path / "uml", table), sharing.SLEEP) == SLEEPS_AT
 
 
 def without_modules(path: Path, section: int) -> Path:
@@ -71,28 +71,30 @@ def without_modules(path: Path, section: int) -> Path:
 
 
 def test_the_sleep_of_a_kernel_without_modules_is_found_in_its_table_of_symbols(tmp_path: Path) -> None:
-    assert sharing.sleep_address(without_modules(tmp_path / "uml", section=1)) == SLEEPS_AT
+    made = without_modules(tmp_path / "uml", section=1)
+    assert sharing.address(made, sharing.SLEEP) == SLEEPS_AT
+    sharing.require_sleep(made)
 
 
 def test_a_symbol_that_is_defined_elsewhere_is_no_address(tmp_path: Path) -> None:
     with pytest.raises(HostLacksError, match="does not tell where its usleep_range_state is"):
-        sharing.sleep_address(without_modules(tmp_path / "uml", section=0))
+        sharing.require_sleep(without_modules(tmp_path / "uml", section=0))
 
 
 def test_a_name_is_not_found_in_a_longer_one(tmp_path: Path) -> None:
     with pytest.raises(
         HostLacksError, match="does not tell where its usleep_range_state is, by which nodes with a cpu share a guest"
     ):
-        sharing.sleep_address(kernel(tmp_path / "uml", exported=f"{sharing.SLEEP}_x"))
+        sharing.require_sleep(kernel(tmp_path / "uml", exported=f"{sharing.SLEEP}_x"))
 
 
 def test_who_is_alone_is_asked_where_a_kernel_tells_how_and_nowhere_else(tmp_path: Path) -> None:
-    assert sharing.alone_address(kernel(tmp_path / "uml", exported=sharing.IS_ALONE)) == SLEEPS_AT
-    assert sharing.alone_address(kernel(tmp_path / "other")) is None
+    assert sharing.address(kernel(tmp_path / "uml", exported=sharing.IS_ALONE), sharing.IS_ALONE) == SLEEPS_AT
+    assert sharing.address(kernel(tmp_path / "other"), sharing.IS_ALONE) is None
 
 
 @pytest.mark.parametrize("contents", [b"", b"\1\0\0\0\0\0\0\0" * 16, b"\x7fELF\x02\x01\x01"])
 def test_what_is_no_kernel_tells_nothing(tmp_path: Path, contents: bytes) -> None:
     (tmp_path / "uml").write_bytes(contents)
     with pytest.raises(HostLacksError, match="does not tell where its usleep_range_state is"):
-        sharing.sleep_address(tmp_path / "uml")
+        sharing.require_sleep(tmp_path / "uml")

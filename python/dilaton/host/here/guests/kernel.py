@@ -157,7 +157,7 @@ class Kernel:
         if chosen.libraries is not None and not self.placement.jailed:
             raise HostLacksError(f"the kernel {chosen.name} finds its libraries only in a jail", kernels.fix())
         if self.wanted.has_shares:
-            self.page.let_nodes_sleep(sharing.sleep_address(chosen.program))
+            sharing.require_sleep(chosen.program)
         agent, clock = files.built(files.AGENT), files.built(files.CLOCK_LIBRARY)
         jailed = self.placement.jailed
         with contextlib.ExitStack() as stack:
@@ -211,9 +211,8 @@ class Kernel:
                 start_new_session=True,
                 preexec_fn=lambda: _settle(self.core_number, file_bytes),
             )
-            # Looked up while it boots, as it asks for that only when programs run.
-            if (is_alone := sharing.alone_address(chosen.program)) is not None:
-                self.page.tell_who_is_alone(is_alone)
+            # Looked up while it boots, as it asks for them only when programs run.
+            self.page.tell_functions(*(sharing.address(chosen.program, name) for name in sharing.FUNCTIONS))
             return process
 
     def _arguments(

@@ -208,14 +208,11 @@ class ClockPage:
             pass  # the guest is gone, perhaps without having read a wake, and whoever waits for its answer sees that
         return sequence + 2
 
-    def let_nodes_sleep(self, function: int) -> None:
-        """Says where the kernel's function is by which nodes sleep that share its CPU; before the guest starts."""
-        self._write("kernel_sleep", function)
-
-    def tell_who_is_alone(self, function: int) -> None:
-        """Says where the kernel's function is that tells whether a program is the only one that can run; before the
-        guest starts."""
-        self._write("kernel_alone", function)
+    def tell_functions(self, sleep: int | None, is_alone: int | None) -> None:
+        """Says where in the kernel what programs sleep by is, and what tells whether one is the only one that can run;
+        before programs run."""
+        self._write("kernel_sleep", sleep or 0)
+        self._write("kernel_alone", is_alone or 0)
 
     def applied(self, sequence: int) -> bool:
         """Whether the clock has taken over that command, or a later one."""

@@ -1,7 +1,8 @@
 """What a guest's clock calls in its kernel, as the kernel's file says.
 
-Nodes with a CPU sleep by a function of the kernel that they share (`crates/clock/src/nodes/shares.rs`), and in each
-guest another one tells whether a program is the only one that can run (`occasions/contention.rs`). Where they are is
+Nodes with a CPU sleep by a function of the kernel that they share (`crates/clock/src/nodes/shares.rs`), and so do
+programs that poll (`occasions/polling.rs`); another one tells whether a program is the only one that can run
+(`occasions/contention.rs`). Where they are is
 told among the kernel's exports to modules, or, as a kernel without modules exports nothing, in the file's table of
 symbols. A User-Mode Linux kernel is linked to fixed addresses, so those in the file are those in the guest. The tables
 of exports: include/linux/export.h of the kernel, in its form with whole addresses.
@@ -23,6 +24,9 @@ SLEEP = "usleep_range_state"
 IS_ALONE = "single_task_running"
 """Since Linux 4.3."""
 
+FUNCTIONS = (SLEEP, IS_ALONE)
+"""Those whose symbols a kernel of our own keeps."""
+
 TABLES = ("__ksymtab", "__ksymtab_gpl")
 NAMES = "__ksymtab_strings"
 EXPORT = struct.Struct("<QQQ")
@@ -32,32 +36,27 @@ FIX = "write guests: per-node, or use Debian's kernel: dilaton kernel use debian
 
 
 @cache
-def sleep_address(kernel: Path) -> int:
-    """The address of the sleep in a kernel whose CPU nodes can share.
+def address(kernel: Path, function: str) -> int | None:
+    """Where a kernel has a function; None where it does not tell.
 
     Args:
         kernel: A `linux.uml`.
+        function: One of `FUNCTIONS`.
+    """
+    elf = Elf(kernel)
+    return _exported(elf, function) or _defined(elf, function)
+
+
+def require_sleep(kernel: Path) -> None:
+    """Checks that nodes can share the CPU of a kernel.
 
     Raises:
-        HostLacksError: Nodes cannot share its CPU, or it is no such kernel.
+        HostLacksError: They cannot, or it is no kernel.
     """
-    address = _address(kernel, SLEEP)
-    if address is None:
+    if address(kernel, SLEEP) is None:
         raise HostLacksError(
             f"{kernel} does not tell where its {SLEEP} is, by which nodes with a cpu share a guest", FIX
         )
-    return address
-
-
-@cache
-def alone_address(kernel: Path) -> int | None:
-    """The address of what tells whether a program is the only one that can run; None where the kernel tells of none."""
-    return _address(kernel, IS_ALONE)
-
-
-def _address(kernel: Path, function: str) -> int | None:
-    elf = Elf(kernel)
-    return _exported(elf, function) or _defined(elf, function)
 
 
 def _exported(elf: Elf, name: str) -> int | None:
