@@ -17,6 +17,7 @@ import pytest
 
 from dilaton.cluster.machine import listening
 from dilaton.cluster.relay import KEY_BYTES, What
+from dilaton.host.here.uml import kernels
 from dilaton.host.port import LEFT_OUT_FILE
 from tests.conftest import ROOT, Outcome, RunLab, environment, started
 
@@ -169,10 +170,12 @@ run: [{on: a, exec: sleep 600}]
 def test_guests_in_which_nothing_happens_seldom_have_to_hear_of_each_other(run_lab: RunLab) -> None:
     outcome = run_lab(IDLE, "--machines", "4")
     assert outcome.status == 0
+    # Of a device at a wire the kernel looks once a second whether it sends, and up to a tick longer. Linux 6.12 and later also
+    # looks once a second whether real-time programs leave others enough of the CPU (fair_server, kernel/sched/deadline.c).
+    each_s = 2.2 if kernels.chosen_name() == kernels.DEBIAN else 3.2
     for guest in outcome.record["guests"]:
-        # Of a device at a wire the kernel looks once a second whether it sends, and up to a tick longer.
-        assert guest["fidelity"]["timers"] < 600 * 2.2, guest["name"]
-        assert guest["waits"]["agreements"] < 600 * 4.4, guest["name"]
+        assert guest["fidelity"]["timers"] < 600 * each_s, guest["name"]
+        assert guest["waits"]["agreements"] < 600 * 2 * each_s, guest["name"]
 
 
 @pytest.mark.parametrize(
