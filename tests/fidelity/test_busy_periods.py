@@ -118,7 +118,7 @@ ASKS = """
 
 
 def test_a_program_that_computes_waits_for_one_that_only_asks(run_lab: RunLab) -> None:
-    """They take turns by the tick, and each turn of the one is a wait of the other."""
+    """They take turns, and each turn of the one is a wait of the other."""
     waited = run_lab(COMPUTES.rstrip() + ASKS, "--tdf", "1").record["fidelity"]["contention"]
     assert waited["longest_ns"] > 0.2e9
     first, *_ = waited["longest"]

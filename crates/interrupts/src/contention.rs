@@ -10,8 +10,8 @@
 //! have begun to since the kernel was last entered, or since the guest was last idle: what makes programs able to run happens
 //! in the kernel. There a stretch begins, unless it goes on.
 //!
-//! **Who asks in vain** (`polling.rs`) keeps the CPU from others no less, for up to a tick of the kernel. But where those who
-//! are kept from it only ask as well, nobody waits, and two of them may go on so for a round trip. Who waits for a program
+//! **Who asks in vain** (`polling.rs`) lets others go first, but not before it has asked for a while. And where those who
+//! are kept from the CPU only ask as well, nobody waits, and two of them may go on so for a round trip. Who waits for a program
 //! that asks is known when the kernel turns to another one: if that asked, too, when it ran last, the stretch was over when
 //! the asking began; otherwise it is the one that has waited.
 //!

@@ -1,7 +1,8 @@
 //! Programs that wait without a pause: they ask whether something has come, again and again, while nothing has.
 //!
 //! `iperf3` does so for a round trip at the begin and at the end of a test, and `ping` in the last 10 ms before it sends.
-//! The CPU is busy then, and nobody waits for it: whatever comes is served at once, as by an idle one. So time in which a
+//! The CPU is busy then, and nobody waits for it: whatever comes is served at once, as by an idle one, and other programs go first
+//! (`occasions/polling.rs` of the clock). So time in which a
 //! program does nothing but ask, and in which nothing comes, is idle, and what comes meanwhile begins a busy period of its
 //! own. Otherwise all that comes in such a stretch would look as if it had waited since the begin of it.
 //!
@@ -89,6 +90,12 @@ impl Polling {
         (calls >= CALLS_MIN && self.looks.get()).then_some(calls > CALLS_MIN)
     }
 
+    /// Whether the program of `stub`, which has entered the kernel, has polled so far, and calls again.
+    #[inline]
+    pub fn polls(&self, stub: i32) -> bool {
+        self.stub.get() == stub && self.call.get() >= 0 && self.calls.get() >= CALLS_MIN && self.looks.get()
+    }
+
     /// Something else has happened than that the present program asks.
     #[inline]
     pub fn forget(&self) {
@@ -119,6 +126,22 @@ mod tests {
         let found = told(&Polling::none(), [(Call::Look, 1_000); 10]);
         assert_eq!(found[..7], [None; 7]);
         assert_eq!(found[7..], [Some(false), Some(true), Some(true)]);
+    }
+
+    #[test]
+    fn who_has_polled_and_calls_again_may_have_come_to_ask_once_more() {
+        let polling = Polling::none();
+        told(&polling, [(Call::Look, 0); CALLS_MIN as usize - 1]);
+        polling.entered(7, 1);
+        assert!(!polling.polls(7), "it was answered seven times");
+        polling.answered(7, 0, |_| Call::Look);
+        assert!(!polling.polls(7), "it is not in the kernel");
+        polling.entered(7, 1);
+        assert!(polling.polls(7) && !polling.polls(8));
+        polling.entered(7, -1);
+        assert!(!polling.polls(7), "it was interrupted");
+        polling.entered(8, 1);
+        assert!(!polling.polls(8));
     }
 
     #[test]

@@ -290,6 +290,23 @@ pub fn registers_read(page: &ClockPage, pid: c_int) {
     });
 }
 
+/// All registers of a stub have been read that has just entered the kernel: its program lets others go first that can run, and
+/// goes on after them. Where the kernel does not tell by what it sleeps, it goes on at once.
+pub fn give_way(page: &ClockPage) {
+    if page.kernel_sleep.load(Relaxed) == 0 {
+        return;
+    }
+    if !is_active() {
+        return sleep(page, 1);
+    }
+    exclusively(|| mark(page));
+    let node = SHARES.owner.swap(0);
+    sleep(page, 1);
+    exclusively(|| mark(page));
+    SHARES.claimed.set(false);
+    SHARES.owner.set(node);
+}
+
 /// Lets the present task of the kernel sleep for so long in virtual time.
 fn sleep(page: &ClockPage, ns: u64) {
     let us = present::face().own_ns(ns).div_ceil(1000) as c_ulong;

@@ -24,14 +24,16 @@ static RESUMED_NS: Word = Word::new(0);
 static RESUMED_STUBS_NS: Word = Word::new(0);
 static RESUMED_INTERRUPTS: Word = Word::new(0);
 
+/// Whether the present task is the only one that can run; `None` where the kernel does not tell.
+pub fn is_alone(page: &ClockPage) -> Option<bool> {
+    let function = page.kernel_alone.load(Relaxed);
+    // SAFETY: the host has put the address of that function there, which may be called wherever the kernel runs a task.
+    (function != 0).then(|| unsafe { transmute::<usize, IsAlone>(function as usize)() })
+}
+
 /// The kernel is about to let the stub `pid` run for its program, and has just read the clock.
 pub fn turns_to(page: &ClockPage, pid: c_int) {
-    let function = page.kernel_alone.load(Relaxed);
-    if function == 0 {
-        return;
-    }
-    // SAFETY: the host has put the address of that function there, which may be called wherever the kernel runs a task.
-    let is_alone = unsafe { transmute::<usize, IsAlone>(function as usize)() };
+    let Some(is_alone) = is_alone(page) else { return };
     let (now_ns, stubs_ns) = (present::latest(page).as_ns(), drive::stubs_ns());
     let used_ns = present::takes(stubs_ns.saturating_sub(RESUMED_STUBS_NS.get()));
     RESUMED_STUBS_NS.set(stubs_ns);

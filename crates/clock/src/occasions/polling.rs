@@ -1,10 +1,16 @@
 //! A program asks something of the kernel, and is answered: `interrupts::Polling` tells those that wait without a pause.
+//!
+//! They keep the CPU from those that have something to do. Linux 6.1 turns to whom something wakes up at once, and back after a
+//! tick; since 6.6 it lets the program that runs have its slice, and looks whether that is over with the next tick, after up
+//! to 10 ms. It is virtual time, so no TDF helps, and where the two are of two nodes nobody would wait. So who polls lets all
+//! others go first that can run: it sleeps, as short as the kernel can, where those sleep whose node has a CPU of its own.
 
 use core::ffi::c_int;
 
 use interrupts::{Call, Polling};
 
 use crate::host::page::ClockPage;
+use crate::nodes::shares;
 use crate::occasions::contention;
 use crate::time::{drive, present};
 
@@ -13,6 +19,13 @@ static POLLING: Polling = Polling::none();
 /// The program of stub `pid` has entered the kernel, by that system call if by any.
 pub fn entered(pid: c_int, system_call: i64) {
     POLLING.entered(pid, i32::try_from(system_call).unwrap_or(i32::MAX));
+}
+
+/// All registers of stub `pid` have been read, which may just have entered the kernel.
+pub fn registers_read(page: &ClockPage, pid: c_int) {
+    if POLLING.polls(pid) && contention::is_alone(page) == Some(false) {
+        shares::give_way(page);
+    }
 }
 
 /// The kernel answers the stub `pid`, which is about to go on, with this result.

@@ -228,6 +228,7 @@ fn told(page: &ClockPage, pid: c_int, shared: Shared, cause: Cause) {
         lacks::note(page, pid, &registers, &|address| stub::word_at(pid, address));
     }
     shares::registers_read(page, pid);
+    polling::registers_read(page, pid);
 }
 
 /// Waits until it is the kernel's turn; tells whether that is because the stub has ended.

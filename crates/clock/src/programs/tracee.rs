@@ -117,6 +117,7 @@ pub unsafe extern "C" fn ptrace(request: c_uint, pid: c_int, address: *mut c_voi
             let result = unsafe { read_state(pid, data.cast()) };
             if let Some(page) = page::page() {
                 shares::registers_read(page, pid);
+                polling::registers_read(page, pid);
             }
             return result;
         }
