@@ -14,6 +14,9 @@
 //! `dilaton-relay hub ADDRESS` is started by who conducts a run, `dilaton-relay machine FD` by the host agent of each
 //! machine, with the memory that its guests share. The key comes first on the standard input: it is in no argument, no
 //! environment and no file. A relay ends when its standard input or its line does, and so when anything of the run does.
+//!
+//! `dilaton-relay guard PID` is started by a host agent before it does anything, long before there is a relay: an agent that is
+//! stopped does not see that its standard input has ended. What sees it is this process.
 
 mod carrier;
 mod hub;
@@ -53,15 +56,15 @@ const WAITING_MAX: usize = 256;
 /// less unless they are of hundreds of links; it is as long a message as one may be.
 const WAITING_BYTES_MAX: usize = 1 << 30;
 
-/// How long an agent takes to end, once it is told that its machine is lost, which takes milliseconds; one that does not was
-/// stopped by somebody. Then it is killed, and so what is below it ends, which nobody else on its machine would do.
+/// How long an agent takes to end, once it is told that its machine is lost or nobody conducts it any more, which takes
+/// milliseconds; one that does not was stopped by somebody. Then it is killed, and so what is below it ends, which nobody else on its machine would do.
 const AGENT_END_MAX: Duration = Duration::from_secs(3);
 
 /// Connections of which the key is not known yet, at most: more are refused.
 const STRANGERS_MAX: usize = 64;
 
 const USAGE: &str =
-    "usage: dilaton-relay hub ADDRESS | dilaton-relay machine FD\n\nStarted by Dilaton; see docs/cluster.md.";
+    "usage: dilaton-relay hub ADDRESS | dilaton-relay machine FD | dilaton-relay guard PID\n\nStarted by Dilaton; see docs/cluster.md.";
 
 fn main() {
     // A relay that is stopped does not see that its standard input has ended.
@@ -83,6 +86,7 @@ fn main() {
     let result = match arguments[..] {
         ["hub", address] => serve(address),
         ["machine", fd] => carry(fd),
+        ["guard", agent] => guard(agent),
         _ => {
             eprintln!("{USAGE}");
             exit(2);
@@ -291,9 +295,29 @@ fn carry(fd: &str) -> io::Result<()> {
     let error = go_on().err().map_or_else(String::new, |error| error.to_string());
     // Who is stopped does not take it. Who takes it ends this process, by its standard input or as its parent.
     thread::spawn(move || say(NOBODY, what::GONE, error.as_bytes()));
+    end_agent();
+    Ok(())
+}
+
+/// Ends the agent of this machine unless it ends by itself, and so this process.
+fn end_agent() {
     thread::sleep(AGENT_END_MAX);
     // SAFETY: plain system calls; our parent is the agent, or this process would have ended with it.
     unsafe { libc::kill(libc::getppid(), libc::SIGKILL) };
+}
+
+/// Waits until nobody holds the other end of the standard input, which is the agent's and stays its to read.
+fn guard(agent: &str) -> io::Result<()> {
+    let agent: libc::pid_t = agent.parse().map_err(|_| invalid("not a process"))?;
+    // SAFETY: a plain system call.
+    if unsafe { libc::getppid() } != agent {
+        // It ended before its end was this process's.
+        return Ok(());
+    }
+    let mut input = libc::pollfd { fd: 0, events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: `input` is ours.
+    while unsafe { libc::poll(&mut input, 1, -1) } < 0 {}
+    end_agent();
     Ok(())
 }
 

@@ -4,13 +4,20 @@ From then on it is heard of through its relay. Before, there is only its standar
 to begin where there is time for it, and many where there is not; one that is stopped meanwhile says nothing. So a line
 goes out four times a second, from the first moment on, by a thread that needs nothing else. It ends before guests are
 begun, as what starts them forks.
+
+Nor does one that is stopped see that nobody conducts it any more. So it has a guard, which ends it then.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
 import sys
 import threading
+
+from dilaton.host import files
+from dilaton.host.errors import HostLacksError
 
 THERE = b"dilaton host agent is there\n"
 
@@ -47,8 +54,17 @@ class Presence:
         self._thread.join()
 
 
+def guard() -> None:
+    """Starts what ends this process where its standard input has ended and it does not end by itself."""
+    # That it is not built is said when a relay is to be started, which is the same program.
+    with contextlib.suppress(HostLacksError):
+        command = [str(files.built(files.RELAY)), "guard", str(os.getpid())]
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def serve(*, says_what_it_has: bool = False) -> int:
     """Is the host agent of this machine; returns the exit status."""
+    guard()
     presence = Presence()
     # This takes most of the time.
     from dilaton.cluster import agent

@@ -106,6 +106,7 @@ def test_an_agent_that_was_there_or_was_killed_is_lost_and_any_other_is_not_to_b
     (why,) = asked(["ws1"], way)
     assert isinstance(why, MachineLostError if is_lost else GuestError)
     assert isinstance(why, MachineLostError) == is_lost
+    assert str(why).startswith("the host agent of ws1 ")
 
     async def do() -> None:
         hosts = Hosts(["ws1"], way)

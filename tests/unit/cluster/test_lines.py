@@ -7,7 +7,10 @@ import base64
 import io
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,10 +25,13 @@ from dilaton.cluster.beats import BEAT_HOST_S, SILENCE_HOST_S_MAX, SILENT_BEATS_
 from dilaton.cluster.engines.engine import Host, Order
 from dilaton.cluster.engines.local import Local
 from dilaton.cluster.guests import Guests
+from dilaton.cluster.host_agent import THERE
 from dilaton.cluster.lines import Lines
 from dilaton.cluster.relay import Relay, Saying, What
+from dilaton.host import processes
 from dilaton.host.errors import GuestError, MachineLostError
 from dilaton.host.port import LEFT_OUT_FILE
+from tests.conftest import environment
 from tests.functional.cluster.connections import STALL_S
 
 if TYPE_CHECKING:
@@ -329,3 +335,26 @@ def test_an_agent_that_ends_just_when_a_run_does_keeps_nobody_waiting(turns: int
             await lines.end()
 
     asyncio.run(scenario())
+
+
+def test_an_agent_that_is_stopped_is_ended_when_nobody_conducts_it_any_more() -> None:
+    agent = subprocess.Popen(
+        [sys.executable, "-m", "dilaton.cluster.host_agent", "--say"],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with agent:
+        try:
+            assert agent.stdin and agent.stdout
+            assert agent.stdout.readline() == THERE
+            (guard,) = processes.below(agent.pid)
+            agent.send_signal(signal.SIGSTOP)
+            agent.stdin.close()
+            assert agent.wait(PATIENCE_HOST_S) == -signal.SIGKILL
+        finally:
+            agent.kill()
+    end = time.monotonic() + PATIENCE_HOST_S
+    while Path(f"/proc/{guard}").exists():
+        assert time.monotonic() < end, "its guard is left"
+        time.sleep(0.01)
