@@ -57,7 +57,8 @@ const WAITING_MAX: usize = 256;
 const WAITING_BYTES_MAX: usize = 1 << 30;
 
 /// How long an agent takes to end, once it is told that its machine is lost or nobody conducts it any more, which takes
-/// milliseconds; one that does not was stopped by somebody. Then it is killed, and so what is below it ends, which nobody else on its machine would do.
+/// milliseconds; one that does not was stopped by somebody. Then it is killed, and so what is below it ends, which nobody
+/// else on its machine would do.
 const AGENT_END_MAX: Duration = Duration::from_secs(3);
 
 /// Connections of which the key is not known yet, at most: more are refused.
