@@ -11,13 +11,13 @@ const NODES = [
 
 test("each machine has the nodes of its guests, and the one whose loss ended the run is told", () => {
   const guests = [
-    { name: "g0", machine: "ws1" },
+    { name: "g0", machine: "ws10" },
     { name: "g1", machine: "ws2" },
-    { name: "g2", machine: "ws1" },
+    { name: "g2", machine: "ws10" },
   ];
   expect(machinesOf({ guests, lost_machine: "ws2" }, NODES)).toEqual([
-    { name: "ws1", nodes: ["a", "c", "d"], isLost: false },
     { name: "ws2", nodes: ["b"], isLost: true },
+    { name: "ws10", nodes: ["a", "c", "d"], isLost: false },
   ]);
 });
 

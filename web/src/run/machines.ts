@@ -7,7 +7,7 @@ export interface OneMachine {
   isLost: boolean;
 }
 
-/** The machines of a run, in the order of its guests; none: it is on one, or has not booted yet. */
+/** The machines of a run, by their names; none: it is on one, or has not booted yet. */
 export function machinesOf(
   record: Pick<RunRecord, "guests" | "lost_machine"> | null,
   nodes: readonly { name: string; guest?: string }[],
@@ -19,5 +19,5 @@ export function machinesOf(
     one.nodes.push(...nodes.filter((node) => node.guest === guest).map((node) => node.name));
     found.set(machine, one);
   }
-  return [...found.values()];
+  return [...found.values()].sort((one, other) => one.name.localeCompare(other.name, "en", { numeric: true }));
 }

@@ -61,11 +61,36 @@ await run({
     await page.goto(`${origin}/#/run/${going}`);
     await page.getByRole("button", { name: "Hold" }).and(page.locator(":enabled")).waitFor();
     await picture("files", async () => {
-      await page.getByText("Nodes and links as a list").click();
-      await page.getByRole("button", { name: "alice", exact: true }).click();
+      // Open, whether it was or not.
+      await page.locator("details:has(> summary)", { hasText: "Nodes and links as a list" }).evaluate((list) => {
+        list.open = true;
+      });
+      await page.getByRole("button", { name: "alice", exact: true }).press("Enter");
       await page.getByRole("dialog").getByRole("button", { name: "Files", exact: true }).click();
       await page.getByRole("dialog").getByRole("button", { name: "etc/" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "passwd", exact: true }).waitFor();
+    });
+    await post(page, `/runs/${going}/stop`);
+  },
+  "a run is spread over machines": async () => {
+    const text = `name: cities
+guests: per-node
+placement: {rome: 1}
+nodes: {oslo: {}, wien: {kind: router}, rome: {}}
+links:
+  - {endpoints: [oslo, wien], delay: 15ms, rate: 100Mbit}
+  - {endpoints: [wien, rome], delay: 10ms, rate: 100Mbit}
+run:
+  - {on: rome, name: web, exec: python3 -m http.server 8000, background: true}
+  - {on: oslo, name: ping, exec: ping -c 100000 rome, background: true}
+`;
+    const { lab } = await post(page, "/labs", { name: "cities", text });
+    const { run: going } = await post(page, `/labs/${lab}/runs`, { stays: true, machines: 2 });
+    await page.goto(`${origin}/#/run/${going}`);
+    const machines = page.getByRole("heading", { name: "Machines" });
+    await picture("machines", async () => {
+      await machines.waitFor();
+      await machines.evaluate((heading) => heading.scrollIntoView({ block: "center" }));
     });
     await post(page, `/runs/${going}/stop`);
   },
