@@ -1,9 +1,11 @@
 """Thirty people at once at a server: what a call of the API and an echo of a terminal take, and what the server costs.
 
-    PYTHONPATH=python:. .venv/bin/python benches/server_class.py [--people 30] [--host-s 60] [--kernel] [--profile FILE]
+    PYTHONPATH=python:. .venv/bin/python benches/server_class.py [--people 30] [--host-s 60] [--kernel [--busy]]
+        [--profile FILE]
 
 What they do is in `tests/functional/server/people.py`, where is also looked that nothing is lost or doubled. Runs are
-on a machine without a kernel, unless `--kernel` is given: the server is what is measured, and the same for it.
+on a machine without a kernel, unless `--kernel` is given: the server is what is measured, and the same for it. With
+`--busy` a program of each run takes all of a core that it gets, as labs do that are not idle.
 Latencies are those that clients see, beside whatever else the machine does, which is printed, too; they are told apart
 by whether runs were still being launched. CPU seconds and memory are the server process's alone. With py-spy installed,
 `--profile` says where they went.
@@ -21,6 +23,9 @@ from pathlib import Path
 
 from tests.functional.server.people import together
 from tests.unit.server.runs.server_process import Process, process
+from tests.unit.server.serving import ENDLESS
+
+BUSY = ENDLESS.replace("sleep 100000", "sha256sum /dev/zero")
 
 
 def told(what: str, took: list[float]) -> str:
@@ -41,7 +46,7 @@ def memory_mb(pid: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
-def measure(server: Process, people: int, host_s: float, profile: Path | None) -> None:
+def measure(server: Process, people: int, host_s: float, lab: str, profile: Path | None) -> None:
     """Has them work, and prints what was seen."""
     pid = server.process.pid
     marks: list[tuple[float, float]] = []
@@ -50,7 +55,7 @@ def measure(server: Process, people: int, host_s: float, profile: Path | None) -
         options = ["--pid", str(pid), "--format", "raw", "--gil", "--output", str(profile), "--rate", "50"]
         spy = subprocess.Popen(["py-spy", "record", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     marks.append((time.monotonic(), cpu_s(pid)))
-    seen = together(server, people, host_s, lambda: marks.append((time.monotonic(), cpu_s(pid))))
+    seen = together(server, people, host_s, lambda: marks.append((time.monotonic(), cpu_s(pid))), lab)
     marks.append((time.monotonic(), cpu_s(pid)))
     if spy is not None:
         spy.send_signal(2)
@@ -73,11 +78,12 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=30)
     parser.add_argument("--host-s", type=float, default=60.0)
     parser.add_argument("--kernel", action="store_true")
+    parser.add_argument("--busy", action="store_true")
     parser.add_argument("--profile", type=Path)
     asked = parser.parse_args()
     options = ("--at-once", asked.people, *(["--kernel"] if asked.kernel else []))
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory, process(Path(directory), *options) as server:
-        measure(server, asked.people, asked.host_s, asked.profile)
+        measure(server, asked.people, asked.host_s, BUSY if asked.busy else ENDLESS, asked.profile)
 
 
 if __name__ == "__main__":

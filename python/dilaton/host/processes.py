@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import os
@@ -18,6 +19,10 @@ PYTHON = (sys.executable, "-I" if sys.flags.isolated else "-P")
 
 OURSELVES = (*PYTHON, "-m", "dilaton")
 """The command that runs this program once more."""
+
+NICE_TRIES = 100
+
+NICE_RETRY_HOST_S = 0.1
 
 _LIBC = ctypes.CDLL(None)
 
@@ -64,6 +69,26 @@ def below(pid: int) -> list[int]:
             for task in os.listdir(f"/proc/{one}/task"):
                 found += map(int, Path(f"/proc/{one}/task/{task}/children").read_text().split())
     return found[1:]
+
+
+async def be_as_nice(pid: int) -> None:
+    """Has the session of a process be as nice as this process is.
+
+    Where Linux groups processes by their sessions (sched(7), "The autogroup feature"), niceness weighs within a session
+    alone, and each new one is as nice as any other.
+    """
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    for _ in range(NICE_TRIES if nice > 0 else 0):
+        try:
+            Path(f"/proc/{pid}/autogroup").write_text(str(nice))
+        except BlockingIOError:
+            # Linux takes ten of these in a second, of all ordinary users together.
+            await asyncio.sleep(NICE_RETRY_HOST_S)
+        except OSError:
+            # There is no grouping here, or the process is gone.
+            return
+        else:
+            return
 
 
 def outlive_starter() -> None:

@@ -18,12 +18,16 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import IO
 
+from dilaton.host.files import program
 from dilaton.host.processes import PYTHON, ending_with_us
 from dilaton.run.control.errors import ControlError
 from dilaton.service.request import RunRequest, to_json
 from dilaton.service.tidings import Begun, Ended, Tiding, tiding_of
 
 RUNNER = (*PYTHON, "-m", "dilaton.service.runner")
+
+BEHIND = 10
+"""By how much a run is nicer that goes behind: of a core that both want it gets a tenth (sched(7))."""
 
 TIDING_BYTES_MAX = 1 << 24
 
@@ -121,25 +125,33 @@ class RunProcess:
 
 
 def launch(
-    request: RunRequest, *, detached: bool = False, journal: Path | None = None, directory: Path | None = None
+    request: RunRequest,
+    *,
+    detached: bool = False,
+    behind: bool = False,
+    journal: Path | None = None,
+    directory: Path | None = None,
 ) -> RunProcess:
     """Launches a run; to be called where an event loop runs.
 
     Args:
         request: What is run.
         detached: Whether it outlives this process.
+        behind: Whether it and its guests let this process go first where all want a core.
         journal: The file that gets in plain text what happens in it; None: it is kept until then. The run's process
             holds a lock on it as long as it lives, by which `is_alive` finds it.
         directory: Where files are that a lab without a file names; None: the present directory.
 
     Raises:
         BlockingIOError: a run of this journal goes on.
+        HostLacksError: there is no nice(1), which `behind` takes.
     """
+    command = [*([str(program("nice", "coreutils")), f"--adjustment={BEHIND}"] if behind else []), *RUNNER]
     said: IO[bytes] = tempfile.TemporaryFile() if journal is None else _locked(journal)  # noqa: SIM115
     tidings, told = os.pipe()
     with _as_file(request) as asked:
         process = subprocess.Popen(
-            RUNNER,
+            command,
             env=os.environ | {"PYTHONPATH": places()},
             cwd=directory,
             stdin=asked,

@@ -5,6 +5,7 @@ Tidings go to its standard output; what happens in the run, to its standard erro
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from dilaton.garbage import collect_rarely
 from dilaton.host.errors import HostLacksError
+from dilaton.host.processes import be_as_nice
 from dilaton.lab.errors import LabError
 from dilaton.plan.model import Plan
 from dilaton.run.observer import Observer
@@ -104,4 +106,5 @@ def main() -> int:
 
 if __name__ == "__main__":
     collect_rarely()
+    asyncio.run(be_as_nice(os.getpid()))
     sys.exit(main())

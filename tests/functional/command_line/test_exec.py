@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from dilaton.host.here.jail import jail
 from dilaton.host.orders import REPEATABLE_DATE_NS
-from tests.conftest import PATIENCE_HOST_S, PYTHON, dilaton, environment, started
+from dilaton.host.processes import descent
+from tests.conftest import PATIENCE_HOST_S, PYTHON, command_line, dilaton, environment, started
 from tests.terminal import TypedAt
 
 
@@ -171,6 +173,22 @@ def test_a_thousand_virtual_seconds_pass_at_once() -> None:
     )
     begin, end = map(int, done.stdout.split())
     assert 1000 <= end - begin <= 1010
+
+
+def test_a_guest_is_as_nice_as_the_command() -> None:
+    command = ["nice", "--adjustment=3", *command_line("exec", "--", "sh", "-c", "echo up; exec sleep 1000")]
+    nice = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 3)
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"up\n"
+            kernel = descent(process.pid, 1 + jail.DEPTH)[-1]
+            assert os.getpriority(os.PRIO_PROCESS, kernel) == nice
+            # Where Linux groups by sessions, of which the guest has its own, that says nothing but within it.
+            group = Path(f"/proc/{kernel}/autogroup")
+            assert not group.exists() or group.read_text().endswith(f" nice {nice}\n")
+        finally:
+            process.terminate()
 
 
 def test_large_output_arrives_whole() -> None:

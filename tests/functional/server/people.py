@@ -84,25 +84,31 @@ def listen(client: Client, told: list[tuple[int, str, Any]]) -> None:
                 return
 
 
-def work(client: Client, seen: Seen, all_there: threading.Barrier, host_s: float) -> None:
+def work(client: Client, lab: str, seen: Seen, all_there: threading.Barrier, host_s: float) -> None:
     """What one of them does; nobody waits for who cannot."""
     try:
-        _work(client, seen, all_there, host_s)
+        _work(client, lab, seen, all_there, host_s)
     except BaseException:
         all_there.abort()
         raise
 
 
-def _work(client: Client, seen: Seen, all_there: threading.Barrier, host_s: float) -> None:
+def _work(client: Client, lab: str, seen: Seen, all_there: threading.Barrier, host_s: float) -> None:
     chance = random.Random(client.headers["Cookie"])
     with contextlib.closing(Asker(client, seen.early)) as asker:
-        _type(client, asker, chance, seen, all_there, host_s)
+        kept = asker.ask("POST", "/labs", {"name": "a lab", "text": lab})["lab"]
+        _type(client, asker, kept, chance, seen, all_there, host_s)
 
 
 def _type(
-    client: Client, asker: Asker, chance: random.Random, seen: Seen, all_there: threading.Barrier, host_s: float
+    client: Client,
+    asker: Asker,
+    kept: str,
+    chance: random.Random,
+    seen: Seen,
+    all_there: threading.Barrier,
+    host_s: float,
 ) -> None:
-    kept = asker.ask("POST", "/labs", {"name": "a lab", "text": ENDLESS})["lab"]
     run = asker.ask("POST", f"/labs/{kept}/runs", {"stays": True, "key": "mine"})["run"]
     seen.runs.append(run)
     deadline = time.monotonic() + PATIENCE_HOST_S
@@ -136,7 +142,9 @@ def _type(
     asker.ask("POST", f"/runs/{run}/stop", took=seen.calls["stop"])
 
 
-def together(server: Process, people: int, host_s: float, all_there: Callable[[], None] = lambda: None) -> Seen:
+def together(
+    server: Process, people: int, host_s: float, all_there: Callable[[], None] = lambda: None, lab: str = ENDLESS
+) -> Seen:
     """Has so many people work for so long.
 
     Args:
@@ -144,6 +152,7 @@ def together(server: Process, people: int, host_s: float, all_there: Callable[[]
         people: How many.
         host_s: How long they type, in seconds of the host.
         all_there: Is called once all of them have a terminal.
+        lab: What each of them has run, without end.
 
     Raises:
         AssertionError: somebody was answered by an error, or not all, or something was lost or doubled.
@@ -158,7 +167,7 @@ def together(server: Process, people: int, host_s: float, all_there: Callable[[]
     barrier = threading.Barrier(people, action=all_there)
     with ThreadPoolExecutor(2 * people) as threads:
         listening = [threads.submit(listen, client, told) for client, told in zip(clients, seen.told, strict=True)]
-        done = [threads.submit(work, client, seen, barrier, host_s) for client in clients]
+        done = [threads.submit(work, client, lab, seen, barrier, host_s) for client in clients]
         wait(done)
         if any(one.exception() for one in done):
             for run in seen.runs:  # so that nobody listens for ever, and none is left

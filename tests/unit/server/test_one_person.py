@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dilaton.run.control.answers import SHOW
+from dilaton.run.control.requests import Client as Control
 from dilaton.server.serve import OWNER
+from dilaton.service.launch import BEHIND
 from tests.unit.server.serving import ENDLESS, LAB, Served, served, use_stub
 
 
@@ -126,6 +130,18 @@ def test_a_run_is_steered_and_stopped(server: Served) -> None:
         assert next(happenings) == second
     me.api("POST", f"/runs/{run}/stop")
     assert me.wait(run, "aborted", "finished", "failed")["state"] == "aborted"
+
+
+def test_a_run_lets_the_server_go_first(server: Served) -> None:
+    me = server.client()
+    run = me.launch(me.keep(ENDLESS))
+    me.wait(run, "running")
+    with Control(server.settings.runs / run / "run") as control:
+        pid = control.request(SHOW)["pid"]
+    nicest = 19
+    assert os.getpriority(os.PRIO_PROCESS, pid) == min(nicest, os.getpriority(os.PRIO_PROCESS, 0) + BEHIND)
+    me.api("POST", f"/runs/{run}/stop")
+    me.wait(run, "aborted")
 
 
 def test_runs_wait_for_their_turn_and_may_be_cancelled(server: Served) -> None:

@@ -262,9 +262,8 @@ class Keeper:
         try:
             try:
                 request = await surely(partial(self._request, identity))
-                process = launch(
-                    request, detached=True, journal=self.journal(identity), directory=self.directory(identity) / "files"
-                )
+                files = self.directory(identity) / "files"
+                process = launch(request, detached=True, behind=True, journal=self.journal(identity), directory=files)
                 self._processes[identity] = process
                 await process.begin()
             except (LabError, HostLacksError, ControlError, OSError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -68,4 +69,5 @@ def test_a_guest_has_more_memory_and_processes_than_it_can_use() -> None:
     assert int(limits["memory.max"]) > 2 * (1 << 30)
     assert int(limits["pids.max"]) > (1 << 30) // PROCESS_BYTES_MIN
     assert limits["memory.oom.group"] == "1"
+    assert limits["cpu.weight.nice"] == str(os.getpriority(os.PRIO_PROCESS, 0))
     assert set(control_groups.limits(1 << 30, ("pids",))) == {"pids.max"}

@@ -29,7 +29,7 @@ from dilaton.host.messages import Arm, Armed, Build, Event, Fatal, FromAgent, Ha
 from dilaton.host.orders import NEVER_NS, Drive, Orders
 from dilaton.host.patience import Patience
 from dilaton.host.port import Progress
-from dilaton.host.processes import descent, is_at_work, is_stopped
+from dilaton.host.processes import be_as_nice, descent, is_at_work, is_stopped
 from dilaton.host.sessions.streams import Streams
 from dilaton.host.tasks import within
 
@@ -160,11 +160,10 @@ class Guest:
             unheard, self._said = self._said[left.heard :], []
             await self._power_off()
             await self._mourning
-            streams_fd = await self.streams.renew()
             wanted = of_boot(self._wanted, self._boots)
             self._boots += 1
             page, channel = self.page, self.channel
-            self._take(await started(wanted, self._placement, self._core, self._log, streams_fd))
+            self._take(await started(wanted, self._placement, self._core, self._log, await self.streams.renew()))
             channel.close()
             page.close()
             orders, self._orders, self._shift_ns = self._orders, boot_orders(wanted), 0
@@ -191,6 +190,7 @@ class Guest:
             raise GuestError(f"guest {self.name} did not boot: {console.last_words(self._log)}")
         if not isinstance(hello, Hello) or hello.protocol != PROTOCOL:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
+        await be_as_nice(self._processes()[-1])
         self.kernel = hello.kernel
 
     async def _first_message(self, patience: Patience) -> FromAgent | Event | None:

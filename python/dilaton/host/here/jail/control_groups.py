@@ -141,7 +141,11 @@ def limits(memory_bytes: int, controllers: tuple[str, ...]) -> Mapping[str, str]
             "memory.oom.group": "1",
         },
         "pids": {"pids.max": str(processes)},
-        "cpu": {"cpu.max": f"{CPUS_MAX * CPU_PERIOD_US} {CPU_PERIOD_US}"},
+        "cpu": {
+            "cpu.max": f"{CPUS_MAX * CPU_PERIOD_US} {CPU_PERIOD_US}",
+            # Within a group alone niceness would weigh.
+            "cpu.weight.nice": str(os.getpriority(os.PRIO_PROCESS, 0)),
+        },
     }
     return {name: value for controller in controllers for name, value in files[controller].items()}
 
