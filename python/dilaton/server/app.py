@@ -146,5 +146,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         keeping.cancel()
         tidying.cancel()
-        await asyncio.gather(keeping, tidying, state.terminals.close(), state.images.close(), return_exceptions=True)
+        closed = (state.terminals.close(), state.images.close(), state.checker.close())
+        await asyncio.gather(keeping, tidying, *closed, return_exceptions=True)
         state.store.close()

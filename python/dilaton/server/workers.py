@@ -102,7 +102,8 @@ def jail(
     seen = [*OURS, Path.home() / ".cache/dilaton", Path.home() / ".config/dilaton", images_directory()]
     if has_network:
         seen += [*CREDENTIALS, Path(os.environ.get("XDG_RUNTIME_DIR", "/run/none")) / "containers"]
-    for ours in seen:
+    # Only what is there, so that the command is another one once there is more, as after the first image.
+    for ours in filter(Path.exists, seen):
         argv += ["--ro-bind-try", str(ours), str(ours)]
     argv += ["--tmpfs", str(hidden), "--dev", "/dev", "--proc", "/proc"]
     for place in reads:
@@ -123,22 +124,35 @@ def jail(
     return [*argv, "--"]
 
 
-async def answer_of(command: list[str], asked: bytes) -> dict[str, Any]:
+async def answer_of(command: Sequence[str], asked: bytes) -> dict[str, Any]:
     """What a worker says that is asked one thing, with limits of CPU and memory.
 
     Raises:
         BrokenError: it took too much, or broke.
     """
-    process = await asyncio.create_subprocess_exec(
+    return await answer(await begun(command), asked)
+
+
+async def begun(command: Sequence[str]) -> asyncio.subprocess.Process:
+    """A worker that waits for what it is asked, with limits of CPU and memory."""
+    return await asyncio.create_subprocess_exec(
         *_limited(command),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+
+
+async def answer(process: asyncio.subprocess.Process, asked: bytes) -> dict[str, Any]:
+    """What a worker says that is asked one thing, after which it is gone.
+
+    Raises:
+        BrokenError: it took too much, or broke.
+    """
     try:
         output, errors = await within(WAIT_HOST_S_MAX, process.communicate(asked))
     except BaseException as error:
-        await _end(process)
+        await ended(process)
         if not isinstance(error, TimeoutError):
             raise
         output = errors = b""
@@ -182,10 +196,10 @@ async def lines_of(
     except ValueError:
         raise BrokenError("it says what is no JSON") from None
     finally:
-        await _end(process)
+        await ended(process)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def ended(process: asyncio.subprocess.Process) -> None:
     """Ends a worker, and lets go of its pipes, which what it began may have for a moment more."""
     with contextlib.suppress(ProcessLookupError):
         process.kill()
@@ -195,7 +209,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def _limited(command: list[str]) -> list[str]:
+def _limited(command: Sequence[str]) -> list[str]:
     """A command with limits of what it may use.
 
     By a program, since what Python could do in the child before it becomes the command takes a copy of this process's

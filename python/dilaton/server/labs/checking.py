@@ -20,7 +20,8 @@ from dilaton.host.processes import PYTHON
 from dilaton.lab.errors import LabError, Problem
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem as Refusal
-from dilaton.server.workers import BrokenError, answer_of, jail
+from dilaton.server.ready import Ready
+from dilaton.server.workers import BrokenError, jail
 from dilaton.service.errors import RequestError
 from dilaton.service.request import Overrides
 
@@ -73,6 +74,11 @@ class Checker:
         """`hidden` is a directory that no lab is to see."""
         self._hidden = hidden.resolve()
         self._free = asyncio.Semaphore(AT_ONCE)
+        self._ready = Ready()
+
+    async def close(self) -> None:
+        """Ends workers that wait for a lab."""
+        await self._ready.close()
 
     async def check(self, text: str, overrides: Overrides, *, sees_host: bool, is_drawn: bool = False) -> Checked:
         """Reads a lab as a run would.
@@ -171,9 +177,10 @@ class Checker:
         Raises:
             LabError: it took too much, or broke.
         """
+        command = [*jail(self._hidden, sees_host=sees_host), *worker]
         async with self._free:
             try:
-                said = await answer_of([*jail(self._hidden, sees_host=sees_host), *worker], json.dumps(asked).encode())
+                said = await self._ready.answer_of(command, json.dumps(asked).encode())
             except BrokenError as error:
                 raise LabError([Problem("lab.yaml", 0, 0, "", f"cannot be read: {error}")]) from None
         return said
