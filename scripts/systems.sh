@@ -82,14 +82,31 @@ try_system() {
     in_system "$1" env -C clone python -m pytest --quiet -p no:cacheprovider "${system_tests[@]}"
 }
 
-# systems [SUITE...]: every system, though one fails.
+# try_container: a server's image, built and entered by Podman or Docker as docs/server.md says: doctor, its page, and a run.
+try_container() {
+    local engine run server=/opt/dilaton/bin/dilaton
+    engine=$(command -v podman || command -v docker) || give_up "there is no podman: sudo apt-get install podman"
+    run=("$engine" run --rm --init --security-opt seccomp=unconfined --security-opt apparmor=unconfined)
+    # What lets the container mount a /proc of a jail has a name of its own in each.
+    case $engine in *podman) run+=(--security-opt unmask=ALL) ;; *) run+=(--security-opt systempaths=unconfined) ;; esac
+    "$engine" build --tag dilaton --file "$root/Containerfile" "$root" || return
+    "${run[@]}" dilaton doctor || return
+    "${run[@]}" --volume "$root/scripts/try_server.py:/try_server.py:ro" --entrypoint python3 dilaton \
+        /try_server.py "$server" serve --port 0
+}
+
+# systems [SUITE|container...]: every system, though one fails.
 systems() {
     local suite wheel chosen=("$@")
     ((${#chosen[@]})) || chosen=("${suites[@]}")
     for wheel in "$root"/target/wheel/*.whl; do :; done
     [[ -e $wheel ]] || give_up "there is no wheel: ./dev wheel makes one"
     for suite in "${chosen[@]}"; do
-        check "$suite" try_system "$suite" "$wheel"
+        if [[ $suite == container ]]; then
+            check container try_container
+        else
+            check "$suite" try_system "$suite" "$wheel"
+        fi
     done
     # shellcheck disable=SC2154 # check, of dev, sets it
     if ((${#failures[@]})); then
