@@ -5,10 +5,12 @@
 
 systems_dir=$root/target/systems
 system_packages=python3,python3-venv,bubblewrap,iperf3,iputils-ping,iproute2,ca-certificates
-# Suites of Debian and Ubuntu, with the oldest libc first.
-suites=(bookworm noble trixie)
+# Suites of Debian and Ubuntu, with the oldest libc first; that of the first is older than a wheel promises.
+too_old=bullseye
+suites=("$too_old" bookworm noble trixie)
+# The last is about what programs in nodes are told of the CPU: libc chooses its functions by that.
 system_tests=(tests/functional/course/test_schedule.py tests/functional/course/test_pauses.py
-    tests/functional/nodes/test_cpu_shares.py)
+    tests/functional/nodes/test_cpu_shares.py tests/host/clock/test_cpuid.py)
 
 # make_tree SUITE: once; by mmdebstrap(1), as whoever runs this, from the mirrors that it knows.
 make_tree() {
@@ -61,17 +63,41 @@ pipx uninstall dilaton
 LINES
 }
 
+# make_home SUITE FILE...: that of a user who has these and an empty environment for Python.
+make_home() {
+    local home=$systems_dir/$1/home
+    rm -rf -- "$home"
+    mkdir -p "$home"
+    cp -r -- "${@:2}" "$home"
+    [[ $(id -u) != 0 ]] || chown -R 65534:65534 "$home"
+    in_system "$1" python3 -m venv venv
+}
+
+# try_refusal SUITE WHEEL: where libc is too old pip names the platform and installs nothing, the one of the suite and today's. Of a
+# wheel that promised this libc it would not have said so.
+try_refusal() {
+    local name=${2##*/} older pip said version
+    make_tree "$1" && make_home "$1" "$2" || return
+    version=$(in_system "$1" getconf GNU_LIBC_VERSION) || return
+    older=${name/manylinux_*_x86_64/manylinux_$(tr . _ <<<"${version##* }")_x86_64}
+    in_system "$1" ln -s "$name" "$older" || return
+    for pip in old new; do
+        [[ $pip == old ]] || in_system "$1" pip install --quiet --upgrade pip || return
+        ! said=$(in_system "$1" pip install --no-deps "/home/$name" 2>&1) || return
+        say "$1: $said"
+        [[ $said == *"is not a supported wheel on this platform"* ]] || return
+        ! said=$(in_system "$1" pip install --no-deps "/home/$older" 2>&1) || return
+        [[ $said != *platform* ]] || return
+    done
+}
+
 # try_system SUITE WHEEL
 try_system() {
-    local home=$systems_dir/$1/home begin
+    local clone=$systems_dir/$1/clone begin
     make_tree "$1" || return
-    rm -rf -- "$home"
-    mkdir -p "$home/clone"
-    cp -- "$2" "$home"
     # Without the package: the tests run what is installed.
-    cp -r -- "$root"/{tests,examples,docs,pyproject.toml} "$home/clone"
-    [[ $(id -u) != 0 ]] || chown -R 65534:65534 "$home"
-    in_system "$1" python3 -m venv venv || return
+    rm -rf -- "$clone" && mkdir "$clone" && cp -r -- "$root"/{tests,examples,docs,pyproject.toml} "$clone" || return
+    make_home "$1" "$2" "$clone" || return
     begin=$SECONDS
     in_system "$1" pip install --quiet "/home/${2##*/}" || return
     in_system "$1" dilaton demo --out demo || return
@@ -102,11 +128,11 @@ systems() {
     for wheel in "$root"/target/wheel/*.whl; do :; done
     [[ -e $wheel ]] || give_up "there is no wheel: ./dev wheel makes one"
     for suite in "${chosen[@]}"; do
-        if [[ $suite == container ]]; then
-            check container try_container
-        else
-            check "$suite" try_system "$suite" "$wheel"
-        fi
+        case $suite in
+        container) check container try_container ;;
+        "$too_old") check "$suite" try_refusal "$suite" "$wheel" ;;
+        *) check "$suite" try_system "$suite" "$wheel" ;;
+        esac
     done
     # shellcheck disable=SC2154 # check, of dev, sets it
     if ((${#failures[@]})); then
