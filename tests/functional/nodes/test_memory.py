@@ -58,6 +58,18 @@ def shortages(outcome: Outcome) -> dict[tuple[str, str], int]:
     return {(event["node"], event["memory"]): event["times"] for event in short}
 
 
+def test_a_program_may_ask_for_more_memory_than_its_guest_has_and_touch_little_of_it(run_lab: RunLab) -> None:
+    asks = "import mmap; room = mmap.mmap(-1, 4 << 30); room[1 << 30] = 1; print('it began')"
+    lab = {
+        "name": "asks",
+        "nodes": {"a": {"guest": "small"}},
+        "run": [{"on": "a", "name": "asks", "exec": ["python3", "-c", asks]}],
+    }
+    outcome = run_lab(json.dumps(lab | {"guests": {"small": {"memory": "128MiB"}}}))
+    assert outcome.stdout("a", "asks") == "it began\n"
+    assert not shortages(outcome)
+
+
 def test_tcp_fills_large_buffers_without_being_short_of_memory(run_lab: RunLab) -> None:
     outcome = run_lab(json.dumps(TRANSFER))
     # One goes again where the host has a core for itself for longer than the flow waits for an acknowledgement.
