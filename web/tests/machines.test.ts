@@ -16,8 +16,8 @@ test("each machine has the nodes of its guests, and the one whose loss ended the
     { name: "g2", machine: "ws10" },
   ];
   expect(machinesOf({ guests, lost_machine: "ws2" }, NODES)).toEqual([
-    { name: "ws2", nodes: ["b"], isLost: true },
-    { name: "ws10", nodes: ["a", "c", "d"], isLost: false },
+    { name: "ws2", guests: ["g1"], nodes: ["b"], isLost: true },
+    { name: "ws10", guests: ["g0", "g2"], nodes: ["a", "c", "d"], isLost: false },
   ]);
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Verdicts, type Verdict } from "../src/run/standing";
+import { unjudged, Verdicts, type Verdict } from "../src/run/standing";
 
 const verdict = (level: string) => ({ level, reasons: [] }) as unknown as Verdict;
 
@@ -32,4 +32,12 @@ test("what a run has written down is taken beside what was heard, and what is da
   told.read([...rows, "", "{", "null", '{"at_ns": 15}', '{"at_ns": "x", "verdict": {"reasons": []}}'].join("\n"));
   expect([10, 20, 30].map((ns) => told.at(ns)?.verdict.level)).toEqual(["valid", "suspect", "valid"]);
   expect(told.at(16)?.atNs).toBe(10);
+});
+
+test("why a run has no verdict is told by how far it has come", () => {
+  expect(unjudged(false, null)).toBe("notBegun");
+  expect(unjudged(false, 0)).toBe("firstSecond");
+  expect(unjudged(false, 0.999)).toBe("firstSecond");
+  expect(unjudged(false, 1)).toBe("notTold");
+  expect(unjudged(true, 12)).toBe("noVerdict");
 });

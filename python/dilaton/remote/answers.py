@@ -10,7 +10,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from dilaton.run.control.answers import Clock, ProcessShown, Standing, Timeliness
+from dilaton.run.control.answers import Clock, GuestShown, ProcessShown, Standing, Timeliness
 
 RunState = Literal[
     "requested", "queued", "starting", "running", "held", "finished", "failed", "aborted", "refused", "cancelled"
@@ -110,6 +110,7 @@ class StatusShown(TypedDict):
     fidelity: Timeliness
     verdict: Standing | None
     processes: list[ProcessShown]
+    guests: list[GuestShown]
 
 
 class FileShown(TypedDict):

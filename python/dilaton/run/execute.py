@@ -37,7 +37,7 @@ from dilaton.run.adaptive.watch import Watch, explain
 from dilaton.run.control import requests, verbs
 from dilaton.run.control.answers import Done, RunState, Status
 from dilaton.run.control.requests import Handler
-from dilaton.run.control.status import status
+from dilaton.run.control.status import guests_shown, status
 from dilaton.run.control.verbs import Nothing
 from dilaton.run.files import disk_use
 from dilaton.run.files.clock_log import log_clock
@@ -254,7 +254,9 @@ class _Run:
 
         async def on_status(asked: Nothing) -> Status:
             run, seen = await self.on_show(asked), tally.seen()
-            return status(run, self.plan, self.so_far.events, seen, self.standing(seen, clock().virtual_ns))
+            names = [guest.name for guest in guests.all]
+            shown = guests_shown(names, self.so_far.homes, tally.counted(), guests.wires())
+            return status(run, self.plan, self.so_far.events, seen, self.standing(seen, clock().virtual_ns), shown)
 
         def standing() -> tuple[int, VerdictRecord | None]:
             now_ns = clock().virtual_ns

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.run.control.answers import CLOCK_SHOW
+from dilaton.run.control.answers import CLOCK_SHOW, STATUS
 from dilaton.run.control.requests import Client
 from tests.conftest import PATIENCE_HOST_S, dilaton, started
 from tests.functional.cluster.test_cluster import below
@@ -66,6 +66,13 @@ def test_a_run_over_machines_is_not_put_away_and_goes_on_as_it_was(held: Path) -
         clock = client.request(CLOCK_SHOW)
     assert (clock["virtual_s"], clock["held"]) == (1.0, True)
     assert dilaton("shell", held, "b", "true", stdin=subprocess.DEVNULL).returncode == 0
+
+
+def test_each_guest_is_told_with_its_machine_its_work_and_its_waiting(held: Path) -> None:
+    with Client(held) as client:
+        guests = client.request(STATUS)["guests"]
+    assert [(guest["name"], guest["machine"]) for guest in guests] == [("a", "machine0"), ("b", "machine1")]
+    assert all(0 < guest["busy_s"] <= 1 and guest["waited_host_s"] is not None for guest in guests), guests
 
 
 def test_files_go_to_a_node_and_come_back(held: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ import type { RunRecord } from "./record";
 
 export interface OneMachine {
   name: string;
+  guests: string[];
   nodes: string[];
   isLost: boolean;
 }
@@ -15,7 +16,13 @@ export function machinesOf(
   const found = new Map<string, OneMachine>();
   for (const { name: guest, machine } of record?.guests ?? []) {
     if (!machine) continue;
-    const one = found.get(machine) ?? { name: machine, nodes: [], isLost: record!.lost_machine === machine };
+    const one = found.get(machine) ?? {
+      name: machine,
+      guests: [],
+      nodes: [],
+      isLost: record!.lost_machine === machine,
+    };
+    one.guests.push(guest);
     one.nodes.push(...nodes.filter((node) => node.guest === guest).map((node) => node.name));
     found.set(machine, one);
   }

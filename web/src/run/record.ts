@@ -30,7 +30,12 @@ export interface RunRecord {
   verdict: { level: string; reasons: Reason[] } | null;
   /** Whose loss ended the run. */
   lost_machine?: string | null;
-  guests: { name: string; machine?: string | null }[];
+  guests: {
+    name: string;
+    machine?: string | null;
+    fidelity?: { busy: number | null } | null;
+    waits?: { waited_host_s: number } | null;
+  }[];
   processes: {
     name: string;
     node: string;

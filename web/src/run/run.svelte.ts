@@ -7,7 +7,8 @@ import type { LiveCapture } from "../nodes/capture.svelte";
 import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, type RunPicture } from "./happenings";
 import { endsShown, networkOf, type End, type NetLink, type Network } from "./network";
 import { Reader, Samples } from "./samples";
-import { machinesOf } from "./machines";
+import { loadOfRecord, Looks, type Load } from "./load";
+import { machinesOf, type OneMachine } from "./machines";
 import type { RunRecord } from "./record";
 import { Verdicts } from "./standing";
 
@@ -39,6 +40,7 @@ export class RunStore {
   readonly samples = new Samples();
   /** The verdict as it was told so far. */
   readonly verdicts = new Verdicts();
+  private readonly looks = new Looks();
   private reader = new Reader(
     this.samples,
     (guest, start) => bytes(`/runs/${this.id}/samples?guest=${encodeURIComponent(guest)}&start=${start}`),
@@ -75,6 +77,13 @@ export class RunStore {
   /** Whether its nodes are there, and heed who works in them. */
   get isGoing(): boolean {
     return this.run?.state === "running" || this.run?.state === "held";
+  }
+
+  /** How much a machine works and waits: lately, or in the whole of a run that is over. */
+  loadOf(machine: OneMachine): Load {
+    if (this.record) return loadOfRecord(machine, this.record);
+    void this.status;
+    return this.looks.of(machine);
   }
 
   /** How far the run has come, in nanoseconds of virtual time. */
@@ -235,6 +244,7 @@ export class RunStore {
   }
 
   private hear(status: RunStatus): void {
+    this.looks.note(status);
     this.status = status;
     if (status.clock && status.verdict) this.verdicts.note(status.clock.virtual_s * 1e9, status.verdict);
   }

@@ -9,6 +9,19 @@ export interface Told {
   verdict: Verdict;
 }
 
+/** From which instant on a run is judged: before, programs that start keep it busy (as `execute.py` has it). */
+export const JUDGED_FROM_S = 1;
+
+/** Why there is no verdict. */
+export type Unjudged = "noVerdict" | "notBegun" | "firstSecond" | "notTold";
+
+/** Why a run has none; `virtualS`: how far it has come, null: its clock has not been released, as far as is known. */
+export function unjudged(isOver: boolean, virtualS: number | null): Unjudged {
+  if (isOver) return "noVerdict";
+  if (virtualS === null) return "notBegun";
+  return virtualS < JUDGED_FROM_S ? "firstSecond" : "notTold";
+}
+
 const KEPT_MAX = 2000;
 
 export class Verdicts {

@@ -129,6 +129,7 @@ await run({
     await page.getByRole("button", { name: "Run again up to here" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Run", exact: false }).last().click();
     await page.getByText("held", { exact: true }).first().waitFor();
+    await page.getByText("Not judged yet: in the first second").waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("aborted").or(page.getByText("finished")).first().waitFor();
   },

@@ -137,6 +137,19 @@ class Standing(TypedDict):
     """The worst first; none as long as it is valid."""
 
 
+class GuestShown(TypedDict):
+    """How much a guest works, and how long it waits for others; both only ever grow."""
+
+    name: str
+    machine: str | None
+    """On which of several machines it is; null: the run is on one."""
+    busy_s: float
+    """Virtual seconds in which it worked and did not idle."""
+    waited_host_s: float | None
+    """Host seconds in which others kept it from going on, also where it had nothing to do; null: it has no others, or
+    they have not told."""
+
+
 class Status(TypedDict):
     """What `dilaton top` shows."""
 
@@ -145,6 +158,8 @@ class Status(TypedDict):
     verdict: Standing | None
     """Null in the first virtual second, which programs that start keep busy."""
     processes: list[ProcessShown]
+    guests: list[GuestShown]
+    """In the order of the plan."""
 
 
 class LinkEnd(TypedDict):

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from dilaton.host.counters import Counters, Waits, Wires
 from dilaton.host.messages import Event
 from dilaton.measure.layouts import LAYOUTS
 from dilaton.measure.recent import Row, latest
 from dilaton.plan.model import Plan
-from dilaton.run.control.answers import Clock, ProcessShown, Reason, RunState, Standing, Status, Timeliness
+from dilaton.run.control.answers import Clock, GuestShown, ProcessShown, Reason, RunState, Standing, Status, Timeliness
 from dilaton.run.files.outputs import read_head, read_tail
 from dilaton.run.record.fidelity import together
 from dilaton.run.record.model import GuestFidelity, Part, VerdictRecord
@@ -29,7 +30,12 @@ TAIL_BYTES = 1 << 20
 
 
 def status(
-    run: RunState, plan: Plan, events: Iterable[Event], guests: Sequence[GuestFidelity], verdict: VerdictRecord | None
+    run: RunState,
+    plan: Plan,
+    events: Iterable[Event],
+    guests: Sequence[GuestFidelity],
+    verdict: VerdictRecord | None,
+    shown: list[GuestShown],
 ) -> Status:
     """How late timers are, how busy the guests, what that means, and what has become of each process."""
     processes = [_part(process, ProcessShown) for process in processes_from_events(plan, events)]
@@ -41,7 +47,35 @@ def status(
         fidelity=_part(together(guests, [], None), Timeliness),
         verdict=standing,
         processes=processes,
+        guests=shown,
     )
+
+
+def guests_shown(
+    names: Sequence[str],
+    homes: Sequence[str],
+    counted: Iterable[tuple[Counters, Counters]],
+    wires: Wires | None,
+) -> list[GuestShown]:
+    """How much each guest works and waits.
+
+    Args:
+        names: Of the guests.
+        homes: The machine of each; none: all are on one.
+        counted: What each had counted when the run began, and has by now.
+        wires: Those between them.
+    """
+    places: Sequence[str | None] = homes or [None] * len(names)
+    waited: Sequence[Waits | None] = wires.waits if wires else [None] * len(names)
+    return [
+        GuestShown(
+            name=name,
+            machine=home,
+            busy_s=max(0, now.virtual_ns - before.virtual_ns - (now.idle_ns - before.idle_ns)) / 1e9,
+            waited_host_s=waits.waited_host_ns / 1e9 if waits else None,
+        )
+        for name, home, (before, now), waits in zip(names, places, counted, waited, strict=True)
+    ]
 
 
 def clock_of(status: Status) -> Clock:

@@ -74,6 +74,10 @@ class Tally:
         now = [guest.counters() for guest in self._guests]
         return list(map(_fidelity, now, self._before, self._busiest))
 
+    def counted(self) -> list[tuple[Counters, Counters]]:
+        """What each guest had counted at the beginning, and has by now."""
+        return [(before, guest.counters()) for guest, before in zip(self._guests, self._before, strict=True)]
+
 
 def _fidelity(now: Counters, before: Counters, busiest: BusiestSecond) -> GuestFidelity:
     passed_ns = now.virtual_ns - before.virtual_ns

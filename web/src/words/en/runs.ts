@@ -36,6 +36,12 @@ export const runs = {
     suspect: "Check before you trust the timing: a bound was exceeded.",
     invalid: "Do not trust the timing of this run.",
   } as Record<string, string>,
+  unjudged: {
+    noVerdict: "None: of a run that did not come to its end, timing is not judged.",
+    notBegun: "Not judged yet: virtual time has not begun.",
+    firstSecond: "Not judged yet: in the first second of virtual time programs start, which keeps nodes busy.",
+    notTold: "Not judged yet.",
+  },
   run: {
     virtual: "Virtual time",
     host: "Host time",
@@ -72,11 +78,12 @@ export const runs = {
     verdictThen: (at: string) => `Verdict as it stood at ${at}`,
     verdictOfWhole: "Up to this instant no verdict was written down; this is that of the whole.",
     keptSoFar: (timers: number, p99: number, most: number) =>
-      `So far ${counted(timers, "timer")}: 99 % at most ${p99.toFixed(1)} us late, the latest ${most.toFixed(1)} us. Which delays that is little beside is judged at the end.`,
+      `So far ${counted(timers, "timer")}: 99 % at most ${p99.toFixed(1)} us late, the latest ${most.toFixed(1)} us.`,
     expectations: "Expectations",
     expectationsOfWhole: "These are judged at the end of the run, whichever instant you look at.",
     noExpectations: "The lab expects nothing.",
     notYet: "not yet known",
+    notJudged: "not judged",
     passed: "passed",
     failed: "failed",
     programs: "Programs",
@@ -155,6 +162,10 @@ export const runs = {
     lost: "lost",
     going: (n: number) => `${counted(n, "program")} running`,
     on: (name: string) => `on ${name}`,
+    load: (busy: string, waits: string) => `works ${busy}, waits ${waits}`,
+    help: "Lately: the part of virtual time in which a machine's busiest guest works, and the part of host time in which all of its guests wait for others, be it with nothing to do. The one that waits least is the one that the others wait for.",
+    helpOver:
+      "Over the whole run: the part of virtual time in which a machine's busiest guest worked, and the part of host time in which all of its guests waited for others, be it with nothing to do.",
   },
   changed: {
     title: "Run with changes",

@@ -22,6 +22,7 @@ from dilaton.run.control.answers import (
     Clock,
     FaultsShown,
     FaultsTaken,
+    GuestShown,
     LinksShown,
     Name,
     ProcessShown,
@@ -59,6 +60,8 @@ class RunStatus(BaseModel):
     verdict: Standing | None
     """As it stands now; null in the first virtual second."""
     processes: list[ProcessShown]
+    guests: list[GuestShown]
+    """In the order of the plan."""
 
 
 class ToInstant(Asked):
@@ -111,6 +114,7 @@ async def show_status(run: TheRun, server: Server) -> RunStatus:
         fidelity=status["fidelity"],
         verdict=status["verdict"],
         processes=status["processes"],
+        guests=status["guests"],
     )
 
 
