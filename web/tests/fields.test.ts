@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { describeTemplate, fieldsOf, stepsOf } from "../src/lab/fields";
+import { describeTemplate, fieldsOf, nameOf, nameTwice, stepsOf } from "../src/lab/fields";
 
 describe("the fields that a lab says", () => {
   it("are told by their paths, with what is written there", () => {
@@ -32,10 +32,22 @@ it("what a template says of itself cannot be broken out of", () => {
   const said = describeTemplate('a "title"\nparameters: {}', [
     { name: " rate ", field: "links.0.rate, links.1.rate", about: "}: [" },
     { name: "__proto__", field: "x", about: "" },
-    { name: "", field: "y", about: "" },
+    { name: "", field: "nodes.a.tdf ", about: "" },
+    { name: "z", field: "", about: "" },
   ]);
   const read = JSON.parse(said);
   expect(read.title).toBe('a "title"\nparameters: {}');
   expect(read.parameters.rate).toEqual({ fields: ["links.0.rate", "links.1.rate"], about: "}: [" });
-  expect(Object.keys(read.parameters)).toEqual(["rate", "__proto__"]);
+  expect(Object.keys(read.parameters)).toEqual(["rate", "__proto__", "tdf"]);
+});
+
+it("a parameter is called as the last word of its field unless somebody says it, and no two the same", () => {
+  const of = (name: string, field: string) => ({ name, field, about: "" });
+  expect([of("", "links.1.rate"), of(" narrow ", "links.1.rate"), of("", "")].map(nameOf)).toEqual([
+    "rate",
+    "narrow",
+    "",
+  ]);
+  expect(nameTwice([of("", "links.0.rate"), of("", "links.1.rate")])).toBe("rate");
+  expect(nameTwice([of("", "links.0.rate"), of("narrow", "links.1.rate"), of("", ""), of("", "")])).toBeUndefined();
 });

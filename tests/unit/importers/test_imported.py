@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from dilaton.host.files import EXAMPLES
 from dilaton.lab import LabError, Topology, loads
 from dilaton.lab.imported.file import imported
 from dilaton.lab.imported.kinds import kind_of
-from dilaton.lab.imported.writing import lab_text
+from dilaton.lab.imported.writing import lab_text, written_out
 from dilaton.lab.settings import parse_setting
 from dilaton.lab.topology import parse_topology
 from dilaton.service.request import LabText
@@ -137,3 +138,21 @@ def test_a_file_given_for_a_lab_is_the_lab_that_has_its_network(file: str, name:
     [problem] = refused.value.problems
     assert (problem.line, problem.column) == (0, 0), "nobody wrote the text"
     assert f"--set 'topology.ignore={left_out[1]}'" in problem.message
+
+
+def test_a_network_that_is_read_from_a_file_is_written_out_and_the_lab_stays_the_same() -> None:
+    lab = EXAMPLES / "abilene" / "lab.yaml"
+    text, network = written_out(lab.read_text(), lab.parent)
+    before, after = loads(lab.read_text(), str(lab)), loads(text, "/nowhere/lab.yaml")
+    assert before.topology and before.topology == network and after.topology is None
+    assert (after.nodes, after.links, after.run) == (before.nodes, before.links, before.run)
+    # Comments and the order of what is not the network stay.
+    kept = [line for line in lab.read_text().splitlines() if line[:1] not in ("t", "n", "l", " ")]
+    assert [line for line in text.splitlines() if line in kept] == kept and "# BIRD looks" in text
+
+
+@pytest.mark.parametrize("more", ["nodes: {n0: {kind: host}}\n", "nodes: {other: {}, n1: {}}\n"])
+def test_a_network_of_a_file_of_whose_nodes_the_lab_says_more_is_not_written_out(more: str) -> None:
+    text = f"name: x\ntopology: {{gml: triangle.gml}}\n{more}"
+    with pytest.raises(ValueError, match=r"n\d: the file has a node of that name"):
+        written_out(text, FIXTURES)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.host.files import EXAMPLES
 from dilaton.run.files.verdict_log import VERDICTS_FILE
 from dilaton.server.api import schemas
 from tests.unit.server.serving import Served, served, use_stub
@@ -124,13 +125,16 @@ def test_positions_that_are_none_change_nothing(server: Served, wrong: bytes) ->
 def test_examples_to_start_from_are_labs_without_mistakes_whose_files_are_in_their_text(server: Served) -> None:
     owner = server.client()
     examples = owner.api("GET", "/examples")
-    names = {example["name"] for example in examples}
-    assert {"dumbbell", "fat-tree"} <= names and "abilene" not in names, "its topology is a file of its own"
-    for named in ("dumbbell", "failover-redis"):
+    assert [example["name"] for example in examples] == [
+        path.parent.name for path in sorted(EXAMPLES.glob("*/lab.yaml"))
+    ]
+    for named in ("dumbbell", "failover-redis", "abilene"):
         [example] = owner.api("GET", f"/examples?name={named}")
         assert owner.api("POST", "/check", {"text": example["text"]})["plan"]
     [dumbbell] = owner.api("GET", "/examples?name=dumbbell")
-    assert dumbbell["title"].startswith("Dumbbell")
+    assert dumbbell["title"].startswith("Dumbbell") and dumbbell["places"] == {}
+    [abilene] = owner.api("GET", "/examples?name=abilene")
+    assert abilene["places"]["denver"] == [-104.99, 39.74]
     assert owner.api("GET", "/examples?name=..") == []
 
 

@@ -31,14 +31,31 @@ export function fieldsOf(text: string): Map<string, string> {
   return found;
 }
 
+export interface Parameter {
+  /** Empty: as its field is called. */
+  name: string;
+  /** Paths with commas between them. */
+  field: string;
+  about: string;
+}
+
+/** What a parameter is called unless somebody says it: the last word of its field. */
+export const usualName = (field: string): string => field.trim().split(".").at(-1)!;
+
+export const nameOf = ({ name, field }: Parameter): string => name.trim() || usualName(field);
+
+/** A name that several parameters have; undefined: none. */
+export function nameTwice(parameters: readonly Parameter[]): string | undefined {
+  const names = parameters.map(nameOf).filter(Boolean);
+  return names.find((name, n) => names.indexOf(name) < n);
+}
+
 /** What a `template.yaml` says: JSON, which is YAML that no word can break out of. */
-export function describeTemplate(
-  title: string,
-  parameters: readonly { name: string; field: string; about: string }[],
-): string {
+export function describeTemplate(title: string, parameters: readonly Parameter[]): string {
   const named: Record<string, { fields: string[]; about: string }> = Object.create(null);
-  for (const { name, field, about } of parameters) {
-    if (name.trim() && field.trim()) named[name.trim()] = { fields: field.split(",").map((one) => one.trim()), about };
+  for (const one of parameters) {
+    if (!one.field.trim()) continue;
+    named[nameOf(one)] = { fields: one.field.split(",").map((path) => path.trim()), about: one.about };
   }
   return JSON.stringify({ title, parameters: named }, null, 1);
 }

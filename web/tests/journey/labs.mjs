@@ -22,6 +22,29 @@ await run({
     await demandAccessible(page, "labs");
   },
 
+  "an example whose network is in a file becomes a lab that has it, where it is on earth": async () => {
+    await page.getByRole("button", { name: "New lab" }).click();
+    const name = page.getByLabel("Name", { exact: true });
+    // What is chosen names the lab, as long as nobody has.
+    for (const [example, called] of [
+      ["sawtooth", "sawtooth"],
+      ["abilene", "abilene"],
+    ]) {
+      await page.getByRole("radio", { name: new RegExp(` ${example}$`) }).check();
+      demand((await name.inputValue()) === called, `the lab is called ${called}`);
+    }
+    await name.fill("backbone");
+    await page.getByRole("radio", { name: / dumbbell$/ }).check();
+    await page.getByRole("radio", { name: / abilene$/ }).check();
+    demand((await name.inputValue()) === "backbone", "a name that somebody has given stays");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await drawn.has(13, 16);
+    await drawn.text.getByText("{endpoints: [seattle, sunnyvale], rate: 1Gbit").waitFor();
+    // Offered where a network is on a map.
+    await page.getByRole("option", { name: "On the map" }).waitFor({ state: "attached" });
+    await page.goto(`${origin}/#/labs`);
+  },
+
   "a file that is dropped becomes a lab, and what that lacks is told before": async () => {
     const drop = async (name, text) => {
       const carried = await page.evaluateHandle(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -14,7 +15,7 @@ from dilaton.lab.parts.nodes import Node
 from dilaton.lab.text import units
 from dilaton.lab.text.document import MAIN_FIELDS
 from dilaton.lab.text.part import Part
-from dilaton.lab.topology import Topology
+from dilaton.lab.topology import Topology, parse_topology
 
 WIDTH = 10_000
 """So that each node and each link stays in its line, however long its names are."""
@@ -28,18 +29,54 @@ def lab_text(name: str, topology: Topology, heading: str) -> str:
         topology: What it has.
         heading: Its first line, a comment.
     """
-    lab: dict[str, Any] = {"name": name}
     groups: dict[str, Any] = {node.group: {} for node in topology.nodes.values() if node.group is not None}
-    if groups:
-        lab["groups"] = _flow(groups)
-    lab["nodes"] = {known: _flow(_node(node)) for known, node in topology.nodes.items()}
+    written = written_of(topology)
+    lab = {"name": name} | ({"groups": _flow(groups)} if groups else {}) | {"nodes": written["nodes"]}
     if topology.links:
-        lab["links"] = [_flow(_link(link)) for link in topology.links]
+        lab["links"] = written["links"]
+    return f"# {heading}\n{_dumped(lab)}"
+
+
+def written_out(text: str, directory: Path) -> tuple[str, Topology]:
+    """A lab whose network is read from a file, with that network in its text, and nothing else of it changed.
+
+    Args:
+        text: Of the lab; it says a `topology:`.
+        directory: Where the file is.
+
+    Raises:
+        ValueError: the network cannot be read; or the lab says something of nodes or groups that the file has.
+    """
+    lab = YAML().load(text)
+    topology = parse_topology(dict(lab["topology"]), lab.get("seed", 1), directory)
+    if any(node.group is not None for node in topology.nodes.values()):
+        raise ValueError("the nodes of the file are in groups")
+    if both := topology.nodes.keys() & (lab.get("nodes") or {}):
+        raise ValueError(f"{', '.join(sorted(both))}: the file has a node of that name, too")
+    written = written_of(topology)
+    # In its place, so that what follows stays below it.
+    place = list(lab).index("topology")
+    del lab["topology"]
+    lab.insert(place, "nodes", {**written["nodes"], **(lab.pop("nodes", None) or {})})
+    lab.insert(place + 1, "links", [*written["links"], *(lab.pop("links", None) or [])])
+    return _dumped(lab), topology
+
+
+def written_of(topology: Topology) -> dict[str, Any]:
+    """The nodes and links of a topology as a lab says them, each in its line."""
+    return {
+        "nodes": {known: _flow(_node(node)) for known, node in topology.nodes.items()},
+        "links": [_flow(_link(link)) for link in topology.links],
+    }
+
+
+def _dumped(lab: dict[str, Any]) -> str:
     yaml = YAML()
     yaml.width = WIDTH
+    yaml.indent(mapping=2, sequence=4, offset=2)
     stream = io.StringIO()
     yaml.dump(lab, stream)
-    return f"# {heading}\n{stream.getvalue()}"
+    return stream.getvalue()
 
 
 def _flow(said: dict[str, Any]) -> CommentedMap:

@@ -69,6 +69,7 @@ export const labs = {
     field: "Field of the lab",
     parameter: "Name of the parameter",
     about: "What it is",
+    twice: (name: string) => `Two parameters are called ${name}: give one another name.`,
     removeParameter: "Remove this parameter",
     replace: "Replace it",
   },

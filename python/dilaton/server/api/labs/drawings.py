@@ -8,6 +8,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from dilaton.host.files import EXAMPLES
+from dilaton.lab.imported.writing import written_out
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Server, TheLab, needs
 from dilaton.server.api.session import Asked
 from dilaton.server.labs import layouts
@@ -43,6 +44,8 @@ class Example(BaseModel):
     title: str
     """What it shows."""
     text: str
+    places: dict[str, Place]
+    """Where on earth nodes are, of a network that says so: longitude and latitude, in degrees."""
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/labs/{{lab}}/layout", needs(("Lab.Read", "lab")))
@@ -60,15 +63,21 @@ def change_layout(asked: Positions, lab: TheLab, server: Server) -> None:
 
 @ENDPOINTS.add("GET", f"{PREFIX}/examples", LOGGED_IN)
 def list_examples(name: Annotated[str, Query(max_length=64)] = "") -> list[Example]:
-    """Labs to start from, all or the one of a name: the examples, each as one text with the files of its nodes."""
+    """Labs to start from, all or the one of a name: the examples, each as one text with the files of its nodes.
+
+    A network that is read from a file is in its text, node by node.
+    """
     found = []
     for directory in sorted(EXAMPLES.iterdir()):
         if (name and directory.name != name) or not (directory / LAB).is_file():
             continue
         others = [path for path in sorted(directory.iterdir()) if path.name not in (LAB, README)]
         beside = {path.name: path.read_text() for path in others if path.suffix != ".svg" and path.is_file()}
-        text = single((directory / LAB).read_text(), beside)
-        if text is not None:
-            title = (directory / README).read_text().partition("\n")[0].lstrip("# ")
-            found.append(Example(name=directory.name, title=title, text=text))
+        lab = (directory / LAB).read_text()
+        text, places = single(lab, beside), {}
+        if text is None:
+            text, network = written_out(lab, directory)
+            places = dict(network.places)
+        title = (directory / README).read_text().partition("\n")[0].lstrip("# ")
+        found.append(Example(name=directory.name, title=title, text=text, places=places))
     return found
