@@ -1,10 +1,12 @@
 // The canvas, behind a small adapter: cytoscape.js draws, others say what. What is drawn is compared with what is there,
 // so that only what has changed is touched.
-import cytoscape, { type Core, type ElementDefinition, type StylesheetJson } from "cytoscape";
+import cytoscape, { type Core, type ElementDefinition } from "cytoscape";
 import { colour } from "../state/theme.svelte";
 import { Ground } from "./ground";
+import { withRoom } from "./labels";
 import type { Point } from "./layouts";
 import type { GroundMap } from "./map";
+import { discsOf, labelScale, style, wordsOf } from "./style";
 
 export interface DrawnNode {
   id: string;
@@ -52,86 +54,11 @@ function standIn(): void {
   document.head.append(mark);
 }
 
-const SHAPES = {
-  host: "round-rectangle",
-  router: "ellipse",
-  nat: "ellipse",
-  switch: "round-hexagon",
-  ovs: "round-hexagon",
-  controller: "round-diamond",
-} as const;
+/** How much of the ground is left free around all, in pixels, where it is wide. */
+const MARGIN = 48;
 
-/** How much larger labels are drawn where all else is drawn smaller, so that they can be read; in few steps, as styling takes time. */
-function labelScale(zoom: number): number {
-  return Math.round(4 * Math.min(2, Math.max(1, 1 / zoom))) / 4;
-}
-
-function style(zoom: number): StylesheetJson {
-  const text = colour("text");
-  const scale = labelScale(zoom);
-  return [
-    {
-      selector: "node",
-      style: {
-        shape: (node: cytoscape.NodeSingular) => SHAPES[node.data("kind") as keyof typeof SHAPES] ?? "round-rectangle",
-        width: 34,
-        height: 34,
-        "background-color": colour("surface"),
-        "border-width": 2,
-        "border-color": colour("muted"),
-        label: "data(label)",
-        "text-valign": "bottom",
-        "text-margin-y": 5,
-        "font-size": 12 * scale,
-        "font-family": "system-ui, sans-serif",
-        color: text,
-        "text-background-color": colour("surface"),
-        "text-background-opacity": 0.8,
-        "min-zoomed-font-size": 7,
-      },
-    },
-    { selector: "node[kind = 'router'], node[kind = 'nat']", style: { "background-color": colour("accent-soft") } },
-    { selector: "node[kind = 'switch'], node[kind = 'ovs']", style: { "background-color": colour("sunken") } },
-    {
-      selector: "node[state = 'ready'], node[state = 'running']",
-      style: { "border-color": colour("good"), "border-width": 3 },
-    },
-    {
-      selector: "node[state = 'failed'], node[state = 'wrong']",
-      style: { "border-color": colour("bad"), "border-width": 3 },
-    },
-    {
-      selector: "node[state = 'fault']",
-      style: { "border-color": colour("warn"), "border-style": "double", "border-width": 5 },
-    },
-    {
-      selector: "edge",
-      style: {
-        width: "data(width)",
-        "line-color": "data(colour)",
-        "curve-style": "bezier",
-        label: "data(label)",
-        "font-size": 11 * scale,
-        color: text,
-        "text-rotation": "autorotate",
-        "text-margin-y": -13 * scale,
-        "min-zoomed-font-size": 8,
-      },
-    },
-    { selector: "edge[state = 'down']", style: { "line-style": "dashed", "line-color": colour("bad") } },
-    { selector: "edge[state = 'wrong']", style: { "line-color": colour("bad") } },
-    {
-      selector: ":selected",
-      style: { "overlay-color": colour("accent"), "overlay-opacity": 0.22, "overlay-padding": 6 },
-    },
-    { selector: ".source", style: { "border-color": colour("accent"), "border-width": 4 } },
-    { selector: "node.ghost", style: { width: 4, height: 4, "border-width": 0, label: "", events: "no" } },
-    {
-      selector: "edge.ghost",
-      style: { width: 2, "line-color": colour("accent"), "line-style": "dashed", label: "", events: "no" },
-    },
-  ] as unknown as StylesheetJson;
-}
+/** How large few nodes are when all is seen. */
+const ZOOM_MAX = 1.4;
 
 export class Graph {
   private readonly core: Core;
@@ -143,6 +70,7 @@ export class Graph {
   private readonly sizes = new ResizeObserver(() => this.resize());
   private isTelling = true;
   private labelled = 1;
+  private isPlacing = false;
 
   constructor(
     private readonly container: HTMLElement,
@@ -164,6 +92,7 @@ export class Graph {
     this.ground = new Ground(container, this.core);
     this.core.on("zoom", () => labelScale(this.core.zoom()) !== this.labelled && this.restyle());
     this.core.on("select unselect", () => this.isTelling && this.tellSelection());
+    this.core.on("zoom add remove data position select unselect", () => this.placeWords());
     this.core.on("dragfree", "node", () => this.tellPositions());
     this.core.on("cxttap", "node, edge", (event) => this.open(event));
     this.core.on("dbltap", "node, edge", (event) => this.open(event));
@@ -250,11 +179,13 @@ export class Graph {
 
   fit(): void {
     this.core.resize();
-    this.core.fit(undefined, 48);
-    if (this.core.zoom() > 1.4) {
-      this.core.zoom(1.4);
-      this.core.center();
-    }
+    // By nodes alone: words are as large as there is room for them.
+    const { x1, y1, w, h } = this.core.nodes().boundingBox({ includeLabels: false });
+    const [width, height] = [this.core.width(), this.core.height()];
+    const margin = Math.min(MARGIN, width / 10);
+    const room = Math.min((width - 2 * margin) / w, (height - 2 * margin) / h);
+    const zoom = Math.min(ZOOM_MAX, Math.max(this.core.minZoom(), room)) || 1;
+    this.core.viewport({ zoom, pan: { x: width / 2 - zoom * (x1 + w / 2), y: height / 2 - zoom * (y1 + h / 2) } });
     this.fitted = this.seen();
   }
 
@@ -316,6 +247,23 @@ export class Graph {
     this.isLinking = isLinking;
     this.core.autoungrabify(isLinking);
     this.endDrag();
+  }
+
+  /** Has words be drawn where there is room for them, once all that changes now has changed. */
+  private placeWords(): void {
+    if (this.isPlacing) return;
+    this.isPlacing = true;
+    requestAnimationFrame(() => {
+      this.isPlacing = false;
+      if (this.core.destroyed()) return;
+      const kept = withRoom(wordsOf(this.core), discsOf(this.core));
+      this.core.batch(() =>
+        this.core.elements("[label]").forEach((element) => {
+          const isCrowded = !kept.has(element.id());
+          if (element.hasClass("crowded") !== isCrowded) element.toggleClass("crowded", isCrowded);
+        }),
+      );
+    });
   }
 
   private beginDrag(event: cytoscape.EventObject): void {

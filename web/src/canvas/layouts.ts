@@ -9,7 +9,7 @@ export type LayoutName = "force" | "layered" | "radial" | "grid" | "circle";
 
 export const LAYOUTS: readonly LayoutName[] = ["force", "layered", "radial", "grid", "circle"];
 
-const GAP = 110;
+const GAP = 140;
 
 export interface Shape {
   nodes: readonly string[];

@@ -22,29 +22,6 @@ await run({
     await demandAccessible(page, "labs");
   },
 
-  "an example whose network is in a file becomes a lab that has it, where it is on earth": async () => {
-    await page.getByRole("button", { name: "New lab" }).click();
-    const name = page.getByLabel("Name", { exact: true });
-    // What is chosen names the lab, as long as nobody has.
-    for (const [example, called] of [
-      ["sawtooth", "sawtooth"],
-      ["abilene", "abilene"],
-    ]) {
-      await page.getByRole("radio", { name: new RegExp(` ${example}$`) }).check();
-      demand((await name.inputValue()) === called, `the lab is called ${called}`);
-    }
-    await name.fill("backbone");
-    await page.getByRole("radio", { name: / dumbbell$/ }).check();
-    await page.getByRole("radio", { name: / abilene$/ }).check();
-    demand((await name.inputValue()) === "backbone", "a name that somebody has given stays");
-    await page.getByRole("button", { name: "Make it" }).click();
-    await drawn.has(13, 16);
-    await drawn.text.getByText("{endpoints: [seattle, sunnyvale], rate: 1Gbit").waitFor();
-    // Offered where a network is on a map.
-    await page.getByRole("option", { name: "On the map" }).waitFor({ state: "attached" });
-    await page.goto(`${origin}/#/labs`);
-  },
-
   "a file that is dropped becomes a lab, and what that lacks is told before": async () => {
     const drop = async (name, text) => {
       const carried = await page.evaluateHandle(
@@ -133,6 +110,46 @@ await run({
     demand((await page.locator("img[onerror], img[src=x]").count()) === 0, "no name became a picture");
     demand((await page.title()) === "Labs · Dilaton", "no script has run");
     demand((await page.evaluate(() => ({}).polluted)) === undefined, "no prototype was written");
+  },
+
+  "an example whose network is in a file becomes a lab that has it, where it is on earth": async () => {
+    await page.goto(`${origin}/#/labs`);
+    await page.getByRole("button", { name: "New lab" }).click();
+    const name = page.getByLabel("Name", { exact: true });
+    // What is chosen names the lab, as long as nobody has.
+    for (const [example, called] of [
+      ["sawtooth", "sawtooth"],
+      ["abilene", "abilene"],
+    ]) {
+      await page.getByRole("radio", { name: new RegExp(` ${example}$`) }).check();
+      demand((await name.inputValue()) === called, `the lab is called ${called}`);
+    }
+    await name.fill("backbone");
+    await page.getByRole("radio", { name: / dumbbell$/ }).check();
+    await page.getByRole("radio", { name: / abilene$/ }).check();
+    demand((await name.inputValue()) === "backbone", "a name that somebody has given stays");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await drawn.has(13, 16);
+    await drawn.text.getByText("{endpoints: [seattle, sunnyvale], rate: 1Gbit").waitFor();
+    // Offered where a network is on a map.
+    await page.getByRole("option", { name: "On the map" }).waitFor({ state: "attached" });
+    // Where there is little room, names are left out before they lie on each other.
+    await page.setViewportSize({ width: 400, height: 800 });
+    const names = () =>
+      drawn.canvas.evaluate(({ _cyreg: { cy } }) => {
+        const boxes = cy
+          .nodes("[label]")
+          .filter((node) => Number(node.style("text-opacity")) > 0)
+          .map((node) => node.renderedBoundingBox({ includeNodes: false, includeOverlays: false }));
+        const over = (a, b) =>
+          Math.min(a.x2, b.x2) - Math.max(a.x1, b.x1) > 3 && Math.min(a.y2, b.y2) - Math.max(a.y1, b.y1) > 3;
+        return [boxes.length, boxes.flatMap((a, n) => boxes.slice(n + 1).filter((b) => over(a, b))).length];
+      });
+    await until("some names are left out, and none is on another one", async () => {
+      const [shown, overlapping] = await names();
+      return shown > 3 && shown < 13 && overlapping === 0;
+    });
+    await page.setViewportSize({ width: 1280, height: 800 });
   },
 
   "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),

@@ -126,7 +126,7 @@ export const runs = {
   },
   forecast: {
     help: "What a run of this lab is likely to take, as far as its programs say it; host time within a factor of two.",
-    why: (hint: string) => `${hint[0]!.toUpperCase()}${hint.slice(1)}.`,
+    why: (hint: string) => `Why: ${hint}.`,
     busiest: "Most packets pass",
     overloaded: (load: number, tdf: number) =>
       `It needs about ${load.toPrecision(2)} times the time that TDF ${+tdf.toFixed(2)} gives it: expect that its timing cannot be kept. A larger TDF, or tdf: auto, gives it more.`,
