@@ -167,3 +167,13 @@ test("fields are shown as they are written, and an empty one is removed", () => 
   const link = lab.setField("links: [a -- b]\n", ["links", 0, "delay"], "5ms");
   expect(parseDocument(link).toJS()).toEqual({ links: [{ endpoints: ["a", "b"], delay: "5ms" }] });
 });
+
+test("nodes are put into a group, which the lab then has, and a node is of an image", () => {
+  const before = "name: x\nnodes:\n  a: {kind: router} # the first\n  b:\n  c: {}\n";
+  const grouped = lab.group(before, ["a", "b"], "edge");
+  expect(grouped).toBe(
+    "name: x\nnodes:\n  a: {kind: router, group: edge} # the first\n  b: {group: edge}\n  c: {}\ngroups:\n  edge: {}\n",
+  );
+  expect(lab.group(grouped, ["c"], "edge")).toBe(grouped.replace("c: {}", "c: {group: edge}"));
+  expect(lab.addNode("nodes: {}\n", "h1", "host", "debian:12")).toContain("h1: {image: debian:12}");
+});

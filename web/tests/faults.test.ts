@@ -5,6 +5,7 @@ test("a node suffers a fault for a while, or until it is undone; a reboot has no
   expect(nodeFault("pause", "db1", " 3s ")).toEqual({ pause: "db1", for: "3s" });
   expect(nodeFault("crash", "db1", "")).toEqual({ crash: "db1" });
   expect(nodeFault("reboot", "db1", "3s")).toEqual({ reboot: "db1" });
+  expect(nodeFault("pause", "db1", "3s", " 10s ")).toEqual({ pause: "db1", for: "3s", at: "10s" });
 });
 
 test("settings of a link become fields of a fault, also below each other and in either order", () => {
@@ -14,6 +15,7 @@ test("settings of a link become fields of a fault, also below each other and in 
   expect(linkFault("a--b", [["loss", "30%"], delay, jitter], "5s")).toEqual(both);
   expect(linkFault("a--b", [["loss", "30%"], jitter, delay], "5s")).toEqual(both);
   expect(linkFault("a--b", [["down", "true"]], "1s")).toEqual({ link: "a--b", for: "1s", down: true });
+  expect(linkFault("a--b", [["loss", "1%"]], "1s", "9s")).toEqual({ link: "a--b", for: "1s", loss: "1%", at: "9s" });
 });
 
 test("at an instant there are the faults that had begun, as they were then", () => {

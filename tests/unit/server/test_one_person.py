@@ -118,6 +118,9 @@ def test_a_run_is_steered_and_stopped(server: Served) -> None:
     assert (status["clock"]["held"], status["verdict"]) == (True, None), "in the first second nothing is told yet"
     assert [one["link"] for one in me.api("GET", f"/runs/{run}/links")["links"]] == ["a:eth0--b:eth0"]
     assert me.api("POST", f"/runs/{run}/tdf", {"tdf": "7"})["tdf"] == 7
+    assert me.api("POST", f"/runs/{run}/speed", {"max_speed": "2"})["max_speed"] == 2
+    assert me.api("POST", f"/runs/{run}/speed", {"max_speed": "fast"}, status=422)["type"] == "urn:dilaton:run-argument"
+    assert me.api("POST", f"/runs/{run}/speed", {"max_speed": None})["max_speed"] is None
     assert me.api("POST", f"/runs/{run}/until", {"at": "5"}, status=422)["type"] == "urn:dilaton:run-argument"
     assert not me.api("POST", f"/runs/{run}/release")["held"]
     me.wait(run, "running")

@@ -207,16 +207,28 @@ export class EditorStore {
     }
   }
 
-  addNode(kind: string, at?: Point): void {
+  addNode(kind: string, at?: Point, image = ""): void {
     const name = lab.freeName(
       this.shown.nodes.map((node) => node.name),
       kind,
     );
     this.draw(() => ({
-      text: lab.addNode(this.text, name, kind),
+      text: lab.addNode(this.text, name, kind, image),
       positions: at ? this.placed({ [name]: at }) : undefined,
     }));
     this.select([name], []);
+  }
+
+  /** Puts the chosen nodes that the text says into a group. */
+  group(into: string): void {
+    const written = this.shown.nodes.filter((node) => node.isWritten && this.nodes.includes(node.name));
+    this.draw(() => ({
+      text: lab.group(
+        this.text,
+        written.map((node) => node.name),
+        into,
+      ),
+    }));
   }
 
   addLink(from: string, to: string): void {

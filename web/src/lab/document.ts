@@ -191,12 +191,28 @@ export function freeName(taken: Iterable<string>, kind: string): string {
   for (let number = 1; ; number++) if (!names.has(`${letter}${number}`)) return `${letter}${number}`;
 }
 
-export function addNode(text: string, name: string, kind: string): string {
+/** Adds a node; `image`: of which it is, empty: none. */
+export function addNode(text: string, name: string, kind: string, image = ""): string {
   return changed(text, (document) => {
     const nodes = mapping(document, "nodes");
-    const value = document.createNode(kind && kind !== "host" ? { kind } : null, { flow: true });
+    const said = { ...(kind && kind !== "host" ? { kind } : {}), ...(image ? { image } : {}) };
+    const value = document.createNode(Object.keys(said).length ? said : null, { flow: true });
     nodes.add(document.createPair(name, value));
     if (nodes.items.length === 1) nodes.flow = false;
+  });
+}
+
+/** Puts nodes into a group, which the lab then has. */
+export function group(text: string, names: readonly string[], into: string): string {
+  return changed(text, (document) => {
+    for (const name of names) {
+      if (isMap(document.getIn(["nodes", name]))) document.setIn(["nodes", name, "group"], into);
+      else document.setIn(["nodes", name], document.createNode({ group: into }, { flow: true }));
+    }
+    const groups = mapping(document, "groups");
+    if (groups.has(into)) return;
+    groups.add(document.createPair(into, document.createNode({}, { flow: true })));
+    if (groups.items.length === 1) groups.flow = false;
   });
 }
 

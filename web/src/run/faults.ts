@@ -10,14 +10,22 @@ export type Fault = Record<string, unknown>;
 export const NODE_FAULTS = ["pause", "crash", "stop", "reboot"] as const;
 export type NodeFault = (typeof NODE_FAULTS)[number];
 
+/** When a fault begins, as in a lab; empty: now. */
+const begun = (at: string): Fault => (at.trim() ? { at: at.trim() } : {});
+
 /** A fault of a node; `lasts` is as in a lab, empty: until it is undone. A reboot takes as long as it takes. */
-export function nodeFault(what: NodeFault, node: string, lasts: string): Fault {
-  return { [what]: node, ...(lasts.trim() && what !== "reboot" ? { for: lasts.trim() } : {}) };
+export function nodeFault(what: NodeFault, node: string, lasts: string, at = ""): Fault {
+  return { [what]: node, ...(lasts.trim() && what !== "reboot" ? { for: lasts.trim() } : {}), ...begun(at) };
 }
 
 /** A fault of a link that has these settings, each a path such as `a_to_b.delay.jitter` and its value. */
-export function linkFault(link: string, settings: readonly (readonly [string, string])[], lasts: string): Fault {
-  const fault: Fault = { link, for: lasts.trim() };
+export function linkFault(
+  link: string,
+  settings: readonly (readonly [string, string])[],
+  lasts: string,
+  at = "",
+): Fault {
+  const fault: Fault = { link, for: lasts.trim(), ...begun(at) };
   for (const [path, value] of settings) {
     const steps = path.split(".");
     const last = steps.pop()!;

@@ -47,6 +47,21 @@ await run({
     await drawn.text.getByText("# the bottleneck").waitFor();
   },
 
+  "a node is of an image, and is put into a group": async () => {
+    await page.getByLabel("Add More").selectOption({ label: "Of an image …" });
+    await page.getByRole("dialog").getByLabel("Image").fill("debian:12");
+    await page.getByRole("button", { name: "Add it" }).click();
+    await drawn.text.getByText("{image: debian:12}").waitFor();
+    await page.getByRole("button", { name: "Group …" }).click();
+    await demandAccessible(page, "a group");
+    await page.getByLabel("Name of the group").fill("containers");
+    await page.getByRole("button", { name: "Put them into it" }).click();
+    await drawn.text.getByText("{image: debian:12, group: containers}").waitFor();
+    await drawn.text.getByText("containers: {}").waitFor();
+    for (let step = 0; step < 2; step++) await page.getByRole("button", { name: "Undo" }).click();
+    await drawn.has(5);
+  },
+
   "a node is dragged to its place": async () => {
     const box = await drawn.canvas.boundingBox();
     const lines = await drawn.text.innerText();

@@ -44,6 +44,18 @@ await run({
     await page.getByRole("button", { name: "Begin" }).click();
     await page.getByRole("button", { name: "Undo pause bob" }).click();
     await page.getByText(/^over,/).waitFor();
+    // One that is yet to begin, and never does.
+    await page.getByRole("button", { name: "bob", exact: true }).click();
+    await page.getByLabel("At the instant", { exact: true }).fill("1h");
+    await page.getByRole("button", { name: "Begin" }).click();
+    await page.getByText(/^yet to begin/).waitFor();
+    await page.getByRole("button", { name: "Undo pause bob" }).click();
+    await page.getByText(/^did not come/).waitFor();
+  },
+  "virtual time runs no faster than is asked": async () => {
+    await page.getByLabel("Virtual seconds per host second at most").fill("0.5");
+    await page.getByRole("button", { name: "At most" }).click();
+    await page.getByPlaceholder("0.5 ×").waitFor();
   },
   "what was done by hand is in the schedule, beside what was planned": async () => {
     await page.getByRole("tab", { name: "Schedule" }).click();

@@ -2,5 +2,13 @@
 
 from __future__ import annotations
 
-CLOCK_ACTIONS = {"show": None, "hold": None, "release": None, "until": "at", "step": None, "tdf": "tdf"}
+CLOCK_ACTIONS = {
+    "show": None,
+    "hold": None,
+    "release": None,
+    "until": "at",
+    "step": None,
+    "tdf": "tdf",
+    "speed": "max_speed",
+}
 """Each action, and the argument that it takes; None: none."""

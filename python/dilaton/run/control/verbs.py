@@ -61,6 +61,17 @@ Factor = Annotated[Fraction, PlainValidator(units.parse_tdf, json_schema_input_t
 """A time dilation factor, as the lab writes it."""
 
 
+def _speed(value: object) -> Fraction | None:
+    return None if value in (None, NO_SPEED) else units.parse_factor(value, "the highest speed")
+
+
+NO_SPEED = "none"
+"""What is asked for where virtual time may run as fast as it can."""
+
+Speed = Annotated[Fraction | None, PlainValidator(_speed, json_schema_input_type=str | None)]
+"""Virtual seconds per host second at most, as the lab writes them; null, or `none`: no bound."""
+
+
 class Nothing(Value):
     """Nothing more is asked."""
 
@@ -75,6 +86,12 @@ class NewTdf(Value):
     """The TDF from now on."""
 
     tdf: Factor
+
+
+class NewSpeed(Value):
+    """How fast virtual time may run from now on."""
+
+    max_speed: Speed
 
 
 class WhichLink(Value):
@@ -219,6 +236,7 @@ CLOCK_RELEASE = Verb(answers.CLOCK_RELEASE, "Lets virtual time go on.", Nothing)
 CLOCK_UNTIL = Verb(answers.CLOCK_UNTIL, "Lets virtual time go on to an instant, and holds it there.", Until)
 CLOCK_STEP = Verb(answers.CLOCK_STEP, "Lets virtual time go on to the guests' next timer, and holds it there.", Nothing)
 CLOCK_TDF = Verb(answers.CLOCK_TDF, "Changes the TDF.", NewTdf)
+CLOCK_SPEED = Verb(answers.CLOCK_SPEED, "Changes how fast virtual time may run at most, by the host's clock.", NewSpeed)
 CLOCK_PACE = Verb(
     answers.CLOCK_PACE,
     "Keeps virtual time from running faster than host time as long as the connection lasts.",
@@ -271,6 +289,7 @@ VERBS: tuple[Verb[Any, Any], ...] = (
     CLOCK_UNTIL,
     CLOCK_STEP,
     CLOCK_TDF,
+    CLOCK_SPEED,
     CLOCK_PACE,
     LINK_SHOW,
     LINK_CHANGE,

@@ -27,7 +27,7 @@ from dilaton.run.control import verbs
 from dilaton.run.control.answers import Clock
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Handler
-from dilaton.run.control.verbs import NewTdf, Nothing, Until
+from dilaton.run.control.verbs import NewSpeed, NewTdf, Nothing, Until
 from dilaton.run.record.model import ClockChange
 
 LOOK_HOST_S = 0.0005
@@ -78,6 +78,7 @@ class ClockControl:
             | verbs.CLOCK_UNTIL.by(self._on_until)
             | verbs.CLOCK_STEP.by(self._on_step)
             | verbs.CLOCK_TDF.by(self._on_tdf)
+            | verbs.CLOCK_SPEED.by(self._on_speed)
         )
 
     @property
@@ -295,4 +296,11 @@ class ClockControl:
         async with self._steering("tdf"):
             self.is_steered = True
             await self._set_tdf(asked.tdf, "")
+        return self.state()
+
+    async def _on_speed(self, asked: NewSpeed) -> Clock:
+        async with self._steering("speed"):
+            # Who says it counts as a lab that does: also where somebody types.
+            self._planned_speed = asked.max_speed
+            await self._bound_speed("asked for")
         return self.state()

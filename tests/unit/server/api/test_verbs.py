@@ -22,7 +22,10 @@ ENDPOINTS = {
     "stop": [f"POST {RUN}/stop"],
     "ps": ["GET /runs"],
     "top": [f"GET {RUN}/status", f"GET {RUN}/links", f"GET {RUN}/samples"],
-    "clock": [f"GET {RUN}/status", *(f"POST {RUN}/{verb}" for verb in ("hold", "release", "until", "step", "tdf"))],
+    "clock": [
+        f"GET {RUN}/status",
+        *(f"POST {RUN}/{verb}" for verb in ("hold", "release", "until", "step", "tdf", "speed")),
+    ],
     "link": [f"GET {RUN}/links", f"POST {RUN}/links"],
     "fault": [f"GET {RUN}/faults", f"POST {RUN}/faults", f"POST {RUN}/faults/undo"],
     "shell": [f"WEBSOCKET {RUN}/sessions", f"POST {RUN}/terminals"],

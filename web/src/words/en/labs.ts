@@ -172,6 +172,14 @@ export const labs = {
     viewBoth: "Both",
     viewCanvas: "Canvas",
     viewText: "Text",
+    ofImage: { title: "Of an image", image: "Image", add: "Add it" },
+    grouped: {
+      button: "Group …",
+      title: (n: number) => `A group of ${counted(n, "node")}`,
+      name: "Name of the group",
+      help: "What nodes of a group have in common is written once, at the group.",
+      put: "Put them into it",
+    },
     pattern: {
       title: "Links by a pattern",
       from: "From each node that matches",

@@ -55,6 +55,9 @@ export const runs = {
     until: "Until",
     untilLabel: "Hold at the instant",
     setTdf: "Set TDF",
+    setSpeed: "At most",
+    speedHelp: "Virtual seconds per host second at most; empty: as fast as it can",
+    unbounded: "any speed",
     tdfSlider: "TDF",
     takes: (tdf: number) => `1 s takes ${tdf} s`,
     stop: "Stop",
@@ -291,7 +294,10 @@ export const runs = {
     undo: "Undo",
     undoNamed: (what: string) => `Undo ${what}`,
     ofNodes: { pause: "pause", crash: "lose its power", stop: "shut down", reboot: "reboot" } as Record<string, string>,
-    states: { lasting: "lasts", over: "over", skipped: "did not come" } as Record<string, string>,
+    states: { waiting: "yet to begin", lasting: "lasts", over: "over", skipped: "did not come" } as Record<
+      string,
+      string
+    >,
   },
   link: {
     help: "What is left empty stays as it is.",

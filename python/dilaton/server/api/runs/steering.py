@@ -78,6 +78,13 @@ class ToTdf(Asked):
     """As in a lab: 10, or 1/2."""
 
 
+class ToSpeed(Asked):
+    """How fast virtual time may run from now on."""
+
+    max_speed: str | None = Field(max_length=40)
+    """Virtual seconds per host second at most, as in a lab; null: no bound."""
+
+
 class NewLink(Asked):
     """A change of a link."""
 
@@ -184,6 +191,12 @@ async def until(asked: ToInstant, run: TheRun, who: Who, server: Server) -> Cloc
 async def change_tdf(asked: ToTdf, run: TheRun, who: Who, server: Server) -> Clock:
     """Changes the TDF."""
     return await _steer(server, who, run, "tdf", tdf=asked.tdf)
+
+
+@ENDPOINTS.add("POST", f"{RUN}/speed", STEER)
+async def change_speed(asked: ToSpeed, run: TheRun, who: Who, server: Server) -> Clock:
+    """Changes how fast virtual time may run at most, by the host's clock."""
+    return await _steer(server, who, run, "speed", max_speed=asked.max_speed)
 
 
 @ENDPOINTS.add("POST", f"{RUN}/suspend", STEER)
