@@ -46,9 +46,15 @@ test("of a run that goes on the last seconds count, and a held clock changes not
   expect(looks.of(OTHER)).toEqual({ busy: 1, waits: 0 });
   looks.note(status(40, 15, guest("c", 5, 35)));
   expect(looks.of(OTHER)).toEqual({ busy: 1, waits: 0 });
+  expect(looks.speed).toBe(1);
+  // Nor does it count when it goes on.
+  looks.note(status(42, 16, guest("c", 5.5, 36)));
+  expect(looks.of(OTHER)).toEqual({ busy: 0.5, waits: 0.5 });
+  expect(looks.speed).toBe(0.5);
   // It is made again, from its beginning.
   looks.note(status(1, 1, guest("c", 0.5, 0.25)));
   expect(looks.of(OTHER)).toEqual({ busy: 0.5, waits: 0.25 });
+  expect(new Looks().speed).toBeNull();
 });
 
 test("of a run that is over the whole counts, as its record has it", () => {

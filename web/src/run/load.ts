@@ -27,16 +27,28 @@ const NOTHING: Look = { hostS: 0, virtualS: 0, guests: [] };
 /** The last looks at a run that goes on. */
 export class Looks {
   private looks: Look[] = [NOTHING];
+  /** The last one while virtual time stood still. */
+  private still: Look | null = null;
 
   note(status: Pick<RunStatus, "clock" | "guests">): void {
     if (!status.clock) return;
     const look = { hostS: status.clock.host_s, virtualS: status.clock.virtual_s, guests: status.guests };
     // A run that is made again begins anew.
-    if (look.hostS < this.looks.at(-1)!.hostS) this.looks = [NOTHING];
-    // While virtual time stands still nobody works, and what was seen last stays.
-    if (look.virtualS <= this.looks.at(-1)!.virtualS) return;
+    if (look.hostS < this.looks.at(-1)!.hostS) [this.looks, this.still] = [[NOTHING], null];
+    // While virtual time stands still nobody works, and what was seen last stays, until it goes on.
+    if (look.virtualS <= this.looks.at(-1)!.virtualS) {
+      this.still = look;
+      return;
+    }
+    if (this.still) [this.looks, this.still] = [[this.still], null];
     this.looks.push(look);
     while (this.looks.length > 2 && look.hostS - this.looks[1]!.hostS >= RECENT_HOST_S) this.looks.shift();
+  }
+
+  /** Virtual seconds per host second; null: there was no look yet. */
+  get speed(): number | null {
+    const [first, last] = [this.looks[0]!, this.looks.at(-1)!];
+    return last.hostS > first.hostS ? (last.virtualS - first.virtualS) / (last.hostS - first.hostS) : null;
   }
 
   of(machine: OneMachine): Load {

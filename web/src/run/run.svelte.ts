@@ -86,6 +86,12 @@ export class RunStore {
     return this.looks.of(machine);
   }
 
+  /** Virtual seconds per host second, as it goes now; null: it is not known. */
+  get speed(): number | null {
+    void this.status;
+    return this.looks.speed;
+  }
+
   /** How far the run has come, in nanoseconds of virtual time. */
   get reachedNs(): number {
     const told = this.isOver ? (this.run?.virtual_s ?? 0) : (this.status?.clock?.virtual_s ?? 0);
