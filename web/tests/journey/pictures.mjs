@@ -7,16 +7,19 @@ const [origin, cookie, directory] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie, { deviceScaleFactor: 1 });
 page.setDefaultTimeout(120_000);
 
-async function picture(view, ready) {
+/** Pictures of what is shown now, dialogs and all. */
+async function picture(view) {
   for (const [width, height] of [
     [1280, 800],
     [400, 800],
   ]) {
     await page.setViewportSize({ width, height });
     for (const theme of ["light", "dark"]) {
-      await page.evaluate((chosen) => localStorage.setItem("dilaton.theme", chosen), theme);
-      await page.reload();
-      await ready();
+      // By the button, which a dialog may be above.
+      await page.evaluate((wanted) => {
+        if (document.documentElement.dataset.theme !== wanted)
+          document.querySelector("button:has(> [aria-hidden]):is([title*='ark'], [title*='ight'])").click();
+      }, theme);
       // Drawings are put in place after their data are there.
       await page.waitForTimeout(1200);
       await page.screenshot({ path: `${directory}/${view}-${width}-${theme}.png` });
@@ -24,8 +27,6 @@ async function picture(view, ready) {
   }
   await page.setViewportSize({ width: 1280, height: 800 });
 }
-
-const isThere = (locator) => () => locator.first().waitFor();
 
 await run({
   "a network runs": async () => {
@@ -38,38 +39,51 @@ await run({
     while ((await clock()) < 8) await page.waitForTimeout(500);
     await page.getByRole("button", { name: "Hold" }).click();
     await page.getByRole("button", { name: "Release" }).waitFor();
-    await picture("run", isThere(page.getByRole("application")));
+    await picture("run");
     await page.getByRole("tab", { name: "Schedule" }).click();
-    await picture("schedule", isThere(page.getByRole("row", { name: "alice/bulk" })));
+    await page.getByRole("row", { name: "alice/bulk" }).first().waitFor();
+    await picture("schedule");
     await page.getByRole("tab", { name: "Plots" }).click();
-    await picture("plots", isThere(page.locator(".u-over")));
+    await page.locator(".u-over").first().waitFor();
+    await picture("plots");
     await page.getByRole("tab", { name: "Packets" }).click();
-    await picture("packets", async () => {
-      await page.getByRole("cell").first().waitFor();
-      await page.getByRole("button", { name: "1", exact: true }).click();
-      await page.locator(".layers details[open] button").first().click();
-    });
+    await page.getByRole("cell").first().waitFor();
+    await page.getByRole("button", { name: "1", exact: true }).click();
+    await page.locator(".layers details[open] button").first().click();
+    await picture("packets");
     await page.getByRole("tab", { name: "Logs" }).click();
-    await picture("logs", isThere(page.getByText(/^\d+ lines$/)));
+    await page.getByText(/^\d+ lines$/).waitFor();
+    await picture("logs");
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("aborted", { exact: true }).first().waitFor();
   },
-  "files of a node are looked at": async () => {
-    // What looks at them runs in the node, so its clock goes.
+  "nodes are worked in, and their files looked at": async () => {
+    // What does so runs in the nodes, so their clock goes.
     const lab = (await page.getByRole("link", { name: "Edit lab" }).getAttribute("href")).split("/").at(-1);
     const { run: going } = await post(page, `/labs/${lab}/runs`, { stays: true });
     await page.goto(`${origin}/#/run/${going}`);
     await page.getByRole("button", { name: "Hold" }).and(page.locator(":enabled")).waitFor();
-    await picture("files", async () => {
-      // Open, whether it was or not.
-      await page.locator("details:has(> summary)", { hasText: "Nodes and links as a list" }).evaluate((list) => {
-        list.open = true;
-      });
-      await page.getByRole("button", { name: "alice", exact: true }).press("Enter");
-      await page.getByRole("dialog").getByRole("button", { name: "Files", exact: true }).click();
-      await page.getByRole("dialog").getByRole("button", { name: "etc/" }).click();
-      await page.getByRole("dialog").getByRole("button", { name: "passwd", exact: true }).waitFor();
-    });
+    await page.getByRole("tab", { name: "Terminals" }).click();
+    for (const [node, typed, last] of [
+      ["alice", "ping -c 3 bob", "rtt min"],
+      ["bob", "ip route", "default via"],
+    ]) {
+      await page.getByLabel("Node").selectOption(node);
+      await page.getByRole("button", { name: "Open a terminal" }).click();
+      await page.getByText(`${node} · open`, { exact: true }).waitFor();
+      await page.getByRole("textbox", { name: node }).focus();
+      await page.keyboard.type(`${typed}\n`);
+      await page.locator(".xterm-accessibility").getByText(last).last().waitFor();
+    }
+    await page.getByLabel("Side by side").check();
+    await picture("terminals");
+    await page.getByRole("tab", { name: "Overview" }).click();
+    await page.getByText("Nodes and links as a list").click();
+    await page.getByRole("button", { name: "alice", exact: true }).press("Enter");
+    await page.getByRole("dialog").getByRole("button", { name: "Files", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "etc/" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "passwd", exact: true }).waitFor();
+    await picture("files");
     await post(page, `/runs/${going}/stop`);
   },
   "a run is spread over machines": async () => {
@@ -87,11 +101,14 @@ run:
     const { lab } = await post(page, "/labs", { name: "cities", text });
     const { run: going } = await post(page, `/labs/${lab}/runs`, { stays: true, machines: 2 });
     await page.goto(`${origin}/#/run/${going}`);
-    const machines = page.getByRole("heading", { name: "Machines" });
-    await picture("machines", async () => {
-      await machines.waitFor();
-      await machines.evaluate((heading) => heading.scrollIntoView({ block: "center" }));
-    });
+    await page
+      .getByText(/works \d+ %, waits \d+ %/)
+      .first()
+      .waitFor();
+    await page
+      .getByRole("heading", { name: "Machines" })
+      .evaluate((heading) => heading.scrollIntoView({ block: "center" }));
+    await picture("machines");
     await post(page, `/runs/${going}/stop`);
   },
   "a sweep is compared": async () => {
@@ -114,7 +131,21 @@ measure: {interfaces: 100ms}
       }
     await page.goto(`${origin}/#/compare/${ids.join(",")}`);
     await page.getByText("6 of 6 runs over").waitFor();
-    await picture("compare", isThere(page.locator(".u-over")));
+    await page.locator(".u-over").first().waitFor();
+    await picture("compare");
+    await page.goto(`${origin}/#/run/${ids[0]}/report`);
+    await page.frameLocator("iframe").getByRole("heading").first().waitFor();
+    await picture("report");
+    await page.goto(`${origin}/#/lab/${lab}`);
+    await page.getByRole("button", { name: "Save as template" }).click();
+    await page.getByLabel("Field of the lab").fill("links.1.rate");
+    await page.getByLabel("Name of the parameter").fill("narrow");
+    await page.getByLabel("What it is").fill("rate of the bottleneck");
+    await page.getByRole("button", { name: "Save", exact: true }).last().click();
+    await page.getByRole("button", { name: "New lab: window" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("slow");
+    await page.getByLabel("narrow").fill("2Mbit");
+    await picture("template");
   },
   "a network is on its map": async () => {
     await page.goto(`${origin}/#/labs`);
@@ -127,21 +158,32 @@ measure: {interfaces: 100ms}
     await page.dispatchEvent("main", "drop", { dataTransfer: carried });
     await page.getByRole("button", { name: "Make it" }).click();
     await editor(page).has(11, 14);
-    await picture("map", isThere(page.getByText("No mistakes")));
+    await page.getByText("No mistakes").waitFor();
+    await picture("map");
   },
   "labs, editor, desk and account": async () => {
     await page.goto(`${origin}/#/labs`);
-    await picture("labs", isThere(page.getByRole("link", { name: /first network/i })));
+    await page
+      .getByRole("link", { name: /first network/i })
+      .first()
+      .waitFor();
+    await picture("labs");
     await page
       .getByRole("link", { name: /first network/i })
       .first()
       .click();
-    await picture("lab", isThere(page.getByText("No mistakes")));
+    await page.getByText("No mistakes").waitFor();
+    await picture("lab");
     for (const name of ["ann", "bea"]) await post(page, "/people", { name });
     await page.goto(`${origin}/#/desk/people`);
-    await picture("desk", isThere(page.getByRole("cell", { name: "ann", exact: true })));
+    await page.getByRole("cell", { name: "ann", exact: true }).waitFor();
+    await picture("desk");
+    await page.getByRole("tab", { name: "Machine" }).click();
+    await page.getByText("Runs at once").waitFor();
+    await picture("machine");
     await page.goto(`${origin}/#/me`);
-    await picture("account", isThere(page.getByRole("heading", { name: "Tokens" })));
+    await page.getByRole("heading", { name: "Tokens" }).waitFor();
+    await picture("account");
   },
   "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),
 });
