@@ -28,12 +28,13 @@ def silence(beats: int = SILENT_BEATS_MAX) -> str:
     return f"its host agent has said nothing for {beats * BEAT_HOST_S:g} seconds"
 
 
-async def watch(machine: str, there: Callable[[], int], first_beats: int) -> None:
+async def watch(machine: str, there: Callable[[], int], printed: Callable[[], str], first_beats: int) -> None:
     """Watches an agent that has not joined yet.
 
     Args:
         machine: Which it is on.
         there: How often it has said that it is there.
+        printed: What came in place of its first word, of whatever starts it.
         first_beats: In so many it says so for the first time.
 
     Raises:
@@ -44,4 +45,6 @@ async def watch(machine: str, there: Callable[[], int], first_beats: int) -> Non
     while beats <= (limit := SILENT_BEATS_MAX if before else first_beats):
         await asyncio.sleep(BEAT_HOST_S)
         before, beats = (now, 0) if (now := there()) != before else (before, beats + 1)
-    raise MachineLostError(machine, silence()) if before else GuestError(silence(limit))
+    if before:
+        raise MachineLostError(machine, silence())
+    raise GuestError(": ".join(filter(None, [silence(limit), printed()])))

@@ -1,7 +1,7 @@
 """`dilaton`, where what machines of a run say to each other goes through somebody who disturbs it.
 
 `python -m tests.functional.cluster.connections DISTURBANCE ARGUMENT...`: all is 10 ms late from the start on, or, once this
-process is told by SIGUSR1, the connection of the first machine is disturbed.
+process is told by SIGUSR1, the connection of the first machine is disturbed. Told by SIGUSR2 it says what it waits for.
 """
 
 from __future__ import annotations
@@ -117,9 +117,17 @@ class Between(local.Local):
         await super().start(host, replace(order, hub=f"127.0.0.1:{near}"))
 
 
+def tell_tasks(*_: object) -> None:
+    """Says where each task of this process is."""
+    with contextlib.suppress(RuntimeError):
+        for task in asyncio.all_tasks():
+            task.print_stack()
+
+
 if __name__ == "__main__":
     local.Local = Between  # type: ignore[misc]
     Between.disturbance = sys.argv.pop(1)
     # Not by the loop's own handlers, after whose end the signal would end this process.
     signal.signal(signal.SIGUSR1, Between.tell)
+    signal.signal(signal.SIGUSR2, tell_tasks)
     main()

@@ -4,9 +4,10 @@ A round starts a run, waits until it has come to a moment, and kills a host agen
 one of them, for good or for three seconds, which is shorter than any limit, or disturbs a connection: cuts it, or has
 nothing pass, on both ways or on one. The promise: a run that says that it is well has the results of one that nobody
 has disturbed; any other says so, with the machine and the virtual instant, and nothing is left of either. The seed says
-all but the host's scheduling. `./dev kills --machines` does a hundred rounds, and `./dev kills --machines 40 60` the last forty
-of them. With `--ray` first the machines are those of a cluster of Ray's, of which a worker, a raylet, the head or what
-speaks with it is disturbed, too.
+all but the host's scheduling, and in as many seeds as there are kinds each of them has its turn. `./dev kills --machines` does
+a hundred rounds, and `./dev kills --machines 40 60` the last forty of them. With `--ray` first the machines are those of a
+cluster of Ray's, of which a worker, a raylet, the head or what speaks with it is disturbed, too. A round that fails says
+what the conductor waits for, and where what it leaves is kept.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from signal import SIGCONT, SIGKILL, SIGSTOP, SIGUSR1
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGUSR1, SIGUSR2
 
 from dilaton.host import processes
 from tests.conftest import ROOT, environment
@@ -63,6 +65,7 @@ RAY_ROUNDS = [
 
 END_HOST_S_MAX = 120.0
 LEFT_HOST_S_MAX = 10.0
+TELL_HOST_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,10 @@ class Disturbance:
 
     @classmethod
     def of(cls, seed: int, rounds: Sequence[tuple[str, str]] = ROUNDS) -> Disturbance:
-        """That of a seed."""
-        draw = random.Random(seed)
-        return cls(*draw.choice(rounds), draw.random())
+        """That of a seed: rounds come in turns, each turn in an order of its own."""
+        turn, place = divmod(seed, len(rounds))
+        victim, act = random.Random(turn).sample(rounds, len(rounds))[place]
+        return cls(victim, act, random.Random(seed).random())
 
     @property
     def is_short(self) -> bool:
@@ -214,7 +218,7 @@ def do(
     """
     way = disturbance.act if disturbance.victim == CONNECTION else CUT
     over.ready()
-    with _started(out, way, over, *over.arguments) as process:
+    with _started(out, way, over, *over.arguments) as process, _telling(process):
         begin = _wait_for_agent(process, over)
         time.sleep(max(0.0, begin + disturbance.moment * takes_host_s - time.monotonic()))
         everything = {pid: _command(pid) for pid in over.of_run(process)}
@@ -248,19 +252,37 @@ def _until_nothing_is_left(process: subprocess.Popen[bytes], everything: dict[in
 def _started(out: Path, disturbance: str, over: Machines, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     module = "tests.functional.cluster.connections"
     command = [sys.executable, "-m", module, disturbance, "run", LAB, *SMALLER, "--out", out]
-    process = subprocess.Popen(
-        [*map(str, command), *arguments],
-        env=over.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with said_in(out).open("wb") as said:
+        process = subprocess.Popen(
+            [*map(str, command), *arguments],
+            env=over.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,
+        )
     try:
         yield process
     finally:
         process.kill()
         process.wait()
+
+
+@contextlib.contextmanager
+def _telling(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Has a run that has not come to its end say what it waits for, before it is killed for that."""
+    try:
+        yield
+    except (AssertionError, subprocess.TimeoutExpired):
+        if process.poll() is None:
+            process.send_signal(SIGUSR2)
+            time.sleep(TELL_HOST_S)
+        raise
+
+
+def said_in(out: Path) -> Path:
+    """Where a run says what goes wrong."""
+    return out.with_name(f"{out.name}.stderr")
 
 
 def _wait_for_agent(process: subprocess.Popen[bytes], over: Machines) -> float:
@@ -301,12 +323,16 @@ def _series(over: Machines, directory: Path, seeds: range) -> None:
     slowest_host_s = 0.0
     expected, takes_host_s = undisturbed(directory, over)
     for seed in seeds:
-        disturbance = Disturbance.of(seed, over.rounds)
+        disturbance, out = Disturbance.of(seed, over.rounds), directory / f"run{seed}"
         try:
-            what = do(disturbance, expected, takes_host_s, directory / f"run{seed}", over)
-        except AssertionError:
-            ray = "--ray " * (over is not MADE)
-            print(f"seed {seed}: {disturbance}; once more: ./dev kills --machines {ray}1 {seed}", flush=True)
+            what = do(disturbance, expected, takes_host_s, out, over)
+        except (AssertionError, subprocess.TimeoutExpired):
+            ray, kept = "--ray " * (over is not MADE), tempfile.mkdtemp(prefix="dilaton-disturbed-", dir="/var/tmp")
+            for left in filter(Path.exists, (out, said_in(out))):
+                shutil.move(left, kept)
+            print(
+                f"seed {seed}: {disturbance}; once more: ./dev kills --machines {ray}1 {seed}; see {kept}", flush=True
+            )
             raise
         shown = "well" if what.is_well else f"failed, and nothing was left after {what.left_host_s:.1f} s"
         became[disturbance.victim, disturbance.act, "well" if what.is_well else "failed"] += 1

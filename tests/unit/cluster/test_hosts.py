@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
+import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,13 +20,15 @@ from dilaton.cluster.engines import having
 from dilaton.cluster.engines.asking import FIRST_BEATS_MAX
 from dilaton.cluster.engines.having import MARK, Has, Needs
 from dilaton.cluster.engines.hosts import Hosts, Way
+from dilaton.cluster.engines.processes import Processes
 from dilaton.cluster.host_agent import THERE
 from dilaton.cluster.values import to_json
 from dilaton.host.errors import GuestError, HostLacksError, MachineLostError
+from dilaton.host.tasks import within
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run import machines
-from tests.conftest import environment
+from tests.conftest import PATIENCE_HOST_S, environment
 
 PROGRAM = shlex.join(["env", f"PYTHONPATH={environment()['PYTHONPATH']}", sys.executable, "-m", "dilaton"])
 
@@ -83,7 +89,54 @@ def test_a_host_of_which_nothing_more_is_heard_is_given_up(
     monkeypatch.setattr(beats, "BEAT_HOST_S", 0.001)
     (why,) = look(["ws1"], Way(shell(tmp_path, f"echo 'Welcome'; printf %s '{said}'; exec cat"), PROGRAM, ""))
     limit = beats.SILENT_BEATS_MAX if said else FIRST_BEATS_MAX
-    assert why == f"its host agent has said nothing for {limit / 1000:g} seconds"
+    assert why.startswith(f"its host agent has said nothing for {limit / 1000:g} seconds")
+
+
+@pytest.mark.parametrize(
+    ("script", "printed"),
+    [
+        ("echo Welcome; echo to ws1", "to ws1"),
+        ("echo Welcome; echo waiting for the disk of /home >&2", "waiting for the disk of /home"),
+    ],
+)
+def test_what_is_printed_in_place_of_the_first_word_is_told_with_the_silence(
+    script: str, printed: str, tmp_path: Path
+) -> None:
+    async def do() -> None:
+        agents = Processes()
+        await agents.start("ws1", [*shell(tmp_path, f"{script}; exec cat"), "ws1"])
+        hearing = asyncio.create_task(agents.hear("ws1", MARK))
+        try:
+            await within(PATIENCE_HOST_S, until(lambda: agents.printed("ws1") == printed))
+        finally:
+            hearing.cancel()
+            await agents.stop()
+
+    asyncio.run(do())
+
+
+async def until(so: Callable[[], bool]) -> None:
+    while not so():
+        await asyncio.sleep(0.01)
+
+
+def test_a_silence_ends_with_what_was_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beats, "BEAT_HOST_S", 0.001)
+    for printed, told in (("", ""), ("Welcome", ": Welcome")):
+        with pytest.raises(GuestError) as given_up:
+            asyncio.run(beats.watch("ws1", lambda: 0, partial(str, printed), 10))
+        assert str(given_up.value) == f"its host agent has said nothing for 0.01 seconds{told}"
+
+
+@pytest.mark.parametrize("what", ["alive", "stopped"])
+def test_the_end_of_what_starts_an_agent_is_told_whoever_still_has_its_streams(what: str, tmp_path: Path) -> None:
+    left = "sleep 1000 & echo $! > {0}" + ("; kill -STOP $!" if what == "stopped" else "")
+    script = f"{left.format(tmp_path / 'pid')}\necho 'ssh: connection reset' >&2; exit 255"
+    try:
+        (why,) = look(["ws1"], Way(shell(tmp_path, script), PROGRAM, ""))
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert why == "the host agent of ws1 ended with status 255: ssh: connection reset"
 
 
 @pytest.mark.parametrize(

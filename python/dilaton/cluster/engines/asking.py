@@ -14,6 +14,7 @@ import re
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,8 @@ class Asking(ABC):
             await self._agents.start(name, self._command(name))
             await self._agents.tell(name, needed)
             hearing = self._agents.hear(name, MARK)
-            heard = await beside(hearing, watch(name, lambda: self._agents.there(name), FIRST_BEATS_MAX))
+            there, printed = partial(self._agents.there, name), partial(self._agents.printed, name)
+            heard = await beside(hearing, watch(name, there, printed, FIRST_BEATS_MAX))
             return from_json(Has, heard)
         except ValueError as error:
             return GuestError(f"it said what no host agent says, or one of another version: {error}")

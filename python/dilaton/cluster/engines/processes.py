@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from dilaton.cluster import beats
 from dilaton.cluster.host_agent import THERE
 from dilaton.cluster.values import to_json
 from dilaton.host.errors import GuestError, MachineLostError
-from dilaton.host.tasks import within
 
 END_HOST_S_MAX = 3.0
 """In which an agent ends its guests, which takes milliseconds where nobody has stopped any; then it is killed, and they
@@ -40,10 +40,16 @@ BY_SIGNAL = 128
 @dataclass
 class _Agent:
     process: asyncio.subprocess.Process
+    reader: asyncio.StreamReader
+    """Of its standard output."""
+    transport: asyncio.ReadTransport
+    """What that comes from, which ends with us: what an agent leaves behind may never close it."""
     errors: IO[bytes]
     """What it, and whatever has started it, has complained of."""
     lines: deque[bytes] = field(default_factory=lambda: deque(maxlen=LINES_MAX))
     """What it has said that nobody has asked for yet."""
+    passed_over: bytes = b""
+    """The last line that was none of its, as of whatever has started it."""
     there: int = 0
     """How often it has said that it is there."""
     failure: str = ""
@@ -51,12 +57,25 @@ class _Agent:
     said: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it has said something, or never will again."""
     reading: asyncio.Task[None] | None = None
+    ending: asyncio.Task[int] | None = None
+    """Until it has ended and its last word is here; the exit status."""
+
+    def begin(self) -> None:
+        """Hears it, and waits for its end."""
+        self.reading = asyncio.create_task(self.read())
+        self.ending = asyncio.create_task(self.end(self.reading))
+
+    async def end(self, reading: asyncio.Task[None]) -> int:
+        """Waits until it has ended, and a moment for its last word: what it leaves behind may keep its pipe open."""
+        status = await exited(self.process)
+        await asyncio.wait({reading}, timeout=LAST_WORD_HOST_S)
+        self.said.set()
+        return status
 
     async def read(self) -> None:
         """Hears what it says until it says no more."""
-        assert self.process.stdout is not None
         try:
-            while line := await self.process.stdout.readline():
+            while line := await self.reader.readline():
                 if line == THERE:
                     self.there += 1
                 else:
@@ -106,6 +125,9 @@ class Agents(Protocol):
     def there(self, name: str) -> int:
         """How often an agent has said that it is there."""
 
+    def printed(self, name: str) -> str:
+        """The last line that whatever starts an agent has printed in place of its first word; empty: none."""
+
     async def ended(self, name: str) -> str:
         """Waits until an agent has ended, and says how, and what its last word was."""
 
@@ -127,22 +149,29 @@ class Processes:
             GuestError: There is no such program.
         """
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the agent is there
+        reader, loop = asyncio.StreamReader(limit=LINE_BYTES_MAX), asyncio.get_running_loop()
+        from_fd, to_fd = os.pipe()
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(from_fd, "rb")
+        )
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
+                stdout=to_fd,
                 stderr=errors,
                 env=environment(),
                 # Ctrl-C is for who conducts the run alone.
                 start_new_session=True,
-                limit=LINE_BYTES_MAX,
             )
         except OSError as error:
+            transport.close()
             errors.close()
             raise GuestError(f"{name}: {command[0]} cannot be started: {error.strerror}") from error
-        self._agents[name] = agent = _Agent(process, errors)
-        agent.reading = asyncio.create_task(agent.read())
+        finally:
+            os.close(to_fd)
+        self._agents[name] = agent = _Agent(process, reader, transport, errors)
+        agent.begin()
 
     async def tell(self, name: str, value: Any) -> None:
         """Tells an agent a value, as a line; that it has ended is seen by who listens."""
@@ -160,7 +189,7 @@ class Processes:
             GuestError: It ends before for another reason, or says what none says.
         """
         agent = self._agents[name]
-        assert agent.reading is not None
+        assert agent.ending is not None
         while True:
             while agent.lines:
                 line = agent.lines.popleft()
@@ -169,9 +198,10 @@ class Processes:
                         return json.loads(line.removeprefix(mark))
                     except ValueError as error:
                         raise GuestError(f"{name} said what no host agent says: {error}") from error
+                agent.passed_over = line
             if agent.failure:
                 raise GuestError(f"{name} said what no host agent says: {agent.failure}")
-            if agent.reading.done():
+            if agent.ending.done():
                 why = await self.ended(name)
                 raise MachineLostError(name, why) if agent.was_lost else GuestError(why)
             agent.said.clear()
@@ -181,13 +211,16 @@ class Processes:
         """How often an agent has said that it is there; one that was not started yet has not."""
         return self._agents[name].there if name in self._agents else 0
 
+    def printed(self, name: str) -> str:
+        """See `Agents`: what was complained of counts for more."""
+        agent = self._agents[name]
+        return last_line(agent.errors) or agent.passed_over.decode(errors="replace").strip()
+
     async def ended(self, name: str) -> str:
         """Waits until an agent has ended, and says how, and what its last word was."""
         agent = self._agents[name]
-        status = await agent.process.wait()
-        assert agent.reading is not None
-        # What the agent has left behind may have its standard output open for a moment more.
-        await asyncio.wait({agent.reading}, timeout=LAST_WORD_HOST_S)
+        assert agent.ending is not None
+        status = await asyncio.shield(agent.ending)
         if agent.last_word:
             return agent.last_word
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
@@ -202,16 +235,26 @@ class Processes:
                 agent.process.kill()
             agent.process.stdin.close()
         for agent in self._agents.values():
-            try:
-                await within(END_HOST_S_MAX, agent.process.wait())
-            except TimeoutError:
+            assert agent.reading is not None and agent.ending is not None
+            await asyncio.wait({agent.ending}, timeout=END_HOST_S_MAX)
+            if agent.process.returncode is None:
                 agent.process.kill()
-                await agent.process.wait()
-            assert agent.reading is not None
             agent.reading.cancel()
-            await asyncio.gather(agent.reading, return_exceptions=True)
+            await asyncio.gather(agent.reading, agent.ending, return_exceptions=True)
+            agent.transport.close()
             agent.errors.close()
         self._agents.clear()
+
+
+async def exited(process: asyncio.subprocess.Process) -> int:
+    """Waits until a process has ended, whoever else has its pipes, for whom `wait` waits too; the exit status."""
+    waiting = asyncio.ensure_future(process.wait())
+    try:
+        while process.returncode is None:
+            await asyncio.wait({waiting}, timeout=beats.BEAT_HOST_S)
+        return process.returncode
+    finally:
+        waiting.cancel()
 
 
 def environment() -> dict[str, str]:

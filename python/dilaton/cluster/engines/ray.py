@@ -132,6 +132,10 @@ class Carried:
         """How often an agent has said that it is there."""
         return self._there[name]
 
+    def printed(self, name: str) -> str:
+        """See `Agents`: nothing is between Ray and its agents that would print."""
+        return ""
+
     async def ended(self, name: str) -> str:
         """Waits until an agent has ended, and says how, and what its last word was."""
         how = await asyncio.shield(self._ended[name])
