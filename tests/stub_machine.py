@@ -52,7 +52,8 @@ class StubMachine:
     ) -> StubGuests:
         progress(Progress(1, 1, "nodes"))
         self.guests.append(guests := StubGuests(planned, self))
-        await guests.all[0].streams.open()
+        for guest in guests.all:
+            await guest.streams.open()
         return guests
 
     @contextlib.asynccontextmanager
@@ -90,12 +91,12 @@ class StubGuest:
 
 
 class StubGuests:
-    """The guest of a plan, for there is one: what it does, and the orders that its clock follows."""
+    """The guests of a plan, whose programs are all in the first: what it does, and the orders that clocks follow."""
 
     def __init__(self, planned: Plan, machine: StubMachine) -> None:
         self._planned, self._machine = planned, machine
-        self._guest = StubGuest(planned.guests[0].name)
-        self.all = [self._guest]
+        self.all = [StubGuest(guest.name) for guest in planned.guests]
+        self._guest = self.all[0]
         self._orders = Orders(None)
         self._moved = asyncio.Condition()
         self.is_closed = False
@@ -163,7 +164,8 @@ class StubGuests:
             while self._guest.now_ns < at_ns:
                 await self._moved.wait_for(lambda: not self.is_held())
                 end_ns = self._orders.end_ns
-                self._guest.now_ns = at_ns if end_ns is None else min(at_ns, end_ns)
+                for guest in self.all:
+                    guest.now_ns = at_ns if end_ns is None else min(at_ns, end_ns)
                 self._moved.notify_all()
         if self._machine.dies_at_ns is not None and at_ns >= self._machine.dies_at_ns:
             raise GuestError(f"guest {self._guest.name} ended by itself")
@@ -196,7 +198,7 @@ class StubGuests:
                 ),
             )
         outcome: Outcome = "stopped" if self._guest.stopping.is_set() else "failed" if failed else "done"
-        return [Finished(t_ns=self._guest.now_ns, outcome=outcome, reason=failed)]
+        return [Finished(t_ns=guest.now_ns, outcome=outcome, reason=failed) for guest in self.all]
 
     async def send(self, message: ToAgent) -> None:
         await self._guest.send(message)
@@ -208,5 +210,6 @@ class StubGuests:
         self._guest.stopping.set()
 
     async def close(self) -> None:
-        await self._guest.streams.close()
+        for guest in self.all:
+            await guest.streams.close()
         self.is_closed = True

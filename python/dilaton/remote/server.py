@@ -103,7 +103,8 @@ class Server:
 
         Args:
             text: The lab, as it is written.
-            asked: As `POST /labs/{lab}/runs` takes it: `overrides`, `hold_at`, `stays`, `host_s`, `max_disk`.
+            asked: As `POST /labs/{lab}/runs` takes it: `overrides`, `hold_at`, `stays`, `machines`, `host_s`,
+                `max_disk`.
 
         Raises:
             ServerError: it has mistakes, or the server refuses.

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import re
 import ssl
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -164,8 +166,12 @@ class Settings:
         """Whether people reach it over TLS, so that cookies travel over nothing else."""
         return self.origin.startswith("https:")
 
-    def spread(self, machines: int) -> tuple[int, tuple[str, ...]]:
+    def spread(self, machines: int, taken: Iterable[str] = ()) -> tuple[int, tuple[str, ...]]:
         """Over how many machines made of this one a run is spread that is over so many, and over which hosts instead.
+
+        Args:
+            machines: How many it is to have.
+            taken: The hosts that runs have which go on; those that the fewest have come first, then as they are named.
 
         Raises:
             ValueError: there are not so many hosts.
@@ -174,7 +180,8 @@ class Settings:
             return machines, ()
         if machines > len(self.machines):
             raise ValueError(f"{machines}: this server has {len(self.machines)} machines")
-        return 1, self.machines[:machines]
+        count = Counter(taken)
+        return 1, tuple(sorted(self.machines, key=lambda host: count[host])[:machines])
 
     @property
     def database(self) -> Path:

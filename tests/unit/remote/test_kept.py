@@ -87,6 +87,21 @@ def test_templates_there_are_saved_listed_begun_with_and_removed(
     assert server.client().api("GET", "/templates") == []
 
 
+def test_runs_and_sweeps_there_are_spread_over_machines_of_the_server(
+    server: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("lab.yaml").write_text(f"guests: 2\n{WIDE}")
+    assert dilaton(server, "run", "lab.yaml", "--out", "run", "--machines", "2") == 0
+    assert dilaton(server, "sweep", "lab.yaml", "--repeat", "2", "--machines", "2") == 0
+    assert "2/2 #1: well" in capsys.readouterr().out
+    client = server.client()
+    assert [client.api("GET", f"/runs/{run['run']}/lab")["machines"] for run in client.api("GET", "/runs")] == [2] * 3
+    with pytest.raises(BadInputError, match="3: the lab has 2 guests"):
+        dilaton(server, "sweep", "lab.yaml", "--repeat", "2", "--machines", "3", "--out", "other")
+    with pytest.raises(BadInputError, match="--onto"):
+        dilaton(server, "sweep", "lab.yaml", "--repeat", "2", "--onto", "ws1")
+
+
 @needs_programs
 def test_images_there_are_pulled_listed_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -126,19 +126,15 @@ def steer_there(url: str, name: str, action: str, value: str | None) -> int:
 
 
 def _launched(url: str, request: RunRequest) -> RemoteRun:
-    if (
-        request.metrics is not None
-        or request.machines != 1
-        or request.onto
-        or not request.jailed
-        or request.engine != "local"
-    ):
-        raise BadInputError("--metrics, --machines, --onto, --engine, --no-jail: not at a server")
+    if request.metrics is not None or request.onto or not request.jailed or request.engine != "local":
+        raise BadInputError("--metrics, --onto, --engine, --no-jail: not at a server")
+    if request.saved is not None and request.machines != 1:
+        raise BadInputError("--machines: a saved lab goes on on one machine")
     asked: dict[str, Any] = {"hold_at": request.hold_at, "stays": request.stays, "max_disk": request.max_disk}
     overrides = request.overrides.model_dump(mode="json")
     if request.saved is not None:
         return Server(url).launch_saved(request.saved, overrides=overrides, **asked)
-    return Server(url).launch(request.lab.text, overrides=overrides, **asked)
+    return Server(url).launch(request.lab.text, overrides=overrides, machines=request.machines, **asked)
 
 
 def tell(run: RemoteRun, state: str) -> None:

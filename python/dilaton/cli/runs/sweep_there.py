@@ -34,10 +34,10 @@ def sweep_there(url: str, request: SweepRequest) -> int:
     Raises:
         LabError, BadInputError, FailedError: as of `run_there`; or the directory is another sweep's.
     """
-    is_placed = request.onto or request.machines != 1 or request.engine != "local"
+    is_placed = request.onto or request.engine != "local"
     if request.jobs is not None or request.confirm is not None or is_placed:
         raise BadInputError(
-            "--jobs, --onto, --machines, --engine, --confirm, --no-confirm: not at a server, which has its own queue"
+            "--jobs, --onto, --engine, --confirm, --no-confirm: not at a server, which has its own queue and machines"
         )
     with refusing(ValueError):
         values = values_of(request.fields)
@@ -51,7 +51,13 @@ def sweep_there(url: str, request: SweepRequest) -> int:
         with refusing(ValueError, OSError):
             take(directory, text, values, labels)
         fields = [{"path": path, "values": found} for path, found in values.items()]
-        asked = {"fields": fields, "repeat": request.repeat, "max_disk": request.max_disk, "key": _key(directory)}
+        asked = {
+            "fields": fields,
+            "repeat": request.repeat,
+            "machines": request.machines,
+            "max_disk": request.max_disk,
+            "key": _key(directory),
+        }
         sweep = server.sweep(server.keep(name, text), asked)
         print(f"{counted(len(work), 'run')} at {url}, sweep {sweep['sweep']}; what they leave: {directory}")
         runs = {run["point"]: server.run(run["run"]) for run in sweep["runs"]}

@@ -80,7 +80,9 @@ class Checker:
         """Ends workers that wait for a lab."""
         await self._ready.close()
 
-    async def check(self, text: str, overrides: Overrides, *, sees_host: bool, is_drawn: bool = False) -> Checked:
+    async def check(
+        self, text: str, overrides: Overrides, *, sees_host: bool, is_drawn: bool = False, machines: int = 1
+    ) -> Checked:
         """Reads a lab as a run would.
 
         Args:
@@ -88,24 +90,33 @@ class Checker:
             overrides: What counts instead of what it says.
             sees_host: Whether it may name files of this machine.
             is_drawn: Whether only its drawing is wanted, and not its plan.
+            machines: Over how many a run of it is to be spread.
 
         Raises:
             LabError: it has mistakes, or takes more than a lab may.
-            RequestError: what is to count instead has.
+            RequestError: what is to count instead has, or it cannot be spread so.
             HostLacksError: this machine lacks something that it needs.
         """
-        asked = {"text": text, "overrides": overrides.model_dump(mode="json"), "is_drawn": is_drawn}
+        asked = {
+            "text": text,
+            "overrides": overrides.model_dump(mode="json"),
+            "is_drawn": is_drawn,
+            "machines": machines,
+        }
         said = await self._said(WORKER, asked, sees_host)
         doubts = [Problem(**doubt) for doubt in said["doubts"]]
         return Checked(said["name"], doubts, Drawing.model_validate(said["drawing"]), said["plan"])
 
-    async def points(self, text: str, points: Sequence[Sequence[str]], *, sees_host: bool) -> list[Point]:
+    async def points(
+        self, text: str, points: Sequence[Sequence[str]], *, sees_host: bool, machines: int
+    ) -> list[Point]:
         """Reads a lab with each of several lists of settings, as runs of it would.
 
         Raises:
             LabError, RequestError, HostLacksError: as by `check`, with any of them.
         """
-        said = await self._said(WORKER, {"text": text, "points": [list(point) for point in points]}, sees_host)
+        asked = {"text": text, "points": [list(point) for point in points], "machines": machines}
+        said = await self._said(WORKER, asked, sees_host)
         return [
             Point(one["name"], one["seed"], one["memory_bytes"], Drawing.model_validate(one["drawing"]))
             for one in said["points"]

@@ -42,12 +42,15 @@ def _points(asked: dict[str, Any]) -> dict[str, Any]:
     found = []
     for settings in asked["points"]:
         lab = LabText(text=asked["text"], name="lab.yaml")
+        which = f"with {', '.join(settings)}: " if settings else ""
         try:
             prepared = prepare.prepare(lab, Overrides(settings=tuple(settings)))
             prepare.refuse_hopeless(prepared)
+            prepare.refuse_division(prepared.plan, asked["machines"])
         except LabError as error:
-            which = f"with {', '.join(settings)}: " if settings else ""
             raise LabError([replace(one, message=which + one.message) for one in error.problems]) from error
+        except RequestError as error:
+            raise RequestError(which + error.message, error.field) from error
         found.append(
             {
                 "name": prepared.lab.name,
@@ -65,6 +68,7 @@ def _read(asked: dict[str, Any]) -> dict[str, Any]:
     )
     doubts = [asdict(problem) for problem in prepare.doubts(prepared)]
     prepare.refuse_hopeless(prepared)
+    prepare.refuse_division(prepared.plan, asked["machines"])
     drawn = drawing(prepared.lab, prepared.plan, prepare.cost(prepared)).model_dump(mode="json")
     # Of a thousand routers the routes alone are tens of megabytes, which nobody needs who draws.
     plan = None if asked["is_drawn"] else prepared.plan.model_dump(mode="json")

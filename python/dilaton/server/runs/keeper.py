@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import shutil
 from collections.abc import Coroutine
@@ -83,6 +84,8 @@ class Keeper:
     def __init__(self, store: Store, settings: Settings, bell: Bell, policy: Policy) -> None:
         self._store, self._settings, self._bell, self._policy = store, settings, bell, policy
         self._processes: dict[str, RunProcess] = {}
+        self._hosts: dict[str, tuple[str, ...]] = {}
+        """The hosts of each run that this process has launched and that goes on."""
         self._tasks: dict[asyncio.Task[None], str] = {}
         """With the run that each keeps."""
 
@@ -261,7 +264,7 @@ class Keeper:
         process = None
         try:
             try:
-                request = await surely(partial(self._request, identity))
+                request = self._spread(identity, await surely(partial(self._request, identity)))
                 files = self.directory(identity) / "files"
                 process = launch(request, detached=True, behind=True, journal=self.journal(identity), directory=files)
                 self._processes[identity] = process
@@ -275,6 +278,7 @@ class Keeper:
             await process.wait()
         finally:
             self._processes.pop(identity, None)
+            self._hosts.pop(identity, None)
             if process is not None:
                 # Also where the server ends, at whatever point: the run goes on.
                 await process.leave()
@@ -283,7 +287,7 @@ class Keeper:
         """What is to be launched.
 
         Raises:
-            ControlError: the saved lab from which it goes on, or a machine, is not there any more.
+            ControlError: the saved lab from which it goes on is not there any more.
         """
         row = self._row(identity)
         if (saved := row.asked.get("saved")) is not None:
@@ -291,24 +295,33 @@ class Keeper:
             if SavedLabs(store).names().get(saved["name"]) != saved["digest"]:
                 raise ControlError(f"{saved['name']}: was saved anew, or removed, since the run was asked for")
         (self.directory(identity) / "files").mkdir(parents=True, exist_ok=True)
-        try:
-            machines, onto = self._settings.spread(row.asked.get("machines", 1))
-        except ValueError as error:
-            raise ControlError(str(error)) from error
         return RunRequest(
             lab=LabText(text=row.text, name="lab.yaml"),
             overrides=Overrides.model_validate(row.asked["overrides"]),
             out=self.run_dir(identity),
             hold_at=row.asked["hold_at"],
             stays=row.asked["stays"],
-            machines=machines,
-            onto=onto,
+            machines=row.asked.get("machines", 1),
             max_disk=row.asked["max_disk"],
             hidden=(self._settings.directory,),
             saved=None if saved is None else saved["name"],
             saved_in=None if saved is None else store,
             repeats=None if (first := row.asked.get("repeats")) is None else self.run_dir(first),
         )
+
+    def _spread(self, identity: str, request: RunRequest) -> RunRequest:
+        """Has a run take the hosts that the fewest others have.
+
+        Raises:
+            ControlError: the server has not so many any more.
+        """
+        taken = itertools.chain.from_iterable(self._hosts.values())
+        try:
+            machines, onto = self._settings.spread(request.machines, taken)
+        except ValueError as error:
+            raise ControlError(str(error)) from error
+        self._hosts[identity] = onto
+        return request.model_copy(update={"machines": machines, "onto": onto})
 
     async def _follow(self, identity: str) -> None:
         """Follows a run whose process lives, or has ended unheard, and writes down what became of it."""

@@ -15,7 +15,6 @@ from pydantic import BaseModel, Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from dilaton.plan.model import Plan
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.loading import REPORT
 from dilaton.server.access.callers import Caller
@@ -75,15 +74,24 @@ class ToRun(Asked):
         return {"overrides": said, "hold_at": self.hold_at, "stays": stays, "max_disk": self.max_disk}
 
 
-class NewRun(ToRun):
+class ToSpread(ToRun):
+    """What is asked of a run that may have its guests on several machines."""
+
+    machines: Annotated[int, Field(ge=1, le=MACHINES_MAX)] = 1
+    """Over how many its guests are spread: of those that the server has, else made of its own, for trying out."""
+
+    def of_run(self, overrides: Overrides, *, stays: bool) -> dict[str, Any]:
+        """See `ToRun`."""
+        return super().of_run(overrides, stays=stays) | {"machines": self.machines}
+
+
+class NewRun(ToSpread):
     """A run of a lab."""
 
     overrides: Overrides = Overrides()
     """What counts instead of what the lab says."""
     stays: bool = False
     """Whether it goes on when nothing is left to do, until it is stopped."""
-    machines: Annotated[int, Field(ge=1, le=MACHINES_MAX)] = 1
-    """Over how many its guests are spread: of those that the server has, else made of its own, for trying out."""
 
 
 class Run(BaseModel):
@@ -168,23 +176,30 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
     if asked.key is not None and (same := await asyncio.to_thread(asked_before, server, who, asked.key)):
         return same
     version = await asyncio.to_thread(version_of, server, lab, asked.version)
-    checked = await server.checker.check(version.text, asked.overrides, sees_host=sees_host(who))
+    refuse_machines(server, asked.machines)
+    checked = await server.checker.check(
+        version.text, asked.overrides, sees_host=sees_host(who), machines=asked.machines
+    )
     assert checked.plan is not None, "it was asked for"
     memory_bytes = [guest["memory_bytes"] for guest in checked.plan["guests"]]
     needed = needs_of(server, who, memory_bytes, asked.max_disk, asked.host_s)
-    if asked.machines > 1:
-        try:
-            machines, onto = server.settings.spread(asked.machines)
-            prepare.refuse_division(Plan.model_validate(checked.plan), machines, onto)
-        except ValueError as error:
-            raise RequestError(str(error), "machines") from error
-        except RequestError as error:
-            raise RequestError(error.message, "machines") from error
-    said = asked.of_run(asked.overrides, stays=asked.stays) | {"machines": asked.machines}
+    said = asked.of_run(asked.overrides, stays=asked.stays)
     of_version = (lab.identity, version.number)
     row = new_row(server, who, folder, of_version, version.text, checked.name, said, needed)
     row.key = asked.key
     return await asyncio.to_thread(queued, server, who, row, checked.drawing)
+
+
+def refuse_machines(server: State, machines: int) -> None:
+    """Refuses to spread a run over more machines than the server has.
+
+    Raises:
+        RequestError: it has fewer.
+    """
+    try:
+        server.settings.spread(machines)
+    except ValueError as error:
+        raise RequestError(str(error), "machines") from error
 
 
 def needs_of(

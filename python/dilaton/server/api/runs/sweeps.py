@@ -19,7 +19,15 @@ from dilaton.server.access.secrets import identity
 from dilaton.server.api.endpoints import PREFIX, Endpoints, Folder, Server, TheLab, TheSweep, Who, needs
 from dilaton.server.api.labs.labs import sees_host
 from dilaton.server.api.lists import ByNumber
-from dilaton.server.api.runs.runs import Run, ToRun, begin, needs_of, new_row, version_of
+from dilaton.server.api.runs.runs import (
+    Run,
+    ToSpread,
+    begin,
+    needs_of,
+    new_row,
+    refuse_machines,
+    version_of,
+)
 from dilaton.server.database.actions import note, now_ms, tell
 from dilaton.server.database.tables import RunRow, SweepRow
 from dilaton.server.labs.drawing import Drawing
@@ -46,7 +54,7 @@ class SweptField(BaseModel):
     values: Annotated[list[Value], Field(min_length=1, max_length=COMBINATIONS_MAX)]
 
 
-class NewSweep(ToRun):
+class NewSweep(ToSpread):
     """A sweep of a lab; what is said of runs is of each of its runs, and `key` of the sweep."""
 
     fields: Annotated[list[SweptField], Field(max_length=20)] = Field(default=[])
@@ -99,12 +107,12 @@ async def launch_sweep(asked: NewSweep, lab: TheLab, folder: Folder, who: Who, s
         most = f"at most {COMBINATIONS_MAX} combinations and {RUNS_MAX} runs"
         wanted = f"{counted(combinations, 'combination')}, {counted(asked.repeat, 'run')} each"
         raise Problem(422, "argument", f"fields: {wanted}: {most}")
+    refuse_machines(server, asked.machines)
     version = await asyncio.to_thread(version_of, server, lab, asked.version)
     work = points({one.path: one.values for one in asked.fields}, asked.repeat)
     settings = list(dict.fromkeys(tuple(f"{path}={value}" for path, value in point.settings) for point in work))
-    read = dict(
-        zip(settings, await server.checker.points(version.text, settings, sees_host=sees_host(who)), strict=True)
-    )
+    found = await server.checker.points(version.text, settings, sees_host=sees_host(who), machines=asked.machines)
+    read = dict(zip(settings, found, strict=True))
     sweep = SweepRow(
         identity=identity(),
         folder=folder,
@@ -120,14 +128,14 @@ async def launch_sweep(asked: NewSweep, lab: TheLab, folder: Folder, who: Who, s
     rows = []
     for number, point in enumerate(work):
         own = tuple(f"{path}={value}" for path, value in point.settings)
-        found = read[own]
-        overrides = Overrides(settings=(f"seed={found.seed + point.repeat}", *own))
+        lab_so = read[own]
+        overrides = Overrides(settings=(f"seed={lab_so.seed + point.repeat}", *own))
         said = asked.of_run(overrides, stays=False)
-        needed = needs_of(server, who, found.memory_bytes, asked.max_disk, asked.host_s)
+        needed = needs_of(server, who, lab_so.memory_bytes, asked.max_disk, asked.host_s)
         of_version = (lab.identity, version.number)
-        row = new_row(server, who, folder, of_version, version.text, found.name, said, needed)
+        row = new_row(server, who, folder, of_version, version.text, lab_so.name, said, needed)
         row.sweep, row.point = sweep.identity, number
-        rows.append((row, found.drawing))
+        rows.append((row, lab_so.drawing))
     return await asyncio.to_thread(_begun, server, who, sweep, rows)
 
 
