@@ -56,6 +56,7 @@ AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
 NodeName=td[1-2] NodeHostname=localhost NodeAddr={conductor} Port=[17821-17822] CPUs=2 RealMemory=8000 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=small Nodes=ALL DefMemPerCPU=10 MaxTime=30 State=UP
 """
 
 MAKE = """set -e

@@ -90,6 +90,21 @@ def test_more_nodes_than_there_are_is_what_slurm_says_it_is(nodes: SlurmNodes, l
     assert "Slurm gives no 3 nodes: salloc: error: " in done.stdout + done.stderr
 
 
+def test_a_job_is_as_its_variables_say_and_has_all_memory_and_its_end_by_slurm_is_told(nodes: SlurmNodes) -> None:
+    command, told = (
+        nodes.entered(sys.executable, "-c", CONDUCTOR),
+        {"SALLOC_PARTITION": "small", "SALLOC_TIMELIMIT": "7"},
+    )
+    with subprocess.Popen(command, env=nodes.environment() | told, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "there\n"
+        number, *shown = nodes.done("squeue", "--noheader", "--format=%A %P %l %m").stdout.split()
+        assert shown == ["small", "7:00", "0"], "0 is all, and not the 10 MB for a CPU of that partition"
+        assert nodes.done("scancel", number).returncode == 0
+        assert f"; job {number} is over for Slurm: CANCELLED, None" in process.stdout.read()
+    assert_no_jobs(nodes)
+
+
 CONDUCTOR = """
 import asyncio, os, shlex
 from dilaton.cluster.engines.slurm import Slurm

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,33 @@ def test_a_job_that_is_too_small_is_given_back(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(HostLacksError, match="job 7 has 1 nodes, and the run is to have 3"):
         asked(tmp_path, monkeypatch, salloc=salloc, scontrol="echo n1")
     assert (tmp_path / "over").read_text() == "given back\n"
+
+
+def test_a_job_is_asked_for_with_all_memory_of_its_nodes_unless_somebody_says_how_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith(slurm.ASKED_MEMORY)]:
+        monkeypatch.delenv(name)
+    salloc = f'echo "$1 $2 $3 $4" >> {tmp_path}/asked; exit 1'
+    for _ in range(2):
+        with pytest.raises(GuestError):
+            asked(tmp_path, monkeypatch, salloc=salloc)
+        monkeypatch.setenv("SALLOC_MEM_PER_NODE", "4000")
+    first, second = (tmp_path / "asked").read_text().splitlines()
+    assert first == "--nodes=3 --exclusive --job-name=dilaton --mem=0"
+    assert second == "--nodes=3 --exclusive --job-name=dilaton sh"
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ({}, [math.inf, math.inf]),
+        ({slurm.MEMORY: "", slurm.MEMORY_OF_CPU: ""}, [math.inf, math.inf]),
+        ({slurm.MEMORY: "500"}, [500 << 20, 500 << 20]),
+        ({slurm.MEMORY_OF_CPU: "100"}, [200 << 20, 1600 << 20]),
+    ],
+)
+def test_the_memory_of_a_job_is_said_by_node_or_by_cpu_or_is_all_there_is(
+    told: dict[str, str], found: list[float]
+) -> None:
+    assert slurm.memory_bytes(told, [2, 16]) == found
