@@ -8,17 +8,21 @@ Two guests with a link between them, at TDF 1 on the work drive, on this machine
 - `computing`: a program computes in each all the time.
 - `sending`: TCP from one to the other, as fast as it goes.
 
-Each figure is seconds of the host for a virtual second, the least of three, in which both take turns. As both machines
-are this one, relays and agents take what guests do not get. docs/cluster.md quotes it; what one connection carries is
+Each figure is seconds of CPU time of the whole run, guests, relays and agents, for a virtual second: what a run of one
+virtual second takes is taken off, and so are its begin and end. It is the least of three, in which both take
+turns. Host time would be that of whatever else runs here, too, and has guests and relays take turns, which on machines
+of their own do not; it is said beside it, the least as well. docs/cluster.md quotes it; what one connection carries is
 measured by `cargo bench -p relay`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,40 +56,61 @@ def programs(load: str, seconds: float) -> list[dict[str, Any]]:
     ]
 
 
-def lab(load: str, delay: str) -> dict[str, Any]:
-    """A lab of two guests."""
+def lab(load: str, delay: str, seconds: float) -> dict[str, Any]:
+    """A lab of two guests, with load for so many virtual seconds."""
     return {
         "name": "two",
         "time": {"drive": "work", "tdf": 1},
         "guests": "per-node",
         "nodes": {"a": {}, "b": {}},
         "links": [{"endpoints": "a -- b", "delay": delay}],
-        "run": programs(load, SECONDS[delay]),
+        "run": programs(load, seconds),
     }
 
 
-def host_s_for_virtual_s(described: dict[str, Any], *arguments: str) -> float:
-    """What a virtual second of a lab takes, seconds of the host."""
+@dataclass(frozen=True)
+class Took:
+    """What a run took, in seconds: CPU time from its begin to its end, and, of its virtual time alone, of the host."""
+
+    cpu_s: float
+    host_s: float
+    virtual_s: float
+
+
+def took(described: dict[str, Any], *arguments: str) -> Took:
+    """Runs a lab."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
         path, out = Path(directory) / "lab.yaml", Path(directory) / "run"
         path.write_text(json.dumps(described))
         command = [sys.executable, "-m", "dilaton", "run", path, "--out", out, *arguments]
+        before = os.times()
         subprocess.run([str(word) for word in command], check=True, capture_output=True)
-        took = json.loads((out / "run.json").read_text())["time"]
-        return float(took["host_s"] / took["virtual_s"])
+        after = os.times()
+        time = json.loads((out / "run.json").read_text())["time"]
+        cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
+        return Took(cpu_s, time["host_s"], time["virtual_s"])
+
+
+def costs(load: str, delay: str, *arguments: str) -> tuple[float, float]:
+    """What a virtual second takes: CPU time, and time of the host."""
+    # iperf3 counts whole seconds.
+    seconds = max(1, SECONDS[delay]) if load == "sending" else SECONDS[delay]
+    long, short = (took(lab(load, delay, each), *arguments) for each in (1 + seconds, 1))
+    return (long.cpu_s - short.cpu_s) / (long.virtual_s - short.virtual_s), long.host_s / long.virtual_s
 
 
 def main() -> None:
     """Prints a table."""
     wanted = sys.argv[1:]
-    print("| load | lookahead | one machine | two | ratio |\n| --- | --- | --- | --- | --- |", flush=True)
+    titles = ("load", "lookahead", "one machine", "two", "ratio", "of the host")
+    print(f"| {' | '.join(titles)} |\n|{' --- |' * len(titles)}", flush=True)
     for load in [load for load in LOADS if load in wanted] or LOADS:
         for delay in [delay for delay in SECONDS if delay in wanted] or SECONDS:
-            described = lab(load, delay)
             ways: list[tuple[str, ...]] = [(), ("--machines", "2")]
-            taken = [[host_s_for_virtual_s(described, *way) for way in ways] for _ in range(TURNS)]
-            one, two = map(min, zip(*taken, strict=True))
-            print(f"| {load} | {delay} | {one:.4g} | {two:.4g} | {two / one:.2f} |", flush=True)
+            taken = [[costs(load, delay, *way) for way in ways] for _ in range(TURNS)]
+            one, two = ([min(figures) for figures in zip(*way, strict=True)] for way in zip(*taken, strict=True))
+            figures = f"{one[0]:.4g} | {two[0]:.4g} | {two[0] / one[0]:.2f} | {one[1]:.4g} and {two[1]:.4g}"
+            print(f"| {load} | {delay} | {figures} |", flush=True)
 
 
 if __name__ == "__main__":

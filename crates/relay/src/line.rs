@@ -9,10 +9,9 @@
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::iter;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::Arc;
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use snow::{Builder, HandshakeState, StatelessTransportState};
@@ -86,6 +85,20 @@ impl Message {
     }
 }
 
+/// The end of a line at which messages go in, each as whoever has something to say comes to it: to hand them to a thread that
+/// sends them would cost a switch for each, and for machines that wait for each other that is what a lookahead takes.
+pub struct Outlet {
+    stream: TcpStream,
+    transport: Arc<StatelessTransportState>,
+    sealing: Mutex<Sealing>,
+}
+
+/// What whoever sends has for itself.
+struct Sealing {
+    nonce: u64,
+    record: Vec<u8>,
+}
+
 /// The end of a line at which messages come out.
 pub struct Inbox {
     stream: BufReader<Patient<TcpStream>>,
@@ -94,17 +107,11 @@ pub struct Inbox {
     record: Vec<u8>,
 }
 
-/// Makes a line of a connection; the one that has connected speaks first. What is sent is what `next` gives, which waits for
-/// so long at most.
+/// Makes a line of a connection; the one that has connected speaks first.
 ///
 /// # Errors
 /// The other end does not have the key, or is not done with the handshake in time.
-pub fn open(
-    mut stream: TcpStream,
-    key: &Key,
-    speaks_first: bool,
-    next: impl FnMut(Duration) -> Result<Message, RecvTimeoutError> + Send + 'static,
-) -> io::Result<Inbox> {
+pub fn open(mut stream: TcpStream, key: &Key, speaks_first: bool) -> io::Result<(Inbox, Outlet)> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(silence_max()))?;
     let deadline = Instant::now() + JOINING_MAX;
@@ -123,13 +130,10 @@ pub fn open(
     let transport = handshake.into_stateless_transport_mode().map_err(|error| io::Error::other(error.to_string()))?;
     let transport = Arc::new(transport);
     stream.set_read_timeout(Some(BEAT))?;
-    let (writer, sealing) = (stream.try_clone()?, Arc::clone(&transport));
-    thread::spawn(move || {
-        // Whoever reads notices that the line has ended.
-        let _ = write_all(&writer, &sealing, next);
-        let _ = writer.shutdown(std::net::Shutdown::Both);
-    });
-    Ok(Inbox { stream: BufReader::new(Patient(stream)), transport, nonce: 0, record: vec![0; RECORD_BYTES_MAX] })
+    let sealing = Mutex::new(Sealing { nonce: 0, record: vec![0; 2 + RECORD_BYTES_MAX] });
+    let outlet = Outlet { stream: stream.try_clone()?, transport: Arc::clone(&transport), sealing };
+    let record = vec![0; RECORD_BYTES_MAX];
+    Ok((Inbox { stream: BufReader::new(Patient(stream)), transport, nonce: 0, record }, outlet))
 }
 
 fn write_handshake(stream: &mut TcpStream, handshake: &mut HandshakeState) -> io::Result<()> {
@@ -169,32 +173,54 @@ fn read_by(stream: &mut TcpStream, mut bytes: &mut [u8], deadline: Instant) -> i
     Ok(())
 }
 
-fn write_all(
-    mut stream: &TcpStream,
-    transport: &StatelessTransportState,
-    mut next: impl FnMut(Duration) -> Result<Message, RecvTimeoutError>,
-) -> io::Result<()> {
-    let (mut nonce, mut record) = (0, vec![0; 2 + RECORD_BYTES_MAX]);
-    loop {
-        let Message { kind, bytes, sealed } = match next(BEAT) {
-            Ok(message) => message,
-            Err(RecvTimeoutError::Timeout) => Message::new(Kind::Beat, vec![]),
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        };
-        let mut head = [kind as u8; HEAD_BYTES];
+impl Outlet {
+    /// Sends a message; waits while the line is full.
+    ///
+    /// # Errors
+    /// The line has ended, which whoever reads notices, too.
+    pub fn send(&self, message: &Message) -> io::Result<()> {
+        let mut sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write(&mut sealing, message).map_err(|error| {
+            self.end();
+            explained(&error)
+        })
+    }
+
+    fn write(&self, Sealing { nonce, record }: &mut Sealing, message: &Message) -> io::Result<()> {
+        let (mut stream, Message { kind, bytes, sealed }) = (&self.stream, message);
+        let mut head = [*kind as u8; HEAD_BYTES];
         head[1..9].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
         head[9..].copy_from_slice(&(sealed.len() as u64).to_le_bytes());
         // A short message is one record with its head; of a long one the head is one by itself, which costs no copy of the rest.
         let (first, rest) = bytes.split_at(if bytes.len() <= SHORT_BYTES_MAX { bytes.len() } else { 0 });
         for part in iter::once(&[&head, first].concat()[..]).chain(rest.chunks(RECORD_BYTES_MAX - TAG_BYTES)) {
-            let length = transport
-                .write_message(nonce, part, &mut record[2..])
+            let length = self
+                .transport
+                .write_message(*nonce, part, &mut record[2..])
                 .map_err(|error| io::Error::other(error.to_string()))?;
             record[..2].copy_from_slice(&(length as u16).to_be_bytes());
             stream.write_all(&record[..2 + length])?;
-            nonce += 1;
+            *nonce += 1;
         }
-        stream.write_all(&sealed)?;
+        stream.write_all(sealed)
+    }
+
+    /// Sends what `next` gives, which waits for so long at most, and a beat where that is nothing, until it never will be.
+    pub fn serve(&self, mut next: impl FnMut(Duration) -> Result<Message, RecvTimeoutError>) {
+        loop {
+            let message = match next(BEAT) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => Message::new(Kind::Beat, vec![]),
+                Err(RecvTimeoutError::Disconnected) => return self.end(),
+            };
+            if self.send(&message).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn end(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
@@ -263,15 +289,9 @@ fn explained(error: &io::Error) -> io::Error {
 mod tests {
     use super::*;
     use std::net::TcpListener;
-    use std::sync::mpsc::{channel, Sender};
+    use std::thread;
 
-    type Line = io::Result<(Inbox, Sender<Message>)>;
-
-    fn open(stream: TcpStream, key: &Key, speaks_first: bool) -> Line {
-        let (outbox, messages) = channel();
-        let next = move |patience| messages.recv_timeout(patience);
-        super::open(stream, key, speaks_first, next).map(|inbox| (inbox, outbox))
-    }
+    type Line = io::Result<(Inbox, Outlet)>;
 
     fn connected(theirs: Key, ours: Key) -> (Line, Line) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -284,15 +304,15 @@ mod tests {
     #[test]
     fn messages_of_all_lengths_come_as_they_were_sent() {
         let (client, server) = connected([7; 32], [7; 32]);
-        let ((_inbox, outbox), (mut inbox, _outbox)) = (client.unwrap(), server.unwrap());
+        let ((_inbox, outlet), (mut inbox, _outlet)) = (client.unwrap(), server.unwrap());
         let lengths = [0, 1, SHORT_BYTES_MAX, SHORT_BYTES_MAX + 1, 65_519, 65_520, 1_000_000];
         let made = |length: usize| (0..length).map(|at| (at * 31 + length) as u8).collect::<Vec<_>>();
         let message = move |length| Message { kind: Kind::News, bytes: made(length), sealed: made(length / 3 * 2) };
         let sending = thread::spawn(move || {
             for length in lengths {
-                outbox.send(message(length)).unwrap();
+                outlet.send(&message(length)).unwrap();
             }
-            outbox
+            outlet
         });
         for length in lengths {
             assert!(inbox.receive().unwrap() == message(length), "{length}");
@@ -319,7 +339,7 @@ mod tests {
             raw.write_all(&[9; 40]).unwrap();
             line
         });
-        let (mut inbox, _outbox) = open(listener.accept().unwrap().0, &[7; 32], false).unwrap();
+        let (mut inbox, _outlet) = open(listener.accept().unwrap().0, &[7; 32], false).unwrap();
         let _line = client.join().unwrap();
         assert_eq!(inbox.receive().unwrap_err().kind(), ErrorKind::InvalidData);
     }

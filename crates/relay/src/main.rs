@@ -36,21 +36,18 @@ use std::collections::HashMap;
 use std::io::{self, Read, Stdin};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::process::exit;
-use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use carrier::Carrier;
 use hub::{Hub, Layout};
-use line::{invalid, Key, Kind, Message, JOINING_MAX};
+use line::{invalid, Key, Kind, Message, Outlet, JOINING_MAX};
 use outbox::{Outbox, Refusal};
 use pipes::{say, what, NOBODY};
 #[cfg(test)]
 use wire::{Guest, Received, Wire};
-
-/// What a machine may have ready to be sent; who has more waits, and so its guests do.
-const WAITING_MAX: usize = 256;
 
 /// What may wait for a machine in the hub, bytes. The rings of the machine have room for what is under way to it, which is
 /// less unless they are of hundreds of links; it is as long a message as one may be.
@@ -176,13 +173,16 @@ fn welcome(shared: &Arc<Shared>, stream: TcpStream) {
         ((Kind::News, _), Some(&machine)) => Ok(tidings(&asked, machine)),
         ((kind, bytes), _) => Ok(Message::new(kind, bytes)),
     };
-    let opened = line::open(stream, &shared.key, false, next).and_then(|mut inbox| match inbox.receive()? {
-        Message { kind: Kind::Hello, bytes, .. } => {
-            let machine = u32::from_le_bytes(bytes.try_into().map_err(|_| invalid("no number"))?);
-            let _ = number.set(machine);
-            Ok((inbox, machine))
+    let opened = line::open(stream, &shared.key, false).and_then(|(mut inbox, outlet)| {
+        thread::spawn(move || outlet.serve(next));
+        match inbox.receive()? {
+            Message { kind: Kind::Hello, bytes, .. } => {
+                let machine = u32::from_le_bytes(bytes.try_into().map_err(|_| invalid("no number"))?);
+                let _ = number.set(machine);
+                Ok((inbox, machine))
+            }
+            _ => Err(invalid("not a hello")),
         }
-        _ => Err(invalid("not a hello")),
     });
     *locked(&shared.strangers) -= 1;
     let Ok((mut inbox, machine)) = opened else { return };
@@ -250,12 +250,16 @@ fn carry(fd: &str) -> io::Result<()> {
     let key = read_key(&mut stdin)?;
     let hello = pipes::read(&mut stdin)?.ok_or_else(|| invalid("nobody said where the hub is"))?;
     let address = String::from_utf8_lossy(&hello.bytes).into_owned();
-    let (outbox, messages) = sync_channel(WAITING_MAX);
-    let mut inbox = line::open(connect(&address)?, &key, true, move |patience| messages.recv_timeout(patience))?;
-    let send = |outbox: &SyncSender<Message>, kind, bytes| {
-        outbox.send(Message::new(kind, bytes)).map_err(|_| invalid("the connection has ended"))
-    };
-    send(&outbox, Kind::Hello, hello.machine.to_le_bytes().to_vec())?;
+    let (mut inbox, outlet) = line::open(connect(&address)?, &key, true)?;
+    let outlet = Arc::new(outlet);
+    outlet.send(&Message::new(Kind::Hello, hello.machine.to_le_bytes().to_vec()))?;
+    let beating = Arc::clone(&outlet);
+    thread::spawn(move || {
+        beating.serve(|beat| {
+            thread::sleep(beat);
+            Err(RecvTimeoutError::Timeout)
+        });
+    });
     let carrier: Arc<Mutex<Option<Arc<Carrier>>>> = Arc::new(Mutex::new(None));
     let attached = Arc::clone(&carrier);
     thread::spawn(move || {
@@ -266,10 +270,10 @@ fn carry(fd: &str) -> io::Result<()> {
                         Carrier::new(&mapped(fd)?, key).map_err(|failure| io::Error::other(failure.to_string()))?;
                     let carrier = Arc::new(carrier);
                     *locked(&attached) = Some(Arc::clone(&carrier));
-                    let outbox = outbox.clone();
-                    thread::spawn(move || tell(&carrier, &outbox));
+                    let outlet = Arc::clone(&outlet);
+                    thread::spawn(move || tell(&carrier, &outlet));
                 } else {
-                    send(&outbox, Kind::Control, message.bytes)?;
+                    outlet.send(&Message::new(Kind::Control, message.bytes))?;
                 }
             }
             Ok(())
@@ -323,13 +327,13 @@ fn guard(agent: &str) -> io::Result<()> {
 }
 
 /// Tells the hub news as long as there is somebody to send them.
-fn tell(carrier: &Carrier, outbox: &SyncSender<Message>) {
+fn tell(carrier: &Carrier, outlet: &Outlet) {
     loop {
         let (bytes, sealed) = carrier.news().unwrap_or_else(|failure| {
             let _ = say(NOBODY, what::GONE, failure.to_string().as_bytes());
             exit(1);
         });
-        if outbox.send(Message { kind: Kind::News, bytes, sealed }).is_err() {
+        if outlet.send(&Message { kind: Kind::News, bytes, sealed }).is_err() {
             return;
         }
     }
@@ -362,8 +366,6 @@ fn mapped(fd: i32) -> io::Result<wire::Wire> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::RecvTimeoutError;
-
     use super::*;
     use crate::message::{write_block, written, Frame, Read};
     use crate::seal::TAG_BYTES;
@@ -371,6 +373,9 @@ mod tests {
 
     /// Enough for whoever waits for nobody, however busy its machine is.
     const PATIENCE: Duration = Duration::from_secs(120);
+
+    /// More than a connection has room for.
+    const NEWS: usize = 1024;
 
     #[test]
     fn a_line_on_which_nothing_goes_holds_up_no_other() {
@@ -381,8 +386,8 @@ mod tests {
         let shared = Shared { key: [7; 32], hub: Mutex::new(Some(Hub::new(layout))), lines, strangers: Mutex::new(0) };
         let (done, is_done) = std::sync::mpsc::channel();
         thread::spawn(move || {
-            // More than a machine may have ready to be sent; the hub looks through all that were not received each time.
-            for number in 0..4 * WAITING_MAX as u64 {
+            // The hub looks through all that were not received each time.
+            for number in 0..NEWS as u64 {
                 let mut blocks = vec![];
                 for way in [0, 1] {
                     let mut frame = vec![];
@@ -400,8 +405,8 @@ mod tests {
         let Message { kind, bytes, sealed } = tidings(&shared, 2);
         let mut read = Read::new(&bytes).unwrap();
         let blocks = std::iter::from_fn(|| read.block().unwrap()).count();
-        assert_eq!((kind, blocks), (Kind::News, 4 * WAITING_MAX));
-        assert_eq!(sealed.len(), 4 * WAITING_MAX * (4 + TAG_BYTES));
+        assert_eq!((kind, blocks), (Kind::News, NEWS));
+        assert_eq!(sealed.len(), NEWS * (4 + TAG_BYTES));
         assert_eq!(tidings(&shared, 2), Message::new(Kind::Beat, vec![]), "there is nothing more");
     }
 
