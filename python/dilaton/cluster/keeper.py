@@ -2,6 +2,9 @@
 
 Ray's programs start others and leave them. Linux gives those to the nearest ancestor that has asked for it
 (PR_SET_CHILD_SUBREAPER), which is this process. Where Ray has its files the head says to all machines.
+
+Ray makes its workers as nice as can be (15), and so would be what they start: a guest for which it has reserved a core
+would get a thirtieth of one beside other work. Here it is as nice as who has started the cluster.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ from dilaton.host.processes import ending_with_us
 
 PR_SET_CHILD_SUBREAPER = 36
 """prctl(2)"""
+
+NICENESS = "RAY_worker_niceness"
+"""The variable by which Ray is told how much nicer its workers are to be than itself."""
 
 START_HOST_S_MAX = 60.0
 
@@ -80,7 +86,11 @@ def keep(part: Part, directory: Path) -> None:
     log, started = own.directory() / "keeper.log", []
     for number in range(part.machines):
         process = subprocess.Popen(
-            command(part, number, directory), stdout=2, stdin=subprocess.DEVNULL, preexec_fn=ending_with_us()
+            command(part, number, directory),
+            env={NICENESS: "0"} | os.environ,
+            stdout=2,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=ending_with_us(),
         )
         started.append(process)
         end = time.monotonic() + START_HOST_S_MAX

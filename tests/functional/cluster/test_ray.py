@@ -150,6 +150,8 @@ def killed(cluster: Cluster, lab: Path, out: Path, victim: str) -> dict[str, obj
                 if "clock held" in line:
                     break
             everything = below(cluster.keeper())
+            kernels = [pid for pid, words in everything.items() if "linux.uml" in words.split(" ")[0]]
+            assert {os.getpriority(os.PRIO_PROCESS, pid) for pid in kernels} == {os.getpriority(os.PRIO_PROCESS, 0)}
             if victim == "agent":
                 pid = next(pid for pid, words in everything.items() if "dilaton.cluster.host_agent" in words)
             elif victim == "raylet":
