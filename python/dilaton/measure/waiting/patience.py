@@ -8,7 +8,7 @@ a TDF. Two answers would let the policy stop short of what the verdict wants, so
 for took them (`waits.py`); where it does not, busy periods bound both (`busy_periods.py`). What its paths notice, or
 the lab says that it minds, is the network's (`dilaton.plan.network.bounds`). Where nobody is known to talk, nobody
 notices. Stretches and jobs take as much of the host whatever the TDF, so that at n times the TDF they are n times
-shorter; that says which TDF is enough.
+shorter, and less comes in a stretch; that says which TDF is enough.
 """
 
 from __future__ import annotations

@@ -18,6 +18,11 @@ queue fills. Where more than a twentieth take longer, results say how fast the C
 of UDP whose jobs took .4 ms where a round trip takes 1.07 ms measured 12 % less than it should have, with no program
 beside it to wait for. A program that computes for a minute has one job in it.
 
+**At another TDF.** At n times the TDF a stretch is n times shorter, and as what asks comes at its instants of virtual
+time, n times fewer of that comes in it. Of 25 labs at random that were run at two TDFs, 1.2 to 21 times apart, the
+share that waited at the higher one was told from the lower one as 1.4 times what it was, in the median; 6.3 times,
+taken as if as much came in a shorter stretch. Jobs are as many at every TDF.
+
 **Begin.** The longest of these stretches is by how much later a program may have begun than others (`together.py`), if
 it was while they looked at each other: the longest of a run are often those in which servers start, to whom nobody
 talks yet. So the clock keeps some of the longest with their ends, and no other is longer than the shortest of these.
@@ -62,7 +67,7 @@ class Waits:
 
     def late_share(self, bound_ns: float) -> float:
         """The share of all interrupts, 0..1, that may have kept a program waiting for longer than a bound."""
-        late = self.stretches.late(bound_ns * self.speed)
+        late = self.stretches.late(bound_ns * self.speed) / self.speed
         return _minded(late / self.interrupts if late else 0.0, late)
 
     def long_share(self, bound_ns: float) -> float:

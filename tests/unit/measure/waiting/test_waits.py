@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dilaton.measure.waiting.busy_periods import BusyPeriods
@@ -47,7 +49,13 @@ def test_jobs_may_take_twice_what_waits_may() -> None:
 )
 def test_the_factor_is_enough_and_not_much_more_than_that(seen: Waits) -> None:
     factor = seen.factor_needed(MS)
-    assert seen.is_minded(MS) and seen.is_minded(MS * factor / 1.3) and not seen.is_minded(MS * factor)
+    assert seen.is_minded(MS)
+    assert replace(seen, speed=factor / 1.3).is_minded(MS) and not replace(seen, speed=factor).is_minded(MS)
+
+
+def test_at_twice_the_tdf_half_as_many_interrupts_come_in_stretches_of_half_the_length() -> None:
+    seen = Waits(stretches(10, 4 * MS, 1004), interrupts=2000, speed=2)
+    assert seen.late_share(MS) == pytest.approx(1000 / 2 * (1 - MS / (2 * MS)) / 2000)
 
 
 @pytest.mark.parametrize(

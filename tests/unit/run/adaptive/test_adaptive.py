@@ -365,8 +365,8 @@ def test_the_tdf_rises_until_programs_wait_for_no_longer_than_anybody_notices_an
         policy, tdf = following, decision.tdf
         trace.append(tdf)
         said.append(decision.reason)
-    assert trace[0] == 8, "the first epoch may ask for eight times as much"
-    assert len(set(trace)) <= 2 and waiting(0, trace[-1], 8_000_000).judge(PATIENT).level == "valid"
+    assert trace[0] == Fraction(597, 100), "enough, if fewer came in shorter stretches; but as many come as before"
+    assert len(set(trace)) <= 3 and waiting(0, trace[-1], 8_000_000).judge(PATIENT).level == "valid"
     assert trace[-1] < 10, "and for no more than is needed"
     expected = "86.8 % of what happened may have waited for the CPU for more than 1 ms, the patience of a and b"
     assert said[0].startswith(expected)
