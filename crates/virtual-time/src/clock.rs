@@ -123,6 +123,15 @@ impl Clock {
         Self { bound, ..*self }
     }
 
+    /// Where it stands, or comes to stand, unless the host orders something, others allowing it; never, where it goes on.
+    #[must_use]
+    pub fn stands_at(&self, drive: DriveInstant) -> VirtualInstant {
+        match self.line.pace() {
+            Pace::Held => self.unbounded_at(drive),
+            Pace::Running(_) => self.end,
+        }
+    }
+
     /// How far the line is beyond the bound at which the clock stands.
     #[must_use]
     pub fn beyond_bound(&self, drive: DriveInstant) -> VirtualDuration {

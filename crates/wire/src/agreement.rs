@@ -22,6 +22,9 @@
 //! others. It goes on from the first instant from which nothing can, which is never beyond its own next event, and tells
 //! that under the lock under which it has looked (`virtual_time::wakes_at`).
 //!
+//! **Standing.** Others may have let a guest come far beyond where the host then holds it. While it stands its horizon, as others
+//! see it, is what it would be if all stood there ([`Guest::stands`]), so that one who is woken need not go beyond.
+//!
 //! **Away.** A guest whose kernel is to be another one has told the instant from which that one goes on. Who is gone tells
 //! nothing more, so the others come no further than this lets them, however long it takes; what they send meanwhile waits in
 //! the rings, as nothing that arrives before that instant can still be sent.
@@ -154,16 +157,32 @@ impl Guest {
     pub fn go_back(&self, now_ns: u64) -> u64 {
         futex::locked(&self.wire.header().lock, || {
             let instant = VirtualInstant::from_ns;
-            let others = (0..self.wire.guests()).filter(|&other| other != self.number).map(|other| {
+            let receives = |other: usize| self.wire.member(other).state.load(SeqCst) != LEFT;
+            let others = (0..self.wire.guests()).filter(|&other| other != self.number && receives(other));
+            let others = others.map(|other| {
                 let horizon_ns = self.wire.member(other).horizon_ns.load(Relaxed);
                 let distance = VirtualDuration::from_ns(self.wire.distance_ns(self.number, other));
                 (instant(horizon_ns), distance, !self.wire.is_here(other))
             });
-            let next = instant(self.own().next_ns.load(SeqCst));
+            let next = instant(self.wire.next_ns(self.number));
             let wakes_at_ns = virtual_time::wakes_at(instant(now_ns), next, others).as_ns();
             self.own().next_ns.store(wakes_at_ns, SeqCst);
             wakes_at_ns
         })
+    }
+
+    /// It stands at `stand_ns` from now on, until the host orders something; never: it goes on.
+    pub fn stands(&self, stand_ns: u64) {
+        futex::locked(&self.wire.header().lock, || {
+            self.own().stand_ns.store(stand_ns, SeqCst);
+            self.wire.let_come(self.number);
+            // What was told of it elsewhere is more than is so now.
+            if stand_ns < self.own().told_ns.load(SeqCst) {
+                self.wire.bring_news();
+            }
+            self.let_run();
+            self.wire.look_for_news();
+        });
     }
 
     /// Leaves the run: nothing that happens in it is felt by others any more, and it receives nothing.
@@ -258,8 +277,7 @@ impl Guest {
             if wish == Wish::Pass {
                 own.next_ns.fetch_min(self.first_arrival_ns(), SeqCst);
             }
-            let horizon_ns = self.wire.horizon_ns(self.number).max(own.horizon_ns.load(Relaxed));
-            own.horizon_ns.store(horizon_ns, SeqCst);
+            let horizon_ns = self.wire.let_come(self.number);
             let (past_ns, waiting) = match wish {
                 Wish::Run => (0, RUNNING),
                 Wish::Pass => (0, WAITING),
@@ -293,8 +311,7 @@ impl Wire {
         for guest in (0..self.guests()).filter(|&guest| guest != but && self.is_here(guest)) {
             let member = self.member(guest);
             if self.may_go_on(guest) {
-                let horizon_ns = self.horizon_ns(guest).max(member.horizon_ns.load(Relaxed));
-                member.horizon_ns.store(horizon_ns, SeqCst);
+                self.let_come(guest);
                 add(&member.windows, 1);
                 member.state.store(RUNNING, SeqCst);
                 rouse(&member.wake);
@@ -304,13 +321,31 @@ impl Wire {
         wakes
     }
 
-    /// What a guest has told, as the rule of the horizon takes it.
+    /// Gives a guest the horizon that others let it have, if it had none that is later; returns that. Others see no more of it
+    /// than it needs while it stands. Under the lock.
+    fn let_come(&self, guest: usize) -> u64 {
+        let member = self.member(guest);
+        let horizon_ns = self.horizon_ns(guest).max(member.horizon_ns.load(Relaxed));
+        let most_ns = match member.stand_ns.load(Relaxed) {
+            NEVER => NEVER,
+            stand_ns => {
+                let others = (0..self.guests()).filter(|&other| other != guest);
+                let nearest_ns = others.map(|other| self.distance_ns(other, guest)).min().unwrap_or(NEVER);
+                let stand = VirtualInstant::from_ns(stand_ns);
+                virtual_time::horizon_of_held(stand, VirtualDuration::from_ns(nearest_ns)).as_ns()
+            }
+        };
+        member.horizon_ns.store(horizon_ns.min(most_ns), SeqCst);
+        horizon_ns
+    }
+
+    /// What a guest has told, as the rule of the horizon takes it: where it stands, it may be woken.
     pub(crate) fn next_ns(&self, guest: usize) -> u64 {
         let member = self.member(guest);
         if member.state.load(Relaxed) == LEFT {
             return NEVER;
         }
-        member.next_ns.load(SeqCst)
+        member.next_ns.load(SeqCst).min(member.stand_ns.load(SeqCst))
     }
 
     fn horizon_ns(&self, guest: usize) -> u64 {
@@ -371,6 +406,34 @@ mod tests {
         assert_eq!(idles.go_back(0), 7);
         assert_eq!(runs.tell(11), 12, "not 21, as what it was told before would let it");
         assert_eq!(idles.next_ns(), 7);
+    }
+
+    #[test]
+    fn who_stands_comes_no_further_than_if_all_stood_there_until_it_is_released() {
+        let wire = laid_out(2, &[(0, 1, 5), (1, 0, 5)], 4096);
+        let [first, second] = [0, 1].map(|number| Guest::new(wire.clone(), number).unwrap());
+        assert!(!first.pass(50));
+        assert!(second.pass(50));
+        assert!(first.may_run());
+        for guest in [&first, &second] {
+            assert_eq!(guest.horizon_ns(), 55);
+            guest.stands(20);
+            assert_eq!(guest.horizon_ns(), 25);
+        }
+        assert_eq!(first.go_back(20), 20, "not 50, from which the others' horizons would have it go on");
+        second.stands(NEVER);
+        assert!(!second.pass(50));
+        assert_eq!(second.horizon_ns(), 25, "as the first may be woken where it stands");
+    }
+
+    #[test]
+    fn who_has_left_keeps_nobody_from_going_on_where_it_is() {
+        let wire = laid_out(2, &[(0, 1, 5), (1, 0, 5)], 4096);
+        let [stays, leaves] = [0, 1].map(|number| Guest::new(wire.clone(), number).unwrap());
+        assert!(!stays.pass(50));
+        assert!(leaves.pass(50));
+        leaves.leave();
+        assert_eq!(stays.go_back(20), 20);
     }
 
     #[test]

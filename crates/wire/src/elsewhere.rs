@@ -80,9 +80,14 @@ impl Wire {
     pub(crate) fn look_for_news(&self) {
         let header = self.header();
         if header.machines.load(Relaxed) > 1 && header.news_due.load(Relaxed) == 0 && self.has_news() {
-            header.news_due.store(1, SeqCst);
-            rouse(&header.news);
+            self.bring_news();
         }
+    }
+
+    /// Wakes who carries messages, who looks for none where there is one machine.
+    pub(crate) fn bring_news(&self) {
+        self.header().news_due.store(1, SeqCst);
+        rouse(&self.header().news);
     }
 
     fn has_news(&self) -> bool {

@@ -57,6 +57,9 @@ pub fn laid_out_in(file: Option<c_int>, guests: usize, ways: &[(usize, usize, u6
             }
         }
     }
+    for guest in 0..guests {
+        wire.member(guest).stand_ns.store(NEVER, Relaxed);
+    }
     header.magic.store(MAGIC, Relaxed);
     wire
 }

@@ -16,7 +16,7 @@ import pytest
 
 from dilaton.run.control.answers import CLOCK_HOLD, CLOCK_RELEASE, CLOCK_SHOW, CLOCK_STEP, CLOCK_TDF, CLOCK_UNTIL, STOP
 from dilaton.run.control.requests import Client
-from tests.conftest import PATIENCE_HOST_S, Outcome, RunLab, held_run
+from tests.conftest import PATIENCE_HOST_S, Outcome, RunLab, held_run, outcome_of, started
 from tests.host.processes import kernels
 
 CHAIN = """
@@ -211,3 +211,21 @@ def test_all_guests_are_held_and_stepped_as_one(going: tuple[subprocess.Popen[st
         assert client.request(CLOCK_SHOW)["virtual_s"] == held["virtual_s"]
         assert client.request(CLOCK_TDF, tdf="4")["tdf"] == 4
         client.request(STOP)
+
+
+@pytest.mark.parametrize("drive", ["work", "event", "wall"])
+def test_who_works_in_a_clock_that_was_held_by_hand_sends_nothing_into_the_past(tmp_path: Path, drive: str) -> None:
+    time = f"{{drive: {drive}, max_speed: 4}}"
+    lab = APART.replace("{tdf: 2}", time).replace("-c 100000 b", "-c 5 b").replace("sleep 100000", "sleep 8")
+    with held_run(tmp_path, lab, "2s") as (process, out), Client(out) as client:
+        # Each guest idles until long after the instant at which all are held.
+        client.request(CLOCK_RELEASE)
+        held = client.request(CLOCK_HOLD)["virtual_s"]
+        shell = ("shell", out, "b", "sh", "-c", "echo begun; exec ping -c 3 -i 0.2 a")
+        with started(*shell, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as typed:
+            assert typed.stdout and typed.stdout.readline() == "begun\n"
+            assert client.request(CLOCK_SHOW)["virtual_s"] == held
+            client.request(CLOCK_RELEASE)
+            assert "3 received" in typed.stdout.read()
+        outcome = outcome_of(process, out)
+    assert outcome.status == 0, outcome.record["reason"]

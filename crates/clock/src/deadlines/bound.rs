@@ -56,8 +56,8 @@ pub fn is_bound() -> bool {
     guest().is_some()
 }
 
-/// Called at each command of the host: once all guests have their virtual 0, the others bind this one.
-pub fn begin() {
+/// Once all guests have their virtual 0, the others bind this one.
+fn begin() {
     let Some(guest) = this_guest().filter(|guest| guest.takes_part()) else { return };
     if !BOUND.begun.get() {
         guest::begin(guest);
@@ -114,6 +114,18 @@ pub fn adopt(page: &ClockPage, guest: &Guest, now: VirtualInstant) {
     present::set_bound(page, VirtualInstant::from_ns(last_ns));
     tap::look_for_arrivals(guest);
     BOUND.tell_ns.set(now.as_ns().saturating_add(guest.step_ns()).min(last_ns));
+}
+
+/// The host has ordered something: tells the others where this guest comes to stand.
+pub fn obey(page: &ClockPage) {
+    begin();
+    if let Some(guest) = guest() {
+        let stand = present::stands_at();
+        masks::exclusively(|| {
+            guest.stands(if stand == VirtualInstant::NEVER { NEVER } else { guest::run_ns(stand) });
+            adopt(page, guest, present::look(page));
+        });
+    }
 }
 
 /// The agent waits for the host, which it does during a run only at its end. The others go on without this guest from now on,

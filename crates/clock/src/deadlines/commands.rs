@@ -63,7 +63,7 @@ pub fn take_over(page: &ClockPage) {
         page.virtual_now_ns.store(clock.virtual_at(now.drive).as_ns(), Relaxed);
         clock.obey(now, then, command.orders)
     });
-    bound::begin();
+    bound::obey(page);
     COMMANDS.applied.set(command.sequence);
     page.applied_sequence.store(command.sequence, Relaxed);
     // The host timer was armed for the old pace; its alarm has it armed for the new one.

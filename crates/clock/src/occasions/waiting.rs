@@ -17,6 +17,7 @@
 //! frames late that arrive until then. The host's signals end the wait; what they interrupt is for others' sake until
 //! there. Before the kernel hears of input, the clock goes to where it may send again (`Guest::go_back`).
 
+use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
 
 use interrupts::{Flag, Word};
@@ -104,23 +105,32 @@ fn reached(now: VirtualInstant) -> VirtualInstant {
     }
 }
 
-/// Waits at the instant `at_ns` of the run until the others let the guest go beyond it. The work of that is not the guest's.
-/// So no handler of the kernel's may run meanwhile: it would see the clock go on, and then step back.
+/// Waits at the instant `at_ns` of the run until the others let the guest go beyond it.
 fn wait_at(page: &ClockPage, guest: &Guest, at_ns: u64) {
+    wait(page, guest, |_| guest.go_on(at_ns));
+}
+
+/// Asks the others, and waits until they let the guest run, if they do not at once. The work of that is not the guest's. So no
+/// handler of the kernel's may run meanwhile: it would see the clock go on, and then step back.
+fn wait(page: &ClockPage, guest: &Guest, ask: impl FnOnce(&dyn Fn(u64)) -> bool) {
     masks::exclusively(|| {
-        let mut begin = aside::own_work_ns();
-        if !guest.go_on(at_ns) {
+        let begin_ns = Cell::new(aside::own_work_ns());
+        // Waits for the others, or for an order.
+        let sleep = |watched| {
+            if commands::are_there(page) {
+                aside::take_back_work(begin_ns.get());
+                commands::heed(page);
+                begin_ns.set(aside::own_work_ns());
+            }
+            guest.sleep(watched, Some(LOOK_NS));
+        };
+        if !ask(&sleep) {
             wait_until_may_run(guest, |watched| {
-                if commands::are_there(page) {
-                    aside::take_back_work(begin);
-                    commands::heed(page);
-                    begin = aside::own_work_ns();
-                }
-                guest.sleep(watched, Some(LOOK_NS));
+                sleep(watched);
                 true
             });
         }
-        aside::take_back_work(begin);
+        aside::take_back_work(begin_ns.get());
         if present::is_wall() && present::lag_ns() > 0 {
             page.record_lateness(present::lag_ns());
         }
@@ -153,8 +163,8 @@ fn wait_until_may_run(guest: &Guest, mut sleep: impl FnMut(u64) -> bool) -> bool
 /// The kernel idles, with its signals masked: waits until what is next in it may happen. False if a handler has run first.
 pub fn pass(page: &ClockPage) -> bool {
     let Some(guest) = bound::guest() else { return true };
-    // At its end it stands whatever is next, and whatever the others do.
-    let next = timer::next().min(present::end().max(present::latest(page)));
+    // Where it stands it does so whatever is next, and whatever the others do.
+    let next = timer::next().min(present::stands_at().max(present::latest(page)));
     let next_ns = if next == VirtualInstant::NEVER { NEVER } else { guest::run_ns(next) };
     WAITING.aside_since_ns.set(aside::own_work_ns());
     let mut may_run = guest.pass(next_ns);
@@ -210,10 +220,17 @@ pub fn disturb() {
 }
 
 /// The host has something for the kernel, which idled. The clock goes to an instant at which nothing that the kernel sends can
-/// arrive in another guest's past.
+/// arrive in another guest's past, or to an arrival before. If that is beyond where this guest stands, another one was
+/// released before it: it waits until it is, too.
 pub fn leave_idle(page: &ClockPage) {
     let Some(guest) = bound::guest() else { return };
-    let goes_on_ns = masks::exclusively(|| guest.go_back(guest::run_ns(present::look(page))));
-    wait_at(page, guest, goes_on_ns);
-    present::jump(page, VirtualInstant::from_ns(guest::own_ns(goes_on_ns)));
+    wait(page, guest, |sleep| loop {
+        let watched = guest.watch();
+        let goes_on_ns = guest.go_back(guest::run_ns(present::look(page)));
+        if guest::own_ns(goes_on_ns) <= present::stands_at().as_ns() {
+            break guest.pass(goes_on_ns);
+        }
+        sleep(watched);
+    });
+    present::jump(page, VirtualInstant::from_ns(guest::own_ns(guest.next_ns())));
 }

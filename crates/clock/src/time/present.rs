@@ -132,9 +132,9 @@ fn virtual_now(clock: &Clock) -> VirtualInstant {
     clock.virtual_at(drive::now(clock.drive()))
 }
 
-/// The last instant that the host lets the clock reach.
-pub fn end() -> VirtualInstant {
-    read(Clock::end)
+/// Where the clock stands, or comes to stand, unless the host orders something; never, where it goes on.
+pub fn stands_at() -> VirtualInstant {
+    read(|clock| clock.stands_at(drive::now(clock.drive())))
 }
 
 /// Whether virtual time passes neither by work nor by idling: the host holds the clock, or has let it come to its end.

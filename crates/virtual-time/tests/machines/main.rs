@@ -77,6 +77,13 @@ fn a_ring_of_three_machines_does_not_either() {
 }
 
 #[test]
+fn who_is_woken_and_goes_on_from_there_passes_over_what_arrives_before() {
+    let woken = |manner| System::new(manner, vec![vec![NEVER, 1], vec![1, NEVER]], vec![0, 1]).explore(&[1, 6], 1, 1);
+    assert_eq!(woken(Manner::PassesOver), Err(Wrong::PassedOver));
+    assert!(woken(Manner::OnDemand).is_ok());
+}
+
+#[test]
 fn guests_that_are_woken_from_outside_do_not_either() {
     let mut found = 0;
     for (delays, homes, begin) in [

@@ -27,6 +27,8 @@ pub enum Manner {
     Uncounted,
     /// To each other directly, and frames on their way count for nothing but their sender.
     Mirror,
+    /// By the hub, on demand, and who is woken goes on from where it has told, whatever arrives before.
+    PassesOver,
 }
 
 /// Delays and distances between guests, the machine of each, and the manner.
@@ -82,6 +84,8 @@ struct State {
     now: Vec<u64>,
     horizons: Vec<u64>,
     events: Vec<Vec<u64>>,
+    /// To which instant a guest goes that is woken and passes over what arrives before.
+    woken: Vec<Option<u64>>,
     left: u32,
     /// How often something outside of virtual time wakes a guest.
     wakes: u32,
@@ -96,6 +100,8 @@ pub enum Wrong {
     Late,
     /// Nobody can go on.
     Stuck,
+    /// A guest passes over an arrival.
+    PassedOver,
 }
 
 impl State {
@@ -162,7 +168,7 @@ impl System {
         if machine.up.len() + machine.down[0].len() >= self.under_way_max {
             return false;
         }
-        if !matches!(self.manner, Manner::OnDemand | Manner::Uncounted) {
+        if !matches!(self.manner, Manner::OnDemand | Manner::Uncounted | Manner::PassesOver) {
             let is_new = |guest: usize| state.word(guest) != machine.words[guest];
             return !machine.outbox.is_empty() || machine.received > 0 || self.guests(number).any(is_new);
         }
@@ -250,11 +256,15 @@ impl System {
         if next >= reach {
             return Ok(());
         }
+        if state.woken[guest].is_some_and(|woken| next < woken) {
+            return Err(Wrong::PassedOver);
+        }
         let home = self.homes[guest];
         let mut done = state.clone();
         done.told[guest] = done.told[guest].min(next);
         done.now[guest] = next;
         done.horizons[guest] = reach;
+        done.woken[guest] = None;
         done.events[guest].remove(0);
         found.push(done.clone());
         if done.left == 0 {
@@ -297,6 +307,7 @@ impl System {
         let mut woken = state.clone();
         woken.wakes -= 1;
         woken.told[guest] = wakes_at;
+        woken.woken[guest] = (self.manner == Manner::PassesOver).then_some(wakes_at);
         woken.events[guest].push(wakes_at);
         woken.events[guest].sort_unstable();
         found.push(woken);
@@ -355,6 +366,7 @@ impl System {
             now: vec![0; guests],
             horizons: vec![0; guests],
             events: begin.iter().map(|&at| if at == NEVER { vec![] } else { vec![at] }).collect(),
+            woken: vec![None; guests],
             left,
             wakes,
             machines: vec![machine; machines],

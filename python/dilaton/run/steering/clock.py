@@ -146,6 +146,9 @@ class ClockControl:
             self._tell_running(now)
             async with self._hurrying():
                 await self._guests.run_until(at_ns, self._tdf)
+                # A guest that idled may have been past it when it saw the order: who stands has all others beside it.
+                if self._guests.latest_ns() > at_ns:
+                    await self._guests.hold()
             self._log("held")
 
     async def hold(self, reason: str) -> None:

@@ -18,10 +18,13 @@ class Clock:
 
     def __init__(self) -> None:
         self.held = True
+        self.holds = 0
         self.reached = asyncio.Event()
         """An end, at which the clock stands."""
         self.seen = asyncio.Event()
         """By who waits for that."""
+        self.furthest_ns = 0
+        """Where the guest is that is furthest ahead."""
         self.speeds: list[Fraction | None] = []
         """The bounds that its speed was given."""
 
@@ -35,6 +38,7 @@ class Clock:
 
     async def hold(self) -> None:
         await asyncio.sleep(0)
+        self.holds += 1
         self.held = True
 
     def is_held(self) -> bool:
@@ -44,7 +48,7 @@ class Clock:
         return 0, self.held
 
     def latest_ns(self) -> int:
-        return 0
+        return self.furthest_ns
 
     async def set_tdf(self, tdf: Fraction) -> None:
         raise NotImplementedError
@@ -72,6 +76,18 @@ async def at_an_end() -> tuple[Clock, ClockControl, asyncio.Task[None]]:
     reaching = asyncio.create_task(control.until(5, "until 5 ns"))
     await clock.reached.wait()
     return clock, control, reaching
+
+
+@pytest.mark.parametrize("furthest_ns", [5, 9])
+def test_guests_meet_at_one_instant_also_where_one_was_past_an_end_when_it_saw_it(furthest_ns: int) -> None:
+    async def come() -> int:
+        clock, _, reaching = await at_an_end()
+        clock.furthest_ns = furthest_ns
+        clock.seen.set()
+        await reaching
+        return clock.holds
+
+    assert asyncio.run(come()) == (furthest_ns > 5)
 
 
 @pytest.mark.parametrize("is_held", [False, True])

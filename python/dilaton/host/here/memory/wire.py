@@ -137,6 +137,7 @@ class Wire:
             raise
         for member in range(guests):
             self._write("member", member, "zero_ns", NEVER_NS)
+            self._write("member", member, "stand_ns", NEVER_NS)
         for number, distance in enumerate(distances_ns(guests, self.ways)):
             WORD.pack_into(self._memory, self._distances_at + number * WORD.size, distance)
         for number, (way, begin, end) in enumerate(zip(self.ways, offsets, offsets[1:], strict=False)):
