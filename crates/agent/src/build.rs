@@ -20,7 +20,6 @@ use crate::measure::Sampler;
 use crate::network::egress::Interfaces;
 use crate::network::{Namespace, Port};
 use crate::node::load::tally::Tally;
-use crate::node::orders::{send, Order};
 use crate::node::ready;
 use crate::node::{self, Handle};
 use crate::peers::Peers;
@@ -153,6 +152,7 @@ fn make_nodes(
     }
     let mut handles = HashMap::new();
     let mut namespaces = Vec::new();
+    node::code::share()?;
     let outside = Outside::open()?;
     for (done, node) in nodes.iter().enumerate() {
         progress(channel, done, nodes.len(), "nodes")?;
@@ -244,7 +244,7 @@ fn prepare_kernel(guests: &[plan::Guest], name: &str) -> Result<()> {
     }
     modules::serve_kernel()?;
     guest::let_rest()?;
-    entry.iter().flat_map(|entry| &entry.sysctls).try_for_each(|(key, value)| guest::set_sysctl(key, value))
+    entry.iter().try_for_each(|entry| guest::set_sysctls(&entry.sysctls))
 }
 
 /// The nodes of the guest, each with its network.
@@ -290,15 +290,18 @@ impl Wiring<'_> {
     /// Everything that needs the links: first all interfaces come up, then what needs a link with both ends up.
     fn configure(&self, channel: &mut Channel, handles: &HashMap<String, Handle>) -> Result<()> {
         let total = self.nodes.len();
+        let outside = Outside::open()?;
         for (done, (node, namespace)) in self.nodes.iter().zip(&self.namespaces).enumerate() {
             progress(channel, done, total, "interfaces")?;
-            let Handle { socket, has_interface_sysctls, .. } = &handles[&node.name];
-            if *has_interface_sysctls {
-                send(socket, &Order::SetInterfaceSysctls, &[])?;
-                node::wait_done(socket, &node.name)?;
+            let sysctls = &handles[&node.name].interface_sysctls;
+            if !sysctls.is_empty() {
+                // Whose /proc/sys/net is depends on who looks.
+                namespace.enter()?;
+                guest::set_sysctls(sysctls).doing(|| format!("node {}", node.name))?;
             }
             namespace.carry_out(namespace.configuration(node)?)?;
         }
+        outside.enter_others()?;
         for (done, (node, namespace)) in self.nodes.iter().zip(&self.namespaces).enumerate() {
             progress(channel, done, total, "routes")?;
             namespace.carry_out(namespace.routing(node)?)?;

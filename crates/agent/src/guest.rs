@@ -126,6 +126,14 @@ fn write_if_there(file: &str, text: &str) -> std::io::Result<()> {
     }
 }
 
+/// Writes several of them.
+///
+/// # Errors
+/// The first that is not there, or refuses its value.
+pub fn set_sysctls<'a>(sysctls: impl IntoIterator<Item = (&'a String, &'a String)>) -> Result<()> {
+    sysctls.into_iter().try_for_each(|(key, value)| set_sysctl(key, value))
+}
+
 fn enable_controllers(group: &str) -> Result<()> {
     let file = format!("{group}/cgroup.subtree_control");
     write(&file, "+cpu +io +memory +pids").doing(|| format!("write {file}"))

@@ -1,12 +1,13 @@
 //! Making a node, and the agent's hold on it.
 //!
-//! A node is a process tree whose init is a fork of the agent: same program, no exec, so it costs little more than its
-//! stack. The init (`node/init.rs`) is process 1 of a new PID namespace. The other namespaces, and what is in them, are made
+//! A node is a process tree whose init is a fork of the agent: same program, no exec, and with its code there from the start
+//! (`node/code.rs`), so it costs little more than its stack. The init (`node/init.rs`) is process 1 of a new PID namespace. The other namespaces, and what is in them, are made
 //! beforehand by the agent, which the init inherits them from: each page of memory that a new process touches is a fault of
 //! its own, and the agent has touched most of them for the node before.
 
 pub mod changes;
 pub mod child;
+pub mod code;
 pub mod connections;
 pub mod init;
 pub mod inside;
@@ -21,6 +22,7 @@ pub mod spawn;
 pub mod tree;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
@@ -41,8 +43,8 @@ pub struct Handle {
     pub init: Pid,
     /// The line to it (see `node/orders.rs`).
     pub socket: OwnedFd,
-    /// Whether it has sysctls that wait for its interfaces.
-    pub has_interface_sysctls: bool,
+    /// Sysctls that wait for its interfaces.
+    pub interface_sysctls: BTreeMap<String, String>,
     /// Whether it is off, and takes no sessions.
     pub is_off: Cell<bool>,
 }
@@ -67,9 +69,10 @@ pub fn create(processes: &[Process], node: &Interior, run_dir: &str) -> Result<(
         0 => init::run(processes, node, run_dir, inside, &inner),
         pid => {
             drop(inner);
-            let has_interface_sysctls = node.sysctls.keys().any(|key| node.is_of_interface(key));
+            let mut interface_sysctls = node.sysctls.clone();
+            interface_sysctls.retain(|key, _| node.is_of_interface(key));
             let init = Pid::from_raw(pid as i32);
-            let handle = Handle { init, socket, has_interface_sysctls, is_off: Cell::new(false) };
+            let handle = Handle { init, socket, interface_sysctls, is_off: Cell::new(false) };
             wait_done(&handle.socket, &node.name)?;
             Ok((network, handle))
         }

@@ -83,7 +83,7 @@ impl<'a> Init<'a> {
 
     fn serve(&mut self) -> Result<()> {
         tree::settle(self.node)?;
-        set_sysctls(self.node, |key| !self.node.is_of_interface(key))?;
+        guest::set_sysctls(self.node.sysctls.iter().filter(|(key, _)| !self.node.is_of_interface(key)))?;
         self.tell(&Reply::Done)?;
         loop {
             let sources = [self.agent.as_fd(), self.children.as_fd()].into_iter().chain(self.memory.awaited());
@@ -112,10 +112,6 @@ impl<'a> Init<'a> {
 
     fn obey(&mut self, order: &Order, descriptors: &[OwnedFd]) -> Result<()> {
         match order {
-            Order::SetInterfaceSysctls => {
-                set_sysctls(self.node, |key| self.node.is_of_interface(key))?;
-                self.tell(&Reply::Done)
-            }
             Order::Start { process } => {
                 let [stdout, stderr] = descriptors else {
                     return Err(Error::new(format!(
@@ -233,7 +229,7 @@ impl<'a> Init<'a> {
         (self.members, self.memory, self.changes) = (members, memory, Some(changes::keep(changes)?));
         tree::settle(self.node)?;
         priority::set(Pid::this(), Priority::Agent).doing(doing)?;
-        set_sysctls(self.node, |_| true)
+        guest::set_sysctls(&self.node.sysctls)
     }
 
     fn power_disk(&self, power: Power) {
@@ -334,9 +330,4 @@ fn read_program(request: &OwnedFd) -> Result<Program> {
     let mut text = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut text)).doing(doing)?;
     Program::parse(&text)
-}
-
-/// Writes the sysctls of the node that `choose` accepts.
-fn set_sysctls(node: &Interior, choose: impl Fn(&str) -> bool) -> Result<()> {
-    node.sysctls.iter().filter(|(key, _)| choose(key)).try_for_each(|(key, value)| guest::set_sysctl(key, value))
 }

@@ -35,8 +35,6 @@ pub enum Job {
 /// What the agent wants of a node's init.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Order {
-    /// Apply the sysctls of the node's interfaces, which exist now.
-    SetInterfaceSysctls,
     /// Execute a process; its standard output and error come with the packet.
     Start {
         /// Its place in the plan.
