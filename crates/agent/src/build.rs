@@ -13,6 +13,7 @@ use crate::channel::Channel;
 use crate::clock;
 use crate::error::{Doing, Error, Result};
 use crate::guest;
+use crate::guest::ground::Ground;
 use crate::guest::modules::{self, Modules};
 use crate::guest::run_dir::RunDir;
 use crate::guest::shortage::Wanted;
@@ -152,11 +153,12 @@ fn make_nodes(
     }
     let mut handles = HashMap::new();
     let mut namespaces = Vec::new();
+    let ground = Ground::find(run_dir)?;
     node::code::share()?;
     let outside = Outside::open()?;
     for (done, node) in nodes.iter().enumerate() {
         progress(channel, done, nodes.len(), "nodes")?;
-        let made = node::create(&interiors.processes, node, run_dir);
+        let made = node::create(&interiors.processes, node, &ground);
         // Also where it failed, since the channel by which that is told is there.
         outside.enter_files()?;
         let (namespace, handle) = made?;

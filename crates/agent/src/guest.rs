@@ -1,5 +1,6 @@
 //! The guest as a whole: its mounts, control groups and its end.
 
+pub mod ground;
 pub mod images;
 mod logs;
 pub mod modules;

@@ -54,15 +54,13 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// The network namespace that the calling process is in, which is new; sets its loopback up.
+    /// The network namespace that the calling process is in, which is new.
     ///
     /// # Errors
     /// The kernel refuses it.
     pub fn of_new(node: &str) -> Result<Self> {
         let file = File::open("/proc/self/ns/net").doing(|| "open /proc/self/ns/net".to_owned())?;
-        let namespace = Self { node: node.to_owned(), file, socket: Socket::open()? };
-        namespace.set_running(LOOPBACK_INDEX, "lo", true)?;
-        Ok(namespace)
+        Ok(Self { node: node.to_owned(), file, socket: Socket::open()? })
     }
 
     /// The node that it belongs to.
@@ -140,7 +138,8 @@ impl Namespace {
     /// # Errors
     /// An address is malformed.
     pub fn configuration(&self, node: &Node) -> Result<Requests> {
-        let mut requests = self.addresses(LOOPBACK_INDEX, "lo", &node.loopback)?;
+        let mut requests = vec![self.running(LOOPBACK_INDEX, "lo", true)];
+        requests.extend(self.addresses(LOOPBACK_INDEX, "lo", &node.loopback)?);
         requests.extend(node.bridge.iter().flat_map(|bridge| self.bridging(bridge, &node.interfaces)));
         for port in Port::all(&node.interfaces) {
             requests.extend(self.configuration_of(&port)?);

@@ -32,6 +32,7 @@ use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 use nix::unistd::Pid;
 
 use crate::error::{Doing, Error, Result};
+use crate::guest::ground::Ground;
 use crate::network::Namespace;
 use crate::node::orders::{receive, Reply};
 use crate::plan::interior::Interior;
@@ -53,12 +54,12 @@ pub struct Handle {
 ///
 /// # Errors
 /// The kernel refuses something: what, and on which node.
-pub fn create(processes: &[Process], node: &Interior, run_dir: &str) -> Result<(Namespace, Handle)> {
+pub fn create(processes: &[Process], node: &Interior, ground: &Ground) -> Result<(Namespace, Handle)> {
     let named = || format!("node {}", node.name);
     let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET;
     unshare(own).doing(|| format!("{}: make namespaces", named()))?;
     let network = Namespace::of_new(&node.name)?;
-    let inside = tree::enter(node, run_dir).doing(named)?;
+    let inside = tree::enter(node, ground).doing(named)?;
     let (socket, inner) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
         .doing(|| format!("{}: socket pair", named()))?;
     let flags = libc::CLONE_NEWPID | Signal::SIGCHLD as i32;
@@ -66,7 +67,7 @@ pub fn create(processes: &[Process], node: &Interior, run_dir: &str) -> Result<(
     // parent may.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     match Errno::result(pid).doing(|| format!("{}: clone", named()))? {
-        0 => init::run(processes, node, run_dir, inside, &inner),
+        0 => init::run(processes, node, ground, inside, &inner),
         pid => {
             drop(inner);
             let mut interface_sysctls = node.sysctls.clone();

@@ -52,7 +52,7 @@ run:
         ipcs --shmems | grep 0x
         hostname
         ps -e -o args= | grep 'sleep 1000' | grep -v grep
-  - {on: witness, name: directories, exec: "sh -c 'stat -c %a /tmp /var/tmp /dev/shm; ls -A /tmp /dev/shm'"}
+  - {on: witness, name: directories, exec: "sh -c 'stat -c %a /tmp /var/tmp /dev/shm /dev /run /dev/net /dev/null /dev/net/tun; umask; ls -A /tmp /dev/shm'"}
   - {on: witness, name: devices, exec: "sh -c 'head -c 4 /dev/urandom | wc -c; echo x > /dev/null; : < /dev/zero'"}
   - {on: witness, name: logs, exec: "sh -c 'find /var/log/ ! -type d; find /var/log/ -mindepth 1 -type d | sort'"}
   - {on: witness, name: daemon, exec: "sh -c 'nginx -t 2>&1'"}
@@ -90,7 +90,8 @@ def test_the_host_sees_nothing_of_it(outcome: Outcome) -> None:
 
 
 def test_a_node_has_the_directories_and_devices_of_a_machine(outcome: Outcome) -> None:
-    assert outcome.stdout("witness", "directories").split() == ["1777"] * 3 + ["/dev/shm:", "/tmp:"]  # noqa: S108
+    modes = ["1777"] * 3 + ["755"] * 3 + ["666"] * 2
+    assert outcome.stdout("witness", "directories").split() == [*modes, "0022", "/dev/shm:", "/tmp:"]  # noqa: S108
     assert outcome.stdout("witness", "devices").split() == ["4"]
     assert outcome.stdout("lonely", "script") == "ran\n"
 

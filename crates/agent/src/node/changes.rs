@@ -76,8 +76,8 @@ pub fn reserve() -> Result<()> {
 ///
 /// # Errors
 /// The kernel refuses it.
-pub fn keep([upper, all, volumes]: [File; 3]) -> Result<[OwnedFd; 3]> {
-    Ok([keep_as(&upper, KEPT)?, keep_as(&all, KEPT_ALL)?, keep_as(&volumes, KEPT_VOLUMES)?])
+pub fn keep([upper, all, volumes]: &[File; 3]) -> Result<[OwnedFd; 3]> {
+    Ok([keep_as(upper, KEPT)?, keep_as(all, KEPT_ALL)?, keep_as(volumes, KEPT_VOLUMES)?])
 }
 
 fn keep_as(directory: &File, number: RawFd) -> Result<OwnedFd> {

@@ -17,6 +17,7 @@ use crate::channel::protocol::End;
 use crate::clock::{self, Power};
 use crate::error::{Doing, Error, Result};
 use crate::guest;
+use crate::guest::ground::Ground;
 use crate::node::changes;
 use crate::node::child;
 use crate::node::connections;
@@ -30,22 +31,33 @@ use crate::plan::Process;
 use crate::priority::{self, Priority};
 
 /// Lives the life of a node's init; ends with the agent.
-pub fn run(processes: &[Process], node: &Interior, run_dir: &str, inside: Inside, socket: &OwnedFd) -> ! {
+pub fn run(processes: &[Process], node: &Interior, ground: &Ground, inside: Inside, socket: &OwnedFd) -> ! {
     // Without the line to the agent there is nobody to tell why, and the agent sees that it is gone.
-    if child::keep_only(inside.descriptors().chain([socket.as_raw_fd()]).collect()).is_err() {
-        std::process::exit(1);
-    }
+    let Ok(inside) = keep(inside, socket) else { std::process::exit(1) };
     child::live(
         socket,
         |reason| Reply::Failed { reason },
-        || Init::new(processes, node, run_dir, inside, socket)?.serve(),
+        || Init::new(processes, node, ground, inside, socket)?.serve(),
     )
+}
+
+/// What of a node's inside its init has: the members of its control group, their memory, and what the node changes.
+type Kept = (File, Memory, [OwnedFd; 3]);
+
+/// Closes all but what the init needs.
+fn keep(Inside { members, memory, changes }: Inside, socket: &OwnedFd) -> Result<Kept> {
+    let kept = changes::keep(&changes)?;
+    // With all else that belongs to the agent.
+    std::mem::forget(changes);
+    let numbers = [members.as_raw_fd(), socket.as_raw_fd()].into_iter().chain(memory.descriptors());
+    child::keep_only(numbers.chain(kept.iter().map(AsRawFd::as_raw_fd)).collect())?;
+    Ok((members, memory, kept))
 }
 
 struct Init<'a> {
     processes: &'a [Process],
     node: &'a Interior,
-    run_dir: &'a str,
+    ground: &'a Ground<'a>,
     /// The file that takes the members of the node's control group.
     members: File,
     /// How much memory these may have.
@@ -66,8 +78,8 @@ impl<'a> Init<'a> {
     fn new(
         processes: &'a [Process],
         node: &'a Interior,
-        run_dir: &'a str,
-        inside: Inside,
+        ground: &'a Ground<'a>,
+        (members, memory, changes): Kept,
         agent: &'a OwnedFd,
     ) -> Result<Self> {
         let mut signals = SigSet::empty();
@@ -75,10 +87,8 @@ impl<'a> Init<'a> {
         signals.thread_block().doing(|| "block SIGCHLD".to_owned())?;
         let children = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .doing(|| "signalfd".to_owned())?;
-        let Inside { members, memory, changes } = inside;
-        let changes = Some(changes::keep(changes)?);
-        let (running, loads) = (HashMap::new(), HashMap::new());
-        Ok(Self { processes, node, run_dir, members, memory, changes, agent, children, running, loads, paused: false })
+        let (changes, running, loads) = (Some(changes), HashMap::new(), HashMap::new());
+        Ok(Self { processes, node, ground, members, memory, changes, agent, children, running, loads, paused: false })
     }
 
     fn serve(&mut self) -> Result<()> {
@@ -225,8 +235,8 @@ impl<'a> Init<'a> {
         // A control group takes no process of real-time priority, and this is in the node's for a moment.
         let doing = || "set the priority of a node's init".to_owned();
         priority::set(Pid::this(), Priority::Ordinary).doing(doing)?;
-        let Inside { members, memory, changes } = tree::enter(self.node, self.run_dir)?;
-        (self.members, self.memory, self.changes) = (members, memory, Some(changes::keep(changes)?));
+        let Inside { members, memory, changes } = tree::enter(self.node, self.ground)?;
+        (self.members, self.memory, self.changes) = (members, memory, Some(changes::keep(&changes)?));
         tree::settle(self.node)?;
         priority::set(Pid::this(), Priority::Agent).doing(doing)?;
         guest::set_sysctls(&self.node.sysctls)

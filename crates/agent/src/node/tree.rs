@@ -2,9 +2,9 @@
 //!
 //! The root of a node is an overlay. Its lower layers are the tree that all nodes have in common (`/etc/hosts`, and
 //! /var/log without files) above the machine's own root, which the guest sees through hostfs. Its upper layer is a tmpfs,
-//! one a node; directories of the same tmpfs are bound over /tmp, /run, /var/tmp, /dev and /dev/shm, which is cheaper
-//! than a file system for each. Where the node has a disk for all that it writes, its file system takes the place of
-//! the tmpfs but for /dev and /run. An overlay shows its lower layer without what is mounted on top of it, so hostfs
+//! one a node; directories of the same tmpfs are bound over /tmp, /run, /var/tmp and /dev, which is cheaper than a file
+//! system for each. Where the node has a disk for all that it writes, its file system takes the place of the tmpfs but for
+//! /dev and /run. An overlay shows its lower layer without what is mounted on top of it, so hostfs
 //! would show the outer machine's /proc, /sys, /dev and /tmp, and with the latter the run directory: each of them is
 //! covered.
 //!
@@ -13,26 +13,27 @@
 //!
 //! ```text
 //! /                overlay: upper NODE/upper, lower COMMON, lower hostfs /
-//! ├── dev          NODE/dev    null, zero, full, random, urandom, tty, net/tun; devpts of its own
+//! ├── dev          NODE/dev    null, zero, full, random, urandom, tty, net/tun; shm; devpts of its own
 //! ├── proc  sys    of the node's own PID and network namespace; sys/fs/cgroup its own control group, not to be changed
-//! ├── run  tmp  var/tmp  dev/shm     NODE/…
+//! ├── run  tmp  var/tmp     NODE/…
 //! ├── lib/modules  the modules of the guest's kernel, so that modprobe works
 //! └── RUN_DIR      covered, if nothing of the above covers it
 //! ```
 
-use std::fs::{create_dir_all, set_permissions, write, File, OpenOptions, Permissions};
+use std::fs::{set_permissions, write, DirBuilder, File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{chown, symlink, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{chown, symlink, DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::mount::{mount, umount2, MntFlags, MsFlags};
 use nix::sched::{unshare, CloneFlags};
-use nix::sys::stat::{makedev, mknod, stat, Mode, SFlag};
-use nix::unistd::{chdir, pivot_root, sethostname};
+use nix::sys::stat::{makedev, mknod, umask, Mode, SFlag};
+use nix::unistd::{chdir, mkdir, pivot_root, sethostname};
 
 use crate::error::{Doing, Result};
-use crate::guest::modules;
+use crate::guest::ground::Ground;
 use crate::guest::{cgroup_of_nodes, images, mount_at, volumes, CGROUPS, WORKSHOP};
 use crate::node::inside::inside;
 use crate::node::memory::Memory;
@@ -59,11 +60,10 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("pts/ptmx", "ptmx"),
 ];
 /// Directories of the node's tmpfs that are bound into its root, and their permissions.
-const OWN_DIRECTORIES: [(&str, u32); 5] =
-    [("dev", 0o755), ("run", 0o755), ("tmp", 0o1777), ("var/tmp", 0o1777), ("dev/shm", 0o1777)];
+const OWN_DIRECTORIES: [(&str, u32); 4] = [("dev", 0o755), ("run", 0o755), ("tmp", 0o1777), ("var/tmp", 0o1777)];
 
 /// Those of these directories that are in memory whatever the node has.
-const IN_MEMORY: [&str; 3] = ["dev", "run", "dev/shm"];
+const IN_MEMORY: [&str; 2] = ["dev", "run"];
 
 /// Where a node sees its processes.
 const PROCESSES: &str = "/proc";
@@ -85,41 +85,32 @@ pub struct Inside {
     pub changes: [File; 3],
 }
 
-impl Inside {
-    /// The descriptors that it takes.
-    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
-        let files = [&self.members].into_iter().chain(&self.changes);
-        files.map(AsRawFd::as_raw_fd).chain(self.memory.descriptors())
-    }
-}
-
-/// Puts the inside of the node together in the namespaces of the calling process, which are new, and enters it. What it takes
-/// to be of the node's PID namespace is left to [`settle`].
+/// Puts the inside of the node together in the namespaces of the calling process, which are new, and enters it. What is mounted
+/// in them is theirs alone, as all mounts of process 1 are. What it takes to be of the node's PID namespace is left to
+/// [`settle`].
 ///
 /// # Errors
 /// The kernel refuses something.
-pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
+pub fn enter(node: &Interior, ground: &Ground) -> Result<Inside> {
     let (members, memory) = create_cgroup(node)?;
     sethostname(&node.name).doing(|| "set the host name".to_owned())?;
-    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount(None::<&str>, "/", None::<&str>, private, None::<&str>).doing(|| "make mounts private".to_owned())?;
     mount_at("tmpfs", WORKSHOP, MsFlags::empty(), "mode=755")?;
     if let Some(archive) = &node.written {
         restore::restore(archive, WORKSHOP)?;
     }
     mount_disk(node)?;
-    let root = mount_root(node)?;
+    let root = mount_root(node, ground)?;
     let open = |path: &str| File::open(path).doing(|| format!("open {path}"));
     let changes = [open(&upper_layer(node))?, open(WORKSHOP)?, open(volumes::PLACE)?];
-    bind_own_directories(node, &root)?;
-    fill_dev(node, &root)?;
-    make_directory(&inside(&root, PROCESSES))?;
-    let devices = inside(&root, "/sys");
-    make_directory(&devices)?;
-    mount_at("sysfs", &devices, MsFlags::empty(), "")?;
-    mount_cgroup(&root)?;
-    bind_modules(&root)?;
-    cover_run_directory(&root, run_dir)?;
+    let place = |path: &str| ground.place(node, &root, path);
+    with_exact_modes(|| {
+        bind_own_directories(node, ground, place)?;
+        fill_dev(node, &root)
+    })?;
+    mount_over("sysfs", &place("/sys"), "")?;
+    mount_cgroup(&place(CGROUPS))?;
+    bind(&ground.modules.to_string_lossy(), &place("/lib/modules"))?;
+    cover_run_directory(&place(ground.run_dir))?;
     bind_from_machine(node, &root)?;
     bind_disk(node, &root)?;
     bind_volumes(node, &root)?;
@@ -132,7 +123,7 @@ pub fn enter(node: &Interior, run_dir: &str) -> Result<Inside> {
 /// # Errors
 /// The kernel refuses something.
 pub fn settle(node: &Interior) -> Result<()> {
-    mount_at("proc", PROCESSES, MsFlags::empty(), "")?;
+    mount_over("proc", PROCESSES, "")?;
     // Here, where links lead as they do for the node's programs, and over all that was put there before.
     // What a node of an earlier run had of them is its own by now.
     let is_due = |file: &&OwnFile| node.written.is_none() || !Path::new(&file.path).exists();
@@ -143,11 +134,13 @@ pub fn settle(node: &Interior) -> Result<()> {
 /// for a moment. The init stays outside, as it is no load of the node.
 fn create_cgroup(node: &Interior) -> Result<(File, Memory)> {
     let group = format!("{}/{}", cgroup_of_nodes(), node.name);
-    // One that boots keeps the limit that it has: a fault may have set it.
-    let is_new = !Path::new(&group).exists();
-    make_directory(&group)?;
+    let is_new = match mkdir(group.as_str(), Mode::from_bits_truncate(0o755)) {
+        Err(Errno::EEXIST) => false,
+        made => made.doing(|| format!("make {group}")).map(|()| true)?,
+    };
     let mut memory = Memory::open(&group, node.memory_bytes)?;
-    if is_new {
+    // One that boots keeps the limit that it has: a fault may have set it. A new one has none.
+    if is_new && node.memory_bytes.is_some() {
         memory.give_back()?;
     }
     let members = open_members(&group)?;
@@ -170,12 +163,10 @@ fn join(mut members: &File) -> Result<()> {
 }
 
 /// Shows the node its control group, as container engines do: programs take from it how much memory they may use.
-fn mount_cgroup(root: &str) -> Result<()> {
-    let target = inside(root, CGROUPS);
-    mount_at("cgroup2", &target, MsFlags::empty(), "")?;
+fn mount_cgroup(target: &str) -> Result<()> {
+    mount_over("cgroup2", target, "")?;
     let read_only = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
-    mount(None::<&str>, target.as_str(), None::<&str>, read_only, None::<&str>)
-        .doing(|| format!("make {target} read-only"))
+    mount(None::<&str>, target, None::<&str>, read_only, None::<&str>).doing(|| format!("make {target} read-only"))
 }
 
 /// Mounts the file system of the node's disk where the node is put together.
@@ -210,28 +201,20 @@ fn upper_layer(node: &Interior) -> String {
     format!("{}/upper", writable(node))
 }
 
-fn mount_root(node: &Interior) -> Result<String> {
+fn mount_root(node: &Interior, ground: &Ground) -> Result<String> {
     let root = format!("{WORKSHOP}/root");
     let upper = upper_layer(node);
     let work = format!("{}/work", writable(node));
     let etc = format!("{upper}/etc");
-    for directory in [&root, &etc, &work] {
+    for directory in [&root, &upper, &etc, &work] {
         make_directory(directory)?;
     }
     let hostname = format!("{etc}/hostname");
     write(&hostname, format!("{}\n", node.name)).doing(|| format!("write {hostname}"))?;
     let layers = format!("lowerdir={},upperdir={upper},workdir={work}", images::lower_layers(node));
-    let flags = if has_owners(node)? { MsFlags::empty() } else { MsFlags::MS_NOSUID };
+    let flags = if ground.has_owners(node) { MsFlags::empty() } else { MsFlags::MS_NOSUID };
     mount_at("overlay", &root, flags, &layers)?;
     Ok(root)
-}
-
-/// Whether the files of the node's tree belong to whom they should. Those of an image do. Those of the machine's root user
-/// are root's here too if it is root's jail. In the jail of an ordinary user they appear as those
-/// of nobody: programs like mount, with its set-user-ID bit, would run as nobody even for root, so there the bit has no
-/// effect; and root's home cannot be read, so there root has one of its own.
-fn has_owners(node: &Interior) -> Result<bool> {
-    Ok(images::is_image(node) || stat("/").doing(|| "look at /".to_owned())?.st_uid == 0)
 }
 
 /// Puts a file that the plan has into the node, whose root is the present one.
@@ -252,53 +235,53 @@ fn write_own_file(file: &OwnFile) -> Result<()> {
     set_mode(path, *mode)
 }
 
-fn bind_own_directories(node: &Interior, root: &str) -> Result<()> {
-    let home = (!has_owners(node)?).then_some(("root", 0o700));
+/// Does what makes files with the permissions that it says, whatever the mask is.
+fn with_exact_modes<T>(make: impl FnOnce() -> T) -> T {
+    let mask = umask(Mode::empty());
+    let made = make();
+    umask(mask);
+    made
+}
+
+fn bind_own_directories(node: &Interior, ground: &Ground, place_of: impl Fn(&str) -> String) -> Result<()> {
+    let home = (!ground.has_owners(node)).then_some(("root", 0o700));
     for (name, mode) in OWN_DIRECTORIES.into_iter().chain(home) {
         let place = if IN_MEMORY.contains(&name) { WORKSHOP } else { writable(node) };
         let own = format!("{place}/own/{name}");
-        make_directory(&own)?;
-        set_mode(&own, mode)?;
-        bind(&own, &inside(root, &format!("/{name}")))?;
+        make_directory_of(&own, mode)?;
+        bind(&own, &place_of(&format!("/{name}")))?;
     }
     Ok(())
 }
 
 fn fill_dev(node: &Interior, root: &str) -> Result<()> {
-    make_directory(&format!("{root}/dev/net"))?;
-    for (name, major, minor) in DEVICES {
+    for (name, mode) in [("net", 0o755), ("shm", 0o1777), ("pts", 0o755)] {
+        make_directory_of(&format!("{root}/dev/{name}"), mode)?;
+    }
+    let make = |name: &str, kind, mode, device| {
         let path = format!("{root}/dev/{name}");
-        mknod(path.as_str(), SFlag::S_IFCHR, Mode::empty(), makedev(major, minor)).doing(|| format!("make {path}"))?;
-        set_mode(&path, 0o666)?;
+        mknod(path.as_str(), kind, Mode::from_bits_truncate(mode), device).doing(|| format!("make {path}"))
+    };
+    for (name, major, minor) in DEVICES {
+        make(name, SFlag::S_IFCHR, 0o666, makedev(major, minor))?;
     }
     if let Some(Disk { number, .. }) = node.disk {
-        let path = format!("{root}/dev/{DISK_NAME}");
         let device = makedev(DISK_MAJOR, u64::from(number) * DISK_MINORS);
-        mknod(path.as_str(), SFlag::S_IFBLK, Mode::empty(), device).doing(|| format!("make {path}"))?;
-        set_mode(&path, 0o660)?;
+        make(DISK_NAME, SFlag::S_IFBLK, 0o660, device)?;
     }
     for (target, name) in DEVICE_LINKS {
         let path = format!("{root}/dev/{name}");
         symlink(target, &path).doing(|| format!("make {path}"))?;
     }
-    let terminals = format!("{root}/dev/pts");
-    make_directory(&terminals)?;
-    mount_at("devpts", &terminals, MsFlags::empty(), "newinstance,gid=5,mode=620,ptmxmode=666")
-}
-
-fn bind_modules(root: &str) -> Result<()> {
-    let directory = modules::directory()?;
-    let parent = directory.parent().unwrap_or(&directory);
-    bind(&parent.to_string_lossy(), &inside(root, "/lib/modules"))
+    mount_at("devpts", &format!("{root}/dev/pts"), MsFlags::empty(), "newinstance,gid=5,mode=620,ptmxmode=666")
 }
 
 /// Hides the run directory, whose path may lie where nothing else of the node hides it.
-fn cover_run_directory(root: &str, run_dir: &str) -> Result<()> {
-    let path = inside(root, run_dir);
-    if Path::new(&path).exists() {
+fn cover_run_directory(path: &str) -> Result<()> {
+    if Path::new(path).exists() {
         let empty = format!("{WORKSHOP}/own/nothing");
         make_directory(&empty)?;
-        bind(&empty, &path)?;
+        bind(&empty, path)?;
     }
     Ok(())
 }
@@ -342,8 +325,26 @@ fn change_root(root: &str) -> Result<()> {
 }
 
 fn bind(from: &str, to: &str) -> Result<()> {
-    make_directory(to)?;
-    mount(Some(from), to, None::<&str>, MsFlags::MS_BIND, None::<&str>).doing(|| format!("bind {from} on {to}"))
+    let bind = || mount(Some(from), to, None::<&str>, MsFlags::MS_BIND, None::<&str>);
+    over_directory(to, bind, || format!("bind {from} on {to}"))
+}
+
+/// Mounts one file system on a directory, which is made where it is not there.
+fn mount_over(kind: &str, to: &str, options: &str) -> Result<()> {
+    let mount = || mount(Some(kind), to, Some(kind), MsFlags::empty(), Some(options));
+    over_directory(to, mount, || format!("mount {kind} on {to}"))
+}
+
+/// Most of the directories are there, which nobody has to ask before.
+fn over_directory(to: &str, mount: impl Fn() -> nix::Result<()>, what: impl FnOnce() -> String) -> Result<()> {
+    match mount() {
+        Err(Errno::ENOENT) => {
+            make_directory(to)?;
+            mount()
+        }
+        mounted => mounted,
+    }
+    .doing(what)
 }
 
 /// Sets permissions whatever the mask is.
@@ -352,5 +353,22 @@ fn set_mode(path: &str, mode: u32) -> Result<()> {
 }
 
 fn make_directory(path: &str) -> Result<()> {
-    create_dir_all(path).doing(|| format!("make {path}"))
+    DirBuilder::new().recursive(true).mode(0o755).create(path).doing(|| format!("make {path}"))
+}
+
+/// Makes a directory with these permissions, and what it is in with the usual ones.
+fn make_directory_of(path: &str, mode: u32) -> Result<()> {
+    let make = || mkdir(path, Mode::from_bits_truncate(mode));
+    let made = match (make(), Path::new(path).parent()) {
+        (Err(Errno::ENOENT), Some(parent)) => {
+            make_directory(&parent.to_string_lossy())?;
+            make()
+        }
+        (made, _) => made,
+    };
+    match made {
+        // On a disk, or by a node of an earlier run.
+        Err(Errno::EEXIST) => set_mode(path, mode),
+        made => made.doing(|| format!("make {path}")),
+    }
 }
