@@ -1,7 +1,7 @@
 //! The agent's code in its children, which go on as the same program.
 //!
 //! **Problem.** A fork leaves out what can be read from a file again, so that a new process meets each page of its code as a
-//! fault: that was half of all that the making of a node took. The kernel has a fork copy the entries of such a mapping once a
+//! fault: that was a third of all that the making of a node took. The kernel has a fork copy the entries of such a mapping once a
 //! page of it was written to and is no more that of the file (vma_needs_copy in mm/memory.c).
 //!
 //! **Rule.** So one byte of each mapping is written, as it is, and all pages are made present. From then on a fork has them, and
