@@ -124,7 +124,7 @@ def test_a_node_more_takes_no_more_stops_and_requests(tmp_path: Path) -> None:
         async with held_guest(line(nodes), run_dir) as guest:
             return [guest.page.read(name) for name in (STOPS, REQUESTS)]
 
-    check_one_more(lambda nodes, run_dir: asyncio.run(made(nodes, run_dir)), (208, 985), tmp_path)
+    check_one_more(lambda nodes, run_dir: asyncio.run(made(nodes, run_dir)), (204, 955), tmp_path)
 
 
 @pytest.mark.usefixtures("traced")
