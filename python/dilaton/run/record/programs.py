@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dilaton.measure import numbers
+from dilaton.measure.verdict import Reason
 from dilaton.measure.waiting.asked import asked_bit_per_s
+from dilaton.measure.waiting.ended import LATE_END_MAX, Ended, ended
 from dilaton.measure.waiting.filled import Filled
 from dilaton.measure.waiting.offered import Offered, offered
 from dilaton.measure.waiting.together import Life
@@ -20,12 +23,14 @@ class Programs:
 
     Attributes:
         sent: What those sent that were told at which rate.
+        ended: How flows of UDP ended.
         lives: When those were there that ended as they should.
         filled: Whether all that they measured is flows that filled their bottlenecks.
         shares_filled: Whether it is of what they measured on nodes with a share of a CPU, or between these and others.
     """
 
     sent: Sequence[Offered] = ()
+    ended: Sequence[Ended] = ()
     lives: Sequence[Life] = ()
     filled: bool = False
     shares_filled: bool = False
@@ -39,7 +44,23 @@ def programs_of(plan: Plan, processes: Sequence[ProcessRecord]) -> Programs:
     done = [(each.node, each.name, each.result) for each in processes if each.exit == 0]
     slow = {node.name for node in plan.nodes if node.cpu is not None}
     found = Filled.of(plan, done)
-    return Programs(offered(plan, done), lives_of(plan, processes), found.all(), found.all_of(slow))
+    return Programs(offered(plan, done), ended(plan, done), lives_of(plan, processes), found.all(), found.all_of(slow))
+
+
+def late_ends(programs: Programs) -> list[Reason]:
+    """What is wrong with how flows of UDP ended: the worst of those of whose end iperf3 heard too late."""
+    worst = max(programs.ended, key=lambda each: each.share, default=None)
+    if worst is None or worst.share <= LATE_END_MAX:
+        return []
+    late, share = numbers.duration(worst.late_s, 3), numbers.significant(worst.share * 100, 3)
+    what = (
+        f"iperf3 heard of the end of {worst.process} on {worst.node} {late} later than its way explains, {share} % of "
+        "the time by which it divides what came"
+    )
+    advice = (
+        "let it send for longer (-t): whether one packet finds room in a full queue decides when iperf3 hears of that"
+    )
+    return [Reason("suspect", what, worst.share, LATE_END_MAX, "ratio", advice)]
 
 
 def lives_of(plan: Plan, processes: Sequence[ProcessRecord]) -> list[Life]:

@@ -50,7 +50,7 @@ from dilaton.run.record.model import (
 )
 from dilaton.run.record.observation import NOTHING_BESIDE, Seen, seen_of
 from dilaton.run.record.processes import processes_from_events
-from dilaton.run.record.programs import NOBODY, Programs, programs_of
+from dilaton.run.record.programs import NOBODY, Programs, late_ends, programs_of
 from dilaton.run.record.states import FINAL_STATES, State
 
 __all__ = ["CheckRecord", "Dilaton", "GuestRecord", "Host", "ProcessRecord", "Record", "RecordError", "State", "Time"]
@@ -298,7 +298,7 @@ def judge_fidelity(
         shortages=beside.shortages,
         offered=tuple(programs.sent),
     )
-    verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons])
+    verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons, *late_ends(programs)])
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
 
 
