@@ -55,10 +55,18 @@ def test_the_page_leads_from_the_first_look_to_a_run_that_was_read(
     journey(f"{name}.mjs", tmp_path / "server", tmp_path / "roles.yaml")
 
 
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has runs get as much of a core as other tests, which somebody who looks at them would wait for."""
+    monkeypatch.setattr("dilaton.service.launch.BEHIND", 0)
+
+
+@pytest.mark.usefixtures("beside")
 def test_the_tour_ends_with_a_network_that_ran_and_its_graph(tmp_path: Path) -> None:
     journey("tour.mjs", tmp_path / "server")
 
 
+@pytest.mark.usefixtures("beside")
 def test_a_node_is_looked_into_while_it_runs(tmp_path: Path) -> None:
     journey("node.mjs", tmp_path / "server")
 

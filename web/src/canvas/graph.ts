@@ -256,10 +256,13 @@ export class Graph {
     requestAnimationFrame(() => {
       this.isPlacing = false;
       if (this.core.destroyed()) return;
-      const kept = withRoom(wordsOf(this.core), discsOf(this.core));
+      // Those that are too small to be read are not drawn anyway.
+      const words = wordsOf(this.core);
+      const kept = withRoom(words, discsOf(this.core));
+      const crowded = new Set(words.map((one) => one.id).filter((id) => !kept.has(id)));
       this.core.batch(() =>
         this.core.elements("[label]").forEach((element) => {
-          const isCrowded = !kept.has(element.id());
+          const isCrowded = crowded.has(element.id());
           if (element.hasClass("crowded") !== isCrowded) element.toggleClass("crowded", isCrowded);
         }),
       );

@@ -98,8 +98,13 @@ await run({
     await page.getByLabel("Field", { exact: true }).fill("links.0.delay");
     await page.getByLabel("Values").fill("5ms, 10ms");
     await page.getByLabel("Repeats").fill("2");
+    demand(await page.getByLabel("Machines").isEnabled(), "each run of a sweep may be spread");
     await demandAccessible(page, "run with changes");
-    await page.getByRole("button", { name: "Make 4 runs" }).click();
+    const [asked] = await Promise.all([
+      page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/sweeps")),
+      page.getByRole("button", { name: "Make 4 runs" }).click(),
+    ]);
+    demand(asked.postDataJSON().machines === 1, "each run is on one machine");
     // Each is a process of its own.
     await page.getByText("4 of 4 runs over").waitFor({ timeout: 200_000 });
     await page.getByText("seed=2, links.0.delay=10ms").first().waitFor();

@@ -57,7 +57,7 @@ export const runs = {
     setTdf: "Set TDF",
     setSpeed: "At most",
     speedHelp: "Virtual seconds per host second at most; empty: as fast as it can",
-    unbounded: "any speed",
+    unbounded: "any",
     tdfSlider: "TDF",
     takes: (tdf: number) => `1 s takes ${tdf} s`,
     stop: "Stop",
@@ -181,7 +181,8 @@ export const runs = {
     repeats: "Repeats",
     hold: "Hold at",
     machines: "Machines",
-    machinesHelp: "Over how many machines, made of the server's own for trying out, the guests of one run are spread",
+    machinesHelp:
+      "Over how many machines the guests of each run are spread: of those that the server has, else made of its own, for trying out",
     never: "never",
     seeds: "Repeats have the seeds 1, 2, … so that chance is another in each.",
     launch: (n: number) => (n === 1 ? "Run" : `Make ${n} runs`),
