@@ -26,8 +26,8 @@ from dilaton.service.tidings import Begun, Ended, Tiding, tiding_of
 
 RUNNER = (*PYTHON, "-m", "dilaton.service.runner")
 
-BEHIND = 10
-"""By how much a run is nicer that goes behind: of a core that both want it gets a tenth (sched(7))."""
+BEHIND = 5
+"""By how much a run is nicer that goes behind: of a core that both want it gets a quarter (sched(7))."""
 
 TIDING_BYTES_MAX = 1 << 24
 
