@@ -99,8 +99,9 @@ def test_others_cannot_tell_it_from_a_node_that_was_unplugged(outcome: Outcome, 
     for node, name in (("a", "near"), ("c", "other")):
         seen, expected = answers(outcome, node, name), answers(unplugged, node, name)
         assert [answer for _, answer in seen] == [answer for _, answer in expected]
-        # With another plan in their memory kernels take some nanoseconds more or less.
-        assert [at_s for at_s, _ in seen] == pytest.approx([at_s for at_s, _ in expected], abs=5e-6)
+        # With another plan in their memory kernels take some nanoseconds more or less, and by these it goes whether a ping whose
+        # wait ends at a tick of its kernel is sent then or 3 us later: five are, between a change of the link and the next.
+        assert [at_s for at_s, _ in seen] == pytest.approx([at_s for at_s, _ in expected], abs=2e-5)
 
 
 def answers(outcome: Outcome, node: str, name: str) -> list[tuple[float, str]]:
