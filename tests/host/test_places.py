@@ -50,7 +50,7 @@ def test_without_out_runs_are_numbered_below_runs(lab: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("place", ["/dev/shm", "/var/tmp", "/tmp"])  # noqa: S108
 def test_places_that_the_jail_covers_with_its_own_can_hold_a_run(lab: Path, place: str) -> None:
-    directory = Path(place) / f"dilaton-test-{os.getpid()}"
+    directory = Path(place) / f"places-{os.getpid()}"
     try:
         assert dilaton("run", lab, "--out", directory).returncode == 0
         assert (directory / "nodes" / "a" / "hello.stdout").read_text() == "hello from a\n"
