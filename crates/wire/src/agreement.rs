@@ -273,6 +273,10 @@ impl Guest {
         add(&own.agreements, 1);
         futex::locked(&self.wire.header().lock, || {
             own.next_ns.store(next_ns, SeqCst);
+            // What is at work where it comes to stand goes on, on the event drive: it stands where that has brought it.
+            if (own.stand_ns.load(SeqCst)..NEVER).contains(&next_ns) {
+                own.stand_ns.store(next_ns, SeqCst);
+            }
             fence(SeqCst);
             if wish == Wish::Pass {
                 own.next_ns.fetch_min(self.first_arrival_ns(), SeqCst);
@@ -424,6 +428,22 @@ mod tests {
         second.stands(NEVER);
         assert!(!second.pass(50));
         assert_eq!(second.horizon_ns(), 25, "as the first may be woken where it stands");
+    }
+
+    #[test]
+    fn who_goes_on_where_it_was_to_stand_comes_as_far_as_the_others_let_it() {
+        let wire = laid_out(2, &[(0, 1, 5), (1, 0, 5)], 4096);
+        let [works, stands] = [0, 1].map(|number| Guest::new(wire.clone(), number).unwrap());
+        for guest in [&works, &stands] {
+            guest.stands(20);
+        }
+        assert!(!stands.pass(20));
+        works.tell(20);
+        assert!(!works.go_on(25), "the other one may be woken at 20");
+        stands.stands(50);
+        assert!(!stands.pass(50));
+        assert!(works.may_run());
+        assert_eq!(works.horizon_ns(), 30, "as if the other one stood where this one has come to");
     }
 
     #[test]
