@@ -32,8 +32,13 @@
 //! if all stood where it does ([`horizon_of_held`]); none needs more of it before it is released. Its next(·) is where it stands, as
 //! it may be woken there, and so who is released before it comes no further than that lets it.
 //!
+//! **At work where it is to stand.** On the event drive what is at work at an instant goes on beyond it, such as a program that
+//! starts. A guest of which that is so stands where its work has brought it, whatever instant it was told, and its horizon is
+//! what it would be if all stood there. If it stayed where it was told to, others would let it go on, further than the
+//! horizon that it is left with: it would neither run nor wait, and never look for the order that lets it go.
+//!
 //! The tests (tests/guests.rs) walk through every order in which small systems can run, and find what happens to a guest that
-//! tells later, and to those that are held and keep their horizons.
+//! tells later, to those that are held and keep their horizons, and to those that work on and stay behind.
 
 use crate::{VirtualDuration, VirtualInstant};
 

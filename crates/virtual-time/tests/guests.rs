@@ -22,6 +22,8 @@ enum Manner {
     TellsLater,
     /// Who is held keeps the horizon that it had, and goes on where it stands if it is woken.
     KeepsHorizon,
+    /// Who works on beyond where it is to stand stands there all the same.
+    StaysBehind,
 }
 
 /// What must never happen.
@@ -29,6 +31,8 @@ enum Manner {
 enum Wrong {
     /// A frame arrives in its receiver's past.
     Late,
+    /// Nobody can go on, and not all is done.
+    Stuck,
 }
 
 /// What the host orders, one after the other, each when all have taken the one before.
@@ -43,22 +47,25 @@ enum Order {
     Release,
 }
 
-/// A small system: delays from each guest to each, `NEVER` where no wire is.
+/// A small system: delays from each guest to each, `NEVER` where no wire is, and whether programs are at work for a while.
 struct System {
     manner: Manner,
+    works: bool,
     delays: Vec<Vec<u64>>,
     distances: Vec<Vec<u64>>,
 }
 
-/// One state: of each guest what it has told of itself, where it is, how far it was let run, its timer and its arrivals, to
-/// what instant it was woken and whether it has told that, and by which order it stands where; and how many frames and
-/// timers there may be yet, and how often the host wakes somebody.
+/// One state: of each guest what it has told of itself, where it is, how far it was let run, its timer and its arrivals,
+/// which of these is what a program that is at work does next, to what instant it was woken and whether it has told that,
+/// and by which order it stands where; and how many frames and timers there may be yet, and how often the host wakes
+/// somebody.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
     told: Vec<u64>,
     now: Vec<u64>,
     horizons: Vec<u64>,
     events: Vec<Vec<u64>>,
+    working: Vec<Option<u64>>,
     waking: Vec<Option<u64>>,
     orders: Vec<Order>,
     stands: Vec<u64>,
@@ -71,9 +78,19 @@ impl State {
         self.events[guest].iter().copied().min().unwrap_or(NEVER)
     }
 
-    /// What it tells when it idles: who stands waits for nothing beyond.
+    /// Whether a program is at work in it, which goes on where it is to stand.
+    fn is_at_work(&self, guest: usize) -> bool {
+        self.working[guest].is_some()
+    }
+
+    /// What it tells: who stands waits for nothing beyond, unless it is at work.
     fn tellable(&self, guest: usize) -> u64 {
-        self.next(guest).min(self.stands[guest])
+        let next = self.next(guest);
+        if self.is_at_work(guest) {
+            next
+        } else {
+            next.min(self.stands[guest])
+        }
     }
 
     fn add(&mut self, guest: usize, event: u64) {
@@ -93,7 +110,12 @@ impl System {
                 }
             }
         }
-        Self { manner, delays, distances }
+        Self { manner, works: false, delays, distances }
+    }
+
+    fn at_work(mut self) -> Self {
+        self.works = true;
+        self
     }
 
     fn guests(&self) -> std::ops::Range<usize> {
@@ -117,6 +139,21 @@ impl System {
         let others = self.guests().filter(|&other| other != guest);
         let nearest = others.map(|other| self.distances[other][guest]).min().unwrap();
         horizon_of_held(instant(state.stands[guest]), duration(nearest)).as_ns()
+    }
+
+    /// A guest tells that nothing happens in it before an instant; who works on stands where that has brought it.
+    fn tell(&self, state: &mut State, guest: usize, instant: u64) {
+        state.told[guest] = instant;
+        if self.manner != Manner::StaysBehind && state.stands[guest] != NEVER {
+            state.stands[guest] = state.stands[guest].max(instant);
+        }
+    }
+
+    /// Whether a guest that is at work was told to go on and has nowhere to. It takes orders over while it runs or waits, and
+    /// does neither.
+    fn is_at_a_loss(&self, state: &State, guest: usize) -> bool {
+        let (next, reach) = (state.next(guest), self.reach(state, guest));
+        state.is_at_work(guest) && next < reach && next >= self.most(state, guest)
     }
 
     /// A guest that idles is woken, or tells from where it goes on.
@@ -159,7 +196,7 @@ impl System {
             Order::Meet => Order::Release,
             Order::Release => return,
         };
-        if state.orders.iter().any(|&other| other < state.orders[guest]) {
+        if state.orders.iter().any(|&other| other < state.orders[guest]) || self.is_at_a_loss(state, guest) {
             return;
         }
         let idles = state.told[guest] == state.next(guest);
@@ -170,7 +207,7 @@ impl System {
                 vec![now, state.next(guest).min(self.reach(state, guest) - 1).min(now + 3).max(now)]
             }
             Order::Stand => vec![now],
-            Order::Meet => vec![*state.stands.iter().max().unwrap()],
+            Order::Meet => vec![*state.stands.iter().chain(&state.now).max().unwrap()],
             _ => vec![NEVER],
         };
         for stand in stands {
@@ -189,7 +226,8 @@ impl System {
     /// A guest does what is next in it, below its horizon.
     fn act(&self, state: &State, guest: usize, found: &mut Vec<State>) -> Result<(), Wrong> {
         let (next, reach) = (state.next(guest), self.reach(state, guest));
-        if next >= reach || next > state.stands[guest] {
+        let last = if state.is_at_work(guest) { self.most(state, guest) - 1 } else { state.stands[guest] };
+        if next >= reach || next > last {
             return Ok(());
         }
         let mut done = state.clone();
@@ -198,6 +236,7 @@ impl System {
         done.now[guest] = done.now[guest].max(next);
         done.horizons[guest] = reach.min(self.most(state, guest));
         done.events[guest].remove(0);
+        done.working[guest] = done.working[guest].filter(|&work| work != next);
         found.push(done.clone());
         if done.left == 0 {
             return Ok(());
@@ -206,6 +245,12 @@ impl System {
         let mut timer = done.clone();
         timer.add(guest, next + 2);
         found.push(timer);
+        if self.works && done.working[guest].is_none() {
+            let mut works = done.clone();
+            works.add(guest, next + 1);
+            works.working[guest] = Some(next + 1);
+            found.push(works);
+        }
         for to in self.guests().filter(|&to| self.delays[guest][to] != NEVER) {
             let arrival = next + self.delays[guest][to];
             if arrival < done.horizons[to] || arrival <= done.now[to] {
@@ -232,7 +277,7 @@ impl System {
             }
             if state.told[guest] != state.tellable(guest) {
                 let mut told = state.clone();
-                told.told[guest] = state.tellable(guest);
+                self.tell(&mut told, guest, state.tellable(guest));
                 found.push(told);
             }
             self.act(state, guest, &mut found)?;
@@ -248,6 +293,7 @@ impl System {
             now: vec![0; n],
             horizons: vec![0; n],
             events: begin.iter().map(|&at| if at == NEVER { vec![] } else { vec![at] }).collect(),
+            working: vec![None; n],
             waking: vec![None; n],
             orders: vec![Order::Run; n],
             stands: vec![NEVER; n],
@@ -257,8 +303,9 @@ impl System {
         let (mut seen, mut open) = (HashSet::from([first.clone()]), vec![first]);
         while let Some(state) = open.pop() {
             let after = self.successors(&state, holds)?;
-            let over = state.events.iter().all(Vec::is_empty);
-            assert!(over || !after.is_empty(), "somebody may always go on");
+            if after.is_empty() && !state.events.iter().all(Vec::is_empty) {
+                return Err(Wrong::Stuck);
+            }
             for next in after {
                 if seen.insert(next.clone()) {
                     open.push(next);
@@ -316,6 +363,25 @@ fn guests_that_are_held_and_woken_and_released_do_not() {
         (chain(), vec![2, NEVER, NEVER], 1),
     ] {
         let found = System::new(Manner::Right, delays).explore(&begin, left, 1, true).unwrap();
+        println!("{begin:?}: {found} states");
+        states += found;
+    }
+    assert!(states > 1000);
+    println!("{states} states");
+}
+
+#[test]
+fn who_works_on_where_it_was_to_stand_is_told_to_go_on_and_has_nowhere_to_if_it_stays_behind() {
+    let held = |manner| System::new(manner, pair(2, 2)).at_work().explore(&[5, 9], 2, 0, true);
+    assert_eq!(held(Manner::StaysBehind), Err(Wrong::Stuck));
+    assert!(held(Manner::Right).is_ok());
+}
+
+#[test]
+fn guests_that_work_on_where_they_were_to_stand_do_not_send_into_the_past_either() {
+    let mut states = 0;
+    for (delays, begin) in [(pair(2, 2), vec![3, 5]), (pair(2, 3), vec![4, 1]), (pair(3, 2), vec![2, NEVER])] {
+        let found = System::new(Manner::Right, delays).at_work().explore(&begin, 2, 1, true).unwrap();
         println!("{begin:?}: {found} states");
         states += found;
     }
