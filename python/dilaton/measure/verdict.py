@@ -32,6 +32,10 @@ it is known how long programs waited, that and nothing else is judged.
 - **Offered load.** A program that was told to send at a rate says itself whether it could
   (`dilaton.measure.waiting.offered`): one that sent less waited for the CPU, however short and rare that was in the
   whole run.
+- **Ends.** The rate of UDP that `iperf3` says was received is divided by the time until it hears of the end, over a
+  queue that the flow may have filled (`dilaton.measure.waiting.ended`). Fractions of a millisecond decide whether there
+  is room for the word of that end. So of that time at most a twentieth may be one in which nothing came, and which the
+  way does not explain (judged in `dilaton.run.record.programs`, of the results that a record has).
 - **Serialisation.** When a timer is later than a full frame takes on a link, the next frame is due as well, and both
   leave back to back: the gaps between packets, and what the queue behind sees, are no longer the link's. So at most one
   timer in a hundred may be later than a full frame takes on the fastest bottleneck of a path. If half of all are later
@@ -61,31 +65,39 @@ it is known how long programs waited, that and nothing else is judged.
 - **Observation.** Packets that a capture dropped, and samples that were not taken or not in time, are not in the
   results.
 
-Lateness is virtual, and the host takes as long to serve a timer whatever the TDF. So lateness goes down as the TDF goes
-up, and with it busy periods and the busy fraction: this is what the advice is reckoned from. A lab may say how much
-lateness it does not mind, which then takes the place of what its paths can notice where that is less.
+A lab may say how much lateness it does not mind, which then takes the place of what its paths can notice where that is
+less. `dilaton.measure.reasons` has what the advice is reckoned from.
 
 `docs/fidelity.md` is the same for users.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
-from typing import Literal
 
 from dilaton.measure import numbers
 from dilaton.measure.lateness import lateness_of_share, share_later, time_later
 from dilaton.measure.observation import Memory, Observation
+from dilaton.measure.reasons import (
+    WRITE_CPU,
+    Level,
+    Reason,
+    Verdict,
+    duration,
+    enough,
+    late,
+    percent,
+    raise_or_change,
+    raised,
+    slow,
+)
 from dilaton.measure.waiting.busy_periods import LATE_SHARE_MAX
 from dilaton.measure.waiting.offered import SHORT_MAX
 from dilaton.measure.waiting.patience import Patience
 from dilaton.measure.waiting.together import Together
 from dilaton.plan.network.bounds import DELAY_SHARE_MAX, FRAMES_MAX, Network
-
-Level = Literal["valid", "suspect", "invalid"]
 
 TIMERS_LATE_MAX = 0.01
 """The share of timers, and on the wall drive of instants, that may be later than a bound."""
@@ -113,51 +125,9 @@ OUT_NS_MIN = 1_000_000_000
 """The share of virtual time, judged epoch by epoch, that may be out of bounds, and the time that may be so in any
 case."""
 
-WRITE_CPU = "write a cpu: for nodes that compute without a pause"
-"""What helps where programs compute for a given time, which they do at every TDF."""
-
-REACH_MAX = 100.0
-"""A TDF so many times as high is no advice: nobody waits for such a run, and what needs it does not end with it."""
-
 BUSY_MAX = 0.9
 BUSY_WANTED = 0.5
 """What the advice aims at."""
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A bound that was exceeded.
-
-    Attributes:
-        level: `suspect` or `invalid`.
-        what: What was seen, as a sentence with its numbers.
-        value, bound: What was seen and what it may be, in `unit`.
-        advice: What to do.
-        tdf: The TDF that the advice names, with which a run may begin again: enough by what was seen, and maybe more
-            than that. None where it names none, or what was seen was a moment of the host's.
-    """
-
-    level: Level
-    what: str
-    value: float
-    bound: float
-    unit: str
-    advice: str
-    tdf: float | None = None
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """`valid`: nothing exceeded a bound. `suspect`, `invalid`: see `reasons`, the worst first."""
-
-    level: Level
-    reasons: tuple[Reason, ...] = ()
-
-    @classmethod
-    def of(cls, reasons: Iterable[Reason]) -> Verdict:
-        """The verdict for these reasons."""
-        ordered = sorted(reasons, key=lambda reason: reason.level != "invalid")
-        return cls(ordered[0].level if ordered else "valid", tuple(ordered))
 
 
 def judge(network: Network, seen: Observation) -> Verdict:
@@ -200,25 +170,19 @@ def judge_frames(network: Network, seen: Observation, counts: Sequence[int], max
     def exceeds(value_ns: float, bound_ns: float, what: str, is_invalid: bool = False) -> None:
         if value_ns > bound_ns:
             level: Level = "invalid" if is_invalid else "suspect"
-            found.append(_late(level, what, value_ns, bound_ns, seen))
+            found.append(late(level, what, value_ns, bound_ns, seen))
 
-    most = f"1 % of frames from other guests were later than {_duration(late_ns)}"
+    most = f"1 % of frames from other guests were later than {duration(late_ns)}"
     if delay_ns := network.delay_ns_min:
-        part = f"{_percent(late_ns / delay_ns)} of the delay of {network.delay_link}: round trips are wrong by as much"
+        part = f"{percent(late_ns / delay_ns)} of the delay of {network.delay_link}: round trips are wrong by as much"
         bound_ns = delay_ns * network.delay_share_max
         exceeds(late_ns, bound_ns, f"{most}, {part}", late_ns > bound_ns * INVALID_TIMES)
     if frame_ns := network.frame_ns_min:
-        frame = f"a full frame takes {_duration(frame_ns)} on {network.frame_link}: packets came in bursts"
+        frame = f"a full frame takes {duration(frame_ns)} on {network.frame_link}: packets came in bursts"
         is_bursty = share_later(counts, frame_ns * FRAMES_INVALID) > LATE_SHARE_INVALID
         exceeds(late_ns, frame_ns * FRAMES_MAX, f"{most}; {frame}, not at the link's pace", is_bursty)
     stall = f"a frame from another guest was late by {max_ns / 1e6:.4g} ms: for that long nothing was received"
     return [*found, *filter(None, [_stalled(network, seen, max_ns, stall)])]
-
-
-def _late(level: Level, what: str, late_ns: float, bound_ns: float, seen: Observation) -> Reason:
-    """What is later than it may be, at this TDF."""
-    factor = late_ns / bound_ns
-    return Reason(level, what, late_ns / 1e3, bound_ns / 1e3, "us", _raise(seen, factor), _enough(seen, factor))
 
 
 def _offload(network: Network) -> Reason | None:
@@ -245,7 +209,7 @@ def judge_waiting(asked: Patience, seen: Observation) -> Reason | None:
     """What is wrong with how long the programs of a guest waited, of which the rest is seen."""
     if not asked.is_lost or seen.drive == "event" or seen.own_tdf or seen.is_filled:
         return None
-    return _slow(seen, asked.said(), asked.share(), LATE_SHARE_MAX, asked.factor_needed())
+    return slow(seen, asked.said(), asked.share(), LATE_SHARE_MAX, asked.factor_needed())
 
 
 def _waiting(network: Network, seen: Observation) -> Reason | None:
@@ -270,25 +234,14 @@ def _beginning(network: Network, seen: Observation) -> Reason | None:
         return None
     what = (
         f"{'a program waited for the CPU' if seen.waits else 'the guest was busy without a pause'} for "
-        f"{_duration(waited_ns(worst))}, {_percent(share(worst) / worst.part)} of the time that {worst.process} looked "
+        f"{duration(waited_ns(worst))}, {percent(share(worst) / worst.part)} of the time that {worst.process} looked "
         f"at beside others{_depends(worst.part)}: it may have begun as much later than they"
     )
-    return _slow(seen, what, share(worst), BESIDE_SHARE_MAX, share(worst) / BESIDE_SHARE_MAX)
+    return slow(seen, what, share(worst), BESIDE_SHARE_MAX, share(worst) / BESIDE_SHARE_MAX)
 
 
 def _depends(part: float) -> str:
-    return "" if part == 1 else f", on whom {_percent(part)} of what it got depends"
-
-
-def _slow(seen: Observation, what: str, share: float, bound: float, factor: float) -> Reason:
-    """What a CPU that many times as fast would not show."""
-    advice = f"{_raised(seen, factor)}, or {WRITE_CPU}"
-    if factor > REACH_MAX:
-        below = _tdf(seen.tdf * factor)
-        advice = (
-            f"{WRITE_CPU}, as no tdf below {below} is enough; or let run --confirm tell whether results depend on it"
-        )
-    return Reason("suspect", what, share, bound, "ratio", advice, _enough(seen, factor))
+    return "" if part == 1 else f", on whom {percent(part)} of what it got depends"
 
 
 def _offered(seen: Observation) -> Reason | None:
@@ -302,7 +255,7 @@ def _offered(seen: Observation) -> Reason | None:
     )
     # It had 1 - short of what it needed at least, and is to have it with room.
     factor = 1 / (1 - min(worst.short, 0.99)) / BUSY_WANTED
-    return Reason("suspect", what, worst.short, SHORT_MAX, "ratio", _raised(seen, factor), _enough(seen, factor))
+    return Reason("suspect", what, worst.short, SHORT_MAX, "ratio", raised(seen, factor), enough(seen, factor))
 
 
 def _tolerated(network: Network, bound_ns: float) -> float:
@@ -325,10 +278,10 @@ def _delay(network: Network, seen: Observation) -> Reason | None:
     invalid_ns = max(bound_ns, network.delay_ns_min * network.delay_share_max * INVALID_TIMES)
     level: Level = "invalid" if late_ns > invalid_ns else "suspect"
     what = (
-        f"1 % of timers were later than {_duration(late_ns)}, {_percent(late_ns / network.delay_ns_min)} of the delay "
+        f"1 % of timers were later than {duration(late_ns)}, {percent(late_ns / network.delay_ns_min)} of the delay "
         f"of {network.delay_link}: round trips are wrong by as much"
     )
-    return _late(level, what, late_ns, bound_ns, seen)
+    return late(level, what, late_ns, bound_ns, seen)
 
 
 def _absence(network: Network, seen: Observation) -> Reason | None:
@@ -348,14 +301,14 @@ def _absence(network: Network, seen: Observation) -> Reason | None:
         if share_later_than(max(bound_ns, network.delay_ns_min * DELAY_SHARE_MAX * INVALID_TIMES)) > TIMERS_LATE_MAX
         else "suspect"
     )
-    part = f"{_percent(bound_ns / network.delay_ns_min)} of the delay of {network.delay_link}"
+    part = f"{percent(bound_ns / network.delay_ns_min)} of the delay of {network.delay_link}"
     what = (
-        f"for {_percent(share)} of the time packets that came due had to wait for more than {_duration(bound_ns)}, "
+        f"for {percent(share)} of the time packets that came due had to wait for more than {duration(bound_ns)}, "
         f"{part}: the guest did not have its core, or too much to do"
     )
     # At n times the TDF n times as much host time goes into a virtual second, and all of it is n times shorter.
     factor = next(2.0**n for n in count(1) if share_later_than(2.0**n * bound_ns) <= TIMERS_LATE_MAX)
-    return Reason(level, what, share, TIMERS_LATE_MAX, "ratio", _raise(seen, factor), _enough(seen, factor))
+    return Reason(level, what, share, TIMERS_LATE_MAX, "ratio", raise_or_change(seen, factor), enough(seen, factor))
 
 
 def _serialisation(network: Network, seen: Observation) -> Reason | None:
@@ -367,11 +320,11 @@ def _serialisation(network: Network, seen: Observation) -> Reason | None:
         return None
     is_bursty = share_later(seen.lateness_counts, network.frame_ns_min * FRAMES_INVALID) > LATE_SHARE_INVALID
     what = (
-        f"1 % of timers were later than {_duration(late_ns)}; a full frame takes {_duration(network.frame_ns_min)} on "
+        f"1 % of timers were later than {duration(late_ns)}; a full frame takes {duration(network.frame_ns_min)} on "
         f"{network.frame_link}: packets left in bursts, not at the link's pace"
     )
     level: Level = "invalid" if is_bursty else "suspect"
-    return _late(level, what, late_ns, bound_ns, seen)
+    return late(level, what, late_ns, bound_ns, seen)
 
 
 def _stall(network: Network, seen: Observation) -> Reason | None:
@@ -381,7 +334,7 @@ def _stall(network: Network, seen: Observation) -> Reason | None:
 
 def _stalled(network: Network, seen: Observation, late_ns: int, what: str) -> Reason | None:
     bound_ns = max(STALL_NS_MIN, 2 * (network.delay_ns_min or 0))
-    return replace(_late("suspect", what, late_ns, bound_ns, seen), tdf=None) if late_ns > bound_ns else None
+    return replace(late("suspect", what, late_ns, bound_ns, seen), tdf=None) if late_ns > bound_ns else None
 
 
 def _busy(seen: Observation) -> Reason | None:
@@ -390,16 +343,16 @@ def _busy(seen: Observation) -> Reason | None:
         busy, when = seen.busiest_second or 0.0, "of its busiest second"
     if busy <= BUSY_MAX or seen.is_filled:
         return None
-    what = f"the guest's CPU was busy {_percent(busy)} {when}: what it forwards and computes waits for it"
+    what = f"the guest's CPU was busy {percent(busy)} {when}: what it forwards and computes waits for it"
     factor = busy / BUSY_WANTED
-    advice = f"{_raised(seen, factor)}, {WRITE_CPU}, or do less in the lab"
-    return Reason("suspect", what, busy, BUSY_MAX, "ratio", advice, _enough(seen, factor))
+    advice = f"{raised(seen, factor)}, {WRITE_CPU}, or do less in the lab"
+    return Reason("suspect", what, busy, BUSY_MAX, "ratio", advice, enough(seen, factor))
 
 
 def _epochs(seen: Observation) -> Reason | None:
     if seen.out_share <= OUT_SHARE_MAX or seen.out_share * seen.virtual_ns <= OUT_NS_MIN:
         return None
-    what = f"fidelity was out of bounds for {_percent(seen.out_share)} of virtual time, judged epoch by epoch"
+    what = f"fidelity was out of bounds for {percent(seen.out_share)} of virtual time, judged epoch by epoch"
     advice = "write on_violation: retry, or a higher min for auto" if seen.is_adaptive else "raise tdf"
     return Reason("suspect", what, seen.out_share, OUT_SHARE_MAX, "ratio", advice)
 
@@ -408,8 +361,8 @@ def _shares(seen: Observation) -> Reason | None:
     if seen.share_lost <= SHARE_LOST_MAX:
         return None
     level: Level = "invalid" if seen.share_lost > SHARE_LOST_INVALID else "suspect"
-    what = f"nodes with a cpu did not get {_percent(seen.share_lost)} of it, as other work of the guest was in the way"
-    advice = f"{_raised(seen, 2)}, or write guests: per-node"
+    what = f"nodes with a cpu did not get {percent(seen.share_lost)} of it, as other work of the guest was in the way"
+    advice = f"{raised(seen, 2)}, or write guests: per-node"
     return Reason(level, what, seen.share_lost, SHARE_LOST_MAX, "ratio", advice)
 
 
@@ -460,39 +413,3 @@ def _spun(program: str) -> Reason:
     what = f"{program}: used 5 s of CPU time without entering the kernel, and was then preempted by the host's clock"
     advice = "use the work drive for programs that wait in a loop; if it only computes, the run may not be repeatable"
     return Reason("suspect", what, 5, 5, "s", advice)
-
-
-def _raise(seen: Observation, factor: float) -> str:
-    """What to do about lateness that is `factor` times what it may be."""
-    advice = _raised(seen, factor)
-    return f"{advice}, or use the work drive" if seen.drive == "wall" else advice
-
-
-def _raised(seen: Observation, factor: float) -> str:
-    tdf = _tdf(seen.tdf * factor)
-    match seen.own_tdf:
-        case (guest,):
-            return f"write guests: {{{guest}: {{tdf: {tdf}}}}}"
-        case (guest, node):
-            return f"write guests: {{{guest}: {{tdf: {tdf}}}}} or, where {node} has a cpu, cpu: {tdf} there"
-    return f"write tdf: {tdf} in place of auto" if seen.is_adaptive else f"raise tdf to {tdf}"
-
-
-def _enough(seen: Observation, factor: float) -> float | None:
-    """The TDF that `_raised` names; None where it is that of a guest."""
-    return None if seen.own_tdf else float(_tdf(seen.tdf * factor))
-
-
-def _tdf(wanted: float) -> str:
-    """The next larger of 1, 2, 5, 10, 20, …; for less than one, of 0.1, 0.2, 0.5."""
-    power = 10.0 ** math.floor(math.log10(wanted))
-    step = next((step for step in (1, 2, 5) if wanted <= step * power * 1.0001), 10)
-    return f"{step * power:g}" if step * power < 1e6 else f"{step * power:.0f}"
-
-
-def _duration(nanoseconds: float) -> str:
-    return numbers.duration(nanoseconds / 1e9, 3)
-
-
-def _percent(ratio: float) -> str:
-    return f"{numbers.significant(ratio * 100, 3)} %"

@@ -11,7 +11,8 @@ from typing import Protocol
 
 from dilaton.measure.lateness import lateness_of_share
 from dilaton.measure.observation import Observation
-from dilaton.measure.verdict import TIMERS_LATE_MAX, Verdict, judge, judge_waiting
+from dilaton.measure.reasons import Verdict
+from dilaton.measure.verdict import TIMERS_LATE_MAX, judge, judge_waiting
 from dilaton.measure.waiting.busy_periods import FACTOR_STEP
 from dilaton.measure.waiting.patience import Patience
 from dilaton.measure.waiting.waits import Waits

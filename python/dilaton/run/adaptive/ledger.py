@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dilaton.measure.verdict import Verdict
+from dilaton.measure.reasons import Verdict
 from dilaton.run.adaptive.epoch import Decision, Epoch
 
 VIOLATION_EPOCHS = 2

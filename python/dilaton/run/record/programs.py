@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dilaton.measure import numbers
-from dilaton.measure.verdict import Reason
+from dilaton.measure.reasons import Reason
 from dilaton.measure.waiting.asked import asked_bit_per_s
 from dilaton.measure.waiting.ended import LATE_END_MAX, Ended, ended
 from dilaton.measure.waiting.filled import Filled

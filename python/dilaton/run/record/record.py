@@ -19,7 +19,8 @@ from dilaton.measure.expect import Course, Lasting, evaluate
 from dilaton.measure.observation import Observation
 from dilaton.measure.operations.history import History
 from dilaton.measure.operations.sources import history_of
-from dilaton.measure.verdict import Reason, Verdict, judge, judge_frames
+from dilaton.measure.reasons import Reason, Verdict
+from dilaton.measure.verdict import judge, judge_frames
 from dilaton.measure.waiting.busy_periods import BusyPeriods
 from dilaton.measure.waiting.together import beside_others
 from dilaton.measure.waiting.waits import Waits

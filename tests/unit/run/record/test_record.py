@@ -13,7 +13,7 @@ import pytest
 
 from dilaton.host.messages import Event, OfProcess
 from dilaton.lab import loads
-from dilaton.measure.verdict import WRITE_CPU
+from dilaton.measure.reasons import WRITE_CPU
 from dilaton.measure.waiting.together import Life
 from dilaton.plan.compile import compile as compile_plan
 from dilaton.run.files.outputs import read_output
