@@ -46,6 +46,7 @@ from dilaton.server.saved.keeping import Saved
 from dilaton.server.settings import Settings
 from dilaton.server.shield import Shield
 from dilaton.server.state import State
+from dilaton.server.workers import settled
 
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
@@ -148,4 +149,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         tidying.cancel()
         closed = (state.terminals.close(), state.images.close(), state.checker.close())
         await asyncio.gather(keeping, tidying, *closed, return_exceptions=True)
+        await settled()
         state.store.close()

@@ -8,6 +8,8 @@ question, and is ended after a while if there is none: who does not edit has no 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from typing import Any
@@ -52,7 +54,7 @@ class Ready:
             return None
         process, timer = self._waiting.pop(key)
         timer.cancel()
-        if process.returncode is None:
+        if _is_alive(process):
             return process
         self._do(ended(process))
         return None
@@ -77,3 +79,10 @@ class Ready:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _is_alive(process: Process) -> bool:
+    """Whether a process has not ended, which asyncio hears of a moment later than the kernel."""
+    with contextlib.suppress(ChildProcessError):
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    return False

@@ -13,14 +13,17 @@ import os
 import resource
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dilaton.host.files import EXAMPLES, program
 from dilaton.host.tasks import within
 from dilaton.images.store import default_directory as images_directory
 from dilaton.service.launch import places
+
+Result = TypeVar("Result")
 
 CPU_S_MAX = 60
 MEMORY_BYTES_MAX = 4 << 30
@@ -63,6 +66,10 @@ def teller() -> Callable[[str, int], None]:
             print(json.dumps({"what": what, "bytes": size_bytes}), flush=True)
 
     return tell
+
+
+_BETWEEN: set[asyncio.Task[Any]] = set()
+"""What starts processes, or waits for their ends."""
 
 
 class BrokenError(Exception):
@@ -133,17 +140,12 @@ async def answer_of(command: Sequence[str], asked: bytes) -> dict[str, Any]:
     return await answer(await begun(command), asked)
 
 
-async def begun(command: Sequence[str]) -> asyncio.subprocess.Process:
+async def begun(command: Sequence[str]) -> Process:
     """A worker that waits for what it is asked, with limits of CPU and memory."""
-    return await asyncio.create_subprocess_exec(
-        *_limited(command),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    return await _started(_limited(command), stderr=asyncio.subprocess.PIPE)
 
 
-async def answer(process: asyncio.subprocess.Process, asked: bytes) -> dict[str, Any]:
+async def answer(process: Process, asked: bytes) -> dict[str, Any]:
     """What a worker says that is asked one thing, after which it is gone.
 
     Raises:
@@ -180,13 +182,7 @@ async def lines_of(
     """
     if file_bytes_max is not None:
         command = [str(program("prlimit", "util-linux")), f"--fsize={file_bytes_max}", "--", *command]
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        limit=LINE_BYTES_MAX,
-    )
+    process = await _started(command, stderr=asyncio.subprocess.DEVNULL, limit=LINE_BYTES_MAX)
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(asked)
@@ -199,14 +195,47 @@ async def lines_of(
         await ended(process)
 
 
-async def ended(process: asyncio.subprocess.Process) -> None:
+async def ended(process: Process) -> None:
     """Ends a worker, and lets go of its pipes, which what it began may have for a moment more."""
     with contextlib.suppress(ProcessLookupError):
         process.kill()
     # Before anything is waited for, in which the server may end. There is no public way to it; otherwise pipes stay
     # open until the last who has them ends.
     process._transport.close()  # type: ignore[attr-defined]
-    await process.wait()
+    await asyncio.shield(_noted(process.wait()))
+
+
+async def settled() -> None:
+    """Waits until no process starts or ends any more, before the server's loop does."""
+    while _BETWEEN:
+        await asyncio.wait(_BETWEEN)
+
+
+async def _started(command: Sequence[str], **settings: Any) -> Process:
+    """A process that is asked by a pipe and answers by one.
+
+    Of one whose start is given up, asyncio leaves pipes open, or waits for its end without ending it. So what nobody
+    wants any more is ended once it is there.
+    """
+    pipe = asyncio.subprocess.PIPE
+    start = _noted(asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, **settings))
+
+    async def unwanted() -> None:
+        await ended(await start)
+
+    try:
+        return await asyncio.shield(start)
+    except asyncio.CancelledError:
+        _noted(unwanted())
+        raise
+
+
+def _noted(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    """Has something done for which a server that ends waits."""
+    task = asyncio.create_task(work)
+    _BETWEEN.add(task)
+    task.add_done_callback(_BETWEEN.discard)
+    return task
 
 
 def _limited(command: Sequence[str]) -> list[str]:

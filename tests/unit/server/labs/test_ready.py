@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -102,3 +103,27 @@ def test_one_that_breaks_is_told_and_the_next_one_answers(tmp_path: Path) -> Non
         assert (await workers.answer_of(command, b"well"))["asked"] == "well"
 
     with_ready(work, tmp_path)
+
+
+ENDS = """\
+import asyncio, sys
+from dilaton.server.workers import answer_of, settled
+
+async def ends(steps: int) -> None:
+    task = asyncio.create_task(answer_of([sys.executable, "-c", "import sys; sys.stdin.read()"], b""))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    if sys.argv[2] == "cancelled":
+        task.cancel()
+    await settled()
+
+asyncio.run(ends(int(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("how", ["cancelled", "forgotten"])
+@pytest.mark.parametrize("steps", [2, 4, 6, 8])
+def test_a_server_that_ends_while_a_worker_starts_ends_and_leaves_nothing_open(steps: int, how: str) -> None:
+    command = [sys.executable, "-W", "error", "-c", ENDS, str(steps), how]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_HOST_S, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
