@@ -60,7 +60,7 @@ class Time(Part):
     drive: Annotated[Literal["wall", "work", "event"], BeforeValidator(syntax.parse_drive)] = "work"
     tdf: Annotated[InstanceOf[Fraction] | Literal["auto"], BeforeValidator(syntax.parse_tdf)] = Fraction(1)
     """`auto`: it follows the load."""
-    auto: Auto = Auto()
+    auto: Auto = Auto.model_construct()
     clocks: Annotated[Literal["together", "apart"], BeforeValidator(syntax.parse_clocks)] = "together"
     """Whether guests with a TDF of their own read clocks of their own, on the wall drive."""
     on_violation: Annotated[
@@ -249,10 +249,10 @@ class Lab(Part):
 
     name: Annotated[str, BeforeValidator(syntax.parse_lab_name)]
     seed: Annotated[int, BeforeValidator(syntax.parse_seed)] = 1
-    time: Time = Time()
+    time: Time = Time.model_construct()
     topology: Annotated[InstanceOf[Topology], BeforeValidator(_make_topology)] | None = None
     """What `nodes` and `links` begin with."""
-    defaults: Node = Node()
+    defaults: Node = Node.model_construct()
     kinds: dict[Text, Node] = Field(default_factory=dict)
     groups: dict[Text, Node] = Field(default_factory=dict)
     nodes: Annotated[dict[NodeName, Node], AfterValidator(_complete_nodes), Field(validate_default=True)] = Field(
@@ -271,8 +271,8 @@ class Lab(Part):
     """Guests that nodes name, where something is particular about them."""
     placement: dict[Text, Annotated[int, BeforeValidator(syntax.parse_machine)]] = Field(default_factory=dict)
     """The machine, by its number, of nodes, groups and patterns (`lab/pins.py`); it says nothing where there is one."""
-    routing: Routing = Routing()
-    addressing: Addressing = Addressing()
+    routing: Routing = Routing.model_construct()
+    addressing: Addressing = Addressing.model_construct()
     files: Annotated[tuple[str, ...], BeforeValidator(_find_files)] = ()
     """Directories of this machine that nodes see at the same place, and whose first is where programs start."""
     run: Annotated[list[Process], AfterValidator(_complete_run), Field(validate_default=True)] = Field(
@@ -285,6 +285,6 @@ class Lab(Part):
         default_factory=list
     )
     """What is broken on purpose while the lab runs: each fault of one thing, also those that were drawn."""
-    measure: Measure = Measure()
-    fidelity: Fidelity = Fidelity()
+    measure: Measure = Measure.model_construct()
+    fidelity: Fidelity = Fidelity.model_construct()
     expect: list[Annotated[InstanceOf[Expectation], BeforeValidator(parse_expectation)]] = Field(default_factory=list)

@@ -100,8 +100,8 @@ class SegmentPool(_Pool):
 class Addressing(Part):
     """The pools; addresses of a lab are taken from them in order."""
 
-    p2p: PointToPointPool = PointToPointPool(ipv4=IPv4Network("10.0.0.0/8"))
-    lan: SegmentPool = SegmentPool(ipv4=IPv4Network("172.16.0.0/12"))
+    p2p: PointToPointPool = PointToPointPool.model_construct(ipv4=IPv4Network("10.0.0.0/8"))
+    lan: SegmentPool = SegmentPool.model_construct(ipv4=IPv4Network("172.16.0.0/12"))
     loopback: Annotated[InstanceOf[IPv4Network], BeforeValidator(parse_ipv4_pool)] | None = None
     """None: routers have a loopback address only where a routing daemon needs one, from `LOOPBACKS`."""
     ipv6: Annotated[InstanceOf[IPv6Network], BeforeValidator(parse_ipv6_pool)] | None = None

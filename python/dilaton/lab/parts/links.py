@@ -33,11 +33,11 @@ class Impairments(Part):
         default=None, validation_alias="rate"
     )
     """None: unlimited."""
-    delay: Delay = Delay()
-    loss: Loss = Loss(random=0.0)
-    duplicate: Chance = Chance()
-    corrupt: Chance = Chance()
-    reorder: Reorder = Reorder()
+    delay: Delay = Delay.model_construct()
+    loss: Loss = Loss.model_construct(random=0.0)
+    duplicate: Chance = Chance.model_construct()
+    corrupt: Chance = Chance.model_construct()
+    reorder: Reorder = Reorder.model_construct()
 
     @property
     def delay_ns(self) -> int:
@@ -48,10 +48,10 @@ class Impairments(Part):
 class Direction(Impairments):
     """What one direction of a link does to packets."""
 
-    queue: Queue = Queue()
+    queue: Queue = Queue.model_construct()
     trace: Trace | None = None
     """A delivery trace in place of a rate."""
-    netem: Annotated[Impairments, BeforeValidator(parse_netem)] = Impairments()
+    netem: Annotated[Impairments, BeforeValidator(parse_netem)] = Impairments.model_construct()
     """What was written as text; the other fields count before it."""
 
     @property
@@ -132,8 +132,8 @@ class Endpoint(Part):
 class BothWays(Direction):
     """Parameters of both directions, and what differs in each."""
 
-    a_to_b: Direction = Direction()
-    b_to_a: Direction = Direction()
+    a_to_b: Direction = Direction.model_construct()
+    b_to_a: Direction = Direction.model_construct()
 
 
 class Link(BothWays):

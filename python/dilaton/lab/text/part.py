@@ -13,7 +13,11 @@ Text = Annotated[str, BeforeValidator(syntax.parse_text)]
 
 
 class Part(BaseModel):
-    """Base of every part of a lab: immutable, and nothing unknown in it."""
+    """Base of every part of a lab: immutable, and nothing unknown in it.
+
+    Parts that are defaults of fields are made by `model_construct`: to be checked each would need a validator of its
+    own, which takes some milliseconds to build and which no lab needs.
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", defer_build=True, validate_by_alias=True, validate_by_name=True
