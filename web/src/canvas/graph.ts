@@ -4,7 +4,7 @@ import cytoscape, { type Core, type ElementDefinition } from "cytoscape";
 import { colour } from "../state/theme.svelte";
 import { Ground } from "./ground";
 import { withRoom } from "./labels";
-import type { Point } from "./layouts";
+import type { Point } from "./shape";
 import type { GroundMap } from "./map";
 import { discsOf, labelScale, style, wordsOf } from "./style";
 

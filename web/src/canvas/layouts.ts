@@ -1,20 +1,12 @@
 // Where nodes are put that nobody has put anywhere. Pure and without chance: the same network is drawn the same way.
-
-export interface Point {
-  x: number;
-  y: number;
-}
+import { neighbours, type Point, type Shape } from "./shape";
+import { inTiers, tiersOf } from "./tiers";
 
 export type LayoutName = "force" | "layered" | "radial" | "grid" | "circle";
 
 export const LAYOUTS: readonly LayoutName[] = ["force", "layered", "radial", "grid", "circle"];
 
 const GAP = 140;
-
-export interface Shape {
-  nodes: readonly string[];
-  links: readonly (readonly [string, string])[];
-}
 
 export function layOut(name: LayoutName, shape: Shape): Map<string, Point> {
   switch (name) {
@@ -38,7 +30,7 @@ export function completed(kept: Readonly<Record<string, readonly [number, number
     const place = Object.hasOwn(kept, node) ? kept[node] : undefined;
     if (place) found.set(node, { x: place[0], y: place[1] });
   }
-  if (!found.size) return layOut("force", shape);
+  if (!found.size) return layOut(tiersOf(shape) ? "layered" : "force", shape);
   const near = neighbours(shape);
   let row = 0;
   const bottom = Math.max(...[...found.values()].map((point) => point.y));
@@ -71,17 +63,6 @@ function circle(nodes: readonly string[]): Map<string, Point> {
   );
 }
 
-function neighbours(shape: Shape): Map<string, string[]> {
-  const found = new Map<string, string[]>(shape.nodes.map((node) => [node, []]));
-  for (const [a, b] of shape.links) {
-    const [ofA, ofB] = [found.get(a), found.get(b)];
-    if (!ofA || !ofB) continue;
-    ofA.push(b);
-    ofB.push(a);
-  }
-  return found;
-}
-
 /** Nodes by how far they are from the middle of the network, which is the node with most links. */
 function distances(shape: Shape): string[][] {
   const near = neighbours(shape);
@@ -109,6 +90,8 @@ function distances(shape: Shape): string[][] {
 }
 
 function layered(shape: Shape): Map<string, Point> {
+  const tiers = tiersOf(shape);
+  if (tiers) return inTiers(tiers, shape);
   const found = new Map<string, Point>();
   distances(shape).forEach((layer, depth) => {
     layer.forEach((node, n) => found.set(node, { x: (n - (layer.length - 1) / 2) * GAP, y: depth * GAP * 1.2 }));

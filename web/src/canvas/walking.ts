@@ -1,5 +1,5 @@
 // Going from node to node by the arrows, and what a box between two of them holds: what a pointer does by eye.
-import type { Point } from "./layouts";
+import type { Point } from "./shape";
 
 type Spots = ReadonlyMap<string, Point>;
 

@@ -2,7 +2,8 @@
 // what is selected. The text is the truth; the canvas is drawn from it, and what is drawn changes it.
 import { ask, Problem, words } from "../api/client";
 import type { Drawing, LabChecked, Positions, Run, Told, WholeLab } from "../api/types";
-import { completed, layOut, type LayoutName, type Point } from "../canvas/layouts";
+import { completed, layOut, type LayoutName } from "../canvas/layouts";
+import type { Point } from "../canvas/shape";
 import { mapOf, mapUnder, spotsOn, type Places } from "../canvas/map";
 import * as lab from "../lab/document";
 import { History, type Spots } from "../lab/history";
