@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import urllib.request
@@ -79,6 +80,24 @@ def test_top_shows_links_programs_and_the_clock(watched: tuple[Path, int]) -> No
     assert rate
     assert 9.5 < float(rate[1]) < 10.5
     assert any("a/bulk" in line and "running" in line for line in shown.splitlines())
+
+
+def test_top_shows_how_much_each_of_several_guests_works_and_waits(tmp_path: Path) -> None:
+    lab, out = tmp_path / "lab.yaml", tmp_path / "run"
+    lab.write_text(
+        "name: pair\nguests: per-node\nnodes: {a: {}, b: {}}\nlinks: [{endpoints: [a, b], delay: 5ms}]\n"
+        "run: [{on: a, name: work, exec: sh -c 'while :; do :; done', background: true}, {on: b, exec: sleep 9}]\n"
+    )
+    with started("run", lab, "--out", out, "--hold-at", "2s", stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr and any("clock held" in line for line in process.stderr)
+        shown = dilaton("top", out, env=environment() | {"COLUMNS": "200"}).stdout
+    rows = dict(re.findall(r"^ *([ab]) +([\d.]+) % +[\d.]+ %", shown, re.MULTILINE))
+    assert list(rows) == ["a", "b"], f"the busiest first: {shown}"
+    assert float(rows["a"]) > 90 and float(rows["b"]) < 50
+    # And it is written down for who looks back: two seconds of work take the host as long, and a row one.
+    told = [json.loads(line) for line in (out / "verdicts.jsonl").read_text().splitlines()]
+    assert [guest["name"] for guest in told[-1]["guests"]] == ["a", "b"]
+    assert told[-1]["guests"][0]["busy_s"] > 0.8 * told[-1]["at_ns"] / 1e9 > 0
 
 
 def test_the_verdict_is_told_as_it_stands_with_its_reasons(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -24,7 +24,7 @@ from dilaton.measure import numbers
 from dilaton.measure.recent import Row
 from dilaton.plan.forecast.length import End, end
 from dilaton.plan.model import Plan
-from dilaton.run.control.answers import STATUS, Clock, ProcessShown, Standing, Timeliness
+from dilaton.run.control.answers import STATUS, Clock, GuestShown, ProcessShown, Standing, Timeliness
 from dilaton.run.control.errors import ControlError
 from dilaton.run.control.requests import Client
 from dilaton.run.control.status import clock_of, recent_samples
@@ -90,6 +90,7 @@ class Seen:
     fidelity: Timeliness
     verdict: Standing | None
     processes: list[ProcessShown]
+    guests: list[GuestShown]
 
 
 class Watched(Protocol):
@@ -125,7 +126,8 @@ class _Here:
             status = self._client.request(STATUS)
         except ControlError:
             return None
-        return Seen(status["run"]["lab"], clock_of(status), status["fidelity"], status["verdict"], status["processes"])
+        lab, of_all = status["run"]["lab"], (status["fidelity"], status["verdict"])
+        return Seen(lab, clock_of(status), *of_all, status["processes"], status["guests"])
 
     def samples(self, table: str) -> list[Row]:
         return recent_samples(self._run_dir, table)
@@ -147,7 +149,7 @@ def show(run: Watched, choice: Choice, *, once: bool) -> int:
             raise ControlError(f"{run.name}: the run does not go on")
         foreseen = end(Plan.model_validate_json(run.plan()))
         if once or not console.is_terminal:
-            console.print(_page(run, first, choice, foreseen, 0.0, None))
+            console.print(_page(run, None, first, choice, foreseen, None))
         else:
             _follow(console, run, first, choice, foreseen)
     return 0
@@ -155,45 +157,52 @@ def show(run: Watched, choice: Choice, *, once: bool) -> int:
 
 def _follow(console: Console, run: Watched, before: Seen, choice: Choice, foreseen: End | None) -> None:
     """Refreshes the page until the run has ended."""
-    first = _page(run, before, choice, foreseen, 0.0, None)
+    first = _page(run, None, before, choice, foreseen, None)
     with Live(first, console=console, auto_refresh=False, screen=True) as live:
         while True:
             time.sleep(run.refresh_host_s)
             if (now := run.seen()) is None:
                 break
-            passed_s = now.clock["host_s"] - before.clock["host_s"]
-            went_s = now.clock["virtual_s"] - before.clock["virtual_s"]
-            speed = went_s / passed_s if passed_s > 0 else 0.0
             rows_max = max(console.height - LINES_BESIDE, 2)
-            live.update(_page(run, now, choice, foreseen, speed, rows_max), refresh=True)
+            live.update(_page(run, before, now, choice, foreseen, rows_max), refresh=True)
             before = now
     console.print(f"{run.name}: the run has ended")
 
 
 def _page(
-    run: Watched, seen: Seen, choice: Choice, foreseen: End | None, speed: float, rows_max: int | None
+    run: Watched, before: Seen | None, seen: Seen, choice: Choice, foreseen: End | None, rows_max: int | None
 ) -> RenderableType:
-    """The whole of it; with at most so many rows of tables."""
+    """The whole of it, as it went since it was seen before, or since the begin; with at most so many rows of tables."""
     sampled = run.samples("interfaces")
     interfaces = list(filter(choice.takes, sampled))
     nodes = list(filter(choice.takes, run.samples("nodes")))
     processes = list(filter(choice.takes, seen.processes))
     room = None if rows_max is None else max(rows_max - len(processes), 2)
-    parts: list[RenderableType] = [_head(seen, foreseen, speed), *_verdict(seen.verdict)]
+    parts: list[RenderableType] = [_head(seen, foreseen, _passed(before, seen)), *_verdict(seen.verdict)]
     if interfaces:
         parts.append(_interfaces(sorted(interfaces, key=choice.order), choice.key, room))
     elif not sampled:
         parts.append(Text("no samples of interfaces; for some, write measure: {interfaces: 100ms}", style="dim"))
     if nodes:
         parts.append(_nodes(nodes, room))
+    if len(seen.guests) > 1:
+        parts.append(_guests(before, seen, room))
     parts.append(_processes(processes))
     return Group(*parts)
 
 
-def _head(seen: Seen, foreseen: End | None, speed: float) -> Text:
+def _passed(before: Seen | None, seen: Seen) -> tuple[float, float]:
+    """How many virtual seconds, and how many of the host, have passed since a run was seen before, or begun."""
+    clock = seen.clock
+    if before is None:
+        return clock["virtual_s"], clock["host_s"]
+    return clock["virtual_s"] - before.clock["virtual_s"], clock["host_s"] - before.clock["host_s"]
+
+
+def _head(seen: Seen, foreseen: End | None, passed: tuple[float, float]) -> Text:
     clock, fidelity = seen.clock, seen.fidelity
     late = fidelity["lateness_us"]
-    average = clock["virtual_s"] / clock["host_s"] if clock["host_s"] else 0.0
+    average, speed = (virtual_s / host_s if host_s > 0 else 0.0 for virtual_s, host_s in (_passed(None, seen), passed))
     pace = "held" if clock["held"] else f"{numbers.significant(speed or average)}x"
     line = Text(f"{seen.lab}  ", style="bold")
     parts = [
@@ -243,6 +252,26 @@ def _nodes(rows: list[Row], rows_max: int | None) -> Table:
         share = "" if row["cpu_share"] is None else numbers.ratio(row["cpu_share"])
         memory = "" if row["memory_bytes"] is None else f"{row['memory_bytes'] / 2**20:.1f} MiB"
         table.add_row(row["node"], share, memory, _number(row["processes"]))
+    return table
+
+
+def _guests(before: Seen | None, seen: Seen, rows_max: int | None) -> Table:
+    """How much guests worked, of virtual time, and waited for each other, of host time; the busiest first."""
+    if before is not None and _passed(before, seen)[0] <= 0:
+        before = None  # While time stands still nobody works: what is told is the whole.
+    virtual_s, host_s = _passed(before, seen)
+    earlier = {guest["name"]: guest for guest in before.guests} if before else {}
+
+    def share(guest: GuestShown, what: Literal["busy_s", "waited_host_s"], of_s: float) -> float | None:
+        now, then = guest[what], earlier[guest["name"]][what] if guest["name"] in earlier else 0.0
+        return None if now is None or of_s <= 0 else min(1.0, max(0.0, (now - (then or 0.0)) / of_s))
+
+    loads = [(guest, share(guest, "busy_s", virtual_s), share(guest, "waited_host_s", host_s)) for guest in seen.guests]
+    table = _table("guest", "machine", "works", "waits")
+    for guest, *shares in sorted(loads, key=lambda load: -(load[1] or 0.0))[:rows_max]:
+        table.add_row(
+            guest["name"], guest["machine"] or "", *("" if one is None else numbers.ratio(one) for one in shares)
+        )
     return table
 
 

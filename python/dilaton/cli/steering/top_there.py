@@ -41,7 +41,8 @@ class There:
             return None
         if status["clock"] is None:
             return None
-        return Seen(self._lab, status["clock"], status["fidelity"], status["verdict"], status["processes"])
+        of_all = status["fidelity"], status["verdict"]
+        return Seen(self._lab, status["clock"], *of_all, status["processes"], status["guests"])
 
     def plan(self) -> str:
         """Its `plan.json`."""
