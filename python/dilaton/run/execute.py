@@ -35,7 +35,7 @@ from dilaton.run.adaptive.meter import watched
 from dilaton.run.adaptive.retry import ATTEMPTS_MAX, replanned
 from dilaton.run.adaptive.watch import Watch, explain
 from dilaton.run.control import requests, verbs
-from dilaton.run.control.answers import Done, RunState, Status
+from dilaton.run.control.answers import Done, GuestShown, RunState, Status
 from dilaton.run.control.requests import Handler
 from dilaton.run.control.status import guests_shown, status
 from dilaton.run.control.verbs import Nothing
@@ -43,7 +43,7 @@ from dilaton.run.files import disk_use
 from dilaton.run.files.clock_log import log_clock
 from dilaton.run.files.directory import PLAN_FILE, RunDir
 from dilaton.run.files.event_log import EventLog
-from dilaton.run.files.verdict_log import VERDICTS_FILE, log_verdicts
+from dilaton.run.files.verdict_log import VERDICTS_FILE, Stood, log_verdicts
 from dilaton.run.observer import Observer, RunClock
 from dilaton.run.record import record as records
 from dilaton.run.record.fidelity import Tally, together
@@ -252,15 +252,17 @@ class _Run:
         log = EventLog(self.run_dir.path / "events.jsonl", self.so_far.events, self.observer.event)
         sessions = self.session_control(guests, steering, log, clock)
 
+        def loads() -> list[GuestShown]:
+            names = [guest.name for guest in guests.all]
+            return guests_shown(names, self.so_far.homes, tally.counted(), guests.wires())
+
         async def on_status(asked: Nothing) -> Status:
             run, seen = await self.on_show(asked), tally.seen()
-            names = [guest.name for guest in guests.all]
-            shown = guests_shown(names, self.so_far.homes, tally.counted(), guests.wires())
-            return status(run, self.plan, self.so_far.events, seen, self.standing(seen, clock().virtual_ns), shown)
+            return status(run, self.plan, self.so_far.events, seen, self.standing(seen, clock().virtual_ns), loads())
 
-        def standing() -> tuple[int, VerdictRecord | None]:
-            now_ns = clock().virtual_ns
-            return now_ns, self.standing(tally.seen(), now_ns)
+        def standing() -> Stood:
+            now = clock()
+            return Stood(now.virtual_ns, now.host_ns, self.standing(tally.seen(), now.virtual_ns), loads())
 
         async def follow() -> list[Finished]:
             try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dilaton.run.files import verdict_log
-from dilaton.run.files.verdict_log import is_told, log_verdicts
+from dilaton.run.files.verdict_log import Stood, is_told, log_verdicts
 from dilaton.run.record.model import ReasonRecord, VerdictRecord
 
 S = 1_000_000_000
@@ -31,12 +31,18 @@ def test_a_run_of_a_week_has_about_a_thousand_rows() -> None:
     assert 900 < rows < 1000
 
 
-def test_what_stands_is_written_once_there_is_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_a_run_stands_is_written_with_what_its_guests_have_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(verdict_log, "INTERVAL_HOST_S", 0.0)
     monkeypatch.setattr(verdict_log, "RESTS", 0)
     reason = ReasonRecord(level="suspect", what="late", value=2, bound=1, unit="us", advice="a larger tdf")
     late = VerdictRecord(level="suspect", reasons=[reason])
-    said = iter([(S // 2, None), (S, VALID), (S, VALID), (2 * S, late), (2 * S, late)])
+    guests = [{"name": "g", "machine": None, "busy_s": 0.25, "waited_host_s": None}]
+    said = iter(
+        Stood(at_ns, 3 * at_ns, verdict, guests)
+        for at_ns, verdict in [(S // 2, None), (S, VALID), (S, VALID), (2 * S, late), (2 * S, late)]
+    )
 
     async def scenario() -> None:
         with pytest.raises(RuntimeError, match="StopIteration"):
@@ -44,5 +50,10 @@ def test_what_stands_is_written_once_there_is_a_verdict(tmp_path: Path, monkeypa
 
     asyncio.run(scenario())
     rows = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
-    assert [(row["at_ns"], row["verdict"]["level"]) for row in rows] == [(S, "valid"), (2 * S, "suspect")]
-    assert rows[1]["verdict"]["reasons"][0]["what"] == "late"
+    assert [(row["at_ns"], row["verdict"] and row["verdict"]["level"]) for row in rows] == [
+        (S // 2, None),
+        (S, "valid"),
+        (2 * S, "suspect"),
+    ]
+    assert rows[2]["verdict"]["reasons"][0]["what"] == "late"
+    assert (rows[2]["host_s"], rows[2]["guests"]) == (6.0, guests)

@@ -20,9 +20,10 @@ export interface Load {
 }
 
 /** Over how much host time it is told: long enough for even figures, short enough for what goes on. */
-const RECENT_HOST_S = 4;
+export const RECENT_HOST_S = 4;
 
-const NOTHING: Look = { hostS: 0, virtualS: 0, guests: [] };
+/** Before all. */
+export const NOTHING: Look = { hostS: 0, virtualS: 0, guests: [] };
 
 /** The last looks at a run that goes on. */
 export class Looks {

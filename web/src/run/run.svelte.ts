@@ -7,10 +7,10 @@ import type { LiveCapture } from "../nodes/capture.svelte";
 import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, type RunPicture } from "./happenings";
 import { endsShown, networkOf, type End, type NetLink, type Network } from "./network";
 import { Reader, Samples } from "./samples";
-import { loadOfRecord, Looks, type Load } from "./load";
+import { loadOf, loadOfRecord, Looks, type Load } from "./load";
 import { machinesOf, type OneMachine } from "./machines";
 import type { RunRecord } from "./record";
-import { Verdicts } from "./standing";
+import { Standings } from "./standing";
 
 const LOOK_HOST_MS = 700;
 
@@ -38,8 +38,8 @@ export class RunStore {
   atNs = $state<number | null>(null);
 
   readonly samples = new Samples();
-  /** The verdict as it was told so far. */
-  readonly verdicts = new Verdicts();
+  /** How it stood, as that was told so far. */
+  readonly standings = new Standings();
   private readonly looks = new Looks();
   private reader = new Reader(
     this.samples,
@@ -79,8 +79,12 @@ export class RunStore {
     return this.run?.state === "running" || this.run?.state === "held";
   }
 
-  /** How much a machine works and waits: lately, or in the whole of a run that is over. */
+  /** How much a machine works and waits: lately, or in the whole of a run that is over; at an instant of the past, shortly before. */
   loadOf(machine: OneMachine): Load {
+    if (this.atNs !== null) {
+      const looks = this.standings.looksAt(this.atNs);
+      return looks ? loadOf(machine, ...looks) : { busy: null, waits: null };
+    }
     if (this.record) return loadOfRecord(machine, this.record);
     void this.status;
     return this.looks.of(machine);
@@ -252,7 +256,10 @@ export class RunStore {
   private hear(status: RunStatus): void {
     this.looks.note(status);
     this.status = status;
-    if (status.clock && status.verdict) this.verdicts.note(status.clock.virtual_s * 1e9, status.verdict);
+    const { clock, verdict, guests } = status;
+    if (!clock) return;
+    const look = { hostS: clock.host_s, virtualS: clock.virtual_s, guests };
+    this.standings.note({ atNs: clock.virtual_s * 1e9, verdict, look });
   }
 
   private async ended(): Promise<void> {
@@ -260,7 +267,7 @@ export class RunStore {
     this.isEnded = true;
     this.stopStream();
     clearTimeout(this.timer);
-    const [record, events, verdicts] = await Promise.all([
+    const [record, events, standings] = await Promise.all([
       text(`/runs/${this.id}/record`).then(
         (json) => JSON.parse(json) as RunRecord,
         () => null,
@@ -269,7 +276,7 @@ export class RunStore {
       text(`/runs/${this.id}/verdicts`).catch(() => ""),
       this.fetchSamples(),
     ]);
-    this.verdicts.read(verdicts);
+    this.standings.read(standings);
     this.record = record;
     const trace = record?.fidelity?.tdf_trace ?? [];
     this.happenings = [

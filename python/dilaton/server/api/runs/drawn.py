@@ -49,7 +49,8 @@ def show_events(run: TheRun, server: Server) -> Response:
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/verdicts", READ, response_class=Response)
 def show_verdicts(run: TheRun, server: Server) -> Response:
-    """`verdicts.jsonl`: how the verdict stood while the run went on, a line of JSON for each instant."""
+    """`verdicts.jsonl`: how the run stood while it went on, a line of JSON for each instant: its verdict, and how much
+    each guest had worked and waited."""
     return sent(server, run, VERDICTS_FILE, "application/x-ndjson")
 
 
