@@ -39,6 +39,15 @@ await run({
       await shown.waitFor();
       await demandAccessible(page, name);
     }
+    // The last tab was shown while there was room for all.
+    await page.setViewportSize({ width: 400, height: 800 });
+    await until("the shown tab is in sight", () =>
+      page.getByRole("tab", { name: "Report" }).evaluate((tab) => {
+        const [own, all] = [tab, tab.parentElement].map((one) => one.getBoundingClientRect());
+        return own.left >= all.left - 1 && own.right <= all.right + 1;
+      }),
+    );
+    await page.setViewportSize({ width: 1280, height: 800 });
   },
 
   "a run that goes on is held, released and ended": async () => {
