@@ -1,11 +1,30 @@
 import { expect, test } from "vitest";
-import { faultsAt, linkFault, nodeFault, type FaultShown } from "../src/run/faults";
+import { faultsAt, linkFault, nodeFault, partitionFault, type FaultShown } from "../src/run/faults";
 
 test("a node suffers a fault for a while, or until it is undone; a reboot has no duration", () => {
-  expect(nodeFault("pause", "db1", " 3s ")).toEqual({ pause: "db1", for: "3s" });
-  expect(nodeFault("crash", "db1", "")).toEqual({ crash: "db1" });
-  expect(nodeFault("reboot", "db1", "3s")).toEqual({ reboot: "db1" });
-  expect(nodeFault("pause", "db1", "3s", " 10s ")).toEqual({ pause: "db1", for: "3s", at: "10s" });
+  expect(nodeFault("pause", "db1", {}, " 3s ")).toEqual({ pause: "db1", for: "3s" });
+  expect(nodeFault("crash", "db1", {}, "")).toEqual({ crash: "db1" });
+  expect(nodeFault("reboot", "db1", {}, "3s")).toEqual({ reboot: "db1" });
+  expect(nodeFault("pause", "db1", {}, "3s", " 10s ")).toEqual({ pause: "db1", for: "3s", at: "10s" });
+});
+
+test("of the fields of a fault those count that are filled in, and none that are of another one", () => {
+  const values = { errors: " 5% ", delay: "", read_only: true, full: false, jump: "+2s" };
+  expect(nodeFault("disk", "db*", values, "5s")).toEqual({
+    disk: { node: "db*", errors: "5%", read_only: true },
+    for: "5s",
+  });
+  expect(nodeFault("clock", "db1", values, "", "9s")).toEqual({ clock: { node: "db1", jump: "+2s" }, at: "9s" });
+});
+
+test("a partition is of the lists of nodes that its shape takes", () => {
+  expect(partitionFault("groups", ["a, b", "", " c,"], "")).toEqual({ partition: [["a", "b"], ["c"]] });
+  expect(partitionFault("one_way", ["a", "b, c"], "2s", "1s")).toEqual({
+    partition: { from: ["a"], to: ["b", "c"] },
+    for: "2s",
+    at: "1s",
+  });
+  expect(partitionFault("halves", ["db*", "left over"], "")).toEqual({ partition: { halves: ["db*"] } });
 });
 
 test("settings of a link become fields of a fault, also below each other and in either order", () => {

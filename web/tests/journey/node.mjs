@@ -8,7 +8,7 @@ const { browser, page, complaints } = await open(origin, cookie);
 
 const TEXT = `name: talk
 time: {drive: wall}
-nodes: {a: {}, b: {}}
+nodes: {a: {guest: a}, b: {disk: ssd-sata}}
 links: [{endpoints: [a, b], delay: 5ms}]
 run:
   - {on: a, name: ping, exec: ping -i 0.2 -c 100000 b}
@@ -118,6 +118,56 @@ await run({
     await page.getByText("no verdict was written down").waitFor();
     await page.getByRole("button", { name: "back to now" }).click();
     await page.getByRole("heading", { name: "Verdict so far" }).waitFor();
+  },
+  "the network is partitioned, now and at an instant, and undone, by the keyboard alone": async () => {
+    const faults = page.getByRole("listitem").filter({ hasText: "partition" });
+    const dialog = page.getByRole("dialog", { name: "Break something" });
+    const begin = async (...filled) => {
+      await page.getByRole("button", { name: "Break something" }).press("Enter");
+      await dialog.waitFor();
+      for (const [label, text] of filled) {
+        await dialog.getByLabel(label, { exact: true }).focus();
+        await page.keyboard.type(text);
+      }
+      await page.keyboard.press("Enter");
+    };
+    await begin(["Group 1", "a"], ["Group 2", "nowhere"]);
+    await dialog.getByRole("alert").getByText("nowhere").waitFor();
+    await demandAccessible(page, "a partition");
+    await page.keyboard.press("Escape");
+    await begin(["Group 1", "a"], ["Group 2", "b"], ["For", "1h"]);
+    await faults.getByText(/^lasts,/).waitFor();
+    await faults.getByRole("button", { name: /^Undo/ }).press("Enter");
+    await faults.getByText(/^over,/).waitFor();
+    await begin(["Group 1", "a"], ["Group 2", "b"], ["At the instant", "2h"]);
+    await faults.getByText("yet to begin").waitFor();
+  },
+  "a disk is broken, and a date set, with what is asked of them": async () => {
+    const shown = page.getByRole("listitem");
+    await openNode("b");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Break something").click();
+    await dialog.getByLabel("Fault").selectOption("disk");
+    await dialog.getByLabel("errors").fill("many");
+    await dialog.getByRole("button", { name: "Begin" }).click();
+    await dialog.getByRole("alert").getByText("many").waitFor();
+    await dialog.getByLabel("errors").fill("5%");
+    await dialog.getByLabel("writes fail").check();
+    await demandAccessible(page, "a fault of a disk");
+    await dialog.getByRole("button", { name: "Begin" }).click();
+    await shown
+      .filter({ hasText: "disk" })
+      .getByText(/^lasts,/)
+      .waitFor();
+    await openNode("a");
+    await dialog.getByText("Break something").click();
+    await dialog.getByLabel("Fault").selectOption("clock");
+    await dialog.getByLabel("jump").fill("+1h");
+    await dialog.getByRole("button", { name: "Begin" }).click();
+    await shown
+      .filter({ hasText: "clock" })
+      .getByText(/^lasts,/)
+      .waitFor();
   },
   "what it serves is shown in a page of its own": async () => {
     await openNode("b");

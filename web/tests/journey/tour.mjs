@@ -40,12 +40,15 @@ await run({
   },
   "a node suffers a fault until it is undone": async () => {
     await page.getByRole("button", { name: "bob", exact: true }).click();
+    const broken = page.getByRole("dialog").getByText("Break something");
+    await broken.click();
     await demandAccessible(page, "node");
     await page.getByRole("button", { name: "Begin" }).click();
     await page.getByRole("button", { name: "Undo pause bob" }).click();
     await page.getByText(/^over,/).waitFor();
     // One that is yet to begin, and never does.
     await page.getByRole("button", { name: "bob", exact: true }).click();
+    await broken.click();
     await page.getByLabel("At the instant", { exact: true }).fill("1h");
     await page.getByRole("button", { name: "Begin" }).click();
     await page.getByText(/^yet to begin/).waitFor();
@@ -75,7 +78,30 @@ await run({
     await page.keyboard.type("echo this is $(hostname)\n");
     await page.locator(".xterm-accessibility").getByText("this is alice").last().waitFor();
   },
+  "one that was opened beside another is shown with letters that are as wide as they are": async () => {
+    await page.getByLabel("Node").selectOption("bob");
+    await page.getByRole("button", { name: "Open a terminal" }).click();
+    await page.getByText("bob · open").waitFor();
+    await page.getByRole("tab", { name: "Overview" }).click();
+    await page.getByRole("tab", { name: "Terminals" }).click();
+    await page.getByLabel("Side by side").check();
+    await page.getByText("bob · open").waitFor();
+    const apart = await page
+      .locator(".xterm-rows")
+      .evaluateAll((rows) => rows.map((one) => Number.parseFloat(one.style.letterSpacing)));
+    demand(
+      apart.length === 2 && apart.every((px) => Math.abs(px) < 1),
+      `letters stand ${apart.join(" and ")} px apart`,
+    );
+  },
   "what it carried is plotted, and the change is seen": async () => {
+    // However slow the host is, it has come to carry something before it is ended.
+    await page.getByRole("tab", { name: "Packets" }).click();
+    await page.getByLabel("Filter").fill("tcp and dst port 5201 and greater 100");
+    await until("packets of iperf3", async () => {
+      await page.getByRole("button", { name: "Again" }).click();
+      return (await page.locator("tbody button").count()) > 0;
+    });
     await page.getByRole("tab", { name: "Plots" }).click();
     const plots = page.locator(".u-over");
     await until("three plots", async () => (await plots.count()) === 3);

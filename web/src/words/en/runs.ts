@@ -167,6 +167,8 @@ export const runs = {
     on: (name: string) => `on ${name}`,
     load: (busy: string, waits: string) => `works ${busy}, waits ${waits}`,
     help: "Lately: the part of virtual time in which a machine's busiest guest works, and the part of host time in which all of its guests wait for others, be it with nothing to do. The one that waits least is the one that the others wait for.",
+    helpThen:
+      "Shortly before the instant that is looked at: the part of virtual time in which a machine's busiest guest worked, and the part of host time in which all of its guests waited for others, be it with nothing to do.",
     helpOver:
       "Over the whole run: the part of virtual time in which a machine's busiest guest worked, and the part of host time in which all of its guests waited for others, be it with nothing to do.",
   },
@@ -294,7 +296,59 @@ export const runs = {
     untilUndone: "until undone",
     undo: "Undo",
     undoNamed: (what: string) => `Undo ${what}`,
-    ofNodes: { pause: "pause", crash: "lose its power", stop: "shut down", reboot: "reboot" } as Record<string, string>,
+    make: "Break something",
+    node: "Node",
+    shape: "Who does not hear whom",
+    group: "Group",
+    /** What the lists of nodes are called of which a partition is made. */
+    lists: (shape: string, groups: number) =>
+      shape === "groups"
+        ? Array.from({ length: groups }, (_, n) => `Group ${n + 1}`)
+        : shape === "one_way"
+          ? ["From", "To"]
+          : ["Nodes"],
+    listsHelp:
+      "Names with commas between them. * stands for any letters, as in db*; 2 of db* draws two by the lab's seed.",
+    units: "As in a lab: 500ms, 3s, 2min. An instant is one of virtual time.",
+    kinds: {
+      partition: "partition the network",
+      pause: "pause",
+      crash: "lose its power",
+      stop: "shut down",
+      reboot: "reboot",
+      disk: "break its disk",
+      clock: "set its date",
+      cpu: "slow its CPU",
+      memory: "take memory",
+    } as Record<string, string>,
+    help: {
+      partition: "Nodes do not hear each other, whatever is between them; what a router forwards for others passes.",
+      disk: "Of a node that has a disk: one or more of these.",
+      clock: "Of a node that has a kernel of its own: how far its date jumps, or by how much it goes wrong.",
+      cpu: "Of a node that has a share of its guest's CPU.",
+      memory: "Of a node whose memory is bounded.",
+    } as Record<string, string>,
+    shapes: {
+      groups: "groups among each other",
+      one_way: "one way",
+      isolate: "each of them all others",
+      halves: "two halves, drawn",
+      majority: "a majority and the others, drawn",
+      ring: "all but two neighbours, drawn",
+      bridge: "two halves and a bridge, drawn",
+    } as Record<string, string>,
+    fields: {
+      errors: "how many reads and writes fail",
+      corrupt: "how many reads have a wrong bit",
+      delay: "how much longer each request takes",
+      stall: "how long nothing is answered",
+      read_only: "writes fail",
+      full: "writes find no room",
+      jump: "ahead, or back: -2s",
+      drift: "too fast, or too slow: -20ppm",
+      to: "the part of a core that is left",
+      leave: "how much it keeps",
+    } as Record<string, string>,
     states: { waiting: "yet to begin", lasting: "lasts", over: "over", skipped: "did not come" } as Record<
       string,
       string
