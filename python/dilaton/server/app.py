@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from dilaton import __version__
 from dilaton.server.access.callers import OneTime
 from dilaton.server.access.policy import Policy
-from dilaton.server.api import images, machine, people, schemas, service, session, signing_on, streams
+from dilaton.server.api import images, machine, people, quotas, schemas, service, session, signing_on, streams
 from dilaton.server.api.endpoints import Endpoint
 from dilaton.server.api.labs import derived, drawings, imports, labs, shares, templates
 from dilaton.server.api.runs import (
@@ -34,7 +34,7 @@ from dilaton.server.api.runs import (
 from dilaton.server.bell import Bell
 from dilaton.server.database.actions import now_ms
 from dilaton.server.database.store import Store, surely
-from dilaton.server.database.tables import IdentityRow
+from dilaton.server.database.tables import IdentityRow, QuotaRow
 from dilaton.server.database.tidying import tidy
 from dilaton.server.doors.doorway import Doorway
 from dilaton.server.images.keeping import Images
@@ -42,6 +42,7 @@ from dilaton.server.labs.checking import Checker
 from dilaton.server.page import page
 from dilaton.server.problems import HANDLERS
 from dilaton.server.runs.keeper import Keeper
+from dilaton.server.runs.queue import Quota
 from dilaton.server.saved.keeping import Saved
 from dilaton.server.settings import Settings
 from dilaton.server.shield import Shield
@@ -51,7 +52,7 @@ from dilaton.server.workers import settled
 ENDPOINTS: tuple[Endpoint, ...] = tuple(
     endpoint
     for part in (
-        *(service, machine, session, signing_on, people, schemas, images),
+        *(service, machine, session, signing_on, people, quotas, schemas, images),
         *(labs, derived, imports, shares, drawings, templates),
         *(runs, sweeps, comparisons, requests, reservations, drawn, steering, saving, streams, terminals, reaching),
         doors,
@@ -76,6 +77,9 @@ def opened(settings: Settings) -> State:
     store, bell = Store(settings.database, settings.postgresql), Bell()
     store.on_commit(bell.ring)
     policy = Policy(settings.roles)
+    with store.reading() as reading:
+        for kept in reading.scalars(select(QuotaRow)):
+            policy.keep_quota(kept.name, Quota(**kept.quota))
     if settings.provider is not None:
         with store.reading() as reading:
             for known in reading.scalars(select(IdentityRow).where(IdentityRow.issuer == settings.provider.issuer)):

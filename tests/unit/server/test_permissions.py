@@ -121,6 +121,7 @@ def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
         "pull": "no-such-pull",
         "reservation": "no-such-reservation",
         "sweep": SWEEP,
+        "holder": "no-such-person",
     }
     found = re.sub(r"\{(\w+)(:path)?\}", lambda name: names[name[1]], path)
     return f"{found}?folder={FOLDER}" if any(need["of"] == "folder" for need in rule["needs"]) else found

@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -25,6 +25,9 @@ LOG = logging.getLogger(__name__)
 
 EVERYONE = "everyone"
 """Whose quota it is who has no other."""
+
+Where = Literal["file", "set"]
+"""Where a quota is said: in the file, or by the API."""
 
 Size = Annotated[int | None, BeforeValidator(units.parse_size)]
 """Bytes, from a text as in a lab: 4GiB."""
@@ -107,6 +110,7 @@ class Policy:
         self._mark: tuple[int, ...] = ()
         self._version = 0
         self._claimed: dict[str, tuple[str, ...]] = {}
+        self._kept: dict[str, Quota] = {}
         if path is not None:
             self._mark = _mark(path)
             self._said = _read(path)
@@ -144,13 +148,34 @@ class Policy:
         groups = self._now().groups.items()
         return {name: group for name, group in groups if person in group.members or name in claimed}
 
+    def all_groups(self) -> list[str]:
+        """The groups that there are."""
+        return list(self._now().groups)
+
+    def keep_quota(self, name: str, quota: Quota | None) -> None:
+        """Has a person, a group or `everyone` have a quota, whatever the file says; None: as the file says."""
+        with self._lock:
+            self._kept = {known: kept for known, kept in self._kept.items() if known != name}
+            if quota is not None:
+                self._kept[name] = quota
+
+    def own_quota(self, name: str) -> tuple[Quota, Where] | None:
+        """The quota that a person, a group or `everyone` has by its own name, and where that is said."""
+        if (kept := self._kept.get(name)) is not None:
+            return kept, "set"
+        said = self._now().quotas.get(name)
+        return None if said is None else (said.quota(), "file")
+
     def quota(self, person: str) -> Quota:
         """What a person may use: their own quota, or that of the first of their groups that has one, or everyone's."""
-        said = self._now().quotas
+        return self.quota_and_whose(person)[0]
+
+    def quota_and_whose(self, person: str) -> tuple[Quota, str]:
+        """What a person may use, and whose quota that is: their name, a group's or `everyone`; empty: there is none."""
         for name in (person, *self.groups(person), EVERYONE):
-            if name in said:
-                return said[name].quota()
-        return Quota()
+            if (own := self.own_quota(name)) is not None:
+                return own[0], name
+        return Quota(), ""
 
     def _now(self) -> PolicyFile:
         if self._path is None:

@@ -152,6 +152,17 @@ class ReservationRow(Table):
     created_ms: Mapped[int]
 
 
+class QuotaRow(Table):
+    """What somebody set, by the API, that a person, a group or everyone may use; see `runs.queue.Quota`."""
+
+    __tablename__ = "quotas"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    quota: Mapped[dict[str, Any]]
+    person: Mapped[str] = mapped_column(String(64))
+    """Who has set it."""
+    changed_ms: Mapped[int]
+
+
 class SweepRow(Table):
     """Runs of one lab with other values of its fields, asked for together."""
 
