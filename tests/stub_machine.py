@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dilaton.host.counters import Counters, Wires
-from dilaton.host.errors import GuestError
+from dilaton.host.errors import GuestError, MachineLostError
 from dilaton.host.identity import Identity
 from dilaton.host.messages import Event, Exited, Finished, FromAgent, Outcome, Started, Stop, ToAgent
 from dilaton.host.orders import Orders
@@ -37,12 +37,14 @@ class StubMachine:
         statuses: With which programs exit, by name; 0 where nothing is said.
         endless: A program that goes on until it is stopped.
         dies_at_ns: The virtual instant at which the guest ends by itself.
+        loses: The one of several machines that is lost before guests have booted.
         guests: What was booted.
     """
 
     statuses: Mapping[str, int] = field(default_factory=dict)
     endless: str = ""
     dies_at_ns: int | None = None
+    loses: str | None = None
     guests: list[StubGuests] = field(default_factory=list)
     own_places: tuple[Path, ...] = ()
     parts_place: Path = Path("/stub")
@@ -50,6 +52,8 @@ class StubMachine:
     async def boot(
         self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
     ) -> StubGuests:
+        if self.loses is not None:
+            raise MachineLostError(self.loses, f"{self.loses}: gone")
         progress(Progress(1, 1, "nodes"))
         self.guests.append(guests := StubGuests(planned, self))
         for guest in guests.all:

@@ -1,6 +1,6 @@
 """The process of a run on a machine without a kernel: as `dilaton.service.runner`, for whoever launches runs.
 
-A program called `endless` goes on until it is stopped.
+A program called `endless` goes on until it is stopped, and a host whose name begins with `lost` is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.stub_machine import StubMachine
 
 
 def stub(hidden: tuple[Path, ...] = (), machines: int = 1, onto: Sequence[str] = (), engine: str = "local") -> Machine:
-    return StubMachine(endless="endless")
+    return StubMachine(endless="endless", loses=next((host for host in onto if host.startswith("lost")), None))
 
 
 if __name__ == "__main__":

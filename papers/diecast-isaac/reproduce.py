@@ -40,9 +40,10 @@ REDIS = "redis-server --protected-mode no --save '' --appendonly yes --appendfsy
 EXPERIMENTS = {
     "failure": {},
     "stress DB": {"write_bytes": 100_000},
+    "stress CPU": {"front_hashes": 500_000},
 }
 """What differs from the first experiment, which is that of figures 11 and 12."""
-FIGURES = {"11": ["failure"], "13": ["stress DB"]}
+FIGURES = {"11": ["failure"], "13": ["stress DB", "stress CPU"]}
 TIERS = {"front_s": "front end", "application_s": "application", "database_s": "database"}
 
 

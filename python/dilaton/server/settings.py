@@ -11,7 +11,7 @@ import os
 import re
 import ssl
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -166,12 +166,15 @@ class Settings:
         """Whether people reach it over TLS, so that cookies travel over nothing else."""
         return self.origin.startswith("https:")
 
-    def spread(self, machines: int, taken: Iterable[str] = ()) -> tuple[int, tuple[str, ...]]:
+    def spread(
+        self, machines: int, taken: Iterable[str] = (), doubted: Collection[str] = ()
+    ) -> tuple[int, tuple[str, ...]]:
         """Over how many machines made of this one a run is spread that is over so many, and over which hosts instead.
 
         Args:
             machines: How many it is to have.
             taken: The hosts that runs have which go on; those that the fewest have come first, then as they are named.
+            doubted: Those that come last.
 
         Raises:
             ValueError: there are not so many hosts.
@@ -181,7 +184,7 @@ class Settings:
         if machines > len(self.machines):
             raise ValueError(f"{machines}: this server has {len(self.machines)} machines")
         count = Counter(taken)
-        return 1, tuple(sorted(self.machines, key=lambda host: count[host])[:machines])
+        return 1, tuple(sorted(self.machines, key=lambda host: (host in doubted, count[host]))[:machines])
 
     @property
     def database(self) -> Path:

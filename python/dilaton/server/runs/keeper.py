@@ -12,6 +12,9 @@ each run that is written down as going on:
 - its journal is free, and it has a record: it has ended, and the record says how;
 - its journal is free and has words, but there is no record: it was refused, for what its last words say;
 - its journal is empty or not there: nothing began, and it goes back into the queue.
+
+A run of a sweep that has lost a machine goes back into the queue as well, as in a sweep without a server: first all
+that it left goes, so that at any instruction between it is one that never began.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import contextlib
 import itertools
 import logging
 import shutil
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +36,6 @@ from dilaton.host.errors import HostLacksError
 from dilaton.lab.errors import LabError
 from dilaton.run.control.answers import STOP
 from dilaton.run.control.errors import ControlError
-from dilaton.run.control.happenings import BegunAgain, ClockTurned, Entered, Happening
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.files.outputs import read_tail
 from dilaton.run.record.record import RecordError
@@ -45,6 +47,7 @@ from dilaton.server.database.actions import SERVER, note, now_ms, storable, tell
 from dilaton.server.database.store import AGAIN_HOST_S, GONE, Store, surely
 from dilaton.server.database.tables import ReservationRow, RunRow
 from dilaton.server.labs.drawing import Drawing
+from dilaton.server.runs.hearing import Hearer
 from dilaton.server.runs.life import FINAL, GOING, WAITS, LifeError, RunState, follows, known
 from dilaton.server.runs.queue import Going, Needs, Reserved, Waiting, chosen
 from dilaton.server.saved.keeping import store_of
@@ -77,6 +80,9 @@ RECORD_BYTES_MAX = 64 << 20
 
 LAST_WORDS_BYTES = 4096
 
+ATTEMPTS_MAX = 3
+"""How often a run of a sweep is begun whose machines are lost."""
+
 
 class Keeper:
     """Keeps all runs of a server; see `keep`."""
@@ -86,6 +92,8 @@ class Keeper:
         self._processes: dict[str, RunProcess] = {}
         self._hosts: dict[str, tuple[str, ...]] = {}
         """The hosts of each run that this process has launched and that goes on."""
+        self._doubted: set[str] = set()
+        """Hosts on which a run was lost, and none has ended since."""
         self._tasks: dict[asyncio.Task[None], str] = {}
         """With the run that each keeps."""
 
@@ -272,13 +280,17 @@ class Keeper:
             except (LabError, HostLacksError, ControlError, OSError) as error:
                 if process is not None:
                     await process.wait()
-                await surely(partial(self.conclude, identity, str(error)))
+                # A host that is gone lacks all that a run needs; which one it is does not matter.
+                lost = self._hosts.get(identity, ()) if isinstance(error, HostLacksError) else ()
+                await surely(partial(self.conclude, identity, str(error), lost))
                 return
             await self._follow(identity)
             await process.wait()
         finally:
-            self._processes.pop(identity, None)
-            self._hosts.pop(identity, None)
+            # It may have begun once more.
+            if self._processes.get(identity) is process:
+                self._processes.pop(identity, None)
+                self._hosts.pop(identity, None)
             if process is not None:
                 # Also where the server ends, at whatever point: the run goes on.
                 await process.leave()
@@ -317,7 +329,7 @@ class Keeper:
         """
         taken = itertools.chain.from_iterable(self._hosts.values())
         try:
-            machines, onto = self._settings.spread(request.machines, taken)
+            machines, onto = self._settings.spread(request.machines, taken, self._doubted)
         except ValueError as error:
             raise ControlError(str(error)) from error
         self._hosts[identity] = onto
@@ -361,7 +373,7 @@ class Keeper:
 
     async def _hear(self, identity: str) -> None:
         """Writes down the states of a run as it tells them, until it is over."""
-        hearer = _Hearer()
+        hearer = Hearer()
         writing = asyncio.create_task(self._write(identity, hearer))
         try:
             async with contextlib.aclosing(self.live(identity).follow()) as happenings:
@@ -371,7 +383,7 @@ class Keeper:
             writing.cancel()
             await asyncio.gather(writing, return_exceptions=True)
 
-    async def _write(self, identity: str, hearer: _Hearer) -> None:
+    async def _write(self, identity: str, hearer: Hearer) -> None:
         while True:
             await hearer.heard.wait()
             # A run tells all that has been so far: what counts is where that leads.
@@ -411,8 +423,10 @@ class Keeper:
                 row.ended_ms, row.reason, row.verdict, row.virtual_s = now_ms(), reason, verdict, virtual_s
             tell(session, "Run.Read", row.path, "run", run=identity, state=state, reason=reason, verdict=verdict)
 
-    def conclude(self, identity: str, why: str) -> None:
-        """Writes down the end of a run, whose process is gone."""
+    def conclude(self, identity: str, why: str, lost: Collection[str] = ()) -> None:
+        """Writes down the end of a run, whose process is gone; if hosts were `lost`, one of a sweep may wait again."""
+        if lost and self._waits_again(identity, lost):
+            return
         path = self.run_dir(identity)
         try:
             if (path / RECORD_FILE).stat().st_size > RECORD_BYTES_MAX:
@@ -425,11 +439,31 @@ class Keeper:
         except (RecordError, OSError) as error:
             self._ends(identity, "failed", reason=str(error))
         else:
+            if record.lost_machine is not None and self._waits_again(identity, [record.lost_machine]):
+                return
+            if record.lost_machine is None:
+                self._doubted.difference_update(self._hosts.get(identity, ()))
             if record.state in FINAL_STATES:
                 level = record.verdict.level if record.verdict else None
                 self._ends(identity, known(record.state), record.reason, level, record.time.virtual_s)
             else:
                 self._ends(identity, "failed", "its process was killed", None, record.time.virtual_s)
+
+    def _waits_again(self, identity: str, lost: Collection[str]) -> bool:
+        """Has a run of a sweep that has lost machines wait for its turn once more; whether it may."""
+        self._doubted.update(lost)
+        with self._store.reading() as session:
+            row = session.scalars(select(RunRow).where(RunRow.identity == identity)).one_or_none()
+        if row is None or row.sweep is None or row.state not in GOING:
+            return False
+        if (attempt := row.asked.get("attempt", 1)) == ATTEMPTS_MAX:
+            return False
+        self.forget_launch(identity)
+        with self._store.writing() as session:
+            row = session.scalars(select(RunRow).where(RunRow.identity == identity)).one()
+            row.asked, row.state, row.started_ms = row.asked | {"attempt": attempt + 1}, "queued", None
+            tell(session, "Run.Read", row.path, "run", run=identity, state=row.state)
+        return True
 
     def _ends(
         self, identity: str, state: RunState, reason: str | None, verdict: str | None = None, virtual_s: float = 0
@@ -455,35 +489,3 @@ def used_ms(session: Session, now: int) -> dict[str, int]:
         .group_by(RunRow.person)
     )
     return {person: int(spent) for person, spent in session.execute(used)}
-
-
-class _Hearer:
-    """Where the happenings of a run lead."""
-
-    def __init__(self) -> None:
-        self.heard = asyncio.Event()
-        self._is_running = self._is_held = self._is_over = False
-
-    @property
-    def state(self) -> RunState:
-        """What the run is, as far as it was heard."""
-        if not self._is_running:
-            return "starting"
-        return "held" if self._is_held else "running"
-
-    def hear(self, happening: Happening) -> None:
-        """Takes note of a happening."""
-        match happening:
-            case Entered(state="running"):
-                self._is_running = True
-            case Entered(state="prepare" | "boot" | "ready") | BegunAgain():
-                self._is_running = self._is_held = self._is_over = False
-            case Entered():
-                # Its clock is held from then on, and that is nobody's order.
-                self._is_over = True
-                return
-            case ClockTurned(change=change) if not self._is_over:
-                self._is_held = change.tdf is None
-            case _:
-                return
-        self.heard.set()

@@ -8,6 +8,8 @@ requested ──► queued ──► starting ──► running ◄─► held �
 
 What is more than its person may use by themselves is `requested`, until somebody approves or refuses it.
 
+A run of a sweep that loses a machine goes back to `queued`, whatever it was.
+
 `starting` is everything before virtual time first passes. Beyond it the run itself says what it is.
 """
 

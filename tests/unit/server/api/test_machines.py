@@ -88,6 +88,37 @@ def test_runs_of_a_sweep_that_go_on_at_once_have_hosts_of_their_own_as_far_as_th
             me.wait(run, "aborted", "finished", "cancelled")
 
 
+@pytest.mark.parametrize(
+    ("hosts", "state", "attempts"),
+    [(("lost", "ws1", "ws2"), "finished", [("lost", "ws1"), ("ws1", "ws2")]), (("ws1", "lost"), "failed", None)],
+)
+def test_a_run_of_a_sweep_that_loses_a_machine_runs_again_elsewhere_up_to_three_times(
+    hosts: tuple[str, ...],
+    state: str,
+    attempts: list[tuple[str, ...]] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launched: list[tuple[str, ...]] = []
+
+    def launch(request: RunRequest, **how: Any) -> RunProcess:
+        launched.append(request.onto)
+        return launch_it(request, **how)
+
+    monkeypatch.setattr(keeper, "launch", launch)
+    use_stub(monkeypatch)
+    with served(tmp_path, machines=hosts) as server:
+        me, lab = server.client(), f"guests: 2\n{divisible(LAB)}"
+        made = me.api("POST", f"/labs/{me.keep(lab)}/sweeps", {"machines": 2})
+        me.wait(made["runs"][0]["run"], state)
+        assert launched == (attempts or [hosts] * keeper.ATTEMPTS_MAX)
+        # A run of its own is its person's to begin once more.
+        launched.clear()
+        run = me.api("POST", f"/labs/{made['lab']}/runs", {"machines": 2})["run"]
+        me.wait(run, state)
+        assert len(launched) == 1
+
+
 def test_machines_are_asked_for_what_they_have_and_one_that_does_not_answer_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
