@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
@@ -355,6 +356,11 @@ def write(run_dir: Path, record: Record) -> None:
     replace_file(run_dir / RECORD_FILE, (record.model_dump_json(indent=1) + "\n").encode())
 
 
+def _without_link(path: str, flags: int) -> int:
+    # Nor waiting for somebody, should it be a pipe.
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
 def load(run_dir: Path) -> Record:
     """Reads the record of a run.
 
@@ -363,7 +369,9 @@ def load(run_dir: Path) -> Record:
     """
     path = run_dir / RECORD_FILE
     try:
-        data = json.loads(path.read_bytes())
+        # Never through a link, put there by a guest.
+        with open(path, "rb", opener=_without_link) as file:
+            data = json.loads(file.read())
     except FileNotFoundError as error:
         none = f"not a run directory, since it has no {RECORD_FILE}"
         why = none if run_dir.exists() else "there is no such directory"
