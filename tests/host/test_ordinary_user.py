@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-
-NOBODY = "65534"
+from tests.host.ordinary import NOBODY, interpreter
 
 LAB = """
 name: ordinary
@@ -25,19 +22,6 @@ run:
   - {on: a, name: ping, exec: ping -c 3 -i 0.01 b}
 expect: [ping.loss == 0%]
 """
-
-
-def interpreter() -> list[str]:
-    """A Python that an ordinary user can run Dilaton with; skips the test where there is none."""
-    packages = next(path for path in sys.path if path.endswith("site-packages"))
-    for python in (sys.executable, "/usr/bin/python3"):
-        command = ["env", f"PYTHONPATH={ROOT / 'python'}:{packages}", python]
-        as_nobody = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
-        if not subprocess.run(
-            [*as_nobody, *command, "-c", "import dilaton.cli.runs.run"], capture_output=True
-        ).returncode:
-            return command
-    pytest.skip("no Python here that an ordinary user may read")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="every other test does this when the tests run as an ordinary user")

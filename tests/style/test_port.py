@@ -20,9 +20,10 @@ MAY_ASK_THIS_MACHINE = {
     "cli/machine/": {"doctor", "uml"},
     "cli/": {"doctor"},
     "service/": {"doctor"},
+    "server/runs/user_ids.py": {"uml"},
 }
 """Who beside `host/` may import which parts of `host/here/`, the first that fits: one file chooses the machine, and some
-tell the user, or the record, what the machine has and lacks, and one gives it a kernel. Nobody may import guests or the
+tell the user, or the record, what the machine has and lacks, one gives it a kernel, and one lets others use its own. Nobody may import guests or the
 memory shared with them."""
 
 

@@ -25,6 +25,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -289,9 +290,13 @@ class Store:
         return entries
 
     def _replace(self, name: str, document: dict[str, Any]) -> None:
+        path = self.directory / name
         with tempfile.NamedTemporaryFile("w", dir=self.directory / "staging", delete=False) as file:
             json.dump(document, file, indent=1)
-        publish(Path(file.name), self.directory / name)
+            with contextlib.suppress(FileNotFoundError):
+                # Who may read the one before may read this one.
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+        publish(Path(file.name), path)
 
 
 def publish(file: Path, path: Path) -> None:

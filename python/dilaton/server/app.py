@@ -43,6 +43,7 @@ from dilaton.server.page import page
 from dilaton.server.problems import HANDLERS
 from dilaton.server.runs.keeper import Keeper
 from dilaton.server.runs.queue import Quota
+from dilaton.server.runs.user_ids import PASSED
 from dilaton.server.saved.keeping import Saved
 from dilaton.server.settings import Settings
 from dilaton.server.shield import Shield
@@ -73,7 +74,7 @@ def opened(settings: Settings) -> State:
         LabError: the file of roles has mistakes.
     """
     settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.chmod(settings.directory, 0o700)
+    os.chmod(settings.directory, 0o700 if settings.run_as is None else 0o700 | PASSED)
     store, bell = Store(settings.database, settings.postgresql), Bell()
     store.on_commit(bell.ring)
     policy = Policy(settings.roles)

@@ -25,6 +25,7 @@ from dilaton.server.app import made, opened
 from dilaton.server.backup.copying import BackupError, back_up, restore
 from dilaton.server.database.store import GONE, Store
 from dilaton.server.database.tables import GrantRow, Person
+from dilaton.server.runs.user_ids import refuse_hopeless
 from dilaton.server.settings import MESSAGE_BYTES_MAX, Settings, SettingsError
 from dilaton.server.state import State
 
@@ -60,8 +61,12 @@ def serve(settings: Settings) -> int:
         settings = replace(settings, port=listening.getsockname()[1])
         try:
             state = opened(settings)
+            if settings.run_as is not None:
+                refuse_hopeless(settings.run_as, settings.directory)
         except LabError as error:
             return _refuse(str(error))
+        except ValueError as error:
+            return _refuse(f"run_as: {error}")
         except GONE as error:
             return _refuse(f"database: cannot be opened: {str(error.orig).strip()}")
         make_owner(state)

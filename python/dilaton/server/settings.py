@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from dilaton.lab.errors import LabError, Problem
 from dilaton.server.access.single_sign_on import Provider, is_safe
 from dilaton.server.database.tidying import Keep
+from dilaton.server.runs.user_ids import UserIds
 from dilaton.server.written import Written, read_written
 
 PORT = 8642
@@ -73,6 +74,7 @@ class Settings:
         registries: From which images may be pulled; of one without TLS with http:// before it.
         provider: By whom people log in, beside what the server keeps of them itself; none: nobody.
         proxy_domain: All names below it are this server's, for pages of nodes; empty: there are none but on loopback.
+        run_as: The user ids of runs, one for each person; None: runs have the server's.
     """
 
     directory: Path
@@ -91,6 +93,7 @@ class Settings:
     registries: tuple[str, ...] = ()
     provider: Provider | None = None
     proxy_domain: str = ""
+    run_as: UserIds | None = None
 
     def check(self) -> None:
         """Looks whether all of it together is safe.
@@ -103,6 +106,13 @@ class Settings:
                 ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
             except (OSError, ssl.SSLError) as error:
                 raise SettingsError(f"tls: {self.certificate}, {self.key}: cannot be used: {error}") from error
+        if self.run_as is not None:
+            if self.machines:
+                raise SettingsError("run_as: runs of other users reach no machines by ssh; leave machines out")
+            try:
+                self.run_as.check()
+            except ValueError as error:
+                raise SettingsError(f"run_as: {error}") from error
         if self.provider is not None and find_spec("joserfc") is None:
             raise SettingsError("provider: takes the package joserfc: pip install dilaton[server]")
         if self.proxy_domain:
@@ -217,6 +227,19 @@ class Tls(Written):
     key: Path
 
 
+class RunAs(Written):
+    """User ids for runs; see `runs.user_ids`."""
+
+    first: int = Field(ge=1000, le=(1 << 32) - 2)
+    count: int = Field(ge=1, le=1 << 16)
+
+    @model_validator(mode="after")
+    def _are_numbers(self) -> RunAs:
+        if self.first + self.count >= 1 << 32:
+            raise ValueError(f"user ids are less than {(1 << 32) - 1}")
+        return self
+
+
 class ProviderSaid(Written):
     """By whom people log in (OpenID Connect); see `access.single_sign_on.Provider`."""
 
@@ -272,6 +295,8 @@ class ServerFile(Written):
     proxy_domain: str = Field(default="", pattern=r"^((\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)+)?$")
     """Below which each page of a node that is shown has a host of its own, as *.labs.example.org."""
     at_once: int | None = Field(default=None, ge=1, le=10_000)
+    run_as: RunAs | None = None
+    """Of each person's runs, where the server is root."""
 
     @field_validator("listen")
     @classmethod
@@ -308,6 +333,8 @@ def of_file(path: Path) -> dict[str, Any]:
         found["roles"] = base / said.roles
     if said.provider:
         found["provider"] = _provider(said.provider, base)
+    if said.run_as:
+        found["run_as"] = UserIds(said.run_as.first, said.run_as.count)
     if said.at_once is not None:
         found["at_once"] = said.at_once
     return found

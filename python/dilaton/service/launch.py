@@ -15,8 +15,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from dilaton.host.files import program
 from dilaton.host.processes import PYTHON, ending_with_us
@@ -32,6 +33,30 @@ BEHIND = 5
 TIDING_BYTES_MAX = 1 << 24
 
 LAST_WORDS_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class User:
+    """Another user than this process's, as whom a run goes on. Only root launches one.
+
+    Attributes:
+        uid: Its number, and that of its only group.
+        home: A directory of its own.
+    """
+
+    uid: int
+    home: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What its processes are told: nothing of ours, in which there may be secrets."""
+        ours = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        return {**ours, "HOME": str(self.home), "PYTHONPATH": places()}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of `subprocess`, for a process that is this user's; what it makes the group of the directory may read."""
+        return {"user": self.uid, "group": self.uid, "extra_groups": (), "umask": 0o027, "env": self.environment}
 
 
 class RunProcess:
@@ -131,6 +156,7 @@ def launch(
     behind: bool = False,
     journal: Path | None = None,
     directory: Path | None = None,
+    user: User | None = None,
 ) -> RunProcess:
     """Launches a run; to be called where an event loop runs.
 
@@ -141,6 +167,7 @@ def launch(
         journal: The file that gets in plain text what happens in it; None: it is kept until then. The run's process
             holds a lock on it as long as it lives, by which `is_alive` finds it.
         directory: Where files are that a lab without a file names; None: the present directory.
+        user: Whose it is; None: ours.
 
     Raises:
         BlockingIOError: a run of this journal goes on.
@@ -152,7 +179,6 @@ def launch(
     with _as_file(request) as asked:
         process = subprocess.Popen(
             command,
-            env=os.environ | {"PYTHONPATH": places()},
             cwd=directory,
             stdin=asked,
             stdout=told,
@@ -160,6 +186,7 @@ def launch(
             # What a terminal sends, as at Ctrl-C, is for the face, which then stops its runs.
             start_new_session=True,
             preexec_fn=None if detached else ending_with_us(),
+            **({"env": os.environ | {"PYTHONPATH": places()}} if user is None else user.options),
         )
     os.close(told)
     if journal is not None:

@@ -102,7 +102,7 @@ class RunRequest(Value):
         machines: How many it is spread over, of those that `engine` has; 1: of Slurm's, all that the job has.
         engine: What machines are had from: made of this one, or nodes of a cluster.
         onto: The hosts that it is spread over instead.
-        saved: The name of the saved lab that it goes on from; None: it begins anew.
+        saved: The saved lab that it goes on from, its name or its digest; None: it begins anew.
         saved_in: Where that one is; None: where those of the user are.
         repeats: The run that it has to be as, to the plan; None: none.
     """

@@ -34,6 +34,8 @@ FILES_MAX = 10_000
 LEFT_OUT = frozenset({"runs", "sweeps"})
 """What runs of a lab have left beside it; hidden files are left out too."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+"""What names a tree itself, and is no name."""
 
 
 class TemplateError(Exception):
@@ -62,9 +64,16 @@ class Templates:
     def reading(self, name: str) -> Iterator[Path | None]:
         """The tree of a template, which stays for as long as it is read; None if there is none of that name.
 
+        Args:
+            name: Of the template, or the digest of its tree: who knows that need not be able to read the names.
+
         Raises:
             TemplateError: It is no longer what was saved.
         """
+        if DIGEST.fullmatch(name):
+            with self._reading(name) as found:
+                yield found
+            return
         if name not in self.names():
             yield None
             return
@@ -74,10 +83,24 @@ class Templates:
                 digest = self.names().get(name)
                 tree = None if digest is None else self.directory / "trees" / digest
                 if tree is not None:
-                    if not tree.is_dir() or self.digest_of(tree) != digest:
-                        raise TemplateError(f"{name}: damaged: {tree} is not what was saved; save it again")
+                    self._check(name, tree)
                     stack.enter_context(_kept(tree))
             yield tree
+
+    @contextlib.contextmanager
+    def _reading(self, digest: str) -> Iterator[Path | None]:
+        tree = self.directory / "trees" / digest
+        if not tree.is_dir():
+            yield None
+            return
+        with _kept(tree):
+            # One of which a part has been removed before it was kept is not what was saved.
+            self._check(digest, tree)
+            yield tree
+
+    def _check(self, name: str, tree: Path) -> None:
+        if not tree.is_dir() or self.digest_of(tree) != tree.name:
+            raise TemplateError(f"{name}: damaged: {tree} is not what was saved; save it again")
 
     def save(self, name: str, fill: Callable[[Path], None]) -> str:
         """Keeps a template under a name, which another may have had: its digest.

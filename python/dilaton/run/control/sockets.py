@@ -11,8 +11,9 @@ such a directory.
 
 **Rule.** A name ends in digits that nobody can guess, so nobody can take it first. Clients look the name up in the
 kernel's table, by its part that follows from the run directory. Both ends ask the kernel who the other one is, and say
-nothing to a stranger: a run hears its own user and root, a client only its own user's runs. Root steers a user's run
-by becoming that user (`sudo -u`), which nobody does unknowingly. And every wait has a limit. A run that works on an
+nothing to a stranger: a run hears its own user and root, a client only its own user's runs, and those that it has
+given a user of their own, as a server does. Root steers any other user's run by becoming that user (`sudo -u`), which
+nobody does unknowingly. And every wait has a limit. A run that works on an
 answer for long, such as to `clock until`, shows that it is alive by empty lines, so that only silence is limited.
 """
 
@@ -25,6 +26,7 @@ import pwd
 import re
 import secrets
 import socket
+import stat
 import struct
 import time
 from dataclasses import dataclass, field
@@ -76,16 +78,30 @@ def is_heard(connection: socket.socket) -> bool:
 
 def name_for(run_dir: Path) -> str:
     """A new name for the socket of a run, without the leading NUL byte: no two are equal."""
-    return f"{_stem(run_dir)}-{secrets.token_hex(16)}"
+    return f"{_stem(run_dir, str(os.geteuid()))}-{secrets.token_hex(16)}"
 
 
-def _stem(run_dir: Path) -> str:
+def _stem(run_dir: Path, uid: str) -> str:
     digest = hashlib.sha256(os.fsencode(run_dir.resolve())).hexdigest()
-    return f"{_prefix()}{digest[:16]}"
+    return f"{_prefix(uid)}{digest[:16]}"
 
 
-def _prefix() -> str:
-    return f"dilaton-{os.geteuid()}-"
+def _prefix(uid: str) -> str:
+    return f"dilaton-{uid}-"
+
+
+def _owner(run_dir: Path) -> int:
+    """Whose the run in a directory would have to be: ours, or that user's to whom we have given the directory.
+
+    A directory that we have given away is still our group's, and in one where nobody else could have put it.
+    """
+    with contextlib.suppress(OSError):
+        place = run_dir.resolve()
+        given, above = place.stat(), place.parent.stat()
+        is_ours_alone = above.st_uid == os.geteuid() and not above.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if is_ours_alone and given.st_gid == os.getegid():
+            return given.st_uid
+    return os.geteuid()
 
 
 def _names(stem: str) -> set[str]:
@@ -120,9 +136,12 @@ def connect(run_dir: Path) -> Line:
     Raises:
         ControlError: no run of this user goes on there.
     """
-    found = _connect(_stem(run_dir), CONNECT_HOST_S, is_one_enough=True)
+    owner = _owner(run_dir)
+    # A run that is not ours says its number as its own user has it, which we may know by another, as in a jail.
+    stem = _stem(run_dir, str(owner) if owner == os.geteuid() else "[0-9]+")
+    found = _connect(stem, owner, CONNECT_HOST_S, is_one_enough=True)
     if not found.runs:
-        raise ControlError(f"no run is going on there{_why_not(run_dir, found)}", run_dir=run_dir)
+        raise ControlError(f"no run is going on there{_why_not(run_dir, owner, found)}", run_dir=run_dir)
     line, *others = found.runs
     for other in others:
         other.close()
@@ -131,11 +150,12 @@ def connect(run_dir: Path) -> Line:
 
 def connect_all() -> Found:
     """Connections to all runs of this user."""
-    return _connect(f"{_prefix()}[0-9a-f]{{16}}", LOOK_HOST_S, is_one_enough=False)
+    us = os.geteuid()
+    return _connect(f"{_prefix(str(us))}[0-9a-f]{{16}}", us, LOOK_HOST_S, is_one_enough=False)
 
 
-def _connect(stem: str, patience_s: float, *, is_one_enough: bool) -> Found:
-    """Connections to those names of a stem behind which runs of this user are.
+def _connect(stem: str, uid: int, patience_s: float, *, is_one_enough: bool) -> Found:
+    """Connections to those names of a stem behind which runs of a user are.
 
     Names whose queue of connections is full are tried again for `patience_s`.
     """
@@ -144,15 +164,15 @@ def _connect(stem: str, patience_s: float, *, is_one_enough: bool) -> Found:
     names = _names(stem) or _names(stem)
     deadline = time.monotonic() + patience_s
     while True:
-        names = {name for name in names if not _try(name, found)}
+        names = {name for name in names if not _try(name, uid, found)}
         if not names or (found.runs and is_one_enough) or time.monotonic() > deadline:
             found.full = len(names)
             return found
         time.sleep(0.01)
 
 
-def _try(name: str, found: Found) -> bool:
-    """Connects to a name, if a run of this user is behind it; returns whether that is settled."""
+def _try(name: str, uid: int, found: Found) -> bool:
+    """Connects to a name, if a run of a user is behind it; returns whether that is settled."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.setblocking(False)
     try:
@@ -161,7 +181,7 @@ def _try(name: str, found: Found) -> bool:
     except OSError as error:
         connection.close()
         return not isinstance(error, BlockingIOError)
-    if owner.uid != os.geteuid():
+    if owner.uid != uid:
         connection.close()
         found.strangers.add(owner.uid)
         return True
@@ -169,7 +189,7 @@ def _try(name: str, found: Found) -> bool:
     return True
 
 
-def _why_not(run_dir: Path, found: Found) -> str:
+def _why_not(run_dir: Path, uid: int, found: Found) -> str:
     """What else there is to say of a run that is not found."""
     if found.full:
         return " that takes a connection; somebody listens in its name, and keeps callers waiting"
@@ -177,7 +197,7 @@ def _why_not(run_dir: Path, found: Found) -> str:
         return f"; {', '.join(map(_user, sorted(found.strangers)))} listens in its name, and is told nothing"
     with contextlib.suppress(OSError):
         owner = run_dir.stat().st_uid
-        if owner != os.geteuid():
+        if owner != uid:
             return f" that is yours; the directory is of {_user(owner)}, who alone can steer a run there"
     return ""
 

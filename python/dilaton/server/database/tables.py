@@ -24,6 +24,8 @@ class Person(Table):
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
     is_active: Mapped[bool]
     created_ms: Mapped[int]
+    uid: Mapped[int | None] = mapped_column(index=True, unique=True)
+    """The user id of their runs; see `runs.user_ids`."""
 
 
 class PasswordRow(Table):

@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import case, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from dilaton.host.errors import HostLacksError
@@ -45,15 +45,17 @@ from dilaton.server.access.policy import Policy
 from dilaton.server.bell import Bell, rung
 from dilaton.server.database.actions import SERVER, note, now_ms, storable, tell
 from dilaton.server.database.store import AGAIN_HOST_S, GONE, Store, surely
-from dilaton.server.database.tables import ReservationRow, RunRow
+from dilaton.server.database.tables import RunRow
 from dilaton.server.labs.drawing import Drawing
+from dilaton.server.runs import user_ids
 from dilaton.server.runs.hearing import Hearer
 from dilaton.server.runs.life import FINAL, GOING, WAITS, LifeError, RunState, follows, known
-from dilaton.server.runs.queue import Going, Needs, Reserved, Waiting, chosen
+from dilaton.server.runs.queue import Going, Needs, Waiting, chosen
+from dilaton.server.runs.shares import reservations, used_ms
 from dilaton.server.saved.keeping import store_of
 from dilaton.server.settings import Settings
 from dilaton.service.client import connected
-from dilaton.service.launch import RunProcess, is_alive, launch
+from dilaton.service.launch import RunProcess, User, is_alive, launch
 from dilaton.service.live import AsyncRun
 from dilaton.service.request import LabText, Overrides, RunRequest
 from dilaton.service.saved.store import SavedLabs
@@ -68,9 +70,6 @@ LOOK_AGAIN_HOST_S = 3600.0
 
 SETTLE_HOST_S = 0.05
 """States that follow each other faster are told together."""
-
-LATELY_MS = 7 * 86_400_000
-"""How far back it counts what somebody has used."""
 
 STOP_AGAIN_HOST_S = 5.0
 """After which a run is stopped again that goes on for longer than it may."""
@@ -169,8 +168,8 @@ class Keeper:
 
     def forget_launch(self, identity: str) -> None:
         """Removes what a launch has made by which nothing began; what was made when the run was asked for stays."""
-        for place in (self.run_dir(identity), self.directory(identity) / "files"):
-            shutil.rmtree(place, ignore_errors=True)
+        for name in ("run", "files", user_ids.HOME):
+            shutil.rmtree(self.directory(identity) / name, ignore_errors=True)
         self.journal(identity).unlink(missing_ok=True)
 
     def _begin(self, identity: str, work: Coroutine[Any, Any, None]) -> None:
@@ -272,9 +271,10 @@ class Keeper:
         process = None
         try:
             try:
-                request = self._spread(identity, await surely(partial(self._request, identity)))
-                files = self.directory(identity) / "files"
-                process = launch(request, detached=True, behind=True, journal=self.journal(identity), directory=files)
+                user = await surely(partial(self._user, identity))
+                request = self._spread(identity, await surely(partial(self._request, identity, user)))
+                journal, files = self.journal(identity), self.directory(identity) / "files"
+                process = launch(request, detached=True, behind=True, journal=journal, directory=files, user=user)
                 self._processes[identity] = process
                 await process.begin()
             except (LabError, HostLacksError, ControlError, OSError) as error:
@@ -295,18 +295,35 @@ class Keeper:
                 # Also where the server ends, at whatever point: the run goes on.
                 await process.leave()
 
-    def _request(self, identity: str) -> RunRequest:
+    def _user(self, identity: str) -> User | None:
+        """Whose a run is to be, with directories of its own.
+
+        Raises:
+            ControlError: there is no user left.
+        """
+        if (ids := self._settings.run_as) is None:
+            (self.directory(identity) / "files").mkdir(parents=True, exist_ok=True)
+            return None
+        person = self._row(identity).person
+        return user_ids.user_of(self._store, ids, person, self.directory(identity))
+
+    def _request(self, identity: str, user: User | None) -> RunRequest:
         """What is to be launched.
 
         Raises:
-            ControlError: the saved lab from which it goes on is not there any more.
+            ControlError: the saved lab from which it goes on is not there any more, or the run that it repeats is
+                another user's.
         """
         row = self._row(identity)
         if (saved := row.asked.get("saved")) is not None:
             store = store_of(self._settings.saved, saved["folder"])
             if SavedLabs(store).names().get(saved["name"]) != saved["digest"]:
                 raise ControlError(f"{saved['name']}: was saved anew, or removed, since the run was asked for")
-        (self.directory(identity) / "files").mkdir(parents=True, exist_ok=True)
+            if user is not None:
+                user_ids.show_saved(store, saved["digest"])
+        first = None if (repeated := row.asked.get("repeats")) is None else self.run_dir(repeated)
+        if first is not None and user is not None:
+            user_ids.refuse_anothers(first, user)
         return RunRequest(
             lab=LabText(text=row.text, name="lab.yaml"),
             overrides=Overrides.model_validate(row.asked["overrides"]),
@@ -316,9 +333,9 @@ class Keeper:
             machines=row.asked.get("machines", 1),
             max_disk=row.asked["max_disk"],
             hidden=(self._settings.directory,),
-            saved=None if saved is None else saved["name"],
+            saved=None if saved is None else saved["digest"],
             saved_in=None if saved is None else store,
-            repeats=None if (first := row.asked.get("repeats")) is None else self.run_dir(first),
+            repeats=first,
         )
 
     def _spread(self, identity: str, request: RunRequest) -> RunRequest:
@@ -470,22 +487,3 @@ class Keeper:
     ) -> None:
         with contextlib.suppress(LifeError):  # somebody was faster
             self._becomes(identity, state, reason, verdict, virtual_s)
-
-
-def reservations(session: Session, now: int) -> list[Reserved]:
-    """Those that are not over."""
-    rows = session.scalars(select(ReservationRow).where(ReservationRow.until_ms > now).order_by(ReservationRow.from_ms))
-    return [Reserved(row.folder, row.places, row.from_ms, row.until_ms) for row in rows]
-
-
-def used_ms(session: Session, now: int) -> dict[str, int]:
-    """How long the runs of each person have gone on of late, in milliseconds of the host, those that go on included."""
-    since = now - LATELY_MS
-    begin = case((RunRow.started_ms > since, RunRow.started_ms), else_=since)
-    end = func.coalesce(RunRow.ended_ms, now)
-    used = (
-        select(RunRow.person, func.sum(end - begin))
-        .where(RunRow.started_ms.is_not(None), end > since, RunRow.state.in_(GOING | FINAL))
-        .group_by(RunRow.person)
-    )
-    return {person: int(spent) for person, spent in session.execute(used)}

@@ -13,7 +13,7 @@ from sqlalchemy import delete, select
 from dilaton.run.control.errors import ControlError
 from dilaton.server.access.callers import make_person
 from dilaton.server.database.tables import RunRow
-from dilaton.server.runs import keeper
+from dilaton.server.runs import keeper, shares
 from dilaton.server.runs.queue import Going, Needs, Quota, Waiting, chosen
 from tests.unit.server.serving import ENDLESS, LAB, Served, run_row, served, use_stub
 
@@ -166,9 +166,9 @@ def test_a_run_that_did_not_hear_that_its_time_is_over_is_told_again(
 
 
 def test_of_a_time_before_and_beyond_what_counts_only_the_part_within_counts(server: Served) -> None:
-    now = 100 * keeper.LATELY_MS
+    now = 100 * shares.LATELY_MS
     spans = {
-        "d": [(now - keeper.LATELY_MS - 5000, now - keeper.LATELY_MS + 1000)],  # most of it is long ago
+        "d": [(now - shares.LATELY_MS - 5000, now - shares.LATELY_MS + 1000)],  # most of it is long ago
         "e": [(now - 7000, None)],  # goes on
         "f": [(now - 2000, now - 500), (0, 100), (None, now)],  # and one of long ago, and one that was cancelled
     }
@@ -187,7 +187,7 @@ def test_of_a_time_before_and_beyond_what_counts_only_the_part_within_counts(ser
         session.execute(delete(RunRow))
         session.add_all(rows)
         session.flush()
-        used = keeper.used_ms(session, now)
+        used = shares.used_ms(session, now)
         session.rollback()  # nothing of it was ever there
     assert used == {"d": 1000, "e": 7000, "f": 1500}
 

@@ -280,8 +280,11 @@ def _gibibytes(size_bytes: int) -> str:
 
 
 def _people(_: Facts) -> Iterator[Finding]:
-    """A server gives nobody's runs an account of their own."""
-    what = "runs of all people of a server have its account: jails and guests alone separate them (docs/security.md)"
+    """What separates the people of a server."""
+    what = (
+        "a server that is root may give each person's runs a user id (run_as); otherwise they have its account, and "
+        "jails and guests alone separate them (docs/security.md)"
+    )
     yield Finding("people of a server", "ok", what)
 
 
