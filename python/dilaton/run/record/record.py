@@ -264,6 +264,7 @@ def judge_fidelity(
     tdf = (adaptation and adaptation.tdf_mean) or float(plan.time.tdf.ratio)
     together, lives = beside_others(programs.lives), programs.lives
     slow = {node.name for node in plan.nodes if node.cpu is not None}
+    nodes = {guest.name: {node.name for node in plan.nodes if node.guest == guest.name} for guest in plan.guests}
     shortest_life_s = min((life.seconds for life in lives if life.node in slow and not life.is_background), default=0.0)
     for guest, fidelity in zip(plan.guests, guests, strict=True):
         seen = Observation(
@@ -277,7 +278,7 @@ def judge_fidelity(
             share_lost=0.0 if programs.shares_filled else _share_lost(fidelity, shortest_life_s),
             busiest_second=fidelity.busiest_second,
             busy_periods=_busy_periods(fidelity),
-            waits=_waits(fidelity),
+            waits=_waits(fidelity, sum(process.node in nodes[guest.name] for process in plan.processes)),
             together=together,
             is_filled=programs.filled,
             is_adaptive=is_adaptive,
@@ -311,13 +312,13 @@ def _share_lost(fidelity: GuestFidelity, shortest_life_s: float) -> float:
     return shares.lost_s / max(shares.busy_s + shares.lost_s, shortest_life_s)
 
 
-def _waits(fidelity: GuestFidelity) -> Waits | None:
+def _waits(fidelity: GuestFidelity, starts: int) -> Waits | None:
     seen, busy = fidelity.contention, fidelity.busy_periods
     if seen is None or busy is None:
         return None
     stretches = BusyPeriods(seen.ns_counts, seen.ns_totals, seen.interrupts)
     longest = [(each.begin_s * 1e9, each.end_s * 1e9) for each in seen.longest]
-    return Waits(stretches, sum(busy.interrupts), seen.jobs_ns_counts, longest)
+    return Waits(stretches, sum(busy.interrupts), seen.jobs_ns_counts, longest, starts)
 
 
 def _busy_periods(fidelity: GuestFidelity) -> BusyPeriods | None:

@@ -16,6 +16,7 @@ from dilaton.lab import loads
 from dilaton.measure.reasons import WRITE_CPU
 from dilaton.measure.waiting.together import Life
 from dilaton.plan.compile import compile as compile_plan
+from dilaton.plan.network.bounds import Network
 from dilaton.run.files.outputs import read_output
 from dilaton.run.record import fidelity as fidelities
 from dilaton.run.record import record as records
@@ -439,3 +440,27 @@ def test_a_program_is_late_by_what_it_waited_of_its_time_beside_others_and_by_wh
     assert lost.startswith("nodes with a cpu did not get 6 % of it"), "of a tenth of a second that curl lived"
     assert said([life for life in lives if life.process != "other"]) == [waited]
     assert said(lives[:1]) == []
+
+
+def test_the_programs_that_start_in_a_guest_are_those_of_its_nodes() -> None:
+    run = "[{on: a, exec: sleep 1}, {on: a, exec: cat}, {on: b, exec: sh}]"
+    planned = plan(
+        f"name: x\nnodes: {{a: , b: }}\nguests: per-node\nlinks: [{{endpoints: a -- b, delay: 1ms}}]\nrun: {run}\n"
+    )
+    nothing = [0] * 64
+    late = [0] * 23 + [45] + [0] * 40
+    guest = GuestFidelity(
+        lateness_us=LatenessRecord(p50=0, p99=0, p999=0, max=0),
+        timers=0,
+        reads=0,
+        busy_periods=BusyRecord(
+            ns_counts=nothing, ns_totals=nothing, interrupts=nothing, longest_ns=0, idle_ns_totals=nothing
+        ),
+        contention=ContentionRecord(
+            ns_counts=nothing, ns_totals=nothing, interrupts=nothing, longest_ns=0, jobs_ns_counts=late
+        ),
+    )
+    patient = Network(wait_ns_max=1_000_000, wait_path="a and b", wait_why="a round trip takes 4 ms")
+    verdict = records.judge_fidelity(planned, [guest, guest], 6.0, None, NOTHING_BESIDE, networks=lambda _: patient)
+    (reason,) = verdict.reasons
+    assert reason.what.startswith("guest b: 100 % of what programs were woken up for took them"), "of two 50 may"
