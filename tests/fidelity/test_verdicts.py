@@ -119,15 +119,24 @@ run:
 """
 
 
+TOO_SMALL = ("1", "1/2", "1/4", "1/8", "1/16")
+"""At one of these programs begin too late, on whatever host and kernel."""
+
+
 def test_pings_that_see_a_queue_fill_later_than_it_would_are_not_valid(run_lab: RunLab) -> None:
-    right_s = rtt_s(run_lab(TRANSIENT, "--tdf", "40").record)
-    for tdf in ("1", "1/2", "1/4"):
+    """Two programs of iperf3 poll at once, at the begin and at the end: in waits of a millisecond there were 4 to 13 %."""
+    right = run_lab(TRANSIENT, "--tdf", "40").record
+    assert right["verdict"] == {"level": "valid", "reasons": []}
+    waited = right["fidelity"]["contention"]["interrupts"]
+    assert sum(waited[21:]) < sum(waited) / 100, "2^20 ns and more"
+    right_s = rtt_s(right)
+    for tdf in TOO_SMALL:
         record = run_lab(TRANSIENT, "--tdf", tdf).record
         if abs(rtt_s(record) / right_s - 1) > 0.2:
             said = [reason["what"] for reason in record["verdict"]["reasons"]]
             assert any("that b/pings looked at beside others" in what for what in said)
             return
-    pytest.fail("on this host programs begin in no time, even at TDF 1/4")
+    pytest.fail(f"on this host programs begin in no time, even at TDF {TOO_SMALL[-1]}")
 
 
 SHORT_LOOK = lab(
@@ -140,13 +149,13 @@ SHORT_LOOK = lab(
 
 def test_a_run_that_may_have_no_violation_is_judged_with_what_its_programs_did(run_lab: RunLab) -> None:
     """That programs began late is in no epoch: only who looked at what beside whom makes it matter."""
-    for tdf in ("4", "2", "1", "1/2", "1/4"):
+    for tdf in ("4", "2", *TOO_SMALL):
         record = run_lab(SHORT_LOOK + f"time: {{tdf: {tdf}, on_violation: fail}}\n").record
         if any("pings looked at beside others" in reason["what"] for reason in record["verdict"]["reasons"]):
             assert record["state"] == "failed" and "out of bounds" in record["reason"]
             return
         assert record["state"] == "finished", record["reason"]
-    pytest.fail("on this host programs begin in no time, even at TDF 1/4")
+    pytest.fail(f"on this host programs begin in no time, even at TDF {TOO_SMALL[-1]}")
 
 
 HARDLY_DEPENDS = lab(
@@ -159,7 +168,7 @@ HARDLY_DEPENDS = lab(
 
 
 def test_what_began_late_is_no_reason_where_next_to_nothing_depends_on_it(run_lab: RunLab) -> None:
-    for tdf in ("4", "2", "1", "1/2", "1/4"):
+    for tdf in ("4", "2", *TOO_SMALL):
         record = run_lab(HARDLY_DEPENDS, "--tdf", tdf).record
         begin_s, end_s = next(
             (each["start_s"], each["end_s"]) for each in record["processes"] if each["name"] == "flow"
@@ -173,7 +182,7 @@ def test_what_began_late_is_no_reason_where_next_to_nothing_depends_on_it(run_la
             assert not any("flow looked at beside others" in what for what in said), said
             assert carried_bit_per_s(record) == pytest.approx(9.1e6, rel=0.05)
             return
-    pytest.fail("on this host programs begin in no time, even at TDF 1/4")
+    pytest.fail(f"on this host programs begin in no time, even at TDF {TOO_SMALL[-1]}")
 
 
 def rtt_s(record: Mapping[str, Any]) -> float:

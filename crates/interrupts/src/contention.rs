@@ -118,22 +118,26 @@ impl Contention {
         }
     }
 
-    /// The program that runs asks whether something has come, again and again, and nothing has (`polling.rs`).
+    /// The program of `stub`, which runs or which the kernel is about to turn to, asks whether something has come, again and
+    /// again, and nothing has (`polling.rs`).
     #[inline]
-    pub fn asks(&self, ns: u64, interrupts: u64) {
+    pub fn asks(&self, stub: i32, ns: u64, interrupts: u64) {
+        self.askers[place(stub)].set(stub);
+        if self.stub.get() != stub {
+            return;
+        }
         self.entered(ns, interrupts);
-        self.askers[self.place()].set(self.stub.get());
         if self.goes_on.get() && !self.asks.swap(true) {
             self.asks_since_ns.set(ns);
             self.asks_since_interrupts.set(interrupts);
         }
     }
 
-    /// The program that runs does something else.
+    /// The program of `stub`, which runs or which the kernel is about to turn to, does something else.
     #[inline]
-    pub fn works(&self) {
-        if self.is_asker(self.stub.get()) {
-            self.askers[self.place()].set(0);
+    pub fn works(&self, stub: i32) {
+        if self.is_asker(stub) {
+            self.askers[place(stub)].set(0);
         }
     }
 
@@ -147,12 +151,8 @@ impl Contention {
         }
     }
 
-    fn place(&self) -> usize {
-        self.stub.get() as usize % PLACES
-    }
-
     fn is_asker(&self, stub: i32) -> bool {
-        self.askers[stub as usize % PLACES].get() == stub
+        self.askers[place(stub)].get() == stub
     }
 
     fn end_where_asking_began(&self) -> Option<Stretch> {
@@ -167,6 +167,10 @@ impl Contention {
             interrupts: interrupts.saturating_sub(self.since_interrupts.get()),
         })
     }
+}
+
+const fn place(stub: i32) -> usize {
+    stub as usize % PLACES
 }
 
 #[cfg(test)]
@@ -232,32 +236,65 @@ mod tests {
     #[test]
     fn programs_that_ask_in_turns_keep_nobody_waiting() {
         let contention = computing();
-        contention.asks(900, 4);
+        contention.asks(7, 900, 4);
         contention.entered(1_000, 4);
         assert_eq!(contention.turns_to(8, false, 1_020, 4), None);
-        contention.asks(1_100, 4);
-        contention.asks(9_000, 5);
+        contention.asks(8, 1_100, 4);
+        contention.asks(8, 9_000, 5);
         assert_eq!(
             contention.turns_to(7, false, 9_010, 6),
             Some(stretch(1_000, 1_100, 0)),
             "8 was turned to for the first time"
         );
-        contention.asks(9_020, 6);
-        contention.asks(18_990, 6);
+        contention.asks(7, 9_020, 6);
+        contention.asks(7, 18_990, 6);
         assert_eq!(contention.turns_to(8, false, 19_000, 6), None, "since then they only ask");
-        contention.asks(19_020, 6);
-        contention.asks(28_990, 6);
+        contention.asks(8, 19_020, 6);
+        contention.asks(8, 28_990, 6);
         assert_eq!(contention.idles(29_000, 7), Some(stretch(18_990, 19_020, 0)), "the switch from one to the other");
+    }
+
+    #[test]
+    fn programs_that_ask_and_let_each_other_go_first_keep_nobody_waiting() {
+        let contention = computing();
+        contention.asks(7, 900, 4);
+        contention.entered(1_000, 4);
+        contention.turns_to(8, false, 1_020, 4);
+        contention.asks(8, 1_100, 4);
+        let mut stretches = 0;
+        for turn in 2..50 {
+            let (now_ns, runs, next) = (turn * 1_000, 8 - (turn % 2) as i32, 7 + (turn % 2) as i32);
+            contention.asks(runs, now_ns - 500, turn);
+            contention.entered(now_ns, turn);
+            // It has slept in its call, and is told that nothing has come.
+            contention.asks(next, now_ns + 5, turn);
+            if let Some(over) = contention.turns_to(next, false, now_ns + 10, turn) {
+                assert!(over.ns <= 500 && over.interrupts <= 1, "{over:?}");
+                stretches += 1;
+            }
+        }
+        assert_eq!(stretches, 24, "every other turn ends one");
+    }
+
+    #[test]
+    fn who_has_asked_and_then_does_something_waits_for_one_that_asks() {
+        let contention = computing();
+        contention.asks(7, 900, 4);
+        contention.entered(1_000, 4);
+        contention.turns_to(8, false, 1_020, 4);
+        contention.asks(8, 1_100, 4);
+        contention.works(7);
+        assert_eq!(contention.turns_to(7, true, 9_000, 5), Some(stretch(1_000, 9_000, 1)));
     }
 
     #[test]
     fn who_does_something_waits_for_one_that_asks() {
         let contention = computing();
-        contention.asks(900, 4);
+        contention.asks(7, 900, 4);
         contention.entered(1_000, 4);
         assert_eq!(contention.turns_to(7, false, 1_020, 5), None, "an interrupt has woken 8 up, and 7 goes on");
-        contention.asks(1_100, 5);
-        contention.asks(9_000, 5);
+        contention.asks(7, 1_100, 5);
+        contention.asks(7, 9_000, 5);
         assert_eq!(contention.turns_to(8, false, 10_000, 6), None);
         assert_eq!(contention.idles(10_500, 6), Some(stretch(1_000, 10_500, 2)));
     }
@@ -267,11 +304,11 @@ mod tests {
         let contention = computing();
         contention.entered(1_000, 4);
         assert_eq!(contention.turns_to(8, false, 1_020, 4), None);
-        contention.asks(1_100, 4);
-        contention.works();
+        contention.asks(8, 1_100, 4);
+        contention.works(8);
         contention.entered(1_200, 4);
         assert_eq!(contention.turns_to(7, true, 1_300, 5), Some(stretch(1_000, 1_300, 1)));
-        contention.asks(2_000, 5);
+        contention.asks(7, 2_000, 5);
         contention.entered(3_000, 5);
         assert_eq!(contention.turns_to(8, true, 4_000, 6), Some(stretch(3_000, 4_000, 1)));
     }

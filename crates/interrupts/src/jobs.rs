@@ -59,19 +59,19 @@ impl Jobs {
         self.take(before, now_ns)
     }
 
-    /// The program that runs asks whether something has come, again and again, and nothing has (`polling.rs`): what it was
+    /// The program of `stub` asks whether something has come, again and again, and nothing has (`polling.rs`): what it was
     /// woken up for is done. Returns how long its job took, if there was one.
     #[inline]
-    pub fn asks(&self, now_ns: u64) -> Option<u64> {
-        self.take(self.stub.get(), now_ns)
+    pub fn asks(&self, stub: i32, now_ns: u64) -> Option<u64> {
+        self.take(stub, now_ns)
     }
 
-    /// The program that runs does something at that instant; it may have asked before.
+    /// The program of `stub` does something at that instant. If it runs it may have asked before; otherwise the kernel is about
+    /// to turn to it.
     #[inline]
-    pub fn works(&self, now_ns: u64) {
-        let stub = self.stub.get();
+    pub fn works(&self, stub: i32, now_ns: u64) {
         let job = self.job(stub);
-        if stub != 0 && job.stub.swap(stub) != stub {
+        if self.stub.get() == stub && job.stub.swap(stub) != stub {
             job.since_ns.set(now_ns);
         }
     }
@@ -116,12 +116,12 @@ mod tests {
     fn who_asks_again_and_again_has_done_its_job_until_something_comes() {
         let jobs = Jobs::none();
         jobs.turns_to(7, 1_000, 1_010, false);
-        assert_eq!(jobs.asks(1_500), Some(500));
-        assert_eq!(jobs.asks(9_000), None);
-        jobs.works(10_000);
-        jobs.works(10_500);
+        assert_eq!(jobs.asks(7, 1_500), Some(500));
+        assert_eq!(jobs.asks(7, 9_000), None);
+        jobs.works(7, 10_000);
+        jobs.works(7, 10_500);
         assert_eq!(jobs.idles(11_000), Some(1_000));
-        jobs.works(12_000);
+        jobs.works(7, 12_000);
         assert_eq!(jobs.idles(13_000), None, "none runs");
     }
 

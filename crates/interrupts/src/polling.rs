@@ -6,6 +6,10 @@
 //! program does nothing but ask, and in which nothing comes, is idle, and what comes meanwhile begins a busy period of its
 //! own. Otherwise all that comes in such a stretch would look as if it had waited since the begin of it.
 //!
+//! Several may poll at once, and let each other go first. So it is remembered of each what it has asked: that others run, and
+//! that it is put aside for them, does not make it one that has something to do. Who sleeps in a call for another reason is woken up
+//! by something, and begins anew.
+//!
 //! What is told from that is a program that computes, or moves data, between two questions; and one that only reads the
 //! clock, since nobody can tell what it computes in between.
 
@@ -32,17 +36,70 @@ pub enum Call {
     Other,
 }
 
-/// What the program that ran last has asked.
+/// Programs that are remembered, by the numbers of their stubs; of two with the same place the later one counts.
+const PLACES: usize = 64;
+
+/// What programs have asked since they did something else last.
 #[derive(Debug)]
 pub struct Polling {
-    /// Its stub, and the system call that it is in.
+    programs: [Program; PLACES],
+    /// The stub whose program ran last; 0: the guest has been idle since.
+    present: Id,
+    /// Whether another program has run, or the guest was idle, since one was answered last.
+    others: Flag,
+    /// How often nobody else could run.
+    lone: Word,
+    /// The CPU time of all user code when a program entered the kernel last.
+    entered_ns: Word,
+}
+
+/// What a program has asked.
+#[derive(Debug)]
+struct Program {
+    /// Its stub, the system call that it is in, and how often nobody else could run when it began.
     stub: Id,
     call: Id,
+    lone: Word,
+    /// Whether it lets others go first in that call.
+    gives_way: Flag,
     /// How many of its calls in a row found nothing, and whether one of them could have found more than the time.
     calls: Word,
     looks: Flag,
-    /// The CPU time of user code when it was answered last.
-    answered_ns: Word,
+    /// The CPU time of its user code since a call of it was answered last.
+    computed_ns: Word,
+}
+
+impl Program {
+    const fn none() -> Self {
+        Self {
+            stub: Id::new(0),
+            call: Id::new(NO_CALL),
+            lone: Word::new(0),
+            gives_way: Flag::new(false),
+            calls: Word::new(0),
+            looks: Flag::new(false),
+            computed_ns: Word::new(0),
+        }
+    }
+
+    fn polls(&self) -> bool {
+        self.calls.get() >= CALLS_MIN && self.looks.get() && self.computed_ns.get() <= COMPUTES_NS
+    }
+
+    /// A call of it has found nothing.
+    fn asked(&self, kind: Call) {
+        self.calls.set(self.calls.get().saturating_add(1));
+        if kind == Call::Look {
+            self.looks.set(true);
+        }
+        self.computed_ns.set(0);
+    }
+
+    fn begin_anew(&self) {
+        self.calls.set(0);
+        self.looks.set(false);
+        self.computed_ns.set(0);
+    }
 }
 
 impl Polling {
@@ -50,57 +107,90 @@ impl Polling {
     #[must_use]
     pub const fn none() -> Self {
         Self {
-            stub: Id::new(0),
-            call: Id::new(NO_CALL),
-            calls: Word::new(0),
-            looks: Flag::new(false),
-            answered_ns: Word::new(0),
+            programs: [const { Program::none() }; PLACES],
+            present: Id::new(0),
+            others: Flag::new(false),
+            lone: Word::new(0),
+            entered_ns: Word::new(0),
         }
     }
 
-    /// The program of `stub` has entered the kernel, by that system call; negative: by none.
+    /// The program of `stub` has entered the kernel, by that system call; negative: by none. `user_ns` is the CPU time of all
+    /// user code, nanoseconds.
     #[inline]
-    pub fn entered(&self, stub: i32, system_call: i32) {
-        if self.stub.swap(stub) != stub {
-            self.forget();
+    pub fn entered(&self, stub: i32, system_call: i32, user_ns: u64) {
+        self.turns_to(stub);
+        let program = self.program(stub);
+        if program.stub.swap(stub) != stub {
+            program.begin_anew();
         }
-        self.call.set(system_call);
-    }
-
-    /// The kernel answers `stub`, which is about to go on; `user_ns` is the CPU time of all user code, nanoseconds, and `kind`
-    /// says what the system call was that it answers. If the program polls: whether it has done so for a while, and nothing
-    /// else since it was answered last.
-    #[inline]
-    pub fn answered(&self, stub: i32, user_ns: u64, kind: impl FnOnce(i32) -> Call) -> Option<bool> {
-        let call = self.call.swap(NO_CALL);
-        if call < 0 || self.stub.get() != stub {
-            return None;
-        }
-        let computed_ns = user_ns.saturating_sub(self.answered_ns.swap(user_ns));
-        let kind = kind(call);
-        if kind == Call::Other || computed_ns > COMPUTES_NS {
-            self.forget();
-            return None;
-        }
-        if kind == Call::Look {
-            self.looks.set(true);
-        }
-        let calls = self.calls.get().saturating_add(1);
-        self.calls.set(calls);
-        (calls >= CALLS_MIN && self.looks.get()).then_some(calls > CALLS_MIN)
+        program.computed_ns.add(user_ns.saturating_sub(self.entered_ns.swap(user_ns)));
+        program.call.set(system_call);
+        program.lone.set(self.lone.get());
+        program.gives_way.set(false);
     }
 
     /// Whether the program of `stub`, which has entered the kernel, has polled so far, and calls again.
     #[inline]
     pub fn polls(&self, stub: i32) -> bool {
-        self.stub.get() == stub && self.call.get() >= 0 && self.calls.get() >= CALLS_MIN && self.looks.get()
+        let program = self.program(stub);
+        program.stub.get() == stub && program.call.get() >= 0 && program.polls()
     }
 
-    /// Something else has happened than that the present program asks.
+    /// The program of `stub`, which polls, sleeps in its call so that others go first: it asks on afterwards.
     #[inline]
-    pub fn forget(&self) {
-        self.calls.set(0);
-        self.looks.set(false);
+    pub fn gives_way(&self, stub: i32) {
+        self.program(stub).gives_way.set(true);
+    }
+
+    /// The guest idles: who is in a call sleeps in it.
+    #[inline]
+    pub fn idles(&self) {
+        self.present.set(0);
+        self.lone.add(1);
+    }
+
+    /// The kernel turns to a program that is the only one that can run: others that are in a call sleep in it. Of several that can
+    /// run, who is in a call may have been put aside at the end of it.
+    #[inline]
+    pub fn turns_to_the_only_one(&self) {
+        self.lone.add(1);
+    }
+
+    /// The kernel lets `stub` go on; `kind` says what the system call was that it answers, if it answers one. If the program
+    /// polls: whether for a while, and nothing else has been done since a program was answered last.
+    #[inline]
+    pub fn answered(&self, stub: i32, kind: impl FnOnce(i32) -> Call) -> Option<bool> {
+        self.turns_to(stub);
+        let does_nothing_else = !self.others.take();
+        let program = self.program(stub);
+        if program.stub.get() != stub {
+            return None;
+        }
+        let call = program.call.swap(NO_CALL);
+        if call < 0 {
+            // It was interrupted, and goes on.
+            return program.polls().then_some(false);
+        }
+        let kind = kind(call);
+        let slept = program.lone.get() != self.lone.get() && !program.gives_way.get();
+        if kind == Call::Other || slept || program.computed_ns.get() > COMPUTES_NS {
+            program.begin_anew();
+            return None;
+        }
+        program.asked(kind);
+        program.polls().then_some(program.calls.get() > CALLS_MIN && does_nothing_else)
+    }
+
+    /// That program runs.
+    fn turns_to(&self, stub: i32) {
+        if self.present.swap(stub) != stub {
+            self.others.set(true);
+        }
+    }
+
+    fn program(&self, stub: i32) -> &Program {
+        &self.programs[stub as usize % PLACES]
     }
 }
 
@@ -108,17 +198,29 @@ impl Polling {
 mod tests {
     use std::vec::Vec;
 
-    use super::{Call, Polling, CALLS_MIN, COMPUTES_NS};
+    use super::{Call, Polling, CALLS_MIN, COMPUTES_NS, PLACES};
 
-    /// What is told of calls in a row, each of its kind and after so much CPU time of user code.
+    /// What is told of calls of program 7 in a row, each of its kind and after so much CPU time of user code.
     fn told(polling: &Polling, calls: impl IntoIterator<Item = (Call, u64)>) -> Vec<Option<bool>> {
         let mut user_ns = 0;
         let mut tell = |(kind, used_ns)| {
             user_ns += used_ns;
-            polling.entered(7, 1);
-            polling.answered(7, user_ns, |_| kind)
+            polling.entered(7, 1, user_ns);
+            polling.answered(7, |_| kind)
         };
         calls.into_iter().map(&mut tell).collect()
+    }
+
+    /// Programs that have polled for a while.
+    fn pollers(stubs: impl IntoIterator<Item = i32>) -> Polling {
+        let polling = Polling::none();
+        for stub in stubs {
+            for _ in 0..=CALLS_MIN {
+                polling.entered(stub, 1, 0);
+                polling.answered(stub, |_| Call::Look);
+            }
+        }
+        polling
     }
 
     #[test]
@@ -132,16 +234,18 @@ mod tests {
     fn who_has_polled_and_calls_again_may_have_come_to_ask_once_more() {
         let polling = Polling::none();
         told(&polling, [(Call::Look, 0); CALLS_MIN as usize - 1]);
-        polling.entered(7, 1);
+        polling.entered(7, 1, 0);
         assert!(!polling.polls(7), "it was answered seven times");
-        polling.answered(7, 0, |_| Call::Look);
+        polling.answered(7, |_| Call::Look);
         assert!(!polling.polls(7), "it is not in the kernel");
-        polling.entered(7, 1);
+        polling.entered(7, 1, 0);
         assert!(polling.polls(7) && !polling.polls(8));
-        polling.entered(7, -1);
+        polling.entered(7, -1, 0);
         assert!(!polling.polls(7), "it was interrupted");
-        polling.entered(8, 1);
+        polling.entered(8, 1, 0);
         assert!(!polling.polls(8));
+        polling.entered(7, 1, COMPUTES_NS + 1);
+        assert!(!polling.polls(7), "it has computed");
     }
 
     #[test]
@@ -166,21 +270,68 @@ mod tests {
     }
 
     #[test]
-    fn another_program_begins_anew() {
-        let polling = Polling::none();
-        told(&polling, [(Call::Look, 0); CALLS_MIN as usize]);
-        polling.entered(8, 1);
-        assert_eq!(polling.answered(8, 0, |_| Call::Look), None);
-        assert_eq!(told(&polling, [(Call::Look, 0)]), [None]);
+    fn two_that_let_each_other_go_first_both_poll_on() {
+        let polling = pollers([7, 8]);
+        for (stub, other) in [(7, 8), (8, 7), (7, 8), (8, 7)] {
+            polling.entered(stub, 1, 0);
+            assert!(polling.polls(stub));
+            polling.gives_way(stub);
+            assert_eq!(polling.answered(other, |_| Call::Look), Some(false));
+        }
     }
 
     #[test]
-    fn an_answer_to_no_call_or_to_another_program_says_nothing() {
-        let polling = Polling::none();
-        told(&polling, [(Call::Look, 0); CALLS_MIN as usize]);
-        polling.entered(7, -1);
-        assert_eq!(polling.answered(7, 0, |_| unreachable!()), None);
-        polling.entered(7, 1);
-        assert_eq!(polling.answered(8, 0, |_| unreachable!()), None);
+    fn what_others_do_while_one_gives_way_is_something_else() {
+        let polling = pollers([7]);
+        polling.entered(7, 1, 0);
+        polling.gives_way(7);
+        polling.entered(8, 1, 1_000_000);
+        assert_eq!(polling.answered(8, |_| Call::Other), None);
+        polling.entered(8, -1, 2_000_000);
+        assert_eq!(polling.answered(7, |_| Call::Look), Some(false));
+        polling.entered(7, 1, 2_000_000);
+        assert_eq!(polling.answered(7, |_| Call::Look), Some(true), "what 8 has computed is not of 7");
+    }
+
+    #[test]
+    fn who_is_put_aside_while_it_polls_goes_on_with_that() {
+        let polling = pollers([7]);
+        polling.entered(7, -1, 1_000);
+        polling.entered(8, 1, 2_000);
+        assert_eq!(polling.answered(8, |_| Call::Other), None);
+        assert_eq!(polling.answered(7, |_| unreachable!()), Some(false));
+        polling.entered(7, -1, 3_000 + COMPUTES_NS);
+        assert_eq!(polling.answered(7, |_| unreachable!()), None, "it computes");
+    }
+
+    #[test]
+    fn who_sleeps_in_its_call_begins_anew() {
+        for nobody_else_runs in [Polling::idles, Polling::turns_to_the_only_one] {
+            let polling = pollers([7]);
+            polling.entered(7, 1, 0);
+            nobody_else_runs(&polling);
+            assert_eq!(polling.answered(7, |_| Call::Look), None);
+            polling.entered(7, 1, 0);
+            assert_eq!(polling.answered(7, |_| Call::Look), None);
+        }
+    }
+
+    #[test]
+    fn who_is_put_aside_at_the_end_of_its_call_polls_on() {
+        let polling = pollers([7]);
+        polling.entered(7, 1, 0);
+        polling.entered(8, 1, 0);
+        assert_eq!(polling.answered(8, |_| Call::Other), None);
+        assert_eq!(polling.answered(7, |_| Call::Look), Some(false));
+    }
+
+    #[test]
+    fn of_two_at_one_place_the_later_counts() {
+        let polling = pollers([7]);
+        let other = 7 + PLACES as i32;
+        polling.entered(other, 1, 0);
+        assert!(!polling.polls(other));
+        assert_eq!(polling.answered(7, |_| unreachable!()), None);
+        assert_eq!(polling.answered(other, |_| Call::Look), None);
     }
 }

@@ -31,9 +31,10 @@ pub fn is_alone(page: &ClockPage) -> Option<bool> {
     (function != 0).then(|| unsafe { transmute::<usize, IsAlone>(function as usize)() })
 }
 
-/// The kernel is about to let the stub `pid` run for its program, and has just read the clock.
-pub fn turns_to(page: &ClockPage, pid: c_int) {
-    let Some(is_alone) = is_alone(page) else { return };
+/// The kernel is about to let the stub `pid` run for its program, and has just read the clock. Whether no other program can run,
+/// where the kernel tells.
+pub fn turns_to(page: &ClockPage, pid: c_int) -> bool {
+    let Some(is_alone) = is_alone(page) else { return false };
     let (now_ns, stubs_ns) = (present::latest(page).as_ns(), drive::stubs_ns());
     let used_ns = present::takes(stubs_ns.saturating_sub(RESUMED_STUBS_NS.get()));
     RESUMED_STUBS_NS.set(stubs_ns);
@@ -43,6 +44,7 @@ pub fn turns_to(page: &ClockPage, pid: c_int) {
     let since_ns = CONTENTION.since_ns();
     page.record_job(JOBS.turns_to(pid, since_ns, now_ns, INTERRUPTED.get()));
     record(page, CONTENTION.turns_to(pid, is_alone, now_ns, interrupts));
+    is_alone
 }
 
 /// The guest idled from one instant, in virtual nanoseconds, to the other.
@@ -53,17 +55,17 @@ pub fn idled(page: &ClockPage, begin_ns: u64, end_ns: u64) {
     CONTENTION.entered(end_ns, interrupts);
 }
 
-/// The program that runs asks, again and again, and nothing has come.
-pub fn asks(page: &ClockPage) {
+/// The program of the stub `pid`, which runs or is about to, asks, again and again, and nothing has come.
+pub fn asks(page: &ClockPage, pid: c_int) {
     let now_ns = present::latest(page).as_ns();
-    page.record_job(JOBS.asks(now_ns));
-    CONTENTION.asks(now_ns, page.interrupts.load(Relaxed));
+    page.record_job(JOBS.asks(pid, now_ns));
+    CONTENTION.asks(pid, now_ns, page.interrupts.load(Relaxed));
 }
 
-/// The program that runs does something else.
-pub fn works(page: &ClockPage) {
-    JOBS.works(present::latest(page).as_ns());
-    CONTENTION.works();
+/// It does something else.
+pub fn works(page: &ClockPage, pid: c_int) {
+    JOBS.works(pid, present::latest(page).as_ns());
+    CONTENTION.works(pid);
 }
 
 /// The user code that ran has entered the kernel, by a system call or because it was interrupted.

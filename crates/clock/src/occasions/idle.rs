@@ -61,7 +61,7 @@ pub fn run(page: &ClockPage) {
     rest::begin(page);
     let due = wait(page);
     rest::end(page);
-    polling::forget();
+    polling::idled();
     page.record_idle(begin, present::latest(page));
     contention::idled(page, begin.as_ns(), present::latest(page).as_ns());
     if due && serve_if_due(page) {

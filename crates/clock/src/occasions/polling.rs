@@ -18,29 +18,35 @@ static POLLING: Polling = Polling::none();
 
 /// The program of stub `pid` has entered the kernel, by that system call if by any.
 pub fn entered(pid: c_int, system_call: i64) {
-    POLLING.entered(pid, i32::try_from(system_call).unwrap_or(i32::MAX));
+    POLLING.entered(pid, i32::try_from(system_call).unwrap_or(i32::MAX), drive::stubs_ns());
 }
 
 /// All registers of stub `pid` have been read, which may just have entered the kernel.
 pub fn registers_read(page: &ClockPage, pid: c_int) {
     if POLLING.polls(pid) && contention::is_alone(page) == Some(false) {
+        POLLING.gives_way(pid);
         shares::give_way(page);
     }
 }
 
-/// The kernel answers the stub `pid`, which is about to go on, with this result.
+/// The kernel lets the stub `pid` go on, with this result where it has asked for something.
 pub fn answered(page: &ClockPage, pid: c_int, result: i64) {
-    if let Some(does_nothing_else) = POLLING.answered(pid, drive::stubs_ns(), |call| kind(call.into(), result)) {
+    if let Some(does_nothing_else) = POLLING.answered(pid, |call| kind(call.into(), result)) {
         page.record_polling(present::latest(page), does_nothing_else);
-        contention::asks(page);
+        contention::asks(page, pid);
     } else {
-        contention::works(page);
+        contention::works(page, pid);
     }
 }
 
-/// Something else has happened than that the present program asks.
-pub fn forget() {
-    POLLING.forget();
+/// The kernel is about to turn to the only program that can run.
+pub fn turns_to_the_only_one() {
+    POLLING.turns_to_the_only_one();
+}
+
+/// The guest has idled.
+pub fn idled() {
+    POLLING.idles();
 }
 
 /// What a system call with this result says of its program.

@@ -11,7 +11,7 @@ use crate::host::sys;
 use crate::kernel::leavings::unseen;
 use crate::nodes::shares;
 use crate::occasions::serving::serve_if_due;
-use crate::occasions::{contention, ending, waiting};
+use crate::occasions::{contention, ending, polling, waiting};
 use crate::time::{aside, drive, present, standing};
 
 /// What waitpid(2) says of a process that SIGALRM has stopped.
@@ -54,8 +54,8 @@ pub fn before_user(page: &ClockPage, pid: c_int, is_for_kernel: bool) -> bool {
         shares::turned_back(page, pid);
         return false;
     }
-    if !is_for_kernel {
-        contention::turns_to(page, pid);
+    if !is_for_kernel && contention::turns_to(page, pid) {
+        polling::turns_to_the_only_one();
     }
     unseen(present::is_event, || {
         drive::stub_runs(pid);
