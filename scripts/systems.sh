@@ -12,16 +12,24 @@ suites=("$too_old" bookworm noble trixie)
 system_tests=(tests/functional/course/test_schedule.py tests/functional/course/test_pauses.py
     tests/functional/nodes/test_cpu_shares.py tests/host/clock/test_cpuid.py)
 
-# make_tree SUITE: once; by mmdebstrap(1), as whoever runs this, from the mirrors that it knows.
+# make_tree SUITE: once; by mmdebstrap(1), as whoever runs this, from the mirrors that it knows. What root mounts in the tree it mounts
+# in a namespace of its own, which ends with all that is in it, however this ends. Lists that a mirror no longer keeps up to date
+# are taken, as nothing but the tests runs what they bring; they have to be signed all the same.
 make_tree() {
-    local tree=$systems_dir/$1/tree components=main
+    local tree=$systems_dir/$1/tree components=main alone=()
     [[ ! -e $tree.made ]] || return 0
     command -v mmdebstrap >/dev/null || give_up "there is no mmdebstrap: sudo apt-get install mmdebstrap"
     [[ $1 != noble ]] || components=main,universe
     say "Making the file tree of $1 …"
-    mkdir -p "$systems_dir/$1"
-    rm -rf -- "$tree"
-    mmdebstrap --quiet --variant=minbase --components="$components" --include="$system_packages" "$1" "$tree" || return
+    rm -rf -- "$tree" "$tree.temporary"
+    mkdir -p "$tree.temporary"
+    [[ $(id -u) != 0 ]] || alone=(unshare --mount --pid --mount-proc --fork --kill-child --)
+    # shellcheck disable=SC2016 # the shell of the hook has the tree
+    TMPDIR=$tree.temporary "${alone[@]}" mmdebstrap --quiet --variant=minbase --components="$components" --include="$system_packages" \
+        --aptopt='Acquire::Check-Valid-Until "false"' \
+        --customize-hook='sed -n "s/^Valid-Until:/The lists are good until/p" "$1"/var/lib/apt/lists/*Release >&2' \
+        "$1" "$tree" || return
+    rm -rf -- "$tree.temporary"
     # Places for what is of this machine.
     touch "$tree/etc/resolv.conf" "$tree.made"
 }
