@@ -18,10 +18,8 @@
 //! What a program is late with because it has much to do itself is in no stretch, however long others wait for its answer;
 //! busy periods are the bound of that.
 
+use crate::places::Places;
 use crate::{Flag, Id, Word};
-
-/// Programs that are remembered as asking, by the numbers of their stubs; of two with the same place the later one counts.
-const PLACES: usize = 64;
 
 /// A stretch in which somebody waited: when, virtual nanoseconds, and how many interrupts there were in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +48,8 @@ pub struct Contention {
     asks: Flag,
     asks_since_ns: Word,
     asks_since_interrupts: Word,
-    /// The stubs whose programs did so when they ran last.
-    askers: [Id; PLACES],
+    /// The stubs whose programs did so when they ran last have places.
+    askers: Places,
 }
 
 impl Contention {
@@ -68,7 +66,7 @@ impl Contention {
             asks: Flag::new(false),
             asks_since_ns: Word::new(0),
             asks_since_interrupts: Word::new(0),
-            askers: [const { Id::new(0) }; PLACES],
+            askers: Places::none(),
         }
     }
 
@@ -122,7 +120,7 @@ impl Contention {
     /// again, and nothing has (`polling.rs`).
     #[inline]
     pub fn asks(&self, stub: i32, ns: u64, interrupts: u64) {
-        self.askers[place(stub)].set(stub);
+        self.askers.take(stub);
         if self.stub.get() != stub {
             return;
         }
@@ -133,12 +131,10 @@ impl Contention {
         }
     }
 
-    /// The program of `stub`, which runs or which the kernel is about to turn to, does something else.
+    /// The program of `stub`, which runs or which the kernel is about to turn to, does something else, or has ended.
     #[inline]
     pub fn works(&self, stub: i32) {
-        if self.is_asker(stub) {
-            self.askers[place(stub)].set(0);
-        }
+        self.askers.free(stub);
     }
 
     /// Since when whoever the kernel turns to next may have waited, virtual nanoseconds.
@@ -152,7 +148,7 @@ impl Contention {
     }
 
     fn is_asker(&self, stub: i32) -> bool {
-        self.askers[place(stub)].get() == stub
+        self.askers.find(stub).is_some()
     }
 
     fn end_where_asking_began(&self) -> Option<Stretch> {
@@ -167,10 +163,6 @@ impl Contention {
             interrupts: interrupts.saturating_sub(self.since_interrupts.get()),
         })
     }
-}
-
-const fn place(stub: i32) -> usize {
-    stub as usize % PLACES
 }
 
 #[cfg(test)]

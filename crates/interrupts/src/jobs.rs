@@ -6,33 +6,24 @@
 //! call. A program that computes for a minute has one job in it, however often it is interrupted; one that answers a request
 //! of others each 10 ms has six thousand.
 
+use crate::places::{Places, PLACES};
 use crate::{Id, Word};
-
-/// Programs whose jobs are remembered, by the numbers of their stubs; of two with the same place the later one counts.
-const PLACES: usize = 64;
-
-/// A job that is not done.
-#[derive(Debug)]
-struct Job {
-    /// The stub of its program; 0: there is none.
-    stub: Id,
-    /// Since when it may have waited, virtual nanoseconds.
-    since_ns: Word,
-}
 
 /// The jobs that are not done.
 #[derive(Debug)]
 pub struct Jobs {
     /// The stub whose program the kernel turned to last; 0: none since the guest was idle.
     stub: Id,
-    jobs: [Job; PLACES],
+    /// The stubs whose programs have one have places, with since when each may have waited, virtual nanoseconds.
+    places: Places,
+    since_ns: [Word; PLACES],
 }
 
 impl Jobs {
     /// There are none.
     #[must_use]
     pub const fn none() -> Self {
-        Self { stub: Id::new(0), jobs: [const { Job { stub: Id::new(0), since_ns: Word::new(0) } }; PLACES] }
+        Self { stub: Id::new(0), places: Places::none(), since_ns: [const { Word::new(0) }; PLACES] }
     }
 
     /// The kernel turns to the program of `stub` at `now_ns`, which waits since `since_ns` at the earliest if it was woken up.
@@ -45,10 +36,7 @@ impl Jobs {
             return None;
         }
         let done = if was_put_aside { None } else { self.take(before, now_ns) };
-        let job = self.job(stub);
-        if job.stub.swap(stub) != stub {
-            job.since_ns.set(since_ns);
-        }
+        self.begin(stub, since_ns);
         done
     }
 
@@ -70,23 +58,22 @@ impl Jobs {
     /// to turn to it.
     #[inline]
     pub fn works(&self, stub: i32, now_ns: u64) {
-        let job = self.job(stub);
-        if self.stub.get() == stub && job.stub.swap(stub) != stub {
-            job.since_ns.set(now_ns);
+        if self.stub.get() == stub {
+            self.begin(stub, now_ns);
+        }
+    }
+
+    /// Where the program of `stub` has no job, one begins.
+    fn begin(&self, stub: i32, since_ns: u64) {
+        let (place, is_new) = self.places.take(stub);
+        if is_new {
+            self.since_ns[place].set(since_ns);
         }
     }
 
     fn take(&self, stub: i32, now_ns: u64) -> Option<u64> {
-        let job = self.job(stub);
-        if stub == 0 || job.stub.get() != stub {
-            return None;
-        }
-        job.stub.set(0);
-        Some(now_ns.saturating_sub(job.since_ns.get()))
-    }
-
-    fn job(&self, stub: i32) -> &Job {
-        &self.jobs[stub as usize % PLACES]
+        let place = self.places.free(stub)?;
+        Some(now_ns.saturating_sub(self.since_ns[place].get()))
     }
 }
 

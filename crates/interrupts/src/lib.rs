@@ -16,6 +16,7 @@ mod access;
 mod aside;
 mod contention;
 mod jobs;
+mod places;
 mod polling;
 mod readiness;
 mod reports;

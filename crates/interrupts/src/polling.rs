@@ -13,6 +13,7 @@
 //! What is told from that is a program that computes, or moves data, between two questions; and one that only reads the
 //! clock, since nobody can tell what it computes in between.
 
+use crate::places::{Places, PLACES};
 use crate::{Flag, Id, Word};
 
 /// So many calls in a row that find nothing are polling. Programs that do not wait so ask thrice at most, for the time, for
@@ -36,12 +37,10 @@ pub enum Call {
     Other,
 }
 
-/// Programs that are remembered, by the numbers of their stubs; of two with the same place the later one counts.
-const PLACES: usize = 64;
-
 /// What programs have asked since they did something else last.
 #[derive(Debug)]
 pub struct Polling {
+    places: Places,
     programs: [Program; PLACES],
     /// The stub whose program ran last; 0: the guest has been idle since.
     present: Id,
@@ -56,12 +55,9 @@ pub struct Polling {
 /// What a program has asked.
 #[derive(Debug)]
 struct Program {
-    /// Its stub, the system call that it is in, and how often nobody else could run when it began.
-    stub: Id,
+    /// The system call that it is in, and how often nobody else could run when it began.
     call: Id,
     lone: Word,
-    /// Whether it lets others go first in that call.
-    gives_way: Flag,
     /// How many of its calls in a row found nothing, and whether one of them could have found more than the time.
     calls: Word,
     looks: Flag,
@@ -72,10 +68,8 @@ struct Program {
 impl Program {
     const fn none() -> Self {
         Self {
-            stub: Id::new(0),
             call: Id::new(NO_CALL),
             lone: Word::new(0),
-            gives_way: Flag::new(false),
             calls: Word::new(0),
             looks: Flag::new(false),
             computed_ns: Word::new(0),
@@ -107,6 +101,7 @@ impl Polling {
     #[must_use]
     pub const fn none() -> Self {
         Self {
+            places: Places::none(),
             programs: [const { Program::none() }; PLACES],
             present: Id::new(0),
             others: Flag::new(false),
@@ -120,27 +115,28 @@ impl Polling {
     #[inline]
     pub fn entered(&self, stub: i32, system_call: i32, user_ns: u64) {
         self.turns_to(stub);
-        let program = self.program(stub);
-        if program.stub.swap(stub) != stub {
+        let (place, is_new) = self.places.take(stub);
+        let program = &self.programs[place];
+        if is_new {
             program.begin_anew();
         }
         program.computed_ns.add(user_ns.saturating_sub(self.entered_ns.swap(user_ns)));
         program.call.set(system_call);
         program.lone.set(self.lone.get());
-        program.gives_way.set(false);
     }
 
-    /// Whether the program of `stub`, which has entered the kernel, has polled so far, and calls again.
+    /// The system call by which the program of `stub` has entered the kernel, if it has polled so far.
     #[inline]
-    pub fn polls(&self, stub: i32) -> bool {
-        let program = self.program(stub);
-        program.stub.get() == stub && program.call.get() >= 0 && program.polls()
+    pub fn polls_by(&self, stub: i32) -> Option<i32> {
+        let program = self.program(stub)?;
+        let call = program.call.get();
+        (call >= 0 && program.polls()).then_some(call)
     }
 
-    /// The program of `stub`, which polls, sleeps in its call so that others go first: it asks on afterwards.
+    /// The stub has ended.
     #[inline]
-    pub fn gives_way(&self, stub: i32) {
-        self.program(stub).gives_way.set(true);
+    pub fn ended(&self, stub: i32) {
+        self.places.free(stub);
     }
 
     /// The guest idles: who is in a call sleeps in it.
@@ -163,17 +159,14 @@ impl Polling {
     pub fn answered(&self, stub: i32, kind: impl FnOnce(i32) -> Call) -> Option<bool> {
         self.turns_to(stub);
         let does_nothing_else = !self.others.take();
-        let program = self.program(stub);
-        if program.stub.get() != stub {
-            return None;
-        }
+        let program = self.program(stub)?;
         let call = program.call.swap(NO_CALL);
         if call < 0 {
             // It was interrupted, and goes on.
             return program.polls().then_some(false);
         }
         let kind = kind(call);
-        let slept = program.lone.get() != self.lone.get() && !program.gives_way.get();
+        let slept = program.lone.get() != self.lone.get();
         if kind == Call::Other || slept || program.computed_ns.get() > COMPUTES_NS {
             program.begin_anew();
             return None;
@@ -189,8 +182,8 @@ impl Polling {
         }
     }
 
-    fn program(&self, stub: i32) -> &Program {
-        &self.programs[stub as usize % PLACES]
+    fn program(&self, stub: i32) -> Option<&Program> {
+        self.places.find(stub).map(|place| &self.programs[place])
     }
 }
 
@@ -198,7 +191,7 @@ impl Polling {
 mod tests {
     use std::vec::Vec;
 
-    use super::{Call, Polling, CALLS_MIN, COMPUTES_NS, PLACES};
+    use super::{Call, Polling, CALLS_MIN, COMPUTES_NS};
 
     /// What is told of calls of program 7 in a row, each of its kind and after so much CPU time of user code.
     fn told(polling: &Polling, calls: impl IntoIterator<Item = (Call, u64)>) -> Vec<Option<bool>> {
@@ -235,17 +228,17 @@ mod tests {
         let polling = Polling::none();
         told(&polling, [(Call::Look, 0); CALLS_MIN as usize - 1]);
         polling.entered(7, 1, 0);
-        assert!(!polling.polls(7), "it was answered seven times");
+        assert_eq!(polling.polls_by(7), None, "it was answered seven times");
         polling.answered(7, |_| Call::Look);
-        assert!(!polling.polls(7), "it is not in the kernel");
+        assert_eq!(polling.polls_by(7), None, "it is not in the kernel");
         polling.entered(7, 1, 0);
-        assert!(polling.polls(7) && !polling.polls(8));
+        assert_eq!((polling.polls_by(7), polling.polls_by(8)), (Some(1), None));
         polling.entered(7, -1, 0);
-        assert!(!polling.polls(7), "it was interrupted");
+        assert_eq!(polling.polls_by(7), None, "it was interrupted");
         polling.entered(8, 1, 0);
-        assert!(!polling.polls(8));
+        assert_eq!(polling.polls_by(8), None);
         polling.entered(7, 1, COMPUTES_NS + 1);
-        assert!(!polling.polls(7), "it has computed");
+        assert_eq!(polling.polls_by(7), None, "it has computed");
     }
 
     #[test]
@@ -269,28 +262,54 @@ mod tests {
         }
     }
 
+    /// What is told of program 7, which has polled, lets others go first that do what `others_do` and say what CPU time all
+    /// user code has taken then, and finds nothing.
+    fn told_after_giving_way(polling: &Polling, others_do: impl FnOnce(&Polling) -> u64) -> Option<bool> {
+        polling.entered(7, 1, 0);
+        assert_eq!(polling.polls_by(7), Some(1));
+        let user_ns = others_do(polling);
+        polling.entered(7, 1, user_ns);
+        polling.answered(7, |_| Call::Look)
+    }
+
     #[test]
     fn two_that_let_each_other_go_first_both_poll_on() {
         let polling = pollers([7, 8]);
-        for (stub, other) in [(7, 8), (8, 7), (7, 8), (8, 7)] {
-            polling.entered(stub, 1, 0);
-            assert!(polling.polls(stub));
-            polling.gives_way(stub);
-            assert_eq!(polling.answered(other, |_| Call::Look), Some(false));
+        for _ in 0..3 {
+            let told = told_after_giving_way(&polling, |polling| {
+                polling.entered(8, 1, 0);
+                assert_eq!(polling.answered(8, |_| Call::Look), Some(false));
+                polling.entered(8, 1, 0);
+                assert_eq!(polling.polls_by(8), Some(1));
+                0
+            });
+            assert_eq!(told, Some(false));
         }
     }
 
     #[test]
     fn what_others_do_while_one_gives_way_is_something_else() {
         let polling = pollers([7]);
-        polling.entered(7, 1, 0);
-        polling.gives_way(7);
-        polling.entered(8, 1, 1_000_000);
-        assert_eq!(polling.answered(8, |_| Call::Other), None);
-        polling.entered(8, -1, 2_000_000);
-        assert_eq!(polling.answered(7, |_| Call::Look), Some(false));
+        let told = told_after_giving_way(&polling, |polling| {
+            polling.turns_to_the_only_one();
+            polling.entered(8, 1, 1_000_000);
+            assert_eq!(polling.answered(8, |_| Call::Other), None);
+            polling.entered(8, -1, 2_000_000);
+            2_000_000
+        });
+        assert_eq!(told, Some(false));
         polling.entered(7, 1, 2_000_000);
         assert_eq!(polling.answered(7, |_| Call::Look), Some(true), "what 8 has computed is not of 7");
+    }
+
+    #[test]
+    fn who_gives_way_and_then_sleeps_in_its_call_begins_anew() {
+        let polling = pollers([7]);
+        polling.entered(7, 1, 0);
+        polling.entered(8, 1, 0);
+        polling.entered(7, 1, 0);
+        polling.turns_to_the_only_one();
+        assert_eq!(polling.answered(7, |_| Call::Look), None);
     }
 
     #[test]
@@ -326,12 +345,11 @@ mod tests {
     }
 
     #[test]
-    fn of_two_at_one_place_the_later_counts() {
+    fn another_program_of_the_same_number_begins_anew() {
         let polling = pollers([7]);
-        let other = 7 + PLACES as i32;
-        polling.entered(other, 1, 0);
-        assert!(!polling.polls(other));
+        polling.ended(7);
         assert_eq!(polling.answered(7, |_| unreachable!()), None);
-        assert_eq!(polling.answered(other, |_| Call::Look), None);
+        polling.entered(7, 1, 0);
+        assert_eq!(polling.polls_by(7), None);
     }
 }

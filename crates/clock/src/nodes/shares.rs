@@ -37,6 +37,11 @@ const SLICE_NS: u64 = 100_000;
 /// A system call may come too early by this much virtual time. It is not worth a sleep, and stays owed.
 const EARLY_NS_MAX: u64 = 10_000;
 
+/// Who lets others go first sleeps for so much work of the guest, which is more than it takes to turn to another program and to resume
+/// it. If its timer came before, that one would be stopped before it runs, and the kernel would turn back: at a small TDF so for ten
+/// milliseconds.
+const AWAY_NS: u64 = 50_000;
+
 /// Nodes with a CPU of their own; numbers begin at 1, as 0 is no node.
 const NODES_MAX: usize = 8192;
 
@@ -296,12 +301,13 @@ pub fn give_way(page: &ClockPage) {
     if page.kernel_sleep.load(Relaxed) == 0 {
         return;
     }
+    let away_ns = present::takes(AWAY_NS).max(1);
     if !is_active() {
-        return sleep(page, 1);
+        return sleep(page, away_ns);
     }
     exclusively(|| mark(page));
     let node = SHARES.owner.swap(0);
-    sleep(page, 1);
+    sleep(page, away_ns);
     exclusively(|| mark(page));
     SHARES.claimed.set(false);
     SHARES.owner.set(node);

@@ -68,6 +68,11 @@ pub fn works(page: &ClockPage, pid: c_int) {
     CONTENTION.works(pid);
 }
 
+/// The kernel ends the stub `pid`.
+pub fn ended(pid: c_int) {
+    CONTENTION.works(pid);
+}
+
 /// The user code that ran has entered the kernel, by a system call or because it was interrupted.
 pub fn entered(interrupted: bool) {
     INTERRUPTED.set(interrupted);
