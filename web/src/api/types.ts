@@ -33,6 +33,7 @@ export type WholeSweep = Schemas["WholeSweep"];
 export type Comparison = Schemas["Comparison"];
 export type Positions = Schemas["Positions"];
 export type Somebody = Schemas["Somebody"];
+export type QuotaShown = Schemas["QuotaShown"];
 export type Granted = Schemas["Granted"];
 export type TerminalShown = Schemas["TerminalShown"];
 export type Token = Schemas["Token"];
