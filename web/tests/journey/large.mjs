@@ -6,6 +6,8 @@ const [origin, cookie] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie);
 const [ROWS, COLUMNS, MOVES] = [25, 40, 120];
 const DOM_NODES_MAX = 3000;
+const PACKETS = 100_000;
+const BYTES = 100;
 const canvas = page.getByRole("application");
 
 /** A grid, written node by node. */
@@ -20,6 +22,25 @@ function text() {
       if (row) links.push(`  - {endpoints: [${name(row - 1, column)}, ${name(row, column)}], rate: 1Gbit}`);
     }
   return `name: large\nnodes:\n${nodes.join("\n")}\nlinks:\n${links.join("\n")}\n`;
+}
+
+/** A capture of so many packets of a hundred bytes, as a run writes them. */
+function capture(packets) {
+  const block = (kind, ...words) => [kind, 12 + 4 * words.length, ...words, 12 + 4 * words.length];
+  const head = [...block(0x0a0d0d0a, 0x1a2b3c4d, 1, ~0, ~0), ...block(1, 1, 0)];
+  const packet = block(6, 0, 0, 0, BYTES, BYTES, ...Array(BYTES / 4).fill(0));
+  const file = new Uint32Array(head.length + packets * packet.length);
+  file.set(head);
+  for (let n = 0; n < packets; n++) {
+    file.set(packet, head.length + n * packet.length);
+    // Microseconds, and an Ethernet frame of IPv4, which carries UDP.
+    file[head.length + n * packet.length + 4] = 10 * n;
+    file.set(
+      [0x02000000, 0x02000000, 0, 0x00450008, 0, 0x11400000, 0x000a0000, 0x000a0100, 0x35000200],
+      head.length + n * packet.length + 7,
+    );
+  }
+  return Buffer.from(file.buffer);
 }
 
 /** What happens in the browser meanwhile, as its own trace has it. */
@@ -90,6 +111,38 @@ await run({
     );
     // What is seen is drawn once more, better, when nothing moves any more.
     demand(drawn > 0 && drawn <= 1.25 * MOVES, `${drawn} frames for ${MOVES} moves`);
+  },
+
+  "while a worker reads a hundred thousand packets, the page answers": async () => {
+    const text =
+      "name: much\nnodes: {a: {}, b: {}}\nlinks: [a -- b]\nrun: [{on: a, exec: 'true'}]\nmeasure: {capture: [a:eth0]}\n";
+    const { lab } = await post(page, "/labs", { name: "much", text });
+    const { run: done } = await post(page, `/labs/${lab}/runs`, {});
+    await page.goto(`${origin}/#/run/${done}`);
+    await page.getByText("finished").first().waitFor();
+    await page.route(/\.pcapng$/, (route) => route.fulfill({ body: capture(PACKETS) }));
+    // How long the page was kept from what is due, again and again until the packets are there.
+    await page.evaluate(() => {
+      window.gaps = [];
+      let last = performance.now();
+      const beat = () => {
+        const now = performance.now();
+        window.gaps.push(now - last);
+        last = now;
+        window.beating = setTimeout(beat);
+      };
+      window.beating = setTimeout(beat);
+    });
+    await page.getByRole("tab", { name: "Packets" }).click();
+    await page.getByText(`${PACKETS} of ${PACKETS} packets`).waitFor();
+    const gaps = await page.evaluate(() => (clearTimeout(window.beating), window.gaps));
+    const [longestMs, allMs] = [Math.max(...gaps), gaps.reduce((sum, gap) => sum + gap, 0)];
+    const late = gaps.filter((gap) => gap > 50).length;
+    console.log(
+      `${PACKETS} packets: there after ${allMs.toFixed(0)} ms, the page was kept for ${longestMs.toFixed(0)} ms at most, ` +
+        `${late} times for more than 50 of ${gaps.length} looks`,
+    );
+    demand(longestMs < allMs / 2, `the page was kept for ${longestMs} of ${allMs} ms`);
   },
 
   "nothing was complained of": async () => demand(!complaints.length, complaints.join("\n")),
