@@ -67,9 +67,17 @@ def test_the_tour_ends_with_a_network_that_ran_and_its_graph(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("beside")
+def test_all_that_the_page_is_for_is_done_in_one_go_by_the_keyboard_alone(tmp_path: Path) -> None:
+    journey("whole.mjs", tmp_path / "server")
+
+
+@pytest.mark.usefixtures("beside")
 def test_a_node_is_looked_into_while_it_runs(tmp_path: Path) -> None:
     journey("node.mjs", tmp_path / "server")
 
 
-def test_a_thousand_nodes_are_drawn_and_panned(tmp_path: Path) -> None:
+def test_a_thousand_nodes_are_panned_and_the_page_answers_while_packets_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_stub(monkeypatch)
     journey("large.mjs", tmp_path / "server")

@@ -53,6 +53,7 @@ export class NodeTerminal {
     label: string,
     private readonly told: (standing: Standing, words: string) => void,
     private readonly mayPaste: (text: string) => boolean,
+    left: () => void,
   ) {
     this.terminal = new Terminal({
       documentOverride: withSheets(document),
@@ -69,6 +70,12 @@ export class NodeTerminal {
     this.terminal.onData((text) => this.send(new TextEncoder().encode(text)));
     this.terminal.onBinary((text) => this.send(Uint8Array.from(text, (one) => one.charCodeAt(0))));
     this.terminal.onResize(() => this.tellSize());
+    // Tab and Escape are the shell's, so that something else leads out for who has no mouse.
+    this.terminal.attachCustomKeyEventHandler(({ type, key, shiftKey }) => {
+      if (key !== "Escape" || !shiftKey) return true;
+      if (type === "keydown") left();
+      return false;
+    });
     holder.addEventListener("paste", (event) => this.look(event), { capture: true });
     this.observer = new ResizeObserver(() => holder.clientWidth > 0 && this.fitting.fit());
     this.observer.observe(holder);

@@ -239,6 +239,7 @@ export const runs = {
     node: "Node",
     open: "Open a terminal",
     split: "Side by side",
+    leave: "Shift+Esc leads out of a terminal, to its name.",
     none: "No terminal is open. Choose a node and open one.",
     notYet: "The nodes are not there yet. As soon as the run goes on, a terminal can be opened.",
     over: "The run is over, and its nodes with it.",
