@@ -36,6 +36,10 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
 
 
+NOTHING = Access((), None, {})
+"""What somebody may do who is not known."""
+
+
 @dataclass(frozen=True)
 class Caller:
     """Somebody who is known.
@@ -79,24 +83,24 @@ def cookie(settings: Settings) -> str:
     return "__Host-dilaton" if settings.is_secure else "dilaton"
 
 
-def caller(store: Store, policy: Policy, settings: Settings, connection: HTTPConnection) -> Caller:
-    """Who is calling.
+def came_with(settings: Settings, connection: HTTPConnection) -> Caller:
+    """Somebody who is not known yet, by what they came with; for `remembered` and `renewed`.
 
     Raises:
-        Problem: nobody who is known, or a page of somebody else's.
+        Problem: they came with nothing, or from a page of somebody else's.
     """
     kind, _, said = connection.headers.get("authorization", "").partition(" ")
     if said:
         if kind.lower() != "bearer":
             raise Problem(401, "login", "the only kind of authorization is Bearer, with a token")
-        return of_token(store, policy, digest(said.strip()))
+        return Caller("", NOTHING, token=digest(said.strip()))
     said = connection.cookies.get(cookie(settings), "")
     if not said:
         raise Problem(401, "login", "log in first, or send a token")
     method = connection.scope.get("method", "WEBSOCKET")
     if method not in SAFE and not is_own_page(settings, connection.headers):
         raise Problem(403, "origin", "this did not come from a page of this server; programs use tokens")
-    return of_session(store, policy, digest(said))
+    return Caller("", NOTHING, session=digest(said))
 
 
 def is_own_page(settings: Settings, headers: Headers) -> bool:
@@ -107,10 +111,10 @@ def is_own_page(settings: Settings, headers: Headers) -> bool:
 
 
 def renewed(store: Store, policy: Policy, who: Caller) -> Caller:
-    """A caller of before, with what they may do now.
+    """Who somebody is, by what they came with, and what they may do now.
 
     Raises:
-        Problem: they are not let in any more.
+        Problem: they are not let in, or not any more.
     """
     return of_session(store, policy, who.session) if who.session else of_token(store, policy, who.token)
 

@@ -7,17 +7,20 @@ rule finds nothing.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, FastAPI
 from fastapi.params import Depends as Dependency
 from sqlalchemy import select
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
-from dilaton.server.access.callers import Caller, caller
+from dilaton.server.access.callers import Caller, came_with, remembered, renewed
 from dilaton.server.access.rules import PERMISSIONS
 from dilaton.server.database.actions import note, now_ms
 from dilaton.server.database.tables import LabRow, RunRow, SweepRow, TemplateRow
@@ -90,14 +93,19 @@ class Endpoint:
     options: dict[str, Any] = field(default_factory=dict)
 
     def add_to(self, app: FastAPI) -> None:
-        """Makes it one of the application's."""
+        """Makes it one of the application's.
+
+        A function that may wait, as for the database, is called in a thread, and nothing else is: FastAPI would also
+        take one for each dependency and to look at what is answered, and each is one turn more of a core to wait for,
+        where runs want all of them.
+        """
         if self.method == "WEBSOCKET":
             app.add_api_websocket_route(self.path, self.function, dependencies=[guard(self.rule)])
             return
         openapi = {"x-rule": self.rule.words(), "parameters": self._parameters()}
         app.add_api_route(
             self.path,
-            self.function,
+            self.function if iscoroutinefunction(self.function) else _in_thread(self.function),
             methods=[self.method],
             dependencies=[guard(self.rule)],
             openapi_extra=openapi,
@@ -156,23 +164,46 @@ def state_of(request: HTTPConnection) -> State:
     return state
 
 
+def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same as a coroutine."""
+
+    @functools.wraps(function)
+    async def called(*values: Any, **named: Any) -> Any:
+        return await run_in_threadpool(function, *values, **named)
+
+    return called
+
+
 def guard(rule: Rule) -> Dependency:
     """The dependency that checks a rule."""
 
-    def check(request: HTTPConnection) -> None:
-        request.state.found = Found() if rule.is_public else find(rule.needs, request)
+    async def check(request: HTTPConnection) -> None:
+        request.state.found = Found() if rule.is_public else await _allowed(rule.needs, request)
 
     return Dependency(check)
 
 
-def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
+async def _allowed(rule: Sequence[Needs], request: HTTPConnection) -> Found:
+    """As `find`, which is not asked for what is remembered."""
+    state = state_of(request)
+    came = came_with(state.settings, request)
+    who = remembered(state.store, state.policy, came)
+    if who is not None and all(need.of in ("each", "server", "folder") for need in rule):
+        folder = _folder(who, request) if any(need.of == "folder" for need in rule) else ""
+        paths = {"server": "/", "folder": folder}
+        if all(need.of == "each" or who.access.may(need.permission, paths[need.of]) for need in rule):
+            return Found(who, folder=folder)
+    return await run_in_threadpool(find, rule, request, came)
+
+
+def find(rule: Sequence[Needs], request: HTTPConnection, came: Caller) -> Found:
     """What a request is about, if its caller may ask that.
 
     Raises:
         Problem: they may not. Whoever may not even see an object is told that there is none.
     """
     state = state_of(request)
-    who = caller(state.store, state.policy, state.settings, request)
+    who = renewed(state.store, state.policy, came)
     lab = run = template = sweep = None
     folder = ""
     for need in rule:
@@ -182,9 +213,7 @@ def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
             case "server":
                 path = "/"
             case "folder":
-                path = folder = request.query_params.get("folder") or who.home
-                if not FOLDER.fullmatch(folder):
-                    raise Problem(422, "argument", "folder: one to three names, as /home/ann", field="folder")
+                path = folder = _folder(who, request)
             case "lab":
                 lab = _seen(state, who, LabRow, "lab", request)
                 path = lab.path
@@ -201,6 +230,13 @@ def find(rule: Sequence[Needs], request: HTTPConnection) -> Found:
             _note_refusal(state, who, need.permission, path)
             raise Problem(403, "permission", f"you do not have {need.permission} here", permission=need.permission)
     return Found(who, lab, run, template, sweep, folder)
+
+
+def _folder(who: Caller, request: HTTPConnection) -> str:
+    folder = request.query_params.get("folder") or who.home
+    if not FOLDER.fullmatch(folder):
+        raise Problem(422, "argument", "folder: one to three names, as /home/ann", field="folder")
+    return folder
 
 
 def _note_refusal(state: State, who: Caller, permission: str, path: str) -> None:
@@ -223,40 +259,44 @@ def _seen(state: State, who: Caller, table: type[Row], what: str, request: HTTPC
     return row
 
 
-def _who(request: HTTPConnection) -> Caller:
+async def _who(request: HTTPConnection) -> Caller:
     found: Found = request.state.found
     assert found.who is not None, "a public endpoint has no caller"
     return found.who
 
 
-def _found_lab(request: HTTPConnection) -> LabRow:
+async def _found_lab(request: HTTPConnection) -> LabRow:
     found: Found = request.state.found
     assert found.lab is not None, "the rule is about no lab"
     return found.lab
 
 
-def _found_run(request: HTTPConnection) -> RunRow:
+async def _found_run(request: HTTPConnection) -> RunRow:
     found: Found = request.state.found
     assert found.run is not None, "the rule is about no run"
     return found.run
 
 
-def _found_template(request: HTTPConnection) -> TemplateRow:
+async def _found_template(request: HTTPConnection) -> TemplateRow:
     found: Found = request.state.found
     assert found.template is not None, "the rule is about no template"
     return found.template
 
 
-def _found_sweep(request: HTTPConnection) -> SweepRow:
+async def _found_sweep(request: HTTPConnection) -> SweepRow:
     found: Found = request.state.found
     assert found.sweep is not None, "the rule is about no sweep"
     return found.sweep
 
 
-def _found_folder(request: HTTPConnection) -> str:
+async def _found_folder(request: HTTPConnection) -> str:
     found: Found = request.state.found
     assert found.folder, "the rule is about no folder"
     return found.folder
+
+
+async def _server(request: HTTPConnection) -> State:
+    return state_of(request)
 
 
 Who = Annotated[Caller, Depends(_who)]
@@ -265,4 +305,4 @@ TheRun = Annotated[RunRow, Depends(_found_run)]
 TheTemplate = Annotated[TemplateRow, Depends(_found_template)]
 TheSweep = Annotated[SweepRow, Depends(_found_sweep)]
 Folder = Annotated[str, Depends(_found_folder)]
-Server = Annotated[State, Depends(state_of)]
+Server = Annotated[State, Depends(_server)]

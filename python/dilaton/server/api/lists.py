@@ -71,5 +71,13 @@ class Newest:
         )
 
 
-ByIdentity = Annotated[Names, Depends()]
-ByNumber = Annotated[Newest, Depends()]
+async def _names(who: Who, server: Server, count: Count = PAGE_MAX, skip_to: str = "") -> Names:
+    return Names(who, server, count, skip_to)
+
+
+async def _newest(who: Who, count: Count = PAGE_MAX, before: int | None = None) -> Newest:
+    return Newest(who, count, before)
+
+
+ByIdentity = Annotated[Names, Depends(_names)]
+ByNumber = Annotated[Newest, Depends(_newest)]

@@ -271,7 +271,7 @@ def begin(session: Session, server: State, who: Caller, row: RunRow, drawing: Dr
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}", needs(("Run.Read", "run")))
-def show_run(run: TheRun) -> Run:
+async def show_run(run: TheRun) -> Run:
     """A run, as far as it is known to have come."""
     return Run.of(run)
 
