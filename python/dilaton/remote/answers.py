@@ -190,6 +190,8 @@ class SavedLab(TypedDict):
     """Where the run was."""
     settings: list[str]
     images: list[str]
+    person: str
+    """Who has saved it."""
     size_bytes: int
 
 

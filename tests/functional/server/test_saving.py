@@ -79,8 +79,10 @@ def test_a_saved_run_goes_on_there_with_what_its_nodes_had(server: Served, dilat
     assert "shop as at" in said and "up -d monday" in said
     assert owner.api("GET", f"/runs/{run}")["state"] == "running", "it goes on"
     (tmp_path / "roles.yaml").write_text("quotas: {everyone: {saved: 40KiB}}\n")
-    assert "no room: saved labs here may take 40960 bytes" in dilaton("save", run, "tuesday", status=2).stderr
+    assert "no room: your saved labs may take 40960 bytes" in dilaton("save", run, "tuesday", status=2).stderr
     assert [one["name"] for one in owner.api("GET", "/saved")["saved"]] == ["monday"], "nothing of it is there"
+    elsewhere = owner.ask("POST", f"/api/v1/runs/{run}/save?folder=/courses/net1", {"name": "tuesday"})
+    assert b"your saved labs may take 40960 bytes" in elsewhere.body, "what is theirs counts wherever it is"
     (tmp_path / "roles.yaml").write_text("{}\n")
     dilaton("down", run)
     assert "monday" in dilaton("saved", "list").stdout

@@ -38,8 +38,8 @@ class Needs:
 class Quota:
     """What a person may use without being asked; None: as much as there is.
 
-    The first three are of all their runs, the next two of each. The last are of places, which may have so much when
-    they put something there: the saved labs of a folder, and the store of images.
+    The first three are of all their runs, the next two of each, the sixth of all that they have saved. The last is of
+    the store of images, which may have so much when they put something there.
     """
 
     at_once: int | None = None

@@ -5,6 +5,8 @@ A store is whole whenever somebody is killed, and says what is in it; so the dat
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import shutil
 from collections.abc import AsyncGenerator, Sequence
@@ -29,6 +31,8 @@ class Saved:
     def __init__(self, hidden: Path, directory: Path) -> None:
         """`hidden` is a directory of which no worker sees more than it has to; `directory` is where the stores are."""
         self._hidden, self._directory = hidden.resolve(), directory.resolve()
+        self._saving: dict[str, asyncio.Lock] = {}
+        """Of each person who has a quota."""
 
     async def ask(self, folder: str, do: str, *, sees_host: bool = False, **asked: Any) -> dict[str, Any]:
         """Asks a worker about the saved labs of a folder.
@@ -54,14 +58,40 @@ class Saved:
         """
         return await _answer(jail(self._hidden, reads=reads), do, asked)
 
-    def save(
-        self, folder: str, run_dir: Path, name: str, bytes_max: int | None
+    async def save(
+        self, folder: str, run_dir: Path, name: str, person: str, bytes_max: int | None
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Saves a run that goes on: how far that is, and last what was saved, or what is wrong.
 
-        All saved labs of the folder together take no more than `bytes_max`, and no file of this one is larger than half
-        of what is free, whatever the nodes send.
+        All that the person has saved takes no more than `bytes_max` together, wherever it is, so one is saved after
+        the other; and no file of this one is larger than half of what is free, whatever the nodes send.
         """
+        async with contextlib.AsyncExitStack() as stack:
+            elsewhere = 0
+            if bytes_max is not None:
+                saving = self._saving.setdefault(person, asyncio.Lock())
+                if saving.locked():
+                    yield {"what": "nothing yet, until another of yours is saved", "bytes": 0}
+                await stack.enter_async_context(saving)
+                elsewhere = await self._taken(folder, person)
+            share = {"person": person, "bytes_max": bytes_max, "elsewhere_bytes": elsewhere}
+            lines = self._save(folder, run_dir, name, share)
+            await stack.enter_async_context(contextlib.aclosing(lines))
+            async for line in lines:
+                yield line
+
+    async def _taken(self, folder: str, person: str) -> int:
+        """How much room all takes that a person has saved elsewhere than in a folder."""
+        here = store_of(self._directory, folder)
+        stores = [str(store) for store in self._directory.glob("*") if store != here]
+        if not stores:
+            return 0
+        places = jail(self._hidden, reads=[self._directory])
+        return int((await _answer(places, "taken", {"stores": stores, "person": person}))["bytes"])
+
+    def _save(
+        self, folder: str, run_dir: Path, name: str, share: dict[str, Any]
+    ) -> AsyncGenerator[dict[str, Any], None]:
         writes = self._writes(folder)
         places = jail(self._hidden, reaches_runs=True, reads=(run_dir.resolve(),), writes=writes)
         asked = {
@@ -69,7 +99,7 @@ class Saved:
             "store": str(store_of(self._directory, folder)),
             "run": str(run_dir.resolve()),
             "name": name,
-            "bytes_max": bytes_max,
+            "share": share,
         }
         return lines_of([*places, *WORKER], json.dumps(asked).encode(), shutil.disk_usage(writes[0]).free // 2)
 

@@ -21,16 +21,21 @@ from dilaton.service import prepare
 from dilaton.service.request import LabText, Overrides, RunRequest
 from dilaton.service.saved.repeat import compared, repeatable
 from dilaton.service.saved.restore import reading, restored
-from dilaton.service.saved.save import save
+from dilaton.service.saved.save import Share, save
 from dilaton.service.saved.store import LAB, SavedLabs, about
 from dilaton.templates.store import TemplateError
 
 
-def saved(store: str, run: str, name: str, bytes_max: int | None) -> dict[str, Any]:
-    """Saves a run that goes on, where all in this store takes no more than so much then."""
+def saved(store: str, run: str, name: str, share: dict[str, Any]) -> dict[str, Any]:
+    """Saves a run that goes on, where all that is somebody's takes no more than so much then."""
     labs = SavedLabs(Path(store))
-    _, left_out = save(labs, Path(run), name, teller(), bytes_max)
+    _, left_out = save(labs, Path(run), name, teller(), Share(**share))
     return {"saved": _shown(labs, name, labs.names()[name]), "left_out": left_out}
+
+
+def taken(stores: list[str], person: str) -> dict[str, Any]:
+    """How much room all take in some stores that somebody has saved."""
+    return {"bytes": sum(SavedLabs(Path(store)).taken_bytes(person) for store in stores)}
 
 
 def listed(store: str) -> dict[str, Any]:
@@ -92,6 +97,7 @@ def _shown(labs: SavedLabs, name: str, digest: str) -> dict[str, Any]:
 
 VERBS: dict[str, Callable[..., dict[str, Any]]] = {
     "save": saved,
+    "taken": taken,
     "list": listed,
     "remove": removed,
     "read": read,

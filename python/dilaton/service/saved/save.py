@@ -13,6 +13,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,23 @@ PROGRAM = "/proc/1/exe"
 """The agent's program, in every node."""
 
 
+@dataclass(frozen=True)
+class Share:
+    """Whose a saved lab will be, and how much room all that is theirs may take.
+
+    Attributes:
+        person: Who saves, at a server; empty: whose the store is.
+        bytes_max: How much all of theirs may take then; None: as much as there is.
+        elsewhere_bytes: What of theirs is in other stores.
+    """
+
+    person: str = ""
+    bytes_max: int | None = None
+    elsewhere_bytes: int = 0
+
+
 def save(
-    store: SavedLabs, run_dir: Path, name: str, progress: Progress, bytes_max: int | None = None
+    store: SavedLabs, run_dir: Path, name: str, progress: Progress, share: Share = Share()
 ) -> tuple[About, list[str]]:
     """Saves a run: what was saved, and what of the run is not in it, a sentence each.
 
@@ -49,7 +65,7 @@ def save(
         run_dir: The run.
         name: What the saved lab will be called; another one of that name is replaced.
         progress: Is told of it.
-        bytes_max: How much room all that is in the store may take then; None: as much as there is.
+        share: Whose it will be, and what may be theirs.
 
     Raises:
         TemplateError: It cannot be saved, or takes more room than that.
@@ -62,9 +78,9 @@ def save(
 
     def fill(tree: Path) -> None:
         # Nobody else saves here meanwhile.
-        room = Room(bytes_max, store.taken_bytes(without=name))
+        room = Room(share.bytes_max, share.elsewhere_bytes + store.taken_bytes(share.person, without=name))
         left_out.extend(_write_disks(run_dir, plan))
-        kept.append(_fill(store, tree, run_dir, plan, room.told(progress)))
+        kept.append(_fill(store, tree, run_dir, plan, room.told(progress), share.person))
         room.check(taken_bytes(tree))
         for image in kept[0].images:
             images.name(parse(store.image_name(image)), image)
@@ -77,7 +93,7 @@ def save(
 
 
 class Room:
-    """What saved labs may take, all together."""
+    """What saved labs of somebody may take, all together."""
 
     def __init__(self, bytes_max: int | None, taken: int) -> None:
         """`taken` is what others have; without `bytes_max` there is room for anything."""
@@ -103,7 +119,7 @@ class Room:
         """
         if self._bytes_max is not None and self._taken + size_bytes >= self._bytes_max:
             raise TemplateError(
-                f"no room: saved labs here may take {self._bytes_max} bytes, and others take {self._taken} of them; "
+                f"no room: your saved labs may take {self._bytes_max} bytes, and others take {self._taken} of them; "
                 "remove one, or have somebody with more save it"
             )
 
@@ -130,7 +146,7 @@ def _left_out(run_dir: Path) -> list[str]:
     return [f"not saved: faults that were begun by hand ({', '.join(names)})"] if names else []
 
 
-def _fill(store: SavedLabs, tree: Path, run_dir: Path, plan: Plan, progress: Progress) -> About:
+def _fill(store: SavedLabs, tree: Path, run_dir: Path, plan: Plan, progress: Progress, person: str) -> About:
     line, _ = take_over(run_dir, SAVE_OPEN)
     with line, line.makefile("rb") as replies:
         # Until it is closed, virtual time stands still.
@@ -142,6 +158,7 @@ def _fill(store: SavedLabs, tree: Path, run_dir: Path, plan: Plan, progress: Pro
             virtual_s=saving["virtual_s"],
             settings=saving["settings"],
             images=sorted(set(images.values())),
+            person=person,
         )
         (tree / ABOUT).write_text(found.model_dump_json(indent=1))
         _copy_lab(store, tree, run_dir, found, {str(parse(name)): digest for name, digest in images.items()})

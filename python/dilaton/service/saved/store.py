@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -46,6 +47,8 @@ class About(Part):
     """What counts instead of what the lab says, as PATH=VALUE."""
     images: list[str]
     """The digests of images that its nodes have."""
+    person: str = ""
+    """Who has saved it, of a server; empty: whose the store is."""
 
 
 class SavedLabs(Templates):
@@ -68,10 +71,11 @@ class SavedLabs(Templates):
         """See `Templates`; disks are large, and mostly empty."""
         return digest_of(tree, sparse.sum_of)
 
-    def taken_bytes(self, *, without: str = "") -> int:
-        """The room that all of them take, but for one that may be there; what two have alike is there once."""
-        trees = {digest for name, digest in self.names().items() if name != without}
-        return sum(sparse.taken_bytes(self.directory / "trees" / digest) for digest in trees)
+    def taken_bytes(self, person: str = "", *, without: str = "") -> int:
+        """The room that all of a person's take, but for one that may be there; what two have alike is there once."""
+        digests = {digest for name, digest in self.names().items() if name != without}
+        trees = [self.directory / "trees" / digest for digest in digests]
+        return sum(sparse.taken_bytes(tree) for tree in trees if _is_of(tree, person))
 
     def remove(self, name: str) -> None:
         """See `Templates`."""
@@ -93,6 +97,13 @@ class SavedLabs(Templates):
             for name in set(images.names()) - needed:
                 if name.startswith(f"{self.images}:"):
                     images.remove(name)
+
+
+def _is_of(tree: Path, person: str) -> bool:
+    with contextlib.suppress(TemplateError):
+        return about(tree).person == person
+    # It cannot be told whose it is, and its folder's list names it.
+    return False
 
 
 def about(tree: Path) -> About:

@@ -17,8 +17,8 @@ def store(tmp_path: Path) -> SavedLabs:
     return SavedLabs(tmp_path / "dilaton/saved")
 
 
-def saved(store: SavedLabs, name: str, lab: str = "shop") -> Path:
-    found = About(lab=lab, run="/run", virtual_s=2.5, settings=[], images=[])
+def saved(store: SavedLabs, name: str, lab: str = "shop", person: str = "") -> Path:
+    found = About(lab=lab, run="/run", virtual_s=2.5, settings=[], images=[], person=person)
     digest = store.save(name, lambda tree: (tree / ABOUT).write_text(found.model_dump_json()) and None)
     return store.directory / "trees" / digest
 
@@ -72,3 +72,14 @@ def test_what_two_of_them_have_alike_counts_once_and_what_is_replaced_not_at_all
     saved(store, "other", "another lab")
     assert store.taken_bytes() > once
     assert store.taken_bytes(without="other") == once
+
+
+def test_what_somebody_has_saved_counts_for_them_alone(store: SavedLabs) -> None:
+    saved(store, "one", person="ann")
+    once = store.taken_bytes("ann")
+    saved(store, "two", person="ben")
+    saved(store, "three", lab="other", person="ann")
+    assert once > 0 and store.taken_bytes("ann") == 2 * once and store.taken_bytes("ben") == once
+    assert store.taken_bytes("ann", without="three") == once and store.taken_bytes() == 0
+    (saved(store, "broken", lab="third", person="ben") / ABOUT).write_text("{")
+    assert store.taken_bytes("ben") == once, "whose that is nobody can tell"

@@ -99,6 +99,8 @@ class SavedLab(BaseModel):
     """What counts instead of what the lab says."""
     images: list[str]
     """The digests of images that its nodes have."""
+    person: str
+    """Who has saved it, and of whose quota it is."""
     size_bytes: int
 
 
@@ -141,7 +143,8 @@ async def save_run(asked: ToSave, run: TheRun, folder: Folder, who: Who, server:
     _refuse_still(run)
     await asyncio.to_thread(_note, server, who, run.path, "run.save", folder=folder, name=asked.name)
     most = server.policy.quota(who.name).saved_bytes
-    return await _told(server.saved.save(folder, server.keeper.run_dir(run.identity), asked.name, most), None)
+    lines = server.saved.save(folder, server.keeper.run_dir(run.identity), asked.name, who.name, most)
+    return await _told(lines, None)
 
 
 @ENDPOINTS.add(
