@@ -48,3 +48,19 @@ def test_a_lab_runs_as_a_user_without_privileges(open_directory: Path) -> None:
     assert (out / "nodes/a/user.stdout").read_text() == "daemon\n"
     assert {path.stat().st_uid for path in out.rglob("*")} == {int(NOBODY)}
     assert sorted(path.name for path in open_directory.iterdir()) == ["lab.yaml", "run"]
+
+
+JAILED = """
+import subprocess
+from dilaton.host.processes import hand_down_no_capabilities
+hand_down_no_capabilities()
+subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--", "true"], check=True)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives a process capabilities")
+def test_a_capability_of_a_server_keeps_no_jail_from_beginning() -> None:
+    capability = ["--inh-caps", "+net_bind_service", "--ambient-caps", "+net_bind_service"]
+    as_nobody = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", *capability]
+    done = subprocess.run([*as_nobody, *interpreter(), "-c", JAILED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -14,6 +14,9 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 """prctl(2)"""
 
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+"""prctl(2), capabilities(7)"""
+
 PYTHON = (sys.executable, "-I" if sys.flags.isolated else "-P")
 """The command that runs what we are written in. What is in the present directory is not imported."""
 
@@ -94,6 +97,12 @@ async def be_as_nice(pid: int) -> None:
 def outlive_starter() -> None:
     """Has this process go on when the thread ends that has started it; undoes `ending_with_us`."""
     _LIBC.prctl(PR_SET_PDEATHSIG, 0)
+
+
+def hand_down_no_capabilities() -> None:
+    """Has what this process starts not get its capabilities, as of a service manager: bubblewrap begins with none."""
+    none = ctypes.c_ulong(0)
+    _LIBC.prctl(PR_CAP_AMBIENT, ctypes.c_ulong(PR_CAP_AMBIENT_CLEAR_ALL), none, none, none)
 
 
 def _state(pid: int) -> str:

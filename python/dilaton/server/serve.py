@@ -17,6 +17,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from uvicorn.config import LOGGING_CONFIG
 
+from dilaton.host.processes import hand_down_no_capabilities
 from dilaton.lab.errors import LabError
 from dilaton.measure.numbers import counted
 from dilaton.server import logs
@@ -49,6 +50,8 @@ def serve(settings: Settings) -> int:
         logs.use_json()
     # Before anything is made: what others on this machine are not to read.
     os.umask(0o077)
+    # By which it may listen on port 443.
+    hand_down_no_capabilities()
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(_alone(settings.directory))
