@@ -123,7 +123,7 @@ def test_a_program_that_computes_waits_for_one_that_only_asks(run_lab: RunLab) -
     alone = run_lab(COMPUTES, "--tdf", "1").record
     beside = run_lab(COMPUTES.rstrip() + ASKS, "--tdf", "1").record
     waited = beside["fidelity"]["contention"]
-    assert sum(waited["ns_totals"]) > 0.8 * (took_s(beside) - took_s(alone)) * 1e9 > 0.05e9
+    assert sum(waited["ns_totals"]) > 0.8 * (took_s(beside) - took_s(alone)) * 1e9 > 0.01e9
     first, *_ = waited["longest"]
     assert (first["end_s"] - first["begin_s"]) * 1e9 == pytest.approx(waited["longest_ns"])
 
