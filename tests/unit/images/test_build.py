@@ -291,6 +291,20 @@ def test_without_mmdebstrap_the_command_that_installs_it_is_told(tmp_path: Path)
     assert done.returncode == 3 and "mmdebstrap" in done.stderr and "install" in done.stderr, done.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts there without a namespace of users")
+def test_what_mmdebstrap_mounts_for_root_is_mounted_for_itself_alone(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin/mmdebstrap"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nmount -t tmpfs none {tmp_path} && echo "E: mounted" >&2\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    with pytest.raises(ImageError, match="mounted"):
+        built(store, debian={"suite": "trixie"})
+    assert str(tmp_path) not in Path("/proc/mounts").read_text()
+
+
 BUILDS = """
 import sys
 from dilaton.images.reference import parse

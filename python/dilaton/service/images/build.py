@@ -4,7 +4,8 @@ from a tree that is here.
 Packages are brought and set up by mmdebstrap, which an ordinary user may run: as root of a user namespace where
 `/etc/subuid` has numbers for the user, and else with fakechroot. It keeps the tree that it makes in /tmp and takes it
 away when it ends. So it is asked to end, not killed, when we end, however we do: in a namespace the tree belongs to
-users whose files only it can remove.
+users whose files only it can remove. What it mounts in the tree, as root does without a namespace of users, it mounts
+in a namespace of its own, which goes with it also if it is killed.
 
 Programs of this machine are taken with what the dynamic loader says that they are linked with, at the very places and
 by the very links that they have here. That needs no network and takes a second.
@@ -38,6 +39,8 @@ from dilaton.service.images.told import image_in
 LINKS_MAX = 40
 """Symbolic links on the way to a file, as in Linux."""
 SHEBANG, ELF = b"#!", b"\x7fELF"
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+"""Of unshare(2) and mount(2)."""
 LINKED = re.compile(r"(?:=> |^\t)(/\S+) \(0x", re.MULTILINE)
 """What a line of ldd(1) names: a library, or the loader."""
 LINES_MAX, LINE_MAX = 3, 300
@@ -99,7 +102,7 @@ def _debian(source: Debian, into: BinaryIO, adding: Adding, progress: Progress, 
             stdout=into,
             stderr=log,
             pass_fds=[adding.lock_fd],
-            preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
+            preexec_fn=_by_itself,
         )
         try:
             while process.poll() is None:
@@ -121,6 +124,13 @@ def _debian(source: Debian, into: BinaryIO, adding: Adding, progress: Progress, 
                 "; ".join(_shortened(line) for line in wrong[:LINES_MAX])
                 or f"mmdebstrap ended with status {process.returncode}"
             )
+
+
+def _by_itself() -> None:
+    """For a child before it becomes mmdebstrap: it is asked to end with us, and what root mounts there ends with it."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if LIBC.unshare(CLONE_NEWNS) == 0:
+        LIBC.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)
 
 
 def _shortened(line: str) -> str:
