@@ -79,6 +79,13 @@ impl NodeCpu {
         takes
     }
 
+    /// How long it takes for `work_ns` of host time, to a nanosecond.
+    #[must_use]
+    pub fn takes(&self, work_ns: u64) -> VirtualDuration {
+        let parts = u128::from(work_ns) * u128::from(self.speed.guest());
+        VirtualDuration::from_ns((parts / u128::from(self.speed.host())) as u64)
+    }
+
     /// The instant until which it is busy with what its programs have done.
     #[must_use]
     pub const fn busy_until(&self) -> VirtualInstant {
@@ -178,6 +185,14 @@ mod tests {
         cpu.set_speed(Tdf::new(1, 10).unwrap());
         cpu.work(MS);
         assert_eq!(cpu.busy_until(), at(120 * MS));
+    }
+
+    #[test]
+    fn how_long_it_takes_for_work_is_what_it_is_busy_for() {
+        let mut slow = cpu(1, 4);
+        let takes = slow.takes(MS);
+        assert_eq!((slow.work(MS), slow.busy_until()), (takes, at(takes.as_ns())));
+        assert_eq!(takes.as_ns(), 4 * MS);
     }
 
     #[test]

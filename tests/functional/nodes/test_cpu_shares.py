@@ -20,6 +20,16 @@ if os.fork() == 0:
 os.wait()
 subprocess.run([sys.executable, "-I", "-S", "-c", "for _ in range(1_000_000): pass"], check=True)
 """
+HASHES = """
+import hashlib, threading
+def work():
+    for _ in range({times}): hashlib.sha1(text).digest()
+text = bytes(3000)
+threads = [threading.Thread(target=work) for _ in range({threads})]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+"""Before and after a hash of more than two kilobytes Python's threads hand the one lock on."""
 ENTER = "import os\nfor _ in range(20_000): os.getppid()"
 
 
@@ -78,6 +88,14 @@ def test_programs_that_make_system_calls_lose_nothing_by_their_sleeps(run_lab: R
     shares = outcome.record["fidelity"]["shares"]
     assert lives_s(outcome) == pytest.approx(shares["busy_s"], rel=0.06)
     assert shares["uncharged_s"] > 0
+
+
+def test_threads_that_wait_for_a_lock_do_not_take_turns_at_each_of_their_calls(run_lab: RunLab) -> None:
+    """As often as one alone lets it go, they may hand it on: seven times as long, where who lets go sleeps."""
+    one, two = (
+        lives_s(run_lab(lab(2, 1, HASHES.format(times=60_000 // threads, threads=threads), 10))) for threads in (1, 2)
+    )
+    assert two < 2 * one
 
 
 def test_a_node_loses_nothing_of_its_sleep_when_the_program_that_is_next_is_turned_back(run_lab: RunLab) -> None:
