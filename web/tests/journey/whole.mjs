@@ -45,7 +45,8 @@ const button = (name, within = page) => within.getByRole("button", { name, exact
 async function view(name) {
   await reach(page.getByRole("tab", { selected: true }));
   const wanted = page.getByRole("tab", { name });
-  while ((await wanted.getAttribute("aria-selected")) !== "true") await page.keyboard.press("ArrowRight");
+  while (!(await wanted.evaluate((tab) => tab === document.activeElement))) await page.keyboard.press("ArrowRight");
+  await wanted.and(page.getByRole("tab", { selected: true })).waitFor();
 }
 /** Opens what is in the list of nodes and links. */
 async function openListed(name) {
