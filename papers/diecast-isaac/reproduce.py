@@ -1,4 +1,4 @@
-"""DieCast (NSDI'08), figures 11, 12 and half of 13: Isaac, three tiers on machines of their own or ten on one.
+"""DieCast (NSDI'08), figures 11, 12 and 13: Isaac, three tiers on machines of their own or ten on one.
 
 python papers/diecast-isaac/reproduce.py --out DIR [--figures 11,13] [--servers 4] [--clients 28] [--requests 20]
 
@@ -130,7 +130,7 @@ def measure(case: Case, chosen: argparse.Namespace) -> tuple[pd.DataFrame, dict[
     return requests.assign(took_s=requests.end_s - requests.begin_s, done_s=done_s), record
 
 
-def draw_done(found: dict[Case, pd.DataFrame], column: str, label: str) -> Figure:
+def draw_done(found: dict[Case, pd.DataFrame], column: str, label: str, scale: str = "linear") -> Figure:
     """Which part of the requests was completed by a time, or within a duration."""
     figure, (where,) = axes()
     experiments = list(dict.fromkeys(case.experiment for case in found))
@@ -140,10 +140,12 @@ def draw_done(found: dict[Case, pd.DataFrame], column: str, label: str) -> Figur
         colour = COLOURS[experiments.index(case.experiment)]
         parts = np.arange(1, len(times) + 1) / len(times)
         label_of = f"{case.experiment}: {case.placed}"
-        where.step([0, *times], [0, *parts], style, where="post", color=colour, label=label_of)
+        where.step([times[0], *times], [0, *parts], style, where="post", color=colour, label=label_of)
     where.set_xlabel(label)
     where.set_ylabel("part of the requests completed")
-    where.set_xlim(left=0)
+    where.set_xscale(scale)
+    if scale == "linear":
+        where.set_xlim(left=0)
     where.set_ylim(0, 1)
     below(figure, *where.get_legend_handles_labels())
     return figure
@@ -199,7 +201,7 @@ def main() -> None:
                     "12": draw_tiers(found),
                 }
             else:
-                figures = {name: draw_done(found, "took_s", "time of a request (s)")}
+                figures = {name: draw_done(found, "took_s", "time of a request (s)", "log")}
             for figure, drawn in figures.items():
                 drawn.savefig(chosen.out / f"figure-{figure}.svg", metadata={"Date": None})
 

@@ -6,12 +6,17 @@ import argparse
 import importlib.util
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT, dilaton
 from tests.functional.papers.test_papers_pads15 import rows
+
+PAPERS = ROOT / "papers"
 
 
 def test_dbench_finds_the_same_disk_at_every_tdf_if_cpu_and_disk_are_scaled(tmp_path: Path) -> None:
@@ -29,21 +34,47 @@ def test_dbench_finds_the_same_disk_at_every_tdf_if_cpu_and_disk_are_scaled(tmp_
     assert (tmp_path / "figure-2c.svg").is_file()
 
 
+@pytest.fixture
+def reproduce(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """The program of a reproduction, whose runs, of minutes or hours, are made by hand."""
+
+    def found(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(name, PAPERS / name / "reproduce.py")
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return found
+
+
+def is_good(lab: dict[str, Any], directory: Path) -> bool:
+    (path := directory / "lab.yaml").write_text(json.dumps(lab))
+    return dilaton("check", path).returncode == 0
+
+
 @pytest.mark.parametrize("placed", ["baseline", "DieCast", "no DieCast"])
-@pytest.mark.parametrize("experiment", ["failure", "stress DB"])
+@pytest.mark.parametrize("experiment", ["failure", "stress DB", "stress CPU"])
 def test_isaac_is_a_good_lab_at_the_size_of_the_paper(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, experiment: str, placed: str
+    tmp_path: Path, reproduce: Callable[[str], ModuleType], experiment: str, placed: str
 ) -> None:
-    """Forty machines; its runs, of minutes, are made by hand (papers/diecast-isaac)."""
-    spec = importlib.util.spec_from_file_location("diecast_isaac", ROOT / "papers/diecast-isaac/reproduce.py")
-    assert spec and spec.loader
-    isaac = importlib.util.module_from_spec(spec)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setitem(sys.modules, "diecast_isaac", isaac)
-    spec.loader.exec_module(isaac)
+    isaac = reproduce("diecast-isaac")
     chosen = argparse.Namespace(servers=4, clients=28, requests=20, pause=20.0, fail_at=200.0, fail_for=60.0)
     lab = isaac.lab(isaac.Case(experiment, placed), chosen)
     machines = [node for name, node in lab["nodes"].items() if name != "core"]
     assert (len(machines), len({node["guest"] for node in machines})) == (40, 40 if placed == "baseline" else 4)
-    (path := tmp_path / "lab.yaml").write_text(json.dumps(lab))
-    assert dilaton("check", path).returncode == 0
+    assert is_good(lab, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("clients", "placed", "machines"), [(10, "baseline", 10), (10, "DieCast", 1), (30, "DieCast", 3)]
+)
+def test_clients_of_one_storage_are_a_good_lab_at_sizes_of_the_paper(
+    tmp_path: Path, reproduce: Callable[[str], ModuleType], clients: int, placed: str, machines: int
+) -> None:
+    panfs = reproduce("diecast-panfs")
+    lab = panfs.lab(panfs.Case(clients, 16384, placed), 4)
+    assert len({lab["nodes"][f"c{number}"]["guest"] for number in range(clients)}) == machines
+    assert is_good(lab, tmp_path)
