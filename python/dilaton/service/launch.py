@@ -65,7 +65,8 @@ class RunProcess:
     def __init__(self, process: subprocess.Popen[bytes], tidings: int, journal: IO[bytes]) -> None:
         """Use `launch`."""
         self._process = process
-        self._tidings = _lines(tidings)
+        self._pipe = open(tidings, "rb", buffering=0)  # noqa: SIM115 - closed by `leave`
+        self._tidings = _lines(self._pipe)
         self._journal = journal
 
     @property
@@ -121,6 +122,8 @@ class RunProcess:
     async def leave(self) -> None:
         """Lets go of the run, which goes on."""
         await self._tidings.aclose()
+        # Also where nobody had begun to read, or the loop ends before its transport would close it.
+        self._pipe.close()
         self._journal.close()
         if self._process.poll() is None:
             # It is nobody's to wait for any more; what is not said so, Popen takes for forgotten.
@@ -235,10 +238,9 @@ def places() -> str:
     return os.pathsep.join(filter(None, [str(ours), os.environ.get("PYTHONPATH")]))
 
 
-async def _lines(tidings: int) -> AsyncGenerator[Tiding, None]:
+async def _lines(pipe: IO[bytes]) -> AsyncGenerator[Tiding, None]:
     """The tidings that come out of a pipe, up to its end."""
     reader = asyncio.StreamReader(limit=TIDING_BYTES_MAX)
-    pipe = open(tidings, "rb", buffering=0)  # noqa: SIM115 - closed with its transport
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), pipe
     )
@@ -247,5 +249,4 @@ async def _lines(tidings: int) -> AsyncGenerator[Tiding, None]:
             yield tiding_of(line)
     finally:
         transport.close()
-        # Its pipe is closed in the loop's next turn, of which there may be none.
-        await asyncio.sleep(0)
+        pipe.close()

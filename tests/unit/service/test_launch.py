@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -20,6 +21,7 @@ from dilaton.service.errors import RequestError
 from dilaton.service.portal import wait
 from dilaton.service.request import LabText, RunRequest, from_json, to_json
 from dilaton.service.tidings import Begun, Ended, line_of, refused, tiding_of
+from tests.conftest import PATIENCE_HOST_S
 
 NO_DELAY = """\
 name: far-apart
@@ -131,7 +133,12 @@ def test_ctrl_c_ends_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None
         finally:
             ended.set()
 
+    asks, usual = threading.get_ident(), threading.Event.wait
+
     def interrupt(self: threading.Event, timeout: float | None = None) -> bool:
+        # Ctrl-C is for who asks; others wait, too, such as what has tests run side by side.
+        if threading.get_ident() != asks:
+            return usual(self, timeout)
         monkeypatch.undo()
         assert begun.wait(10)
         raise KeyboardInterrupt
@@ -140,3 +147,32 @@ def test_ctrl_c_ends_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(KeyboardInterrupt):
         wait(never())
     assert ended.is_set()
+
+
+ENDS = """\
+import asyncio, os, subprocess, sys, tempfile
+from dilaton.service.launch import RunProcess
+
+async def keep(run: RunProcess) -> None:
+    try:
+        await run.begin()
+    finally:
+        await run.leave()
+
+async def ends(steps: int) -> None:
+    theirs, ours = os.pipe()
+    process = subprocess.Popen(["true"])
+    task = asyncio.create_task(keep(RunProcess(process, theirs, tempfile.TemporaryFile())))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    process.wait()
+
+asyncio.run(ends(int(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_who_ends_while_a_run_is_to_begin_leaves_nothing_open(steps: int) -> None:
+    command = [sys.executable, "-W", "error", "-c", ENDS, str(steps)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_HOST_S, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
