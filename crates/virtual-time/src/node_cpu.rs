@@ -8,7 +8,8 @@
 //!
 //! **Rule.** Work is done as fast as the guest can, and the CPU of the node counts as *busy* for as long as one of its speed
 //! takes for it. Whoever has worked sleeps until that is over before anything can be seen of what was done: before its next
-//! system call is carried out, and in between after a slice of work. So each answer of a server leaves at the instant at
+//! system call is carried out, and in between after a slice of work; at calls that only the node's own programs see, which
+//! wait for each other's locks, once a slice is owed. So each answer of a server leaves at the instant at
 //! which the node's CPU has computed it, and the slice only bounds how long other nodes wait for the guest's CPU. Programs
 //! of one node work in advance one after the other, so each sleeps until its own work is over: they take turns.
 //!
