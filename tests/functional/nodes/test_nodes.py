@@ -55,7 +55,7 @@ run:
   - {on: witness, name: directories, exec: "sh -c 'stat -c %a /tmp /var/tmp /dev/shm /dev /run /dev/net /dev/null /dev/net/tun; umask; ls -A /tmp /dev/shm'"}
   - {on: witness, name: devices, exec: "sh -c 'head -c 4 /dev/urandom | wc -c; echo x > /dev/null; : < /dev/zero'"}
   - {on: witness, name: logs, exec: "sh -c 'find /var/log/ ! -type d; find /var/log/ -mindepth 1 -type d | sort'"}
-  - {on: witness, name: daemon, exec: "sh -c 'nginx -t 2>&1'"}
+  - {on: witness, name: daemon, after: logs, exec: "sh -c 'nginx -t 2>&1'"}
   - {on: lonely, name: interfaces, exec: ls /sys/class/net}
   - {on: lonely, name: group, exec: "sh -c 'cat /proc/self/cgroup /sys/fs/cgroup/pids.current; mkdir /sys/fs/cgroup/x 2>&1 | grep -o Read-only'"}
   - {on: lonely, name: loopback, exec: ping -c 1 -W 1 127.0.0.1}

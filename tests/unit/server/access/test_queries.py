@@ -82,12 +82,15 @@ def test_what_somebody_may_do_and_who_is_let_in_changes_with_the_answer(server: 
 
 def test_an_event_is_read_once_however_many_listen(server: Served) -> None:
     me = server.client()
-    ready = threading.Barrier(LISTENERS + 1)
+    begun, ready = threading.Barrier(LISTENERS + 1), threading.Barrier(LISTENERS + 1)
 
     def listen(_: int) -> list[str]:
         told: list[str] = []
         with me.stream("/events") as events:
             next(events)
+            begun.wait()
+            # Who has been told one thing has asked all that somebody asks who begins to listen.
+            assert next(events)[1] == "lab"
             ready.wait()
             for _number, kind, _data in events:
                 told.append(kind)
@@ -97,11 +100,13 @@ def test_an_event_is_read_once_however_many_listen(server: Served) -> None:
 
     with ThreadPoolExecutor(LISTENERS) as together, asked(server) as statements:
         listening = [together.submit(listen, number) for number in range(LISTENERS)]
+        begun.wait()
+        me.api("POST", "/labs", {"name": "heard", "text": "name: x"})
         ready.wait()
-        begun = len(statements)
+        before = len(statements)
         for name in ("first", "second", "last"):
             me.api("POST", "/labs", {"name": name, "text": "name: x"})
         told = [one.result() for one in listening]
     assert told == [["lab"] * 3] * LISTENERS, "everybody is told all, once, in its order"
-    read = [one for one in statements[begun:] if "FROM events" in one]
+    read = [one for one in statements[before:] if "FROM events" in one]
     assert len(read) <= LISTENERS, f"{len(read)} times for three events and {LISTENERS} listeners: {read[:3]}"
