@@ -30,6 +30,21 @@ SAME = (
     "captures/router.eth1.pcapng",
 )
 
+AT_WORK = """
+name: at-work
+time: {drive: work, tdf: 50}
+guests: per-node
+nodes: {near: , left: {kind: router}, right: {kind: router}, far: }
+links:
+  - {endpoints: [near, left], rate: 50Mbit, delay: 5ms}
+  - {endpoints: [left, right], rate: 20Mbit, delay: 12ms, queue: {limit: 50}}
+  - {endpoints: [right, far], rate: 50Mbit, delay: 5ms}
+run:
+  - {on: far, name: server, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: near, name: bulk, exec: iperf3 -c far -t 1 -J, after: server}
+  - {on: near, name: ping, exec: ping -c 10 -i 0.05 far, after: bulk}
+"""
+
 PATIENCE_HOST_S = 60
 
 
@@ -60,6 +75,16 @@ def assert_same(outcome: Outcome, alone: Outcome) -> None:
 @pytest.mark.parametrize("machines", [2, 3])
 def test_a_lab_gives_the_same_bytes_on_several_machines(alone: Outcome, run_lab: RunLab, machines: int) -> None:
     assert_same(run_lab(LAB, "--machines", str(machines)), alone)
+
+
+def test_on_the_work_drive_several_machines_measure_what_one_does(run_lab: RunLab) -> None:
+    alone, apart = run_lab(AT_WORK), run_lab(AT_WORK, "--machines", "2")
+    assert (alone.status, apart.status) == (0, 0)
+    least_s = [outcome.process("ping")["result"]["rtt"]["min"] for outcome in (alone, apart)]
+    assert abs(least_s[1] - least_s[0]) < 1.5e-6, f"within 1 us, which is what ping prints: {least_s}"
+    rates = [outcome.process("bulk")["result"]["throughput"] for outcome in (alone, apart)]
+    assert rates[1] == pytest.approx(rates[0], rel=0.005)
+    assert apart.record["verdict"]["level"] == alone.record["verdict"]["level"]
 
 
 def test_however_late_machines_hear_of_each_other_it_is_the_same(alone: Outcome, tmp_path: Path) -> None:
