@@ -12,9 +12,10 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from dilaton.cli.main import main
-from dilaton.cluster.engines import local
+from dilaton.cluster.engines import local, ray
 from dilaton.cluster.engines.engine import Host, Order
 
 LATE_S, STALL_AT = 0.01, 150
@@ -75,8 +76,8 @@ class Way:
         writer.close()
 
 
-class Between(local.Local):
-    """Machines whose connections to the hub go through here."""
+class Between:
+    """What is between machines and the hub."""
 
     has_stalled = False
     disturbance = LATE
@@ -89,7 +90,9 @@ class Between(local.Local):
         cls.is_told = True
         cls.disturb()
 
-    async def start(self, host: Host, order: Order) -> None:
+    @staticmethod
+    async def listen(order: Order) -> Order:
+        """What a machine is told instead, so that its connection goes through here."""
         address, _, port = order.hub.rpartition(":")
         late_s = LATE_S if Between.disturbance == LATE else 0.0
 
@@ -112,9 +115,19 @@ class Between(local.Local):
                     disturb()
             await asyncio.gather(to_hub.carry(reader, to_writer), to_machine.carry(to_reader, writer))
 
-        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        server = await asyncio.start_server(connected, address, 0)
         near = server.sockets[0].getsockname()[1]
-        await super().start(host, replace(order, hub=f"127.0.0.1:{near}"))
+        return replace(order, hub=f"{address}:{near}")
+
+    @staticmethod
+    def come(engine: type[local.Local | ray.Ray]) -> None:
+        """From now on machines of this engine are told so."""
+        start = engine.start
+
+        async def start_through(self: Any, host: Host, order: Order) -> None:
+            await start(self, host, await Between.listen(order))
+
+        engine.start = start_through  # type: ignore[method-assign]
 
 
 def tell_tasks(*_: object) -> None:
@@ -125,7 +138,8 @@ def tell_tasks(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    local.Local = Between  # type: ignore[misc]
+    for engine in (local.Local, ray.Ray):
+        Between.come(engine)
     Between.disturbance = sys.argv.pop(1)
     # Not by the loop's own handlers, after whose end the signal would end this process.
     signal.signal(signal.SIGUSR1, Between.tell)

@@ -58,7 +58,7 @@ ROUNDS = [
 """What is disturbed, and how."""
 
 RAY_ROUNDS = [
-    *((part, act) for part in PARTS for act in ACTS),
+    *ROUNDS,
     *((part, act) for part in RAY_PARTS if part not in PARTS for act in ("killed", "stalled")),
 ]
 """As `ROUNDS`, on a cluster of Ray's."""
