@@ -89,7 +89,7 @@ def opened(settings: Settings) -> State:
         settings,
         store,
         OneTime(),
-        Checker(settings.directory),
+        Checker(settings.directory, stays=settings.at_once > 1),
         Images(settings.directory, settings.registries),
         Saved(settings.directory, settings.saved),
         Keeper(store, settings, bell, policy),

@@ -29,6 +29,12 @@ CPU_S_MAX = 60
 MEMORY_BYTES_MAX = 4 << 30
 """The most address space that a worker may take; its libraries take most of it."""
 
+LIMITS = {resource.RLIMIT_CPU: CPU_S_MAX, resource.RLIMIT_AS: MEMORY_BYTES_MAX}
+"""What each worker may take, as setrlimit(2) has it."""
+
+OWN = "/tmp/own"  # noqa: S108
+"""Where a worker that shares its jail has files that the others do not see."""
+
 WAIT_HOST_S_MAX = 300.0
 """After which a worker that takes no CPU is taken to wait for what never comes."""
 
@@ -82,6 +88,7 @@ def jail(
     sees_host: bool = False,
     has_network: bool = False,
     reaches_runs: bool = False,
+    is_shared: bool = False,
     reads: Sequence[Path] = (),
     writes: Sequence[Path] = (),
 ) -> list[str]:
@@ -92,6 +99,7 @@ def jail(
         sees_host: Whether it sees the files of this machine.
         has_network: Whether it reaches what this machine reaches, with this account's credentials for registries.
         reaches_runs: Whether it reaches the control sockets of runs, whose names are those of this machine's network.
+        is_shared: Whether several workers are in it, one after the other or at once: then none writes anything there.
         reads: Directories that it sees as well, also below what is hidden.
         writes: Directories in which it may write.
     """
@@ -117,6 +125,10 @@ def jail(
         argv += ["--ro-bind", str(place), str(place)]
     for place in writes:
         argv += ["--bind", str(place), str(place)]
+    if is_shared:
+        argv += ["--dir", OWN]
+        for path in ("/tmp", str(hidden), "/dev", "/"):  # noqa: S108
+            argv += ["--remount-ro", path]
     environment = {
         "PATH": os.environ.get("PATH", ""),
         "HOME": str(Path.home()),
@@ -142,7 +154,8 @@ async def answer_of(command: Sequence[str], asked: bytes) -> dict[str, Any]:
 
 async def begun(command: Sequence[str]) -> Process:
     """A worker that waits for what it is asked, with limits of CPU and memory."""
-    return await _started(_limited(command), stderr=asyncio.subprocess.PIPE)
+    pipe = asyncio.subprocess.PIPE
+    return await started(_limited(command), stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 async def answer(process: Process, asked: bytes) -> dict[str, Any]:
@@ -158,6 +171,15 @@ async def answer(process: Process, asked: bytes) -> dict[str, Any]:
         if not isinstance(error, TimeoutError):
             raise
         output = errors = b""
+    return said_by(output, errors)
+
+
+def said_by(output: bytes, errors: bytes) -> dict[str, Any]:
+    """What a worker says by its output.
+
+    Raises:
+        BrokenError: that is nothing; the last line of `errors` may say why.
+    """
     try:
         said: dict[str, Any] = json.loads(output)
     except ValueError:
@@ -182,7 +204,8 @@ async def lines_of(
     """
     if file_bytes_max is not None:
         command = [str(program("prlimit", "util-linux")), f"--fsize={file_bytes_max}", "--", *command]
-    process = await _started(command, stderr=asyncio.subprocess.DEVNULL, limit=LINE_BYTES_MAX)
+    pipe = asyncio.subprocess.PIPE
+    process = await started(command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=LINE_BYTES_MAX)
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(asked)
@@ -211,14 +234,13 @@ async def settled() -> None:
         await asyncio.wait(_BETWEEN)
 
 
-async def _started(command: Sequence[str], **settings: Any) -> Process:
-    """A process that is asked by a pipe and answers by one.
+async def started(command: Sequence[str], **settings: Any) -> Process:
+    """A process, with settings as of `asyncio.create_subprocess_exec`.
 
     Of one whose start is given up, asyncio leaves pipes open, or waits for its end without ending it. So what nobody
     wants any more is ended once it is there.
     """
-    pipe = asyncio.subprocess.PIPE
-    start = _noted(asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, **settings))
+    start = _noted(asyncio.create_subprocess_exec(*command, **settings))
 
     async def unwanted() -> None:
         await ended(await start)
@@ -238,6 +260,12 @@ def _noted(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
     return task
 
 
+def limit_of(what: int) -> int:
+    """How much of something a worker may take, which is no more than this process may."""
+    hard = resource.getrlimit(what)[1]
+    return LIMITS[what] if hard == resource.RLIM_INFINITY else min(LIMITS[what], hard)
+
+
 def _limited(command: Sequence[str]) -> list[str]:
     """A command with limits of what it may use.
 
@@ -245,7 +273,6 @@ def _limited(command: Sequence[str]) -> list[str]:
     memory map each time, for which all who ask something wait.
     """
     words = []
-    for option, what, most in (("cpu", resource.RLIMIT_CPU, CPU_S_MAX), ("as", resource.RLIMIT_AS, MEMORY_BYTES_MAX)):
-        hard = resource.getrlimit(what)[1]
-        words.append(f"--{option}={most if hard == resource.RLIM_INFINITY else min(most, hard)}")
+    for option, what in (("cpu", resource.RLIMIT_CPU), ("as", resource.RLIMIT_AS)):
+        words.append(f"--{option}={limit_of(what)}")
     return [str(program("prlimit", "util-linux")), *words, "--", *command]

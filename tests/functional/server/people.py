@@ -65,7 +65,8 @@ class Asker:
         try:
             self._connection.request(method, f"/api/v1{path}", data, headers)
             answer = self._connection.getresponse()
-        except http.client.RemoteDisconnected:  # it was idle for longer than servers keep connections
+        except (ConnectionResetError, BrokenPipeError):  # it was idle for longer than servers keep connections
+            self._connection.close()
             self._connection.request(method, f"/api/v1{path}", data, headers)
             answer = self._connection.getresponse()
         said = answer.read()
@@ -163,6 +164,8 @@ def together(
         link = server.client.api("POST", f"/people/person{number}/link")["url"]
         cookie = let_in(settings, link.partition("?once=")[2])
         clients.append(Client(settings, {"Cookie": cookie, "Origin": settings.origin}))
+    # As who types a lab: what reads labs is there from the first one on.
+    clients[0].api("POST", "/check", {"text": lab, "is_drawn": True})
     seen.told = [[] for _ in clients]
     barrier = threading.Barrier(people, action=all_there)
     with ThreadPoolExecutor(2 * people) as threads:

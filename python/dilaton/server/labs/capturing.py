@@ -17,7 +17,7 @@ from dilaton.plan.model import Plan
 from dilaton.run.control.following import NotCapturedError, capture_command
 
 
-def command(asked: dict[str, Any]) -> dict[str, Any]:
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
     """Where, and what."""
     try:
         node, argv = capture_command(Plan.model_validate_json(asked.pop("plan")), **asked)
@@ -29,4 +29,4 @@ def command(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    json.dump(command(json.load(sys.stdin)), sys.stdout)
+    json.dump(answer(json.load(sys.stdin)), sys.stdout)

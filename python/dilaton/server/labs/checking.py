@@ -16,20 +16,19 @@ from typing import Any
 from pydantic import BaseModel
 
 from dilaton.host.errors import HostLacksError
-from dilaton.host.processes import PYTHON
 from dilaton.lab.errors import LabError, Problem
+from dilaton.server.forks.forks import Forks
 from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem as Refusal
-from dilaton.server.ready import Ready
-from dilaton.server.workers import BrokenError, jail
+from dilaton.server.workers import BrokenError
 from dilaton.service.errors import RequestError
 from dilaton.service.request import Overrides
 
-WORKER = (*PYTHON, "-m", "dilaton.server.labs.worker")
-TEMPLATING = (*PYTHON, "-m", "dilaton.server.labs.templating")
-DERIVING = (*PYTHON, "-m", "dilaton.server.labs.deriving")
-IMPORTING = (*PYTHON, "-m", "dilaton.server.labs.importing")
-CAPTURING = (*PYTHON, "-m", "dilaton.server.labs.capturing")
+WORKER = "dilaton.server.labs.worker"
+TEMPLATING = "dilaton.server.labs.templating"
+DERIVING = "dilaton.server.labs.deriving"
+IMPORTING = "dilaton.server.labs.importing"
+CAPTURING = "dilaton.server.labs.capturing"
 
 AT_ONCE = 2
 
@@ -70,15 +69,14 @@ class Point:
 class Checker:
     """Reads labs; see `check`."""
 
-    def __init__(self, hidden: Path) -> None:
-        """`hidden` is a directory that no lab is to see."""
-        self._hidden = hidden.resolve()
+    def __init__(self, hidden: Path, *, stays: bool = False) -> None:
+        """`hidden` is a directory that no lab is to see; `stays`: what answers soon stays, though nobody asks."""
         self._free = asyncio.Semaphore(AT_ONCE)
-        self._ready = Ready()
+        self._forks = Forks(hidden.resolve(), stays=stays)
 
     async def close(self) -> None:
         """Ends workers that wait for a lab."""
-        await self._ready.close()
+        await self._forks.close()
 
     async def check(
         self, text: str, overrides: Overrides, *, sees_host: bool, is_drawn: bool = False, machines: int = 1
@@ -150,7 +148,7 @@ class Checker:
         """
         return await self._said(DERIVING, {"verb": verb} | asked.model_dump(mode="json"), sees_host)
 
-    async def _said(self, worker: tuple[str, ...], asked: dict[str, Any], sees_host: bool) -> dict[str, Any]:
+    async def _said(self, worker: str, asked: dict[str, Any], sees_host: bool) -> dict[str, Any]:
         """What a worker says of a lab that can be run.
 
         Raises:
@@ -182,16 +180,17 @@ class Checker:
             raise Refusal(422, "argument", said["wrong"])
         return said["node"], said["argv"]
 
-    async def _ask(self, worker: tuple[str, ...], asked: dict[str, Any], *, sees_host: bool) -> dict[str, Any]:
+    async def _ask(self, worker: str, asked: dict[str, Any], *, sees_host: bool) -> dict[str, Any]:
         """What a worker says.
 
         Raises:
             LabError: it took too much, or broke.
         """
-        command = [*jail(self._hidden, sees_host=sees_host), *worker]
         async with self._free:
             try:
-                said = await self._ready.answer_of(command, json.dumps(asked).encode())
+                said = await self._forks.answer_of(
+                    worker, json.dumps(asked).encode(), sees_host=sees_host, is_forked=worker != IMPORTING
+                )
             except BrokenError as error:
                 raise LabError([Problem("lab.yaml", 0, 0, "", f"cannot be read: {error}")]) from None
         return said

@@ -54,10 +54,11 @@ def scaled(text: LabText, onto: int, machines: int | None, *, confirm: bool) -> 
 VERBS: dict[str, Callable[..., dict[str, Any]]] = {"export": exported, "lock": locked, "scale": scaled}
 
 
-def answer(verb: str, text: str, **asked: Any) -> dict[str, Any]:
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
     """What is to be said of a lab that is asked for this verb."""
-    return wrong_words(lambda: VERBS[verb](LabText(text=text, name="lab.yaml"), **asked))
+    verb, text = asked.pop("verb"), LabText(text=asked.pop("text"), name="lab.yaml")
+    return wrong_words(lambda: VERBS[verb](text, **asked))
 
 
 if __name__ == "__main__":
-    json.dump(answer(**json.load(sys.stdin)), sys.stdout)
+    json.dump(answer(json.load(sys.stdin)), sys.stdout)

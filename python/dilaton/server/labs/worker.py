@@ -20,7 +20,7 @@ from dilaton.service.errors import RequestError
 from dilaton.service.request import LabText, Overrides
 
 
-def read(asked: dict[str, Any]) -> dict[str, Any]:
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
     """What is to be said about a lab."""
     return wrong_words(lambda: _points(asked) if "points" in asked else _read(asked))
 
@@ -76,4 +76,4 @@ def _read(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    json.dump(read(json.load(sys.stdin)), sys.stdout)
+    json.dump(answer(json.load(sys.stdin)), sys.stdout)

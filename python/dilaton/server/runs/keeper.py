@@ -51,7 +51,7 @@ from dilaton.server.runs import user_ids
 from dilaton.server.runs.hearing import Hearer
 from dilaton.server.runs.life import FINAL, GOING, WAITS, LifeError, RunState, follows, known
 from dilaton.server.runs.queue import Going, Needs, Waiting, chosen
-from dilaton.server.runs.shares import reservations, used_ms
+from dilaton.server.runs.shares import STARTS_AT_ONCE, reservations, starting_until, used_ms
 from dilaton.server.saved.keeping import store_of
 from dilaton.server.settings import Settings
 from dilaton.service.client import connected
@@ -240,6 +240,9 @@ class Keeper:
         number = select(func.count()).select_from(RunRow)
         if (session.scalar(number.where(RunRow.state.in_(GOING))) or 0) >= self._settings.at_once:
             return []
+        now = now_ms()
+        if (may_start := STARTS_AT_ONCE - len(starting_until(session, now))) <= 0:
+            return []
         columns = (RunRow.identity, RunRow.number, RunRow.person, RunRow.priority, RunRow.is_approved, RunRow.folder)
         waiting = [
             Waiting(identity, number, person, Needs(**needs), priority, is_approved, folder)
@@ -255,15 +258,18 @@ class Keeper:
                 select(RunRow.person, RunRow.needs, RunRow.folder).where(RunRow.state.in_(GOING))
             )
         ]
-        now, quota = now_ms(), self._policy.quota
-        reserved = reservations(session, now)
-        return chosen(waiting, going, used_ms(session, now), quota, self._settings.at_once, reserved, now)
+        at_once, reserved = self._settings.at_once, reservations(session, now)
+        return chosen(waiting, going, used_ms(session, now), self._policy.quota, at_once, reserved, now)[:may_start]
 
     def _until_change_s(self) -> float:
-        """After how long the queue is to be looked at although nothing has happened: a reservation begins or ends."""
+        """After how long the queue is to be looked at although nothing has happened.
+
+        A reservation begins or ends, or a run has started for so long that it keeps no other from it any more.
+        """
         now = now_ms()
         with self._store.reading() as session:
             instants = [at for one in reservations(session, now) for at in (one.from_ms, one.until_ms) if at > now]
+            instants += starting_until(session, now)
         return min((at - now) / 1000 for at in instants) if instants else LOOK_AGAIN_HOST_S
 
     async def _launch(self, identity: str) -> None:

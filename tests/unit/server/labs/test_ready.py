@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dilaton.server import ready
-from dilaton.server.ready import Ready
+from dilaton.server.forks import ready
+from dilaton.server.forks.ready import Ready
 from dilaton.server.workers import BrokenError
 from tests.conftest import PATIENCE_HOST_S
 
