@@ -82,9 +82,10 @@ class Waits:
         return _minded(late / self.interrupts if late else 0.0, late)
 
     def long_share(self, bound_ns: float) -> float:
-        """The share of jobs, 0..1, that took longer than `JOB_PATIENCES` times a bound, unless these may be starts."""
-        share = share_later(self.jobs, bound_ns * JOB_PATIENCES * self.speed)
-        return _minded(share, share * sum(self.jobs) - JOBS_OF_START * self.starts)
+        """The share of jobs, 0..1, that took longer than `JOB_PATIENCES` times a bound and are none of starts."""
+        jobs = sum(self.jobs)
+        long = share_later(self.jobs, bound_ns * JOB_PATIENCES * self.speed) * jobs - JOBS_OF_START * self.starts
+        return _minded(long / jobs if long > 0 else 0.0, long)
 
     def is_minded(self, bound_ns: float) -> bool:
         """Whether so much was later than a bound that it shows in results."""

@@ -42,8 +42,9 @@ def test_jobs_may_take_twice_what_waits_may() -> None:
 def test_what_programs_do_as_they_start_may_take_long() -> None:
     seen = Waits(jobs=histogram(b10=20, b23=49), starts=2)
     assert seen.long_share(MS) == 0 and not seen.is_minded(MS), "of 49 that are late 20 are of starts"
-    assert replace(seen, starts=1).long_share(MS) == pytest.approx(49 / 69)
+    assert replace(seen, starts=1).long_share(MS) == pytest.approx(39 / 69)
     assert replace(seen, jobs=histogram(b10=20, b23=50)).is_minded(MS)
+    assert not replace(seen, jobs=histogram(b10=1000, b23=70)).is_minded(MS), "50 of 1070, and 70 with those of starts"
 
 
 @pytest.mark.parametrize(

@@ -463,4 +463,4 @@ def test_the_programs_that_start_in_a_guest_are_those_of_its_nodes() -> None:
     patient = Network(wait_ns_max=1_000_000, wait_path="a and b", wait_why="a round trip takes 4 ms")
     verdict = records.judge_fidelity(planned, [guest, guest], 6.0, None, NOTHING_BESIDE, networks=lambda _: patient)
     (reason,) = verdict.reasons
-    assert reason.what.startswith("guest b: 100 % of what programs were woken up for took them"), "of two 50 may"
+    assert reason.what.startswith("guest b: 77.8 % of what programs were woken up for took them"), "of two all may"
