@@ -12,7 +12,7 @@ import pytest
 from dilaton.host.files import PAGE
 from dilaton.server.access.single_sign_on import Provider
 from tests.conftest import ROOT
-from tests.unit.server.serving import served, use_stub
+from tests.unit.server.serving import end_runs, served, use_stub
 
 CHROMIUM = shutil.which("chromium")
 JOURNEYS = ROOT / "web" / "tests" / "journey"
@@ -33,14 +33,17 @@ def journey(name: str, directory: Path, roles: Path | None = None) -> None:
     """Makes a journey on a server whose data are in a directory, with a file of roles."""
     provider = Provider("https://login.invalid", "dilaton", "")
     with served(directory, roles=roles, registries=("registry.invalid",), provider=provider) as server:
-        ran = subprocess.run(
-            ["node", str(JOURNEYS / name), server.settings.origin, server.client().headers["Cookie"]],
-            env=os.environ | {"CHROMIUM": str(CHROMIUM)},
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_HOST_S,
-            check=False,
-        )
+        try:
+            ran = subprocess.run(
+                ["node", str(JOURNEYS / name), server.settings.origin, server.client().headers["Cookie"]],
+                env=os.environ | {"CHROMIUM": str(CHROMIUM)},
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_HOST_S,
+                check=False,
+            )
+        finally:
+            end_runs(server)
     print(ran.stdout)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

@@ -12,7 +12,7 @@ import pytest
 from dilaton.server.runs.life import FINAL
 from tests.conftest import PYTHON, command_line, environment
 from tests.images import busybox, layout, needs_programs
-from tests.unit.server.serving import Client, Served, served
+from tests.unit.server.serving import Client, Served, end_runs, served
 
 LAB = """
 name: shop
@@ -43,10 +43,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     roles.write_text("{}\n")
     with served(tmp_path / "server", roles=roles) as found:
         yield found
-        for run in found.client().api("GET", "/runs"):
-            # No run ends with its server, whatever has become of the test.
-            found.client().ask("POST", f"/api/v1/runs/{run['run']}/stop")
-            found.client().wait(run["run"], *FINAL)
+        end_runs(found)
 
 
 @pytest.fixture

@@ -20,9 +20,11 @@ from dilaton.server.access.callers import cookie, log_in
 from dilaton.server.app import opened
 from dilaton.server.database.actions import now_ms
 from dilaton.server.database.tables import RunRow
+from dilaton.server.runs.life import FINAL
 from dilaton.server.serve import OWNER, configured, listening_on, make_owner
 from dilaton.server.settings import Settings
 from dilaton.server.state import State
+from dilaton.service.launch import is_alive
 from tests.conftest import PATIENCE_HOST_S, ROOT
 
 LAB = """\
@@ -175,6 +177,23 @@ def served(directory: Path, at_once: int = 2, **others: Any) -> Iterator[Served]
         finally:
             server.should_exit = True
             thread.join()
+
+
+def end_runs(server: Served) -> None:
+    """Ends all runs of a server and waits for their processes: none ends with its server, whatever became of the test."""
+    client = server.client()
+    keeper = server.state.keeper
+    runs = [run["run"] for run in client.api("GET", "/runs?count=200")]
+    for run in runs:
+        # Over already, or about to begin, in which case it has to be asked again.
+        client.ask("POST", f"/api/v1/runs/{run}/stop")
+    deadline = time.monotonic() + PATIENCE_HOST_S
+    while alive := [
+        run for run in runs if client.api("GET", f"/runs/{run}")["state"] not in FINAL or is_alive(keeper.journal(run))
+    ]:
+        assert time.monotonic() < deadline, f"runs that do not end: {alive}"
+        time.sleep(0.2)
+        client.ask("POST", f"/api/v1/runs/{alive[0]}/stop")
 
 
 def use_stub(monkeypatch: pytest.MonkeyPatch) -> None:
