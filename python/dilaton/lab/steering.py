@@ -71,8 +71,6 @@ def read_faults(
     Raises:
         LabError: It has mistakes; it names them all.
     """
-    if "random" in written:
-        raise LabError([_problem("random", "not something that is said by hand, but in a lab")])
     when = {} if "at" in written or "after" in written else {"at": now_ns}
     context = {"directory": directory, "core_ghz": core_ghz}
     try:
@@ -82,7 +80,9 @@ def read_faults(
         raise LabError([_problem(_as_said(one["loc"][2:], written), message(one)) for one in details]) from error
     place = 1 + max((one.place for one in lab.faults), default=-1)
     name = fault.name or name
-    made = drawn([fault.model_copy(update={"name": name}).at_place(place)], scene_of(lab))
+    made = drawn([fault.model_copy(update={"name": name}).at_place(place)], scene_of(lab), lab.faults)
+    if not made:
+        raise LabError([_problem("random", "draws no fault; have them more often, or for longer")])
     if fault.at_ns is not None and fault.at_ns < now_ns:
         at, now = units.format_duration(fault.at_ns), units.format_duration(now_ns)
         raise LabError([_problem("at", f"{at}: virtual time is already at {now}, and never goes back")])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any, ParamSpec
@@ -127,7 +128,11 @@ class LiveRun:
     def fault(self, fault: Mapping[str, Any]) -> LiveFault:
         """Begins a fault, now; see `AsyncRun.begin_fault`."""
         begun = wait(self._run.begin_fault(fault))
-        return LiveFault(self._run, begun[0].name if len(begun) == 1 else begun[0].name.rpartition("-")[0])
+        if len(begun) == 1:
+            return LiveFault(self._run, begun[0].name)
+        # Of several things, or drawn several times: `chaos-1-1`, `chaos-1-2`, `chaos-2`.
+        parts = zip(*(one.name.split("-") for one in begun), strict=False)
+        return LiveFault(self._run, "-".join(part[0] for part in takewhile(lambda part: len(set(part)) == 1, parts)))
 
     @property
     def faults(self) -> list[FaultState]:

@@ -231,6 +231,32 @@ def test_faults_of_nodes_in_two_guests_begin_and_end_in_both_at_one_instant(tmp_
     assert {round(took_ms) for instant, took_ms in took.items() if instant < 2 or instant > 3.03} == {10}
 
 
+def test_faults_are_drawn_by_hand_beside_those_that_there_are_and_are_undone_together(tmp_path: Path) -> None:
+    lab = LAB | {"faults": [{"name": "planned", "at": "2s", "for": "2100ms", "pause": "c"}]}
+    chance = {"every": "200ms", "for": "100ms", "of": ["pause"], "on": "c"}
+    with dilaton.start(lab, out=tmp_path / "run", hold_at=1) as run:
+        with pytest.raises(ControlError, match="random: draws faults without end; write for: beside it"):
+            run.fault({"after": "ping", "random": chance})
+        with pytest.raises(ControlError, match="random: draws no fault; have them more often, or for longer"):
+            run.fault({"for": "200ms", "random": chance})
+        chaos = run.fault({"name": "chaos", "for": "5s", "random": chance})
+        assert chaos.name == "chaos"
+        run.until(4.45)
+        chaos.undo()
+        run.release()
+        run.until(5)
+        drawn = {fault.name: fault.state for fault in run.faults if fault.name != "planned"}
+    found = run.result()
+    begun = [at_s(found, "began", name) for name, state in drawn.items() if state == "over"]
+    # While the lab's own fault lasts none is drawn.
+    assert begun == pytest.approx([1.2, 1.4, 1.6, 1.8, 4.2, 4.4], abs=1e-6)
+    assert at_s(found, "undone", "chaos-1") == pytest.approx(1.3, abs=1e-6)
+    # The last of them lasted then, and the others were yet to come.
+    assert at_s(found, "undone", "chaos-6") == pytest.approx(4.45, abs=1e-6)
+    assert list(drawn.values()) == ["over"] * 6 + ["skipped"] * (len(drawn) - 6)
+    assert len(drawn) > 6
+
+
 @pytest.mark.parametrize("drive", ["event", "work", "wall"])
 def test_a_segment_suffers_a_fault_by_hand_on_every_drive(tmp_path: Path, drive: str) -> None:
     lab: dict[str, Any] = {

@@ -7,6 +7,7 @@ be drawn stays as it is and says why (`Fault.mistake`), so that the check can te
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -57,10 +58,17 @@ class _Busy(NamedTuple):
     end_ns: float
 
 
-def drawn(written: Sequence[Fault], scene: Scene) -> list[Fault]:
-    """All faults, in the order in which they are written; what is drawn follows from the lab's seed and their names."""
+def drawn(written: Sequence[Fault], scene: Scene, others: Iterable[Fault] = ()) -> list[Fault]:
+    """All faults, in the order in which they are written; what is drawn follows from the lab's seed and their names.
+
+    Args:
+        written: What is drawn.
+        scene: What it can be about.
+        others: Faults that there are beside, with which what is drawn at random does not meet.
+    """
     spread = {fault.name: _spread_or_mistake(fault, scene) for fault in written if fault.random is None}
-    known = [_busy(fault) for faults in spread.values() for fault in faults if fault.at_ns is not None]
+    of_known = itertools.chain(others, *spread.values())
+    known = [_busy(fault) for fault in of_known if fault.at_ns is not None]
     found: list[Fault] = []
     for fault in written:
         if fault.random is None:

@@ -157,7 +157,8 @@ class FaultControl:
     async def _on_begin(self, asked: FaultBegin) -> FaultsTaken:
         """Begins a fault, now or later."""
         async with self._run.updates.turn:
-            is_one_message = len(self._plan_for(asked).guests) == 1
+            # What is drawn has instants of its own, none of which may be over when its agents hear of it.
+            is_one_message = len(self._plan_for(asked).guests) == 1 and not _is_drawn(asked)
             async with contextlib.nullcontext() if is_one_message else self._run.clock.standing("a fault begins"):
                 planned = self._plan_for(asked)
                 # Also of one that is refused: a name is never that of two.
@@ -174,9 +175,10 @@ class FaultControl:
             if lack := next(filter(None, (not_its_own(one, self._guest_of, self._nodes) for one in made)), None):
                 raise ControlError(lack)
             going = [known.fault for known in self._known.values() if known.state in ("waiting", "lasting")]
-            # Of links with two ends. Nobody knows to the nanosecond when it begins, so it may meet any of the others.
-            open_ended = [fault.model_copy(update={"at_ns": None}) for fault in made]
-            whole = without_lans(self._run.lab.model_copy(update={"faults": [*going, *open_ended]})).faults
+            # Of links with two ends. Nobody knows to the nanosecond when one begins that is not drawn, so it may meet
+            # any of the others.
+            met = made if _is_drawn(asked) else [fault.model_copy(update={"at_ns": None}) for fault in made]
+            whole = without_lans(self._run.lab.model_copy(update={"faults": [*going, *met]})).faults
             new = whole[len(going) :]
             links = self._links.under(whole, new, now_ns)
         except LabError as error:
@@ -189,7 +191,8 @@ class FaultControl:
             if fault.changes and self._links.meets(fault, links)
         ]
         # One that begins now does so when its agents hear of it, whose clocks may be a little behind this one.
-        instants = [fault.at_ns if "at" in asked.fault else None for fault in made]
+        has_instants = "at" in asked.fault or _is_drawn(asked)
+        instants = [fault.at_ns if has_instants else None for fault in made]
         begins = [one.model_copy(update={"at_ns": at_ns}) for one, at_ns in zip(new, instants, strict=True)]
         entries = [self._planned(fault, links) for fault in begins]
         guest_of = {node.name: node.guest for node in self._run.plan.nodes}
@@ -322,6 +325,10 @@ class FaultControl:
 
     def _guests(self, entry: Timed) -> tuple[int, ...]:
         return tuple(sorted({self._guest_of[node] for node in nodes_of(entry.effect)}))
+
+
+def _is_drawn(asked: FaultBegin) -> bool:
+    return "random" in asked.fault
 
 
 def _asked(known: _Known) -> str:
