@@ -24,6 +24,27 @@ test("lines are there from the instant on at which they were whole, those of sev
   expect(at(Infinity).at(-1)).toEqual([5000, "two and", false]);
 });
 
+test("the newest lines, of which it is not written down yet when they came, have no instant and are the last", () => {
+  const growth = new Growth();
+  growth.take("g", `${HEADER}1000,a,x,stdout,4\n3000,b,y,stdout,3\n`);
+  const outputs = [
+    output("nodes/a/x.stdout", "one\ntwo\n"),
+    output("nodes/b/y.stdout", "no\n"),
+    output("new", "late\n"),
+  ];
+  const at = (untilNs: number) => linesAt(outputs, growth, untilNs).map((line) => [line.tNs, line.text]);
+  expect(at(Infinity)).toEqual([
+    [1000, "one"],
+    [3000, "no"],
+    [null, "two"],
+    [null, "late"],
+  ]);
+  expect(at(5000)).toEqual([
+    [1000, "one"],
+    [3000, "no"],
+  ]);
+});
+
 test("what came nobody knows when is all there, and told as such", () => {
   const lines = linesAt([output("nodes/a/x.stdout", "one\ntwo")], new Growth(), 0);
   expect(lines.map((line) => [line.tNs, line.text])).toEqual([

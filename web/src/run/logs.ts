@@ -3,7 +3,7 @@
 import { placeAt, Tables } from "./samples";
 
 export interface Line {
-  /** Of virtual time; null: nobody has noted when. */
+  /** Of virtual time; null: nobody has noted when, or not yet. */
   tNs: number | null;
   whose: string;
   isError: boolean;
@@ -51,12 +51,16 @@ export interface Output {
   begin: number;
 }
 
-/** The lines of outputs that were there at an instant, in the order in which they came; those of which nobody knows when they
- * came are all there, output by output. */
+/** The lines of outputs that were there at an instant, in the order in which they came; where nobody notes when they come all
+ * are there, output by output. A guest notes that beside the output and writes it down a second later, so the newest lines
+ * have no instant yet: they are the last ones, and came after any instant of the past. */
 export function linesAt(outputs: readonly Output[], growth: Growth, untilNs: number): Line[] {
-  const found = outputs.flatMap((output) => linesOf(output, growth.of(output.file), untilNs));
-  return growth.isKnown ? found.sort((a, b) => (a.tNs ?? 0) - (b.tNs ?? 0)) : found;
+  const notedUntilNs = growth.isKnown ? untilNs : Infinity;
+  const found = outputs.flatMap((output) => linesOf(output, growth.of(output.file), notedUntilNs));
+  return found.sort((a, b) => orderOf(a) - orderOf(b));
 }
+
+const orderOf = ({ tNs }: Line): number => tNs ?? Number.MAX_VALUE;
 
 function linesOf(output: Output, lengths: Lengths | undefined, untilNs: number): Line[] {
   const { bytes, begin, whose, file } = output;
@@ -69,7 +73,7 @@ function linesOf(output: Output, lengths: Lengths | undefined, untilNs: number):
     const end = bytes.indexOf(NEWLINE, from);
     const to = end < 0 ? bytes.length : end + 1;
     const tNs = lengths ? instantOf(lengths, begin + to) : null;
-    if (tNs !== null && tNs > untilNs) break;
+    if ((tNs ?? Infinity) > untilNs) break;
     const text = visible(decoder.decode(bytes.subarray(from, end < 0 ? to : end)));
     lines.push({ tNs, whose, isError, text });
     from = to;
@@ -79,9 +83,9 @@ function linesOf(output: Output, lengths: Lengths | undefined, untilNs: number):
 
 const NEWLINE = 10;
 
-/** When an output had so many bytes; beyond what was noted, the last instant that was. */
-function instantOf({ tNs, bytes }: Lengths, length: number): number {
-  return tNs[Math.min(placeAt(bytes, length - 1) + 1, tNs.length - 1)]!;
+/** When an output had so many bytes; null: that is beyond what was noted. */
+function instantOf({ tNs, bytes }: Lengths, length: number): number | null {
+  return tNs[placeAt(bytes, length - 1) + 1] ?? null;
 }
 
 /** Text as it is read: without the orders for a terminal that programs put in it, and other control characters as dots. */
