@@ -92,6 +92,9 @@ export class Graph {
     this.ground = new Ground(container, this.core);
     this.core.on("zoom", () => labelScale(this.core.zoom()) !== this.labelled && this.restyle());
     this.core.on("select unselect", () => this.isTelling && this.tellSelection());
+    this.core.on("mouseover mouseout", "node, edge", (event) =>
+      this.name(event.type === "mouseover" ? event.target : null),
+    );
     this.core.on("zoom add remove data position select unselect", () => this.placeWords());
     this.core.on("dragfree", "node", () => this.tellPositions());
     this.core.on("cxttap", "node, edge", (event) => this.open(event));
@@ -267,6 +270,12 @@ export class Graph {
         }),
       );
     });
+  }
+
+  /** Has the words of what is pointed at be read, however small it is. */
+  private name(pointed: cytoscape.SingularElementReturnValue | null): void {
+    this.core.elements(".named").removeClass("named");
+    pointed?.addClass("named");
   }
 
   private beginDrag(event: cytoscape.EventObject): void {

@@ -21,6 +21,7 @@ const NODE_SIZE = 34;
 const NODE_WORDS = 12;
 const NODE_WORDS_BELOW = 5;
 const NODE_WORDS_LEAST = 7;
+const NAMED_WORDS = 14;
 const LINK_WORDS = 11;
 const LINK_WORDS_ASIDE = 13;
 const LINK_WORDS_LEAST = 8;
@@ -90,6 +91,19 @@ export function style(zoom: number): StylesheetJson {
       style: { "overlay-color": colour("accent"), "overlay-opacity": 0.22, "overlay-padding": 6 },
     },
     { selector: ".crowded", style: { "text-opacity": 0, "text-background-opacity": 0 } },
+    {
+      selector: ".named",
+      style: {
+        "text-opacity": 1,
+        "text-background-opacity": 1,
+        "min-zoomed-font-size": 0,
+        // As large on the screen as words of this page are, however small the rest is.
+        "font-size": (element: NodeSingular | EdgeSingular) =>
+          Math.max(NODE_WORDS * scale, NAMED_WORDS / element.cy().zoom()),
+        "font-weight": 600,
+        "z-index": 10,
+      },
+    },
     { selector: ".source", style: { "border-color": colour("accent"), "border-width": 4 } },
     { selector: "node.ghost", style: { width: 4, height: 4, "border-width": 0, label: "", events: "no" } },
     {

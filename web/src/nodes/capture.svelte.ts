@@ -5,11 +5,14 @@ import { Reading } from "../run/reading";
 /** More is not kept; the program `dilaton capture` takes it to a file. */
 export const CAPTURED_BYTES_MAX = 64 << 20;
 
+/** It is asked for; packets that pass are captured; it is over. */
+export type CaptureState = "beginning" | "going" | "over";
+
 export class LiveCapture {
   readonly reading = new Reading();
   /** Another number whenever there are more packets. */
   sampled = $state(0);
-  isGoing = $state(true);
+  state = $state<CaptureState>("beginning");
   isFull = $state(false);
   wrong = $state("");
   private parts: Uint8Array<ArrayBuffer>[] = [];
@@ -30,7 +33,7 @@ export class LiveCapture {
   }
 
   stop(): void {
-    this.isGoing = false;
+    this.state = "over";
     this.stopping.abort();
   }
 
@@ -47,6 +50,8 @@ export class LiveCapture {
     let length = 0;
     try {
       for await (const piece of pieces(path, this.stopping.signal)) {
+        // The head of the file is written as soon as the interface is listened to, and not before.
+        if (this.state === "beginning") this.state = "going";
         length += piece.length;
         this.parts.push(piece.slice());
         this.reading.take(piece.slice());
@@ -58,9 +63,9 @@ export class LiveCapture {
       }
     } catch (error) {
       // Who stops it leaves, and is told nothing of that.
-      if (this.isGoing) this.wrong = words(error);
+      if (this.state !== "over") this.wrong = words(error);
     }
-    this.isGoing = false;
+    this.state = "over";
   }
 
   /** Packets come by the thousand: they are shown together. */

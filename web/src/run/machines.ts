@@ -1,4 +1,4 @@
-// Over which machines a run is spread, and which nodes are on each. Pure.
+// Over which machines or guests a run is spread, and which nodes are on each. Pure.
 import type { RunRecord } from "./record";
 
 export interface OneMachine {
@@ -26,5 +26,32 @@ export function machinesOf(
     one.nodes.push(...nodes.filter((node) => node.guest === guest).map((node) => node.name));
     found.set(machine, one);
   }
-  return [...found.values()].sort((one, other) => one.name.localeCompare(other.name, "en", { numeric: true }));
+  return [...found.values()].sort(byName);
+}
+
+/** The guests of a run that is on one machine, as if each were one; none: there is only one guest. */
+export function guestsOf(
+  record: Pick<RunRecord, "guests"> | null,
+  nodes: readonly { name: string; guest?: string }[],
+): OneMachine[] {
+  const guests = record?.guests ?? [];
+  if (guests.length < 2 || guests.some((one) => one.machine)) return [];
+  return guests
+    .map(({ name }) => ({
+      name,
+      guests: [name],
+      nodes: nodes.filter((node) => node.guest === name).map((node) => node.name),
+      isLost: false,
+    }))
+    .sort(byName);
+}
+
+/** Those that are shown of many: the ones that work most, these first; of a few all, in their order. */
+export function busiest<Part>(parts: readonly Part[], most: number, busy: (part: Part) => number | null): Part[] {
+  if (parts.length <= most) return [...parts];
+  return [...parts].sort((one, other) => (busy(other) ?? 0) - (busy(one) ?? 0)).slice(0, most);
+}
+
+function byName(one: OneMachine, other: OneMachine): number {
+  return one.name.localeCompare(other.name, "en", { numeric: true });
 }

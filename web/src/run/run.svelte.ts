@@ -8,7 +8,7 @@ import { emptyPicture, isFinal, pictureAt, readEvents, take, type Happening, typ
 import { endsShown, networkOf, type End, type NetLink, type Network } from "./network";
 import { Reader, Samples } from "./samples";
 import { loadOf, loadOfRecord, Looks, type Load } from "./load";
-import { machinesOf, type OneMachine } from "./machines";
+import { guestsOf, machinesOf, type OneMachine } from "./machines";
 import type { RunRecord } from "./record";
 import { Standings } from "./standing";
 
@@ -61,6 +61,8 @@ export class RunStore {
 
   /** Those that it is spread over; none: it is on one. */
   readonly machines = $derived(machinesOf(this.record ?? this.begun, this.network?.nodes ?? []));
+  /** Its guests where it is on one machine; none: it has only one. */
+  readonly guests = $derived(guestsOf(this.record ?? this.begun, this.network?.nodes ?? []));
 
   constructor(readonly id: string) {
     void this.begin();
@@ -79,7 +81,7 @@ export class RunStore {
     return this.run?.state === "running" || this.run?.state === "held";
   }
 
-  /** How much a machine works and waits: lately, or in the whole of a run that is over; at an instant of the past, shortly before. */
+  /** How much a machine, or a guest, works and waits: lately, or in the whole of a run that is over; at an instant of the past, shortly before. */
   loadOf(machine: OneMachine): Load {
     if (this.atNs !== null) {
       const looks = this.standings.looksAt(this.atNs);

@@ -1,10 +1,12 @@
 // A terminal in a node, behind a small adapter: xterm.js shows it, a WebSocket carries it (docs/server.md). A lost
-// connection is made again, from the byte on that was shown last, so that nothing is lost and nothing shown twice.
+// connection is made again, from the byte on that was shown last, so that nothing is lost and nothing shown twice. What is
+// typed while there is none is sent then.
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { API } from "../api/client";
 import { colour } from "../state/theme.svelte";
+import { linesIn, Typed } from "./typed";
 
 export type Standing = "connecting" | "silent" | "open" | "away" | "over";
 
@@ -46,6 +48,8 @@ export class NodeTerminal {
   private shownBytes = 0;
   private timer = 0;
   private isClosed = false;
+  private isOver = false;
+  private readonly typed = new Typed();
 
   constructor(
     holder: HTMLElement,
@@ -54,6 +58,8 @@ export class NodeTerminal {
     private readonly told: (standing: Standing, words: string) => void,
     private readonly mayPaste: (text: string) => boolean,
     left: () => void,
+    /** So many bytes of what was typed reach nobody. */
+    private readonly lost: (bytes: number) => void,
   ) {
     this.terminal = new Terminal({
       documentOverride: withSheets(document),
@@ -67,7 +73,7 @@ export class NodeTerminal {
     this.terminal.open(holder);
     this.terminal.textarea?.setAttribute("aria-label", label);
     this.restyle();
-    this.terminal.onData((text) => this.send(new TextEncoder().encode(text)));
+    this.terminal.onData((text) => this.type(text));
     this.terminal.onBinary((text) => this.send(Uint8Array.from(text, (one) => one.charCodeAt(0))));
     this.terminal.onResize(() => this.tellSize());
     // Tab and Escape are the shell's, so that something else leads out for who has no mouse.
@@ -84,6 +90,11 @@ export class NodeTerminal {
 
   focus(): void {
     this.terminal.focus();
+  }
+
+  /** Takes what somebody types, also before there is a connection; Enter is a carriage return. */
+  type(text: string): void {
+    this.send(new TextEncoder().encode(text));
   }
 
   restyle(): void {
@@ -106,7 +117,7 @@ export class NodeTerminal {
   /** Several lines that are pasted are commands that run at once: that is asked first. */
   private look(event: ClipboardEvent): void {
     const text = event.clipboardData?.getData("text") ?? "";
-    if (!/[\r\n]/.test(text.trimEnd()) || this.mayPaste(text)) return;
+    if (linesIn(text) < 2 || this.mayPaste(text)) return;
     event.preventDefault();
     event.stopPropagation();
   }
@@ -118,11 +129,11 @@ export class NodeTerminal {
     const socket = new WebSocket(`${scheme}://${host}${API}${this.path}?after=${this.shownBytes}`);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
-    let isOver = false;
     socket.onopen = () => {
       this.told(this.shownBytes ? "open" : "silent", "");
       this.fitting.fit();
       this.tellSize();
+      for (const bytes of this.typed.take()) socket.send(bytes);
     };
     socket.onmessage = ({ data }) => {
       if (typeof data !== "string") {
@@ -134,21 +145,27 @@ export class NodeTerminal {
       const said = JSON.parse(data);
       if (typeof said.from === "number") this.shownBytes = said.from;
       if (typeof said.status === "number") {
-        isOver = true;
-        this.told("over", said.reason || `status ${said.status}`);
+        this.end(said.reason || `status ${said.status}`);
       }
     };
     socket.onclose = ({ code, reason }) => {
-      if (this.isClosed || isOver) return;
+      if (this.isClosed || this.isOver) return;
       // Whatever the server had a reason for does not become better by asking again.
-      if (code >= TAKEN_OVER) return this.told("over", reason || String(code));
+      if (code >= TAKEN_OVER) return this.end(reason || String(code));
       this.told("away", "");
       this.timer = window.setTimeout(() => this.connect(), AGAIN_HOST_MS);
     };
   }
 
+  private end(why: string): void {
+    this.isOver = true;
+    this.told("over", why);
+    this.lost(this.typed.drop());
+  }
+
   private send(bytes: Uint8Array<ArrayBuffer>): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(bytes);
+    else if (!this.isOver) this.lost(this.typed.keep(bytes));
   }
 
   private tellSize(): void {

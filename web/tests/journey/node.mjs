@@ -28,6 +28,11 @@ const openNode = async (name) => {
   await page.getByRole("dialog", { name: `Node ${name}` }).waitFor();
 };
 
+const openLink = async () => {
+  await page.getByRole("button", { name: /^a:eth0--b:eth0/ }).press("Enter");
+  await page.getByRole("dialog", { name: /^a:eth0/ }).waitFor();
+};
+
 await run({
   "a lab goes on": async () => {
     await page.goto(origin);
@@ -49,9 +54,16 @@ await run({
     // Sent at 0.6 s at the earliest, and answered ten milliseconds later.
     demand(at >= 0.61, `the fourth answer came at ${at} s`);
     await demandAccessible(page, "logs");
+    // Where a guest has no core several lines are noted at one instant: one is taken that came later.
+    let later = "";
+    await until("a line came later than the fourth", async () => {
+      const told = await lines.locator(".line:has(button)", { hasText: "icmp_seq" }).last().textContent();
+      later = told.match(/icmp_seq=\d+ /)[0];
+      return Number.parseFloat(told) > at;
+    });
     await instant.click();
     await page.getByText("Looking at").waitFor();
-    await lines.getByText(/icmp_seq=5 /).waitFor({ state: "detached" });
+    await lines.getByText(later).waitFor({ state: "detached" });
     await fourth.waitFor();
     await page.getByRole("button", { name: "back to now" }).click();
     await lines.getByText(/icmp_seq=6 /).waitFor();
@@ -152,7 +164,7 @@ await run({
     await dialog.getByRole("button", { name: "Begin" }).click();
     await dialog.getByRole("alert").getByText("many").waitFor();
     await dialog.getByLabel("errors").fill("5%");
-    await dialog.getByLabel("writes fail").check();
+    await dialog.getByLabel("read_only").check();
     await demandAccessible(page, "a fault of a disk");
     await dialog.getByRole("button", { name: "Begin" }).click();
     await shown
@@ -168,6 +180,58 @@ await run({
       .filter({ hasText: "clock" })
       .getByText(/^lasts,/)
       .waitFor();
+  },
+  "a program is killed and started again, a load sent, a link has its ups and downs": async () => {
+    const shown = page.getByRole("listitem");
+    const dialog = page.getByRole("dialog");
+    const begin = async (kind, ...filled) => {
+      await dialog.getByText("Break something").click();
+      await dialog.getByLabel("Fault").selectOption(kind);
+      for (const [label, text] of filled) await dialog.getByLabel(label, { exact: true }).fill(text);
+    };
+    await openNode("b");
+    await begin("kill", ["Program", "b/hostil"], ["restart", "500ms"]);
+    await dialog.getByRole("button", { name: "Begin" }).click();
+    await dialog.getByRole("alert").getByText("did you mean hostile?").waitFor();
+    await dialog.getByLabel("Program", { exact: true }).fill("b/web");
+    await demandAccessible(page, "a program is to be killed");
+    await dialog.getByRole("button", { name: "Begin" }).click();
+    const killed = shown.filter({ hasText: "kill b/web" });
+    await killed.getByText(/^over,/).waitFor();
+    await openNode("a");
+    await begin("load", ["to", "b"], ["http", "20/s"], ["port", "8000"], ["For", "1s"], ["At the instant", "3h"]);
+    await dialog.getByText("Requests, a second, each over a connection of its own.").waitFor();
+    await dialog.getByRole("button", { name: "Begin" }).click();
+    await shown.filter({ hasText: "load a to b http 20/s" }).getByText("yet to begin").waitFor();
+    await openLink();
+    await dialog.getByText("have a link go down and up").click();
+    for (const [label, text] of [
+      ["down", "100ms"],
+      ["up", "1h"],
+    ])
+      await dialog.getByLabel(label, { exact: true }).fill(text);
+    await demandAccessible(page, "a link is to go down and up");
+    await dialog.getByRole("button", { name: "Begin" }).click();
+    const flap = shown.filter({ hasText: "flap a" });
+    await flap.getByText(/^lasts,/).waitFor();
+    await flap.getByRole("button", { name: /^Undo/ }).click();
+    await flap.getByText(/^over,/).waitFor();
+  },
+  "faults are drawn, and taken back together": async () => {
+    const dialog = page.getByRole("dialog", { name: "Break something" });
+    await page.getByRole("button", { name: "Break something" }).click();
+    await dialog.getByLabel("Fault").selectOption("random");
+    await dialog.getByLabel("every").fill("1h");
+    await dialog.getByLabel("for", { exact: true }).fill("10s");
+    await dialog.getByLabel("Draw them for").fill("30min");
+    await demandAccessible(page, "faults are to be drawn");
+    await dialog.getByRole("button", { name: "Begin" }).click();
+    await dialog.getByRole("alert").getByText("draws no fault").waitFor();
+    await dialog.getByLabel("Draw them for").fill("10h");
+    await dialog.getByRole("button", { name: "Begin" }).click();
+    const drawn = page.getByRole("listitem").filter({ hasText: "9 more, yet to begin" });
+    await drawn.getByRole("button", { name: /^Undo hand/ }).click();
+    await drawn.waitFor({ state: "detached" });
   },
   "what it serves is shown in a page of its own": async () => {
     await openNode("b");

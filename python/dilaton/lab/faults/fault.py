@@ -70,8 +70,11 @@ class Flap(Part):
     """A link that is down for a while, then up for a while, and so on."""
 
     link: Text
+    """The link's endpoints, written as in `changes`."""
     down_ns: Annotated[int, BeforeValidator(_parse_turn)] = Field(validation_alias="down")
+    """So long it is down, with which it begins; at least 1 ms."""
     up_ns: Annotated[int, BeforeValidator(_parse_turn)] = Field(validation_alias="up")
+    """So long it is up in between; at least 1 ms."""
 
     def __str__(self) -> str:
         return self.link
@@ -108,6 +111,7 @@ class Fault(BothWays):
     down: Annotated[bool, BeforeValidator(syntax.parse_flag)] | None = None
     """Whether both interfaces of `link` are down."""
     flap: Flap | None = None
+    """The link that goes down and up again and again."""
     partition: Partition | None = None
     """Who does not hear whom."""
     disk: BrokenDisk | None = None

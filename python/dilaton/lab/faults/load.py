@@ -62,7 +62,9 @@ class Load(Part):
     """What is sent to another node, so often, while the fault lasts."""
 
     node: Text = Field(validation_alias="from")
+    """The node that sends."""
     to: Text
+    """The node to which it sends."""
     syn: Rate = None
     """First segments of TCP connections that never go on, a second."""
     udp: Rate = None
@@ -70,8 +72,11 @@ class Load(Part):
     http: Rate = None
     """Requests, a second, each over a connection of its own."""
     written_port: Annotated[int, count("a port", 1, 65535)] | None = Field(default=None, validation_alias="port")
+    """To which port; 80 unless written, of datagrams 9."""
     written_size: Annotated[int, BeforeValidator(_parse_size)] | None = Field(default=None, validation_alias="size")
+    """Of each datagram, without headers; 512 bytes unless written."""
     written_path: Annotated[str, BeforeValidator(_parse_path)] | None = Field(default=None, validation_alias="path")
+    """What requests ask for; / unless written."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Load:

@@ -17,7 +17,7 @@ class SlowCpu(Part):
 
     node: Text
     to: Annotated[InstanceOf[Fraction], BeforeValidator(parse_cpu)]
-    """That of a core of the host being 1, as at the node."""
+    """The speed that is left; that of a core of the host is 1, as at the node."""
 
     def __str__(self) -> str:
         return f"{self.node} to {float(self.to):g}"

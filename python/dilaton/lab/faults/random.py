@@ -78,6 +78,7 @@ class Random(Part):
     every: Annotated[InstanceOf[Span], BeforeValidator(_parse_every)]
     """How long it is from one begin to the next."""
     lasts: Annotated[InstanceOf[Span], BeforeValidator(_parse_span)] = Field(validation_alias="for")
+    """How long each of them lasts."""
     of: Annotated[tuple[Any, ...], BeforeValidator(_parse_kinds)]
     """Kinds of faults, all equally likely: a word, or a fault without its time, whose selectors draw anew each time."""
     on: Annotated[tuple[Text, ...], BeforeValidator(syntax.parse_names)] = ("*",)

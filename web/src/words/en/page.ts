@@ -26,6 +26,7 @@ export const page = {
     notThere: "There is no such view.",
     copy: "Copy",
     copied: "Copied",
+    fullScreen: "Full screen",
   },
   session: {
     logIn: "Log in",

@@ -172,6 +172,15 @@ export const runs = {
     helpOver:
       "Over the whole run: the part of virtual time in which a machine's busiest guest worked, and the part of host time in which all of its guests waited for others, be it with nothing to do.",
   },
+  guests: {
+    title: "Guests",
+    busiest: (n: number, of: number) => `The ${n} that work most, of ${of}.`,
+    help: "Lately: the part of virtual time in which each works, and the part of host time in which it waits for others, be it with nothing to do. The one that waits least is the one that the others wait for.",
+    helpThen:
+      "Shortly before the instant that is looked at: the part of virtual time in which each worked, and the part of host time in which it waited for others, be it with nothing to do.",
+    helpOver:
+      "Over the whole run: the part of virtual time in which each worked, and the part of host time in which it waited for others, be it with nothing to do.",
+  },
   changed: {
     title: "Run with changes",
     button: "Run with changes",
@@ -241,6 +250,9 @@ export const runs = {
     split: "Side by side",
     leave: "Shift+Esc leads out of a terminal, to its name.",
     none: "No terminal is open. Choose a node and open one.",
+    coming: (node: string) => `A terminal in ${node} is about to be there; what you type until then is kept for it.`,
+    lost: (bytes: number) =>
+      `${counted(bytes, "byte")} that ${bytes === 1 ? "was" : "were"} typed while there was no connection reached nobody.`,
     notYet: "The nodes are not there yet. As soon as the run goes on, a terminal can be opened.",
     over: "The run is over, and its nodes with it.",
     standings: {
@@ -269,6 +281,7 @@ export const runs = {
     filter: "tcp port 80",
     filterLabel: "Filter of what is captured, as tcpdump takes it; empty: everything",
     begin: "Capture",
+    beginning: "The capture is about to begin; what passes until then is not in it.",
     stop: "Stop capturing",
     wireshark: "In Wireshark",
     fromHere: (label: string) => `${label} (from here)`,
@@ -296,9 +309,26 @@ export const runs = {
     lasts: "For",
     untilUndone: "until undone",
     undo: "Undo",
+    more: (n: number) => `${n} more, yet to begin`,
     undoNamed: (what: string) => `Undo ${what}`,
     make: "Break something",
-    node: "Node",
+    subjects: { node: "Node", process: "Program", link: "Link" },
+    sent: "What is sent",
+    loads: {
+      http: "requests (HTTP), one connection each",
+      udp: "datagrams (UDP)",
+      syn: "first segments of TCP: a SYN flood",
+    },
+    drawn: "Of these, each as likely as the others:",
+    drawnKinds: {
+      pause: "a node pauses",
+      crash: "a node loses its power",
+      stop: "a node shuts down",
+      kill: "a program in the background is killed",
+      link: "a link is down",
+      partition: "a partition",
+    },
+    drawnFor: "Draw them for",
     shape: "Who does not hear whom",
     group: "Group",
     /** What the lists of nodes are called of which a partition is made. */
@@ -313,7 +343,9 @@ export const runs = {
     units: "As in a lab: 500ms, 3s, 2min. An instant is one of virtual time.",
     kinds: {
       partition: "partition the network",
+      flap: "have a link go down and up",
       pause: "pause",
+      kill: "kill a program",
       crash: "lose its power",
       stop: "shut down",
       reboot: "reboot",
@@ -321,13 +353,20 @@ export const runs = {
       clock: "set its date",
       cpu: "slow its CPU",
       memory: "take memory",
+      load: "send a load",
+      random: "break things at random",
     } as Record<string, string>,
     help: {
       partition: "Nodes do not hear each other, whatever is between them; what a router forwards for others passes.",
       disk: "Of a node that has a disk: one or more of these.",
       clock: "Of a node that has a kernel of its own: how far its date jumps, or by how much it goes wrong.",
       cpu: "Of a node that has a share of its guest's CPU.",
-      memory: "Of a node whose memory is bounded.",
+      kill: "The program and its group are killed, and started again where that is asked for.",
+      pause: "Its programs stand still; what its kernel does goes on.",
+      crash: "At once: what was not written to its disk is lost. It boots at the end.",
+      stop: "Its programs are asked to end, and killed a second later. It boots at the end.",
+      reboot: "It is shut down, and boots as soon as it is off.",
+      random: "Drawn from the lab's seed: a new fault every so often, none of which meets another.",
     } as Record<string, string>,
     shapes: {
       groups: "groups among each other",
@@ -337,18 +376,6 @@ export const runs = {
       majority: "a majority and the others, drawn",
       ring: "all but two neighbours, drawn",
       bridge: "two halves and a bridge, drawn",
-    } as Record<string, string>,
-    fields: {
-      errors: "how many reads and writes fail",
-      corrupt: "how many reads have a wrong bit",
-      delay: "how much longer each request takes",
-      stall: "how long nothing is answered",
-      read_only: "writes fail",
-      full: "writes find no room",
-      jump: "ahead, or back: -2s",
-      drift: "too fast, or too slow: -20ppm",
-      to: "the part of a core that is left",
-      leave: "how much it keeps",
     } as Record<string, string>,
     states: { waiting: "yet to begin", lasting: "lasts", over: "over", skipped: "did not come" } as Record<
       string,
