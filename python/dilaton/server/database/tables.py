@@ -253,6 +253,15 @@ class EventRow(Table):
     __table_args__ = ({"sqlite_autoincrement": True},)
 
 
+class SavedBeforeRow(Table):
+    """Whose a saved lab is of an older version, which did not say so; another one of that name says it itself."""
+
+    __tablename__ = "saved_before"
+    folder: Mapped[str] = mapped_column(String(255), primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    person: Mapped[str] = mapped_column(String(64), index=True)
+
+
 class AuditRow(Table):
     """Who did what."""
 

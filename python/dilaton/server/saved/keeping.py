@@ -9,15 +9,20 @@ import asyncio
 import contextlib
 import json
 import shutil
-from collections.abc import AsyncGenerator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from dilaton.host.errors import HostLacksError
 from dilaton.host.processes import PYTHON
 from dilaton.images.store import Store
 from dilaton.lab.errors import LabError
 from dilaton.lab.errors import Problem as Mistake
+from dilaton.server.database.tables import SavedBeforeRow
 from dilaton.server.problems import Problem
 from dilaton.server.workers import BrokenError, answer_of, jail, lines_of
 from dilaton.service.errors import RequestError
@@ -59,12 +64,19 @@ class Saved:
         return await _answer(jail(self._hidden, reads=reads), do, asked)
 
     async def save(
-        self, folder: str, run_dir: Path, name: str, person: str, bytes_max: int | None
+        self,
+        folder: str,
+        run_dir: Path,
+        name: str,
+        person: str,
+        bytes_max: int | None,
+        before: Mapping[str, Sequence[str]],
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Saves a run that goes on: how far that is, and last what was saved, or what is wrong.
 
         All that the person has saved takes no more than `bytes_max` together, wherever it is, so one is saved after
-        the other; and no file of this one is larger than half of what is free, whatever the nodes send.
+        the other; and no file of this one is larger than half of what is free, whatever the nodes send. `before` has,
+        by folders, the names of what is theirs and does not say so.
         """
         async with contextlib.AsyncExitStack() as stack:
             elsewhere = 0
@@ -73,17 +85,19 @@ class Saved:
                 if saving.locked():
                     yield {"what": "nothing yet, until another of yours is saved", "bytes": 0}
                 await stack.enter_async_context(saving)
-                elsewhere = await self._taken(folder, person)
-            share = {"person": person, "bytes_max": bytes_max, "elsewhere_bytes": elsewhere}
+                elsewhere = await self._taken(folder, person, before)
+            here = list(before.get(folder, ()))
+            share = {"person": person, "bytes_max": bytes_max, "elsewhere_bytes": elsewhere, "before": here}
             lines = self._save(folder, run_dir, name, share)
             await stack.enter_async_context(contextlib.aclosing(lines))
             async for line in lines:
                 yield line
 
-    async def _taken(self, folder: str, person: str) -> int:
+    async def _taken(self, folder: str, person: str, before: Mapping[str, Sequence[str]]) -> int:
         """How much room all takes that a person has saved elsewhere than in a folder."""
         here = store_of(self._directory, folder)
-        stores = [str(store) for store in self._directory.glob("*") if store != here]
+        theirs = {store_of(self._directory, each): list(names) for each, names in before.items()}
+        stores = {str(store): theirs.get(store, []) for store in self._directory.glob("*") if store != here}
         if not stores:
             return 0
         places = jail(self._hidden, reads=[self._directory])
@@ -113,6 +127,14 @@ class Saved:
 def store_of(directory: Path, folder: str) -> Path:
     """Where the saved labs of a folder are, among all of a server in `directory`."""
     return directory / folder.strip("/").replace("/", "+")
+
+
+def saved_before(session: Session, person: str) -> dict[str, list[str]]:
+    """What is somebody's and does not say so, by folders, as it is known since the database was upgraded."""
+    found = defaultdict(list)
+    for row in session.scalars(select(SavedBeforeRow).where(SavedBeforeRow.person == person)):
+        found[row.folder].append(row.name)
+    return dict(found)
 
 
 def checked(said: dict[str, Any]) -> dict[str, Any]:

@@ -33,9 +33,9 @@ def saved(store: str, run: str, name: str, share: dict[str, Any]) -> dict[str, A
     return {"saved": _shown(labs, name, labs.names()[name]), "left_out": left_out}
 
 
-def taken(stores: list[str], person: str) -> dict[str, Any]:
-    """How much room all take in some stores that somebody has saved."""
-    return {"bytes": sum(SavedLabs(Path(store)).taken_bytes(person) for store in stores)}
+def taken(stores: dict[str, list[str]], person: str) -> dict[str, Any]:
+    """How much room all take in some stores that somebody has saved, with the names of what does not say so."""
+    return {"bytes": sum(SavedLabs(Path(store)).taken_bytes(person, before=names) for store, names in stores.items())}
 
 
 def listed(store: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import asyncio
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,13 @@ class Share:
         person: Who saves, at a server; empty: whose the store is.
         bytes_max: How much all of theirs may take then; None: as much as there is.
         elsewhere_bytes: What of theirs is in other stores.
+        before: The names of what is theirs here, and does not say so.
     """
 
     person: str = ""
     bytes_max: int | None = None
     elsewhere_bytes: int = 0
+    before: Sequence[str] = ()
 
 
 def save(
@@ -78,7 +80,8 @@ def save(
 
     def fill(tree: Path) -> None:
         # Nobody else saves here meanwhile.
-        room = Room(share.bytes_max, share.elsewhere_bytes + store.taken_bytes(share.person, without=name))
+        here = store.taken_bytes(share.person, without=name, before=share.before)
+        room = Room(share.bytes_max, share.elsewhere_bytes + here)
         left_out.extend(_write_disks(run_dir, plan))
         kept.append(_fill(store, tree, run_dir, plan, room.told(progress), share.person))
         room.check(taken_bytes(tree))

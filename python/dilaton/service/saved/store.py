@@ -17,6 +17,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from pydantic import ConfigDict
@@ -71,11 +72,26 @@ class SavedLabs(Templates):
         """See `Templates`; disks are large, and mostly empty."""
         return digest_of(tree, sparse.sum_of)
 
-    def taken_bytes(self, person: str = "", *, without: str = "") -> int:
-        """The room that all of a person's take, but for one that may be there; what two have alike is there once."""
-        digests = {digest for name, digest in self.names().items() if name != without}
-        trees = [self.directory / "trees" / digest for digest in digests]
-        return sum(sparse.taken_bytes(tree) for tree in trees if _is_of(tree, person))
+    def taken_bytes(self, person: str = "", *, without: str = "", before: Collection[str] = ()) -> int:
+        """The room that all of a person's take; what two have alike is there once.
+
+        Args:
+            person: Whose; empty: whose the store is.
+            without: One that may be there and does not count.
+            before: The names of those that are theirs as well if they do not say whose they are.
+        """
+        theirs = {
+            digest
+            for name, digest in self.names().items()
+            if name != without and self._says_whose(digest) in ({person, ""} if name in before else {person})
+        }
+        return sum(sparse.taken_bytes(self.directory / "trees" / digest) for digest in theirs)
+
+    def _says_whose(self, digest: str) -> str | None:
+        """Who has saved one; None: nobody can tell, and the list names it."""
+        with contextlib.suppress(TemplateError):
+            return about(self.directory / "trees" / digest).person
+        return None
 
     def remove(self, name: str) -> None:
         """See `Templates`."""
@@ -97,13 +113,6 @@ class SavedLabs(Templates):
             for name in set(images.names()) - needed:
                 if name.startswith(f"{self.images}:"):
                     images.remove(name)
-
-
-def _is_of(tree: Path, person: str) -> bool:
-    with contextlib.suppress(TemplateError):
-        return about(tree).person == person
-    # It cannot be told whose it is, and its folder's list names it.
-    return False
 
 
 def about(tree: Path) -> About:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from sqlalchemy.sql.expression import column
 
 from dilaton.server.database.store import MIGRATIONS, Store, upgrade
 from dilaton.server.database.tables import GrantRow, Person, RunRow, SweepRow, Table, TemplateRow
+from dilaton.server.saved.keeping import saved_before
 from tests.postgresql import cluster
 
 RUN, LAB = "a" * 16, "b" * 16
@@ -53,11 +55,21 @@ def test_tables_of_the_fourth_step_become_those_of_today_with_what_is_in_them(da
             add("runs", identity=RUN, is_approved=False, **of_run, **states)
             for path in ("/home/ann", f"/home/ann/runs/{RUN}"):
                 add("grants", person="ann", path=path, role="user", denies=False, propagates=True)
+            for person, action, name in (
+                ("ann", "run.save", "old"),
+                ("ben", "run.save", "old"),
+                ("ann", "run.save", "other"),
+                ("ann", "lab.make", "third"),
+            ):
+                data = json.dumps({"folder": "/courses/x", "name": name})
+                add("audit", at_ms=1, person=person, action=action, path="/courses/x/runs/r", data=data)
         upgrade(store.engine)
         with store.engine.connect() as connection:
             assert compare_metadata(MigrationContext.configure(connection), Table.metadata) == []
         with store.reading() as session:
             assert session.scalars(select(RunRow.sweep)).all() == [None]
+            whose = [saved_before(session, person) for person in ("ann", "ben")]
+            assert whose == [{"/courses/x": ["other"]}, {"/courses/x": ["old"]}], "who saved last by that name"
             paths = session.scalars(select(GrantRow.path).order_by(GrantRow.path)).all()
             assert paths == ["/home/ann", f"/home/ann/runs/{LAB}/{RUN}"], "a run is below its lab"
         with store.writing() as session:

@@ -81,5 +81,8 @@ def test_what_somebody_has_saved_counts_for_them_alone(store: SavedLabs) -> None
     saved(store, "three", lab="other", person="ann")
     assert once > 0 and store.taken_bytes("ann") == 2 * once and store.taken_bytes("ben") == once
     assert store.taken_bytes("ann", without="three") == once and store.taken_bytes() == 0
+    saved(store, "old", lab="fourth")
+    assert store.taken_bytes("ann", before=["old", "two", "gone"]) == 3 * once, "another's stays another's"
+    assert store.taken_bytes("ann", without="old", before=["old"]) == 2 * once
     (saved(store, "broken", lab="third", person="ben") / ABOUT).write_text("{")
     assert store.taken_bytes("ben") == once, "whose that is nobody can tell"

@@ -32,7 +32,7 @@ from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem, missing
 from dilaton.server.runs.life import FINAL
 from dilaton.server.runs.queue import Needs
-from dilaton.server.saved.keeping import checked
+from dilaton.server.saved.keeping import checked, saved_before
 from dilaton.server.state import State
 from dilaton.server.workers import BrokenError
 from dilaton.service.client import connected
@@ -143,8 +143,14 @@ async def save_run(asked: ToSave, run: TheRun, folder: Folder, who: Who, server:
     _refuse_still(run)
     await asyncio.to_thread(_note, server, who, run.path, "run.save", folder=folder, name=asked.name)
     most = server.policy.quota(who.name).saved_bytes
-    lines = server.saved.save(folder, server.keeper.run_dir(run.identity), asked.name, who.name, most)
+    before = await asyncio.to_thread(_saved_before, server, who)
+    lines = server.saved.save(folder, server.keeper.run_dir(run.identity), asked.name, who.name, most, before)
     return await _told(lines, None)
+
+
+def _saved_before(server: Server, who: Who) -> dict[str, list[str]]:
+    with server.store.reading() as session:
+        return saved_before(session, who.name)
 
 
 @ENDPOINTS.add(
