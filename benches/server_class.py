@@ -65,10 +65,10 @@ def measure(server: Process, people: int, host_s: float, lab: str, profile: Path
     print(f"all running after {there - begun:.1f} s; CPU of the server {there_cpu - begun_cpu:.2f} s")
     print(f"then {end - there:.1f} s; CPU of the server {end_cpu - there_cpu:.2f} s; memory {memory_mb(pid):.0f} MB")
     print(f"{len(seen.runs)} runs, {sum(map(len, seen.told))} events told: none lost, none twice")
-    print(told("while begun", seen.early))
-    print(told("calls", [one for took in seen.calls.values() for one in took]))
-    for what, took in seen.calls.items():
-        print(told(f"  {what}", took))
+    for when, calls in {"while begun": seen.early, "calls": seen.calls}.items():
+        print(told(when, [one for took in calls.values() for one in took]))
+        for what, took in calls.items():
+            print(told(f"  {what}", took))
     print(told("echoes", seen.echoes))
 
 

@@ -37,7 +37,7 @@ class Seen:
 
     calls: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Of calls of the API, by their kind, once all terminals were open."""
-    early: list[float] = field(default_factory=list)
+    early: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Of those before."""
     echoes: list[float] = field(default_factory=list)
     told: list[list[tuple[int, str, Any]]] = field(default_factory=list)
@@ -48,8 +48,8 @@ class Seen:
 class Asker:
     """Somebody who asks over one connection, as browsers do."""
 
-    def __init__(self, client: Client, took: list[float]) -> None:
-        self._client, self._took = client, took
+    def __init__(self, client: Client) -> None:
+        self._client = client
         settings = client.settings
         self._connection = http.client.HTTPConnection(settings.host, settings.port, timeout=PATIENCE_HOST_S)
 
@@ -57,7 +57,7 @@ class Asker:
         """Ends the connection."""
         self._connection.close()
 
-    def ask(self, method: str, path: str, body: Any = None, took: list[float] | None = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, *, took: list[float]) -> Any:
         """What is answered; how long that took is noted."""
         data = None if body is None else json.dumps(body).encode()
         headers = self._client.headers | ({} if data is None else {"Content-Type": "application/json"})
@@ -70,7 +70,7 @@ class Asker:
             self._connection.request(method, f"/api/v1{path}", data, headers)
             answer = self._connection.getresponse()
         said = answer.read()
-        (self._took if took is None else took).append(time.perf_counter() - began)
+        took.append(time.perf_counter() - began)
         assert answer.status < 300, (path, answer.status, said)
         return json.loads(said) if said else None
 
@@ -96,8 +96,8 @@ def work(client: Client, lab: str, seen: Seen, all_there: threading.Barrier, hos
 
 def _work(client: Client, lab: str, seen: Seen, all_there: threading.Barrier, host_s: float) -> None:
     chance = random.Random(client.headers["Cookie"])
-    with contextlib.closing(Asker(client, seen.early)) as asker:
-        kept = asker.ask("POST", "/labs", {"name": "a lab", "text": lab})["lab"]
+    with contextlib.closing(Asker(client)) as asker:
+        kept = asker.ask("POST", "/labs", {"name": "a lab", "text": lab}, took=seen.early["keep"])["lab"]
         _type(client, asker, kept, chance, seen, all_there, host_s)
 
 
@@ -110,13 +110,14 @@ def _type(
     all_there: threading.Barrier,
     host_s: float,
 ) -> None:
-    run = asker.ask("POST", f"/labs/{kept}/runs", {"stays": True, "key": "mine"})["run"]
+    run = asker.ask("POST", f"/labs/{kept}/runs", {"stays": True, "key": "mine"}, took=seen.early["launch"])["run"]
     seen.runs.append(run)
     deadline = time.monotonic() + PATIENCE_HOST_S
-    while (state := asker.ask("GET", f"/runs/{run}")["state"]) != "running":
+    while (state := asker.ask("GET", f"/runs/{run}", took=seen.early["run"])["state"]) != "running":
         assert state not in FINAL and time.monotonic() < deadline, state
         time.sleep(ASK_HOST_S)
-    terminal = asker.ask("POST", f"/runs/{run}/terminals", {"node": "a", **SIZE})["terminal"]
+    asked = {"node": "a", **SIZE}
+    terminal = asker.ask("POST", f"/runs/{run}/terminals", asked, took=seen.early["terminal"])["terminal"]
     settings = client.settings
     url = f"ws://{settings.host}:{settings.port}/api/v1/runs/{run}/terminals/{terminal}"
     with connect(
@@ -124,7 +125,7 @@ def _type(
     ) as shown:
         all_there.wait(PATIENCE_HOST_S)
         time.sleep(chance.uniform(0, ASK_HOST_S))
-        until, typed, asked = time.monotonic() + host_s, 0, 0
+        until, typed, answers = time.monotonic() + host_s, 0, 0
         questions = {"run": f"/runs/{run}", "runs": "/runs?count=50", "status": f"/runs/{run}/status", "labs": "/labs"}
         while typed == 0 or time.monotonic() < until:
             byte = bytes([ord("a") + typed % 26])
@@ -134,9 +135,9 @@ def _type(
             while byte not in (said if isinstance(said := shown.recv(PATIENCE_HOST_S), bytes) else b""):
                 pass
             seen.echoes.append(time.perf_counter() - began)
-            if typed * TYPE_HOST_S > asked * ASK_HOST_S:
-                what = list(questions)[asked % len(questions)]
-                asked += 1
+            if typed * TYPE_HOST_S > answers * ASK_HOST_S:
+                what = list(questions)[answers % len(questions)]
+                answers += 1
                 asker.ask("GET", questions[what], took=seen.calls[what])
             time.sleep(max(0.0, TYPE_HOST_S - (time.perf_counter() - began)))
     time.sleep(chance.uniform(0, min(host_s, STOP_HOST_S)))
