@@ -14,9 +14,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from dilaton.server.runs.life import FINAL
 from tests.conftest import ROOT
-from tests.unit.server.serving import Client, served
+from tests.unit.server.serving import end_runs, served
 
 PICTURES = ROOT / "docs" / "pictures"
 WIDTHS = (1280, 400)
@@ -38,15 +37,6 @@ def composed(view: str, directory: Path) -> Image.Image:
     return whole.resize((round(whole.width * SCALE), round(whole.height * SCALE)), Image.Resampling.LANCZOS)
 
 
-def end_runs(client: Client) -> None:
-    """Ends all runs, which would go on without their server, and waits for that."""
-    going = [run["run"] for run in client.api("GET", "/runs") if run["state"] not in FINAL]
-    for run in going:
-        client.ask("POST", f"/api/v1/runs/{run}/stop")
-    for run in going:
-        client.wait(run, *FINAL)
-
-
 def main() -> None:
     """Makes them all, or says what kept it from that."""
     with tempfile.TemporaryDirectory() as made:
@@ -63,7 +53,7 @@ def main() -> None:
                     check=True,
                 )
             finally:
-                end_runs(server.client())
+                end_runs(server)
         for view in sorted({path.name.split("-")[0] for path in shots.iterdir()}):
             composed(view, shots).save(PICTURES / f"page-{view}.webp", quality=QUALITY, method=6)
             print(PICTURES / f"page-{view}.webp")

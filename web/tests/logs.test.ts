@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Followed, KEPT_BYTES_MAX } from "../src/run/following";
-import { Growth, linesAt, visible, type Output } from "../src/run/logs";
+import { Growth, LINE_BYTES_MAX, linesAt, visible, type Output } from "../src/run/logs";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const output = (file: string, text: string, begin = 0): Output => ({ file, whose: file, bytes: bytes(text), begin });
@@ -58,6 +58,15 @@ test("of an output whose beginning is not here half a line is none", () => {
   growth.take("g", `${HEADER}1,a,x,stdout,100\n2,a,x,stdout,108\n`);
   const lines = linesAt([output("nodes/a/x.stdout", "lf\nwhole\n", 99)], growth, Infinity);
   expect(lines.map((line) => [line.tNs, line.text])).toEqual([[2, "whole"]]);
+});
+
+test("of a line of millions of letters the first are shown, and how many more there are", () => {
+  const long = "x".repeat(LINE_BYTES_MAX + 7);
+  const lines = linesAt([output("f", `${long}\nnext\n`)], new Growth(), 0);
+  expect(lines.map(({ text, more }) => [text.length, more])).toEqual([
+    [LINE_BYTES_MAX, 7],
+    [4, 0],
+  ]);
 });
 
 test("a hostile line stays a line", () => {

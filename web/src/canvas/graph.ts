@@ -95,6 +95,7 @@ export class Graph {
     this.core.on("mouseover mouseout", "node, edge", (event) =>
       this.name(event.type === "mouseover" ? event.target : null),
     );
+    this.core.on("select unselect", () => this.name(null));
     this.core.on("zoom add remove data position select unselect", () => this.placeWords());
     this.core.on("dragfree", "node", () => this.tellPositions());
     this.core.on("cxttap", "node, edge", (event) => this.open(event));
@@ -259,23 +260,23 @@ export class Graph {
     requestAnimationFrame(() => {
       this.isPlacing = false;
       if (this.core.destroyed()) return;
-      // Those that are too small to be read are not drawn anyway.
-      const words = wordsOf(this.core);
-      const kept = withRoom(words, discsOf(this.core));
-      const crowded = new Set(words.map((one) => one.id).filter((id) => !kept.has(id)));
+      // Those that are too small to be read have none, which is said here: cytoscape.js takes them to be larger than they are.
+      const kept = withRoom(wordsOf(this.core), discsOf(this.core));
       this.core.batch(() =>
-        this.core.elements("[label]").forEach((element) => {
-          const isCrowded = crowded.has(element.id());
+        this.core.elements("[?label]").forEach((element) => {
+          const isCrowded = !kept.has(element.id());
           if (element.hasClass("crowded") !== isCrowded) element.toggleClass("crowded", isCrowded);
         }),
       );
     });
   }
 
-  /** Has the words of what is pointed at be read, however small it is. */
+  /** Has the words of what is pointed at, or else of the one that is chosen, be read, however small it is. */
   private name(pointed: cytoscape.SingularElementReturnValue | null): void {
+    const chosen = this.core.elements(":selected");
     this.core.elements(".named").removeClass("named");
-    pointed?.addClass("named");
+    if (pointed) pointed.addClass("named");
+    else if (chosen.length === 1) chosen.addClass("named");
   }
 
   private beginDrag(event: cytoscape.EventObject): void {

@@ -89,10 +89,39 @@ await run({
     await drawn.text.getByText("- {endpoints: [h1, r1]}").waitFor();
     await page.getByRole("button", { name: "Links by pattern" }).click();
     await page.getByLabel("From each node that matches").fill("r1");
+    await demandAccessible(page, "links by pattern");
     await page.getByLabel("To", { exact: true }).fill("router");
     await page.getByRole("button", { name: "Make them" }).click();
     await drawn.has(nodes, links + 2);
+    // And by dragging from the one to the other.
+    await page.getByRole("button", { name: "Fit" }).click();
+    const place = (name) =>
+      drawn.canvas.evaluate(({ _cyreg: { cy } }, id) => cy.getElementById(id).renderedPosition(), `n:${name}`);
+    for (const [step, name] of ["h1", "client"].entries()) {
+      const { x, y } = await place(name);
+      await page.mouse.move(box.x + x, box.y + y, { steps: 5 });
+      await (step ? page.mouse.up() : page.mouse.down());
+    }
+    await drawn.has(nodes, links + 3);
+    await drawn.text.getByText("- {endpoints: [h1, client]}").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await drawn.has(nodes, links + 2);
     await page.getByRole("button", { name: "Draw links" }).click();
+  },
+
+  "names that are too small to be read are left out, but for that of what is pointed at": async () => {
+    await drawn.canvas.focus();
+    for (let press = 0; press < 15; press++) await page.keyboard.press("-");
+    const having = (name) =>
+      drawn.canvas.evaluate(({ _cyreg: { cy } }, has) => cy.nodes(`.${has}`).map((one) => one.data("name")), name);
+    const [nodes] = await drawn.counted();
+    await until("no name is drawn", async () => (await having("crowded")).length === nodes);
+    const box = await drawn.canvas.boundingBox();
+    const { x, y } = await drawn.canvas.evaluate(({ _cyreg: { cy } }) => cy.getElementById("n:h1").renderedPosition());
+    await page.mouse.move(box.x + x, box.y + y, { steps: 3 });
+    await until("that of what is pointed at is", async () => String(await having("named")) === "h1");
+    await page.keyboard.press("0");
+    await until("all are drawn again", async () => (await having("crowded")).length < nodes);
   },
 
   "mistakes are told at once, at the field too": async () => {

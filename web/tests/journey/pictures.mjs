@@ -40,6 +40,19 @@ await run({
     await page.getByRole("button", { name: "Hold" }).click();
     await page.getByRole("button", { name: "Release" }).waitFor();
     await picture("run");
+    const dialog = page.getByRole("dialog", { name: "Break something" });
+    await page.getByRole("button", { name: "Break something" }).click();
+    for (const [view, kind, ...filled] of [
+      ["load", "load", ["Node", "alice"], ["to", "bob"], ["http", "200/s"], ["For", "5s"]],
+      ["drawn", "random", ["every", "exponential 20s"], ["for", "uniform 1s..5s"], ["Draw them for", "2min"]],
+    ]) {
+      await dialog.getByLabel("Fault").selectOption(kind);
+      for (const [label, text] of filled) await dialog.getByLabel(label, { exact: true }).fill(text);
+      // What the lab language says of the fields, which is fetched.
+      await dialog.locator(".help", { hasText: /./ }).first().waitFor();
+      await picture(view);
+    }
+    await page.keyboard.press("Escape");
     await page.getByRole("tab", { name: "Schedule" }).click();
     await page.getByRole("row", { name: "alice/bulk" }).first().waitFor();
     await picture("schedule");
@@ -178,6 +191,12 @@ measure: {interfaces: 100ms}
     await page.goto(`${origin}/#/desk/people`);
     await page.getByRole("cell", { name: "ann", exact: true }).waitFor();
     await picture("desk");
+    await page.getByRole("tab", { name: "Quotas" }).click();
+    await page
+      .getByRole("button", { name: /^Change / })
+      .first()
+      .waitFor();
+    await picture("quotas");
     await page.getByRole("tab", { name: "Machine" }).click();
     await page.getByText("Runs at once").waitFor();
     await picture("machine");

@@ -82,7 +82,7 @@ class Random(Part):
     of: Annotated[tuple[Any, ...], BeforeValidator(_parse_kinds)]
     """Kinds of faults, all equally likely: a word, or a fault without its time, whose selectors draw anew each time."""
     on: Annotated[tuple[Text, ...], BeforeValidator(syntax.parse_names)] = ("*",)
-    """The nodes that words are about."""
+    """The nodes that words are about, one of which is drawn each time; all unless written."""
     at_most: Annotated[int, count("how many at once", 1, AT_MOST_MAX)] = 1
     """So many last at once; one that would be one too many is left out."""
 

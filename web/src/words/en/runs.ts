@@ -273,6 +273,7 @@ export const runs = {
       "When each line came is not known, so all are shown, whatever instant is looked at. Add to the lab: measure: {outputs: true}",
     cut: (n: number) => `The output of the first ${n} programs is shown; choose a node or a program for others.`,
     count: (n: number, shown: number) => (n > shown ? `${n} lines, the last ${shown} shown` : counted(n, "line")),
+    more: (bytes: number) => `… ${counted(bytes, "byte")} more`,
     none: "Nothing was printed until then.",
     error: "stderr",
   },
@@ -315,9 +316,9 @@ export const runs = {
     subjects: { node: "Node", process: "Program", link: "Link" },
     sent: "What is sent",
     loads: {
-      http: "requests (HTTP), one connection each",
+      http: "requests (HTTP)",
       udp: "datagrams (UDP)",
-      syn: "first segments of TCP: a SYN flood",
+      syn: "a SYN flood (TCP)",
     },
     drawn: "Of these, each as likely as the others:",
     drawnKinds: {
