@@ -2,10 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::File;
 
-use nix::errno::Errno;
-use nix::sched::{setns, CloneFlags};
+use nix::sched::CloneFlags;
 use nix::unistd::Pid;
 
 use crate::channel::protocol::FromAgent;
@@ -13,7 +11,7 @@ use crate::channel::Channel;
 use crate::clock;
 use crate::error::{Doing, Error, Result};
 use crate::guest;
-use crate::guest::ground::Ground;
+use crate::guest::maker::{enter, namespace_file, Maker};
 use crate::guest::modules::{self, Modules};
 use crate::guest::run_dir::RunDir;
 use crate::guest::shortage::Wanted;
@@ -21,11 +19,10 @@ use crate::measure::Sampler;
 use crate::network::egress::Interfaces;
 use crate::network::{Namespace, Port};
 use crate::node::load::tally::Tally;
-use crate::node::ready;
-use crate::node::{self, Handle};
+use crate::node::{ready, Handle};
 use crate::peers::Peers;
 use crate::plan::interior::{Interior, Interiors};
-use crate::plan::{self, FaultUpdate, Link, LinkEnd, LinkUpdate, Node, Plan, FORMAT};
+use crate::plan::{self, FaultUpdate, Link, LinkEnd, LinkUpdate, Node, Plan, Process, FORMAT};
 use crate::priority::{self, Priority};
 
 /// The plan in the run directory.
@@ -99,8 +96,10 @@ fn load(names: &[String]) -> Result<()> {
 /// # Errors
 /// The plan is unusable or the kernel refuses something.
 pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> {
+    // Before all that is in memory because of the plan.
+    let maker = Maker::start(run_dir)?;
     let directory = RunDir::open(run_dir)?;
-    let (namespaces, handles) = make_nodes(channel, &directory.parse(PLAN)?, run_dir, name)?;
+    let (namespaces, handles) = make_nodes(channel, &directory.parse(PLAN)?, name, maker)?;
     let plan: Plan = directory.parse(PLAN)?;
     check(&plan, name)?;
     let nodes: Vec<&Node> = plan.nodes.iter().filter(|node| node.guest == name).collect();
@@ -135,13 +134,12 @@ pub fn build(channel: &mut Channel, run_dir: &str, name: &str) -> Result<Guest> 
     })
 }
 
-/// Makes the nodes with their namespaces, which are in the order of the plan. Before the rest of the plan is read: each
-/// init is a copy of what the agent has in memory.
+/// Makes the nodes with their namespaces, which are in the order of the plan.
 fn make_nodes(
     channel: &mut Channel,
     interiors: &Interiors,
-    run_dir: &str,
     name: &str,
+    mut maker: Maker,
 ) -> Result<(Vec<Namespace>, HashMap<String, Handle>)> {
     prepare_kernel(&interiors.guests, name)?;
     guest::prepare_for_nodes(&interiors.hosts)?;
@@ -149,71 +147,23 @@ fn make_nodes(
     guest::images::mount_all(&nodes)?;
     guest::volumes::make_all(&nodes)?;
     if nodes.len() > 1 {
-        keep_date()?;
+        maker.keep_date()?;
+    }
+    let mut processes: HashMap<&str, Vec<(usize, &Process)>> = HashMap::new();
+    for (place, process) in interiors.processes.iter().enumerate() {
+        processes.entry(&process.node).or_default().push((place, process));
     }
     let mut handles = HashMap::new();
     let mut namespaces = Vec::new();
-    let ground = Ground::find(run_dir)?;
-    node::code::share()?;
-    let outside = Outside::open()?;
     for (done, node) in nodes.iter().enumerate() {
         progress(channel, done, nodes.len(), "nodes")?;
-        let made = node::create(&interiors.processes, node, &ground);
-        // Also where it failed, since the channel by which that is told is there.
-        outside.enter_files()?;
-        let (namespace, handle) = made?;
+        let own = processes.remove(node.name.as_str()).unwrap_or_default();
+        let (namespace, handle) = maker.make(node, &own)?;
         namespaces.push(namespace);
         handles.insert(node.name.clone(), handle);
     }
-    outside.enter_others()?;
+    maker.end()?;
     Ok((namespaces, handles))
-}
-
-/// The namespaces of the guest as a whole, which the agent leaves to make nodes.
-struct Outside {
-    files: File,
-    others: Vec<(File, CloneFlags)>,
-}
-
-impl Outside {
-    fn open() -> Result<Self> {
-        let open = |name: &str| {
-            let path = format!("/proc/self/ns/{name}");
-            File::open(&path).doing(|| format!("open {path}"))
-        };
-        let others = [
-            ("net", CloneFlags::CLONE_NEWNET),
-            ("uts", CloneFlags::CLONE_NEWUTS),
-            ("ipc", CloneFlags::CLONE_NEWIPC),
-            ("cgroup", CloneFlags::CLONE_NEWCGROUP),
-        ];
-        let others = others.into_iter().map(|(name, kind)| Ok((open(name)?, kind))).collect::<Result<_>>()?;
-        Ok(Self { files: open("mnt")?, others })
-    }
-
-    /// What a node is made of is there: the root of the guest.
-    fn enter_files(&self) -> Result<()> {
-        enter(&self.files, CloneFlags::CLONE_NEWNS)
-    }
-
-    /// Nodes have new ones, whichever the agent is in.
-    fn enter_others(&self) -> Result<()> {
-        self.others.iter().try_for_each(|(namespace, kind)| enter(namespace, *kind))
-    }
-}
-
-fn enter(namespace: &File, kind: CloneFlags) -> Result<()> {
-    setns(namespace, kind).doing(|| "return to the guest's own namespaces".to_owned())
-}
-
-/// Keeps the programs of nodes from setting the date. A kernel has one, and no namespace for it, so that one node would set
-/// it for all that are in the guest. The agent itself goes on to have the capability.
-fn keep_date() -> Result<()> {
-    const CAP_SYS_TIME: libc::c_ulong = 25; // linux/capability.h
-                                            // SAFETY: without pointers; what children have after an execve(2) is all that changes.
-    Errno::result(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_TIME, 0, 0, 0) })
-        .map(drop)
-        .doing(|| "keep the date".to_owned())
 }
 
 /// Finds out now what would otherwise fail in the middle of the run.
@@ -292,7 +242,7 @@ impl Wiring<'_> {
     /// Everything that needs the links: first all interfaces come up, then what needs a link with both ends up.
     fn configure(&self, channel: &mut Channel, handles: &HashMap<String, Handle>) -> Result<()> {
         let total = self.nodes.len();
-        let outside = Outside::open()?;
+        let outside = namespace_file("net")?;
         for (done, (node, namespace)) in self.nodes.iter().zip(&self.namespaces).enumerate() {
             progress(channel, done, total, "interfaces")?;
             let sysctls = &handles[&node.name].interface_sysctls;
@@ -303,7 +253,7 @@ impl Wiring<'_> {
             }
             namespace.carry_out(namespace.configuration(node)?)?;
         }
-        outside.enter_others()?;
+        enter(&outside, CloneFlags::CLONE_NEWNET)?;
         for (done, (node, namespace)) in self.nodes.iter().zip(&self.namespaces).enumerate() {
             progress(channel, done, total, "routes")?;
             namespace.carry_out(namespace.routing(node)?)?;

@@ -3,6 +3,7 @@
 pub mod ground;
 pub mod images;
 mod logs;
+pub mod maker;
 pub mod modules;
 pub mod run_dir;
 pub mod shortage;

@@ -19,7 +19,7 @@ pub mod trace;
 pub mod tunnel;
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
@@ -61,6 +61,16 @@ impl Namespace {
     pub fn of_new(node: &str) -> Result<Self> {
         let file = File::open("/proc/self/ns/net").doing(|| "open /proc/self/ns/net".to_owned())?;
         Ok(Self { node: node.to_owned(), file, socket: Socket::open()? })
+    }
+
+    /// That of the node, by what its maker has opened in it.
+    pub fn of_opened(node: &str, file: OwnedFd, socket: OwnedFd) -> Self {
+        Self { node: node.to_owned(), file: file.into(), socket: Socket::of_opened(socket) }
+    }
+
+    /// What [`Self::of_opened`] takes.
+    pub fn descriptors(&self) -> [RawFd; 2] {
+        [self.file.as_raw_fd(), self.socket.as_raw_fd()]
     }
 
     /// The node that it belongs to.

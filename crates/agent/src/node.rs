@@ -1,9 +1,10 @@
 //! Making a node, and the agent's hold on it.
 //!
-//! A node is a process tree whose init is a fork of the agent: same program, no exec, and with its code there from the start
-//! (`node/code.rs`), so it costs little more than its stack. The init (`node/init.rs`) is process 1 of a new PID namespace. The other namespaces, and what is in them, are made
-//! beforehand by the agent, which the init inherits them from: each page of memory that a new process touches is a fault of
-//! its own, and the agent has touched most of them for the node before.
+//! A node is a process tree whose init is a fork of who makes all nodes (`guest/maker.rs`): same program, no exec, and with its
+//! code there from the start (`node/code.rs`), so it costs little more than its stack. The init (`node/init.rs`) is process 1 of
+//! a new PID namespace. The other namespaces, and what is in them, are made beforehand by the maker, which the init inherits them
+//! from: each page of memory that a new process touches is a fault of its own, and the maker has touched most of them for the
+//! node before.
 
 pub mod changes;
 pub mod child;
@@ -22,7 +23,7 @@ pub mod spawn;
 pub mod tree;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
@@ -38,6 +39,9 @@ use crate::node::orders::{receive, Reply};
 use crate::plan::interior::Interior;
 use crate::plan::Process;
 
+/// The processes of the plan that run in a node, by their places in the plan.
+pub type Processes = HashMap<usize, Process>;
+
 /// The agent's hold on a node.
 pub struct Handle {
     /// The init of the node, in the agent's PID namespace.
@@ -50,11 +54,21 @@ pub struct Handle {
     pub is_off: Cell<bool>,
 }
 
+/// A node that was just made.
+pub struct Made {
+    /// Its init, in the PID namespace of the caller.
+    pub init: Pid,
+    /// The line to that.
+    pub socket: OwnedFd,
+    /// Its network.
+    pub network: Namespace,
+}
+
 /// Makes a node, puts the caller into its namespaces but for that of processes, and waits until its init is there.
 ///
 /// # Errors
 /// The kernel refuses something: what, and on which node.
-pub fn create(processes: &[Process], node: &Interior, ground: &Ground) -> Result<(Namespace, Handle)> {
+pub fn create(processes: &Processes, node: &Interior, ground: &Ground) -> Result<Made> {
     let named = || format!("node {}", node.name);
     let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET;
     unshare(own).doing(|| format!("{}: make namespaces", named()))?;
@@ -70,12 +84,8 @@ pub fn create(processes: &[Process], node: &Interior, ground: &Ground) -> Result
         0 => init::run(processes, node, ground, inside, &inner),
         pid => {
             drop(inner);
-            let mut interface_sysctls = node.sysctls.clone();
-            interface_sysctls.retain(|key, _| node.is_of_interface(key));
-            let init = Pid::from_raw(pid as i32);
-            let handle = Handle { init, socket, interface_sysctls, is_off: Cell::new(false) };
-            wait_done(&handle.socket, &node.name)?;
-            Ok((network, handle))
+            wait_done(&socket, &node.name)?;
+            Ok(Made { init: Pid::from_raw(pid as i32), socket, network })
         }
     }
 }

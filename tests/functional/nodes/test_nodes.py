@@ -128,6 +128,16 @@ def test_a_node_has_the_date_of_the_run(run_lab: RunLab) -> None:
     assert before_s <= float(outcome.stdout("a", "date")) <= time.time() + 1
 
 
+def test_the_init_of_a_node_has_in_memory_what_the_plan_says_of_that_node_alone(run_lab: RunLab) -> None:
+    """Each page that it has is a mapping of the host's, which takes time and memory (`agent/src/guest/maker.rs`)."""
+    words = 40 * 4096
+    looks = [{"on": name, "name": f"look-{name}", "exec": "cat /proc/1/statm"} for name in "ab"]
+    long = {"on": "b", "name": "long", "env": {"A": "x" * (words // 2), "B": "x" * (words // 2)}, "exec": "true"}
+    outcome = run_lab(json.dumps({"name": "apart", "nodes": {"a": {}, "b": {}}, "run": [*looks, long]}))
+    here, there = (int(outcome.stdout(name, f"look-{name}").split()[1]) for name in "ab")
+    assert here + words // 4096 // 2 < there, "pages"
+
+
 # Few calls in which the kernel works long, on memory that is there: of a short one most is the way there and back, and how
 # much of that is the program's depends on the host.
 LONG_READS = "[zeros.readinto(room) for _ in range(200)]"

@@ -5,7 +5,7 @@
 //! error text. The layout is that of `linux/netlink.h`: a header of 16 bytes, the fixed structure of the request, then
 //! attributes (length, kind, payload), everything aligned to 4 bytes and in host byte order.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::sys::socket::{recv, send, socket, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
 
@@ -134,6 +134,11 @@ impl Socket {
         Ok(Self { descriptor })
     }
 
+    /// One that another process has opened so.
+    pub fn of_opened(descriptor: OwnedFd) -> Self {
+        Self { descriptor }
+    }
+
     /// Carries out `request`; `what` says what it does, for the error.
     ///
     /// # Errors
@@ -178,6 +183,12 @@ impl Socket {
                 return first;
             }
         }
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The agent's code in its children, which go on as the same program.
+//! The agent's code in the inits of nodes, which go on as the same program.
 //!
 //! **Problem.** A fork leaves out what can be read from a file again, so that a new process meets each page of its code as a
 //! fault: that was a third of all that the making of a node took. The kernel has a fork copy the entries of such a mapping once a

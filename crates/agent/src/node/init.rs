@@ -26,12 +26,12 @@ use crate::node::memory::Memory;
 use crate::node::orders::{receive, send, shortened, Job, Order, Reply};
 use crate::node::spawn::{spawn, Program, StartFailure, Stdin};
 use crate::node::tree::{self, Inside};
+use crate::node::Processes;
 use crate::plan::interior::Interior;
-use crate::plan::Process;
 use crate::priority::{self, Priority};
 
 /// Lives the life of a node's init; ends with the agent.
-pub fn run(processes: &[Process], node: &Interior, ground: &Ground, inside: Inside, socket: &OwnedFd) -> ! {
+pub fn run(processes: &Processes, node: &Interior, ground: &Ground, inside: Inside, socket: &OwnedFd) -> ! {
     // Without the line to the agent there is nobody to tell why, and the agent sees that it is gone.
     let Ok(inside) = keep(inside, socket) else { std::process::exit(1) };
     child::live(
@@ -47,7 +47,7 @@ type Kept = (File, Memory, [OwnedFd; 3]);
 /// Closes all but what the init needs.
 fn keep(Inside { members, memory, changes }: Inside, socket: &OwnedFd) -> Result<Kept> {
     let kept = changes::keep(&changes)?;
-    // With all else that belongs to the agent.
+    // With all else that belongs to the maker.
     std::mem::forget(changes);
     let numbers = [members.as_raw_fd(), socket.as_raw_fd()].into_iter().chain(memory.descriptors());
     child::keep_only(numbers.chain(kept.iter().map(AsRawFd::as_raw_fd)).collect())?;
@@ -55,7 +55,7 @@ fn keep(Inside { members, memory, changes }: Inside, socket: &OwnedFd) -> Result
 }
 
 struct Init<'a> {
-    processes: &'a [Process],
+    processes: &'a Processes,
     node: &'a Interior,
     ground: &'a Ground<'a>,
     /// The file that takes the members of the node's control group.
@@ -76,7 +76,7 @@ struct Init<'a> {
 
 impl<'a> Init<'a> {
     fn new(
-        processes: &'a [Process],
+        processes: &'a Processes,
         node: &'a Interior,
         ground: &'a Ground<'a>,
         (members, memory, changes): Kept,
@@ -129,7 +129,8 @@ impl<'a> Init<'a> {
                         descriptors.len()
                     )));
                 };
-                let process_plan = &self.processes[*process];
+                let unknown = || Error::new(format!("no process {process} in node {}", self.node.name));
+                let process_plan = self.processes.get(process).ok_or_else(unknown)?;
                 let stdin = Stdin::Path(&process_plan.stdin);
                 self.start(Job::Process(*process), Program::of(process_plan), &stdin, stdout, stderr)
             }

@@ -1,6 +1,6 @@
 //! What the agent and the init of a node say to each other: one JSON object a packet, over a socket pair.
 //!
-//! Both are the same program and the init was forked with the plan in its memory, so a process is named by its place in
+//! Both are the same program and the init was forked with its processes in memory, so a process is named by its place in
 //! the plan. A session is not in the plan: what it executes comes in a file. Instants are the guest's CLOCK_MONOTONIC.
 
 use std::io::{IoSlice, IoSliceMut};

@@ -1,8 +1,7 @@
 //! The plan as the inits of nodes need it: what is in nodes, without the network between them.
 //!
-//! An init is a fork of the agent, and so a copy of its memory: the page tables at once, pages when they change. A large
-//! network is tens of megabytes of routes, which made the fork of each node dearer than all else that the node takes.
-//! So this part of the document is read alone and first, and the rest when all inits are there.
+//! This part of the document is read alone and first, and the rest when all inits are there: a large network is tens of
+//! megabytes of routes. Who makes the nodes is told of each in the same words (`guest/maker.rs`).
 
 use std::collections::BTreeMap;
 
@@ -25,7 +24,7 @@ pub struct Interiors {
 }
 
 /// What is in an emulated machine.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Interior {
     /// Its name, which is also its host name.
     pub name: String,
@@ -62,7 +61,7 @@ impl Interior {
 }
 
 /// Where a node's file tree comes from.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Image {
     /// The machine's own root.
@@ -81,7 +80,7 @@ pub enum Image {
 }
 
 /// An interface's name in its node.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Named {
     /// The name.
     pub name: String,
@@ -100,7 +99,7 @@ pub struct Cpu {
 }
 
 /// A block device of a node.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
     /// Which of the guest's it is.
@@ -122,7 +121,7 @@ pub struct Disk {
 }
 
 /// A file of a node, or a directory.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnFile {
     /// Where it is in the node.
@@ -151,7 +150,7 @@ impl OwnFile {
 }
 
 /// A directory of the machine, at its own path.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bind {
     /// Where it is, there and in the node.
@@ -161,7 +160,7 @@ pub struct Bind {
 }
 
 /// A directory that nodes share.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Volume {
     /// The same for those that share it; `None`: it is the node's own, and only has to be there.
