@@ -10,6 +10,7 @@ pub mod converged;
 pub mod drops;
 pub mod egress;
 pub mod filter;
+pub mod flower;
 pub mod masquerade;
 pub mod netlink;
 pub mod partition;

@@ -18,6 +18,7 @@ import pytest
 from dilaton.host.here.uml import interface, kernels
 from tests.conftest import PATIENCE_HOST_S, PYTHON, Outcome, RunLab, dilaton
 from tests.functional.nodes.test_nodes import LONG_READS, charged_s
+from tests.functional.nodes.test_topologies import check_without_iptables
 from tests.functional.time.test_repeatable import left
 from tests.host.clock.test_cpuid import answering
 from tests.host.kills.test_kills import every_test_begins_alone, orphans_come_to_us
@@ -132,6 +133,11 @@ def test_it_loads_the_modules_that_it_wants_itself() -> None:
     done = dilaton("exec", "--", "sh", "-c", show)
     assert done.returncode == 0
     assert {"sch_htb", "sch_ingress"} <= {line.partition(" ")[0] for line in done.stdout.splitlines()}
+
+
+def test_filters_hide_what_is_behind_a_node_fragments_too(run_lab: RunLab) -> None:
+    """On those without iptables a node of the kind `nat` has them."""
+    check_without_iptables(run_lab)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

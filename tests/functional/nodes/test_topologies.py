@@ -71,6 +71,8 @@ MORE = """  - {on: laptop, name: echo, exec: ping -4 -c 1 -W 2 server, start: 10
   - {on: laptop, name: echo6, exec: ping -6 -c 1 -W 2 server, start: 10s}
   - {on: laptop, name: expired, exec: ping -4 -c 1 -W 2 -t 1 server, start: 10s, expect_exit: 1}
   - {on: home, name: fragments, exec: ping -4 -c 1 -W 2 -s 3000 server, start: 10s}
+  - {on: laptop, name: large, exec: ping -4 -c 3 -i 0.1 -W 2 -s 3000 server, start: 11s}
+  - {on: laptop, name: large6, exec: ping -6 -c 3 -i 0.1 -W 2 -s 3000 server, start: 12s}
 """
 """What finds back to who is behind the node, and what the node itself sends."""
 
@@ -78,7 +80,8 @@ FILTERS = "  - {on: home, name: filters, exec: sh -c '/proc/1/exe masquerade eth
 """What the recipe has where the kernel has no iptables."""
 
 
-def test_a_nat_does_the_same_without_iptables(run_lab: RunLab) -> None:
+def check_without_iptables(run_lab: RunLab) -> None:
+    """Makes sure that filters of packets hide who is behind a node as a node of the kind `nat` does."""
     far = "{endpoints: [home, server], delay: 5ms}"
     lab = NAT.replace("name: nat\n", "name: nat\ntime: {drive: event}\n").replace("home -- server]", f"{far}]") + MORE
     with_filters = lab.replace("{kind: nat, outside: eth1}", "{kind: router}").replace("run:\n", f"run:\n{FILTERS}")
@@ -89,9 +92,13 @@ def test_a_nat_does_the_same_without_iptables(run_lab: RunLab) -> None:
         log = (outcome.path / "nodes/server/web.stderr").read_text()
         shown.append(sorted(line.split()[0] for line in log.splitlines()))
         assert "Time to live exceeded" in outcome.stdout("laptop", "expired")
-        for name in ("echo", "echo6", "fragments"):
+        for name in ("echo", "echo6", "fragments", "large", "large6"):
             assert outcome.process(name)["result"]["rtt"]["min"] == pytest.approx(0.01, abs=20e-6)
     assert shown[0] == shown[1]
+
+
+def test_a_nat_does_the_same_without_iptables(run_lab: RunLab) -> None:
+    check_without_iptables(run_lab)
 
 
 LOOP = """

@@ -32,7 +32,7 @@ pub enum Gate {
 #[repr(u16)]
 pub enum Purpose {
     /// A partition lets nothing onto the link at all.
-    Partition = 1,
+    Partition = 0x2000,
     /// Losses come before the queue.
     Drops,
     /// The departures of a delivery trace.

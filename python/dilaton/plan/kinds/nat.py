@@ -46,6 +46,6 @@ RECIPE = Recipe(
     make=make,
     modules=(
         *("iptable_nat|act_ct", "ip6table_nat|act_connmark", "iptable_filter|cls_flower", "ip6table_filter|cls_flower"),
-        *("xt_MASQUERADE", "xt_conntrack"),
+        *("iptable_nat|act_mirred", "iptable_nat|act_gact", "xt_MASQUERADE", "xt_conntrack"),
     ),
 )
