@@ -120,11 +120,16 @@ def _apart(work: Callable[[], None]) -> None:
         _checked(_LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC))
         for name, words in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             Path(f"/proc/self/{name}").write_text(words)
+        lives, life = os.pipe()
         if pid := os.fork():
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         else:
             # Only what is in the new namespace of processes: a process that has made one is not.
+            os.close(life)
             _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            # Who has ended before that sends no signal any more, and no number tells of one outside.
+            if select.select([lives], [], [], 0)[0]:
+                os._exit(1)
             _mount("tmpfs", OWN, "tmpfs", MS_NOSUID | MS_NODEV)
             # Linux lets nobody mount another one of which parts are covered, as bubblewrap's are.
             _mount("proc", "/proc", "proc", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)

@@ -21,10 +21,6 @@ from tests.conftest import PATIENCE_HOST_S, ROOT
 Asks = Callable[..., Coroutine[Any, Any, Any]]
 
 
-def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
-
-
 def below(pid: int) -> set[int]:
     """The processes that one has started, and those that these have."""
     found: set[int] = set()
@@ -117,7 +113,7 @@ def test_one_that_nobody_asks_any_more_is_ended_and_one_that_was_killed_is_begun
         assert (await ask("nothing"))["said"] is None
         [forks] = [pid for pid in forker if not below(pid)]
         os.kill(forks, signal.SIGKILL)
-        await until(lambda: not alive(forks))
+        await until(lambda: below(os.getpid()) == before)
         assert (await ask("nothing"))["said"] is None
 
     with_forks(work, tmp_path)
