@@ -373,7 +373,11 @@ def cases(book: Book) -> Iterator[tuple[Record, Record, dict[str, float], Record
         judged = [run for run in runs if run["role"] == "judged" and "guests" in run]
         for run in sorted(judged, key=lambda run: run["number"]):
             again = [other for other in runs if other["role"] == f"again-{run['number']}" and "guests" in other]
-            yield lab, run, far_off(truths, [run, *again]), judged_again(lab, run)
+            off = far_off(truths, [run, *again])
+            if off and len([run for run in runs if run["role"] in TRUTHS]) < TRUTHS_MAX:
+                print(f"seed {seed}, TDF {run['tdf']}: not counted, as runs that would tell chance are not there yet")
+                continue
+            yield lab, run, off, judged_again(lab, run)
 
 
 def report(book: Book) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dilaton.plan.course.entries import Timed
+from dilaton.plan.forecast.asked import asked
 from dilaton.plan.links.disciplines import ETHERNET_HEADER_BYTES
 from dilaton.plan.model import HostsEntry, Link, Node, Plan, Process
-from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths
+from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, talks
 
 DELAY_SHARE_MAX = 0.01
 """Packets may be late by this share of the smallest delay, the mean of the links of a path."""
@@ -31,6 +32,9 @@ WAIT_ROUND_TRIPS = 0.25
 
 WAIT_QUEUES = 0.25
 """The same, of the time in which the path's shortest queue fills: it is mostly not empty when a burst comes."""
+
+SMALLER_FRAMES = {"-M", "--set-mss", "-l", "--length"}
+"""By which iperf3 is told to send less in a frame than fits."""
 
 WAIT_NS_MIN = 100_000
 """A shorter wait is nothing, whatever the path."""
@@ -100,7 +104,9 @@ def used(
     # A path that begins and ends elsewhere may lead through this guest, too.
     here = [path for path in found if guest is None or any(each.guest == guest for each in path.directions)]
     (delay_ns, delay_link), (frame_ns, frame_link) = _delay(here), _frame(here)
-    wait_ns, wait_path, wait_why = min(map(_patience, here), default=(None, "", ""))
+    full = _of_full_frames(processes, hosts, nodes)
+    patience = (_patience(path, has_full_frames=path.ends in full) for path in here)
+    wait_ns, wait_path, wait_why = min(patience, default=(None, "", ""))
     return Network(
         delay_ns_min=delay_ns,
         delay_link=delay_link,
@@ -133,10 +139,29 @@ def _frame(found: Iterable[Path]) -> tuple[float | None, str]:
     return min(frames, default=(None, ""))
 
 
-def _patience(path: Path) -> tuple[float, str, str]:
+def _of_full_frames(
+    processes: Sequence[Process], hosts: Iterable[HostsEntry], nodes: Sequence[Node]
+) -> set[tuple[str, str]]:
+    """Who talks by flows of TCP alone whose frames are full, to whom."""
+    by_name = {(process.node, process.name): process for process in processes}
+    full: dict[tuple[str, str], bool] = {}
+    for name, one, other in talks(processes, hosts, nodes):
+        full[one, other] = full.get((one, other), True) and _is_full(by_name[one, name])
+    return {ends for ends, are in full.items() if are}
+
+
+def _is_full(process: Process) -> bool:
+    found = asked(process.argv)
+    return found is not None and found.connections > 0 and found.is_tcp and not SMALLER_FRAMES & {*process.argv}
+
+
+def _patience(path: Path, *, has_full_frames: bool) -> tuple[float, str, str]:
     """Returns for how long those at the ends of a path may wait for the CPU, the path, and why."""
     queue = path.shortest_queue()
     bounds = [(path.delay_ns * WAIT_ROUND_TRIPS, f"a round trip takes {_ms(path.delay_ns)}")]
+    if has_full_frames:
+        round_trip_ns = path.delay_ns + path.frame_ns()
+        bounds = [(round_trip_ns * WAIT_ROUND_TRIPS, f"a full frame and its answer take {_ms(round_trip_ns)}")]
     if queue is not None:
         bounds.append((queue[0] * WAIT_QUEUES, f"the queue of {queue[1].name} fills in {_ms(queue[0])}"))
     wait_ns, why = min(bounds)

@@ -80,6 +80,14 @@ class Path:
         """The round trip without queues."""
         return sum(direction.delay_ns for direction in self.directions)
 
+    def frame_ns(self) -> float:
+        """What a full frame takes on all links of one way at their highest rates; the lesser of both ways."""
+        ways = (
+            [way.frame_bits * 1e9 / way.rate_bit_per_s for way in one if way.rate_bit_per_s]
+            for one in (self.there, self.back)
+        )
+        return min(map(sum, ways))
+
     def bottleneck(self) -> Direction | None:
         """The slowest direction; None where no link has a rate."""
         limited = [direction for direction in self.directions if direction.rate_bit_per_s]

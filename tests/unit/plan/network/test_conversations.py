@@ -20,6 +20,9 @@ links:
 run:
 """
 
+FRAME_NS = 1514 * 8 * (0.1 + 100 + 1)
+"""What a full frame takes from a to b."""
+
 
 def talking(plan: Plan) -> list[Path]:
     """The paths of a plan."""
@@ -49,8 +52,26 @@ def test_a_fast_access_link_before_a_slow_way_asks_for_nothing() -> None:
     network = network_of(plan(WAN + "  - {on: a, exec: iperf3 -c b}\n"))
     assert network.delay_ns_min == pytest.approx(40_200_000 / 3)
     assert network.frame_ns_min == pytest.approx(1514 * 8 * 100)
-    assert network.wait_ns_max == 20_100_000
-    assert (network.wait_path, network.wait_why) == ("a and b", "a round trip takes 80.4 ms")
+    assert network.wait_ns_max == pytest.approx((80_400_000 + FRAME_NS) / 4)
+    assert (network.wait_path, network.wait_why) == ("a and b", "a full frame and its answer take 81.6 ms")
+
+
+@pytest.mark.parametrize(
+    ("program", "is_full"),
+    [
+        ("iperf3 -c b -n 50K", True),
+        ("iperf3 -c b -R", True),
+        ("iperf3 -c b -u -b 1M", False),
+        ("iperf3 -c b -M 200", False),
+        ("curl http://b/", False),
+        ("ping b", False),
+    ],
+)
+def test_a_round_trip_of_flows_of_tcp_has_a_full_frame_in_it(program: str, is_full: bool) -> None:
+    network = network_of(plan(WAN + f"  - {{on: a, exec: {program}}}\n"))
+    assert network.wait_ns_max == pytest.approx((80_400_000 + is_full * FRAME_NS) / 4)
+    beside = network_of(plan(WAN + f"  - {{on: a, exec: {program}}}\n  - {{on: a, name: other, exec: ping b}}\n"))
+    assert beside.wait_ns_max == pytest.approx(80_400_000 / 4), "of a ping nobody knows how large it is"
 
 
 def test_the_shortest_queue_is_the_one_that_the_bottleneck_fills_first() -> None:
