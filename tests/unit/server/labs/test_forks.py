@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.host import processes
 from dilaton.host.processes import PYTHON
 from dilaton.server.forks import forks
 from dilaton.server.forks.forks import Forks
@@ -22,12 +23,8 @@ Asks = Callable[..., Coroutine[Any, Any, Any]]
 
 
 def below(pid: int) -> set[int]:
-    """The processes that one has started, and those that these have."""
-    found: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found |= {child} | below(child)
-    return found
+    """All that a process has started, directly or not."""
+    return set(processes.below(pid))
 
 
 async def until(condition: Callable[[], bool]) -> None:
