@@ -113,15 +113,19 @@ await run({
     await page.getByText(/^over,/).waitFor();
   },
   "packets are captured, and the change is seen in them": async () => {
-    // Nothing begins in a node that stands still, and that is said.
-    await press(page.getByRole("button", { name: "Hold" }));
-    await page.getByRole("button", { name: "Release" }).waitFor();
+    // As long as the server has not answered, nothing goes on that could be stopped, and that is said.
+    let letGo = () => undefined;
+    const isLetGo = new Promise((resolve) => (letGo = resolve));
+    await page.route(/\/capture\?/, async (route) => {
+      await isLetGo;
+      await route.continue();
+    });
     await openListed("h1");
     await write(dialog.getByLabel("Filter of what is captured"), "icmp");
     await press(button("Capture", dialog));
-    await page.getByText("it answers when you release it").waitFor();
+    await page.getByText("The capture is about to begin").waitFor();
     demand((await button("Stop capturing").count()) === 0, "nothing goes on yet that could be stopped");
-    await press(page.getByRole("button", { name: "Release" }));
+    letGo();
     await button("Stop capturing").waitFor();
     await view("Terminals");
     await page.getByText("h1 · open", { exact: true }).waitFor();
