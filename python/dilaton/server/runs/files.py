@@ -80,9 +80,8 @@ def part(file: BinaryIO, start: int, count: int) -> bytes:
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """A file as it was when its size was read, piece by piece."""
-    with file:
-        left = os.fstat(file.fileno()).st_size
-        while left and (piece := file.read(min(left, PIECE_BYTES))):
-            left -= len(piece)
-            yield piece
+    """A file as it was when its size was read, piece by piece; who asks for it closes it."""
+    left = os.fstat(file.fileno()).st_size
+    while left and (piece := file.read(min(left, PIECE_BYTES))):
+        left -= len(piece)
+        yield piece

@@ -14,6 +14,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+from starlette.types import Receive, Scope, Send
 
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.loading import REPORT
@@ -319,7 +320,7 @@ def show_journal(run: TheRun, server: Server) -> Response:
         file = opened(journal.parent, journal.name)
     except OSError:
         return Response(b"", media_type="text/plain; charset=utf-8")
-    return StreamingResponse(pieces(file), media_type="text/plain; charset=utf-8")
+    return SentFile(file, "text/plain; charset=utf-8")
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/files", FILES)
@@ -365,13 +366,27 @@ def queued(server: State, who: Caller, row: RunRow, drawing: Drawing) -> Run:
     return Run.of(row)
 
 
-def sent(server: State, run: RunRow, path: str, kind: str) -> StreamingResponse:
-    """A file of a run, piece by piece.
+class SentFile(StreamingResponse):
+    """A file, piece by piece, which is closed with the answer, also where who fetches it goes away in the middle."""
+
+    def __init__(self, file: BinaryIO, kind: str) -> None:
+        """Takes the file over."""
+        super().__init__(pieces(file), media_type=kind)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers."""
+        with self._file:
+            await super().__call__(scope, receive, send)
+
+
+def sent(server: State, run: RunRow, path: str, kind: str) -> SentFile:
+    """A file of a run, to be sent.
 
     Raises:
         Problem: there is none.
     """
-    return StreamingResponse(pieces(_opened(server, run, path)), media_type=kind)
+    return SentFile(_opened(server, run, path), kind)
 
 
 def _opened(server: State, run: RunRow, path: str) -> BinaryIO:
