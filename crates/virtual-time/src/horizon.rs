@@ -24,6 +24,8 @@
 //! run on that. If the host then has something for it, it goes on from the first instant from which nothing that it sends
 //! arrives below another's horizon ([`wakes_at`]), and tells so *in the same step*. If it looked first and told later,
 //! others would be let run on in between, by what it had told before, and all that it sent from then on would be late.
+//! What it does from there on may come back to it sooner than what it had told before let it believe: with that instant it takes its
+//! own horizon back ([`horizon_of_woken`]), or it would run past the answers to what it sends.
 //! Of guests that it knows by messages alone that instant may be beyond what they still send (`transit.rs`). So it waits until
 //! its horizon is past it, and goes on from what arrives first.
 //!
@@ -54,6 +56,13 @@ pub fn horizon(all: impl Iterator<Item = (VirtualInstant, VirtualDuration)>) -> 
 #[must_use]
 pub fn horizon_of_held(stand: VirtualInstant, nearest: VirtualDuration) -> VirtualInstant {
     stand.plus(nearest)
+}
+
+/// The most that the horizon may be of a guest that is woken from outside and goes on from `wakes_at`: what it does comes back to
+/// it after the shortest way there and back. What others may do has not changed by that.
+#[must_use]
+pub fn horizon_of_woken(wakes_at: VirtualInstant, round: VirtualDuration) -> VirtualInstant {
+    wakes_at.plus(round)
 }
 
 /// The instant from which a guest goes on that has told of itself that nothing happens in it before `next`, and that

@@ -23,7 +23,7 @@ mod transit;
 
 pub use clock::{Clock, Drive, Orders, Sleep};
 pub use face::Face;
-pub use horizon::{horizon, horizon_of_held, wakes_at};
+pub use horizon::{horizon, horizon_of_held, horizon_of_woken, wakes_at};
 pub use instant::{DriveInstant, HostInstant, VirtualDuration, VirtualInstant};
 pub use node_cpu::NodeCpu;
 pub use slack::user_slack_ns;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use virtual_time::{horizon, horizon_of_held, wakes_at, VirtualDuration, VirtualInstant};
+use virtual_time::{horizon, horizon_of_held, horizon_of_woken, wakes_at, VirtualDuration, VirtualInstant};
 
 const NEVER: u64 = u64::MAX;
 
@@ -22,6 +22,8 @@ enum Manner {
     TellsLater,
     /// Who is held keeps the horizon that it had, and goes on where it stands if it is woken.
     KeepsHorizon,
+    /// Who is woken keeps the horizon that it had when nothing was to happen in it before later.
+    KeepsOwn,
     /// Who works on beyond where it is to stand stands there all the same.
     StaysBehind,
 }
@@ -182,7 +184,11 @@ impl System {
                 found.push(woken);
                 return;
             }
-            _ => {}
+            Manner::KeepsOwn => {}
+            _ => {
+                let own = horizon_of_woken(instant(at), duration(self.distances[guest][guest])).as_ns();
+                woken.horizons[guest] = woken.horizons[guest].min(own);
+            }
         }
         woken.add(guest, at.min(state.stands[guest]));
         found.push(woken);
@@ -278,6 +284,10 @@ impl System {
             if state.told[guest] != state.tellable(guest) {
                 let mut told = state.clone();
                 self.tell(&mut told, guest, state.tellable(guest));
+                // It may go on to there, but need not at once: its clock may be held back by that of the host.
+                if self.reach(&told, guest) > told.told[guest] {
+                    told.horizons[guest] = self.reach(&told, guest).min(self.most(&told, guest));
+                }
                 found.push(told);
             }
             self.act(state, guest, &mut found)?;
@@ -332,6 +342,12 @@ fn explore(manner: Manner, delays: Vec<Vec<u64>>, begin: &[u64], left: u32, wake
 fn who_is_woken_and_tells_later_sends_into_the_past() {
     assert_eq!(explore(Manner::TellsLater, pair(1, 1), &[5, 3], 1, 1), Err(Wrong::Late), "the essay's counterexample");
     assert!(explore(Manner::Right, pair(1, 1), &[5, 3], 1, 1).is_ok());
+}
+
+#[test]
+fn who_is_woken_and_keeps_its_horizon_is_answered_in_its_past() {
+    assert_eq!(explore(Manner::KeepsOwn, pair(1, 1), &[9, NEVER], 2, 1), Err(Wrong::Late));
+    assert!(explore(Manner::Right, pair(1, 1), &[9, NEVER], 2, 1).is_ok());
 }
 
 #[test]

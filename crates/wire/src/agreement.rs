@@ -20,7 +20,8 @@
 //! **Going back.** A guest that idles has told that nothing happens in it before its next timer, and others have run on
 //! that. If the host then wakes it, it may not go on from where it fell asleep: what it sent would arrive in the past of
 //! others. It goes on from the first instant from which nothing can, which is never beyond its own next event, and tells
-//! that under the lock under which it has looked (`virtual_time::wakes_at`).
+//! that under the lock under which it has looked (`virtual_time::wakes_at`). If only the host's clock kept it from going on, it
+//! takes its own horizon back, too, as it may be answered sooner (`virtual_time::horizon_of_woken`).
 //!
 //! **Standing.** Others may have let a guest come far beyond where the host then holds it. While it stands its horizon, as others
 //! see it, is what it would be if all stood there ([`Guest::stands`]), so that one who is woken need not go beyond.
@@ -164,10 +165,11 @@ impl Guest {
                 let distance = VirtualDuration::from_ns(self.wire.distance_ns(self.number, other));
                 (instant(horizon_ns), distance, !self.wire.is_here(other))
             });
-            let next = instant(self.wire.next_ns(self.number));
-            let wakes_at_ns = virtual_time::wakes_at(instant(now_ns), next, others).as_ns();
-            self.own().next_ns.store(wakes_at_ns, SeqCst);
-            wakes_at_ns
+            let wakes_at = virtual_time::wakes_at(instant(now_ns), instant(self.wire.next_ns(self.number)), others);
+            let round = VirtualDuration::from_ns(self.wire.distance_ns(self.number, self.number));
+            self.own().next_ns.store(wakes_at.as_ns(), SeqCst);
+            self.own().horizon_ns.fetch_min(virtual_time::horizon_of_woken(wakes_at, round).as_ns(), SeqCst);
+            wakes_at.as_ns()
         })
     }
 
@@ -410,6 +412,16 @@ mod tests {
         assert_eq!(idles.go_back(0), 7);
         assert_eq!(runs.tell(11), 12, "not 21, as what it was told before would let it");
         assert_eq!(idles.next_ns(), 7);
+    }
+
+    #[test]
+    fn who_is_woken_before_it_went_on_comes_no_further_than_to_answers() {
+        let wire = laid_out(2, &[(0, 1, 5), (1, 0, 5)], 4096);
+        let [wakes, answers] = [0, 1].map(|number| Guest::new(wire.clone(), number).unwrap());
+        assert!(!answers.pass(90) && wakes.pass(50));
+        assert_eq!(wakes.horizon_ns(), 60, "as nothing was to happen before 50");
+        assert!(wakes.go_back(20) == 20 && wakes.pass(20));
+        assert_eq!(wakes.horizon_ns(), 30);
     }
 
     #[test]

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+import dilaton
 from dilaton.run.control.answers import CLOCK_HOLD, CLOCK_RELEASE, CLOCK_SHOW, CLOCK_STEP, CLOCK_TDF, CLOCK_UNTIL, STOP
 from dilaton.run.control.requests import Client
-from tests.conftest import PATIENCE_HOST_S, Outcome, RunLab, held_run, outcome_of, started
+from tests.conftest import PATIENCE_HOST_S, PYTHON, Outcome, RunLab, held_run, outcome_of, started
 from tests.host.processes import kernels
 
 CHAIN = """
@@ -229,3 +230,30 @@ def test_who_works_in_a_clock_that_was_held_by_hand_sends_nothing_into_the_past(
             assert "3 received" in typed.stdout.read()
         outcome = outcome_of(process, out)
     assert outcome.status == 0, outcome.record["reason"]
+
+
+def test_what_somebody_does_in_a_guest_that_waits_for_the_host_is_not_answered_in_its_past(tmp_path: Path) -> None:
+    lab = {
+        "name": "watched",
+        "time": {"drive": "work", "max_speed": 20},
+        "nodes": {"a": {"guest": "a"}, "b": {}},
+        "links": [{"endpoints": ["a", "b"], "rate": "100Mbit", "delay": "5ms"}],
+        "run": [
+            {
+                "on": "b",
+                "name": "web",
+                "exec": f"{PYTHON} -m http.server 8000",
+                "ready": {"tcp": 8000},
+                "background": True,
+            },
+            {"on": "a", "name": "ping", "exec": "ping -q -i 0.1 b", "after": "web", "background": True},
+            {"on": "a", "name": "stays", "exec": "sleep 10000", "after": "web"},
+        ],
+    }
+    with dilaton.start(lab, out=tmp_path / "run") as run:
+        run.execute("a", "curl -s -o /dev/null --retry 20 --retry-delay 1 --retry-connrefused http://b:8000/")
+        for _ in range(6):
+            run.fault({"load": {"from": "a", "to": "b", "http": "20/s", "port": 8000}, "for": "500ms"})
+            run.execute("a", "sleep 1")
+        ended = run.stop()
+    assert ended.record.state == "aborted", ended.record.reason
