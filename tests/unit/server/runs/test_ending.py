@@ -11,9 +11,13 @@ import pytest
 from dilaton.run.control.answers import STOP
 from dilaton.run.control.requests import Client as Control
 from dilaton.server import serve
-from dilaton.server.labs import checking
+from dilaton.server.forks import forks
 from dilaton.service.launch import RunProcess
 from tests.unit.server.serving import ENDLESS, LAB, served, use_stub
+
+
+async def _forks_nothing(*_: object) -> None:
+    """What is asked to fork a worker where that cannot be."""
 
 
 def test_a_lab_that_is_being_read_then_is_told_so_and_its_worker_ends(
@@ -21,8 +25,10 @@ def test_a_lab_that_is_being_read_then_is_told_so_and_its_worker_ends(
 ) -> None:
     begun, go_on = tmp_path / "begun", "while true; do sleep 0.1; done"
     monkeypatch.setattr(serve, "GRACE_HOST_S", 1)
-    monkeypatch.setattr(checking, "jail", lambda *_, **__: [])
-    monkeypatch.setattr(checking, "WORKER", ("sh", "-c", f"echo $$ > {begun}; {go_on}"))
+    # One that is a process of its own, as where none can be forked.
+    monkeypatch.setattr(forks, "jail", lambda *_, **__: [])
+    monkeypatch.setattr(forks, "PYTHON", ("sh", "-c", f"echo $$ > {begun}; {go_on}"))
+    monkeypatch.setattr(forks.Forks, "_forked", _forks_nothing)
     with ThreadPoolExecutor(1) as others:
         with caplog.at_level(logging.WARNING), served(tmp_path / "server") as server:
             asked = others.submit(server.client().ask, "POST", "/api/v1/check", {"text": LAB})
