@@ -261,14 +261,14 @@ unsafe fn write_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
 }
 
 /// Whether the extended state of `pid`, which has run for the kernel, is what it was before: to ask takes half as long as to set
-/// it.
+/// it. It is asked for as much as the kernel keeps; the header in that says whether more is in use.
 fn is_as_it_was(pid: c_int, entry: &mut Saved) -> bool {
     let state = REGISTERS.asked.get();
-    let mut whole = libc::iovec { iov_base: state.cast(), iov_len: SAVED_BYTES_MAX };
+    let mut known = libc::iovec { iov_base: state.cast(), iov_len: entry.length };
     // SAFETY: see `Registers`; the buffer is writable for its length.
     let is_same = unsafe {
-        stub::request(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut whole).cast()) == 0
-            && (&(*state))[..whole.iov_len] == entry.bytes[..entry.length]
+        stub::request(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, (&raw mut known).cast()) == 0
+            && (&(*state))[..known.iov_len] == entry.bytes[..entry.length]
     };
     entry.has_run = !is_same;
     is_same
