@@ -146,9 +146,8 @@ fn make_nodes(
     let nodes: Vec<&Interior> = interiors.nodes.iter().filter(|node| node.guest == name).collect();
     guest::images::mount_all(&nodes)?;
     guest::volumes::make_all(&nodes)?;
-    if nodes.len() > 1 {
-        maker.keep_date()?;
-    }
+    let clock_rate = interiors.guests.iter().find(|entry| entry.name == name).map(|entry| entry.clock_rate);
+    maker.begin(clock_rate, nodes.len() > 1)?;
     let mut processes: HashMap<&str, Vec<(usize, &Process)>> = HashMap::new();
     for (place, process) in interiors.processes.iter().enumerate() {
         processes.entry(&process.node).or_default().push((place, process));

@@ -105,7 +105,7 @@ pub struct Guest {
 }
 
 /// Seconds of a guest's clock per second of virtual time.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClockRate {
     numerator: u64,

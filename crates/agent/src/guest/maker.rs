@@ -24,19 +24,21 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{fork, ForkResult, Pid};
 use serde::{Deserialize, Serialize};
 
+use crate::clock;
 use crate::error::{Doing, Error, Result};
 use crate::guest::ground::Ground;
 use crate::network::Namespace;
 use crate::node::orders::{receive, send};
 use crate::node::{self, changes, child, code, Handle, Made};
 use crate::plan::interior::Interior;
-use crate::plan::Process;
+use crate::plan::{ClockRate, Process};
 
 /// What the agent wants, as it writes it; a text of JSON behind its length, since what is in a node may be long.
 #[derive(Serialize)]
 enum Order<'a> {
-    /// Keep the programs of nodes from setting the date.
-    KeepDate,
+    /// What holds of all nodes: how the guest's clock reads, which their inits tell instants by, and whether their programs are to
+    /// be kept from setting the date.
+    Begin { clock_rate: Option<ClockRate>, keeps_date: bool },
     /// Make a node that runs these processes, by their places in the plan.
     Make { node: &'a Interior, processes: &'a [(usize, &'a Process)] },
 }
@@ -44,7 +46,7 @@ enum Order<'a> {
 /// The same as it is read.
 #[derive(Deserialize)]
 enum Ordered {
-    KeepDate,
+    Begin { clock_rate: Option<ClockRate>, keeps_date: bool },
     Make { node: Box<Interior>, processes: Vec<(usize, Process)> },
 }
 
@@ -93,13 +95,13 @@ impl Maker {
         }
     }
 
-    /// Keeps the programs of nodes from setting the date. A kernel has one, and no namespace for it, so that one node would
-    /// set it for all that are in the guest.
+    /// Tells it, before the first node, how the guest's clock reads, and whether to keep the programs of nodes from setting the
+    /// date: a kernel has one, and no namespace for it, so that one node would set it for all that are in the guest.
     ///
     /// # Errors
     /// The maker is gone.
-    pub fn keep_date(&mut self) -> Result<()> {
-        self.order(&Order::KeepDate)
+    pub fn begin(&mut self, clock_rate: Option<ClockRate>, keeps_date: bool) -> Result<()> {
+        self.order(&Order::Begin { clock_rate, keeps_date })
     }
 
     /// Makes a node, and waits until its init is there.
@@ -145,7 +147,12 @@ fn serve(run_dir: &str, mut orders: UnixStream, replies: &OwnedFd) -> Result<()>
     let outside = namespace_file("mnt")?;
     while let Some(order) = next(&mut orders)? {
         match order {
-            Ordered::KeepDate => keep_date()?,
+            Ordered::Begin { clock_rate, keeps_date } => {
+                clock_rate.iter().try_for_each(|rate| rate.face().map(clock::set_face))?;
+                if keeps_date {
+                    keep_date()?;
+                }
+            }
             Ordered::Make { node, processes } => {
                 let Made { init, socket, network } = node::create(&processes.into_iter().collect(), &node, &ground)?;
                 // What the next one is made of is there: the root of the guest. All else is new for each.
@@ -215,11 +222,15 @@ mod tests {
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap();
         let heard = std::thread::spawn(move || std::iter::from_fn(|| next(&mut taken).unwrap()).collect::<Vec<_>>());
         let mut maker = Maker { process: Pid::from_raw(0), orders, replies };
-        maker.keep_date().unwrap();
+        maker.begin(None, true).unwrap();
         maker.order(&Order::Make { node: &node, processes: &[] }).unwrap();
         drop(maker);
         let heard = heard.join().unwrap();
-        let [Ordered::KeepDate, Ordered::Make { node: told, processes }] = heard.as_slice() else { panic!() };
+        let [Ordered::Begin { clock_rate: None, keeps_date: true }, Ordered::Make { node: told, processes }] =
+            heard.as_slice()
+        else {
+            panic!()
+        };
         assert_eq!(serde_json::to_value(told).unwrap(), serde_json::to_value(&node).unwrap());
         assert_eq!(told.files[0].contents().unwrap().unwrap().len(), 300_000);
         assert!(processes.is_empty());
