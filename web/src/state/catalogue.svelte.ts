@@ -3,6 +3,7 @@
 // number of the last event, and misses nothing.
 import { API, ask, Problem, words } from "../api/client";
 import type { Lab, Run } from "../api/types";
+import { Turns } from "./turns";
 
 const RUNS_SHOWN = 200;
 const AGAIN_HOST_MS = 3000;
@@ -15,6 +16,8 @@ class Catalogue {
   wrong = $state("");
   /** Another number whenever the store of images, or a pull, has changed. */
   imagesChanged = $state(0);
+  /** A list that was asked for before a lab was made lacks it, and must not come after it. */
+  private readonly turns = new Turns();
   private timer = 0;
   private events: EventSource | null = null;
 
@@ -27,8 +30,8 @@ class Catalogue {
   private listen(): void {
     this.events = new EventSource(`${API}/events`);
     this.events.addEventListener("ready", () => void this.load());
-    this.events.addEventListener("lab", (event) => void this.labChanged(JSON.parse(event.data)));
-    this.events.addEventListener("run", (event) => void this.runChanged(JSON.parse(event.data)));
+    this.events.addEventListener("lab", (event) => this.labChanged(JSON.parse(event.data)));
+    this.events.addEventListener("run", (event) => this.runChanged(JSON.parse(event.data)));
     this.events.addEventListener("image", () => this.imagesChanged++);
     this.events.addEventListener("open", () => (this.isAway = false));
     this.events.addEventListener("error", () => {
@@ -52,19 +55,33 @@ class Catalogue {
     this.isLoaded = false;
   }
 
-  async load(): Promise<void> {
-    try {
+  load(): Promise<void> {
+    return this.ask("all", async () => {
       const [labs, runs] = await Promise.all([
         ask<Lab[]>("GET", "/labs"),
         ask<Run[]>("GET", `/runs?count=${RUNS_SHOWN}`),
       ]);
-      this.labs = labs;
-      this.runs = runs;
-      this.isLoaded = true;
-      this.wrong = "";
-    } catch (error) {
-      this.wrong = words(error);
-    }
+      return () => {
+        this.labs = labs;
+        this.runs = runs;
+        this.isLoaded = true;
+        this.wrong = "";
+      };
+    });
+  }
+
+  /** Asks when it is its turn, and takes the answer unless nobody follows these events any more. */
+  private ask(key: string, question: () => Promise<() => void>): Promise<void> {
+    const { events } = this;
+    return this.turns.take(key, async () => {
+      if (events !== this.events) return;
+      try {
+        const take = await question();
+        if (events === this.events) take();
+      } catch (error) {
+        if (events === this.events) this.wrong = words(error);
+      }
+    });
   }
 
   lab(id: string): Lab | undefined {
@@ -82,16 +99,20 @@ class Catalogue {
     return found;
   }
 
-  private async labChanged(told: { lab: string; version: number | null }): Promise<void> {
-    const others = (labs: Lab[]) => labs.filter((one) => one.lab !== told.lab);
-    const now = told.version === null ? null : await present<Lab>(`/labs/${told.lab}`);
-    this.labs = now ? [...others(this.labs), now].sort((a, b) => (a.lab < b.lab ? -1 : 1)) : others(this.labs);
+  private labChanged(told: { lab: string; version: number | null }): void {
+    void this.ask(`lab ${told.lab}`, async () => {
+      const others = this.labs.filter((one) => one.lab !== told.lab);
+      const now = told.version === null ? null : await present<Lab>(`/labs/${told.lab}`);
+      return () => (this.labs = now ? [...others, now].sort((a, b) => (a.lab < b.lab ? -1 : 1)) : others);
+    });
   }
 
-  private async runChanged(told: { run: string; state: string | null }): Promise<void> {
-    const others = (runs: Run[]) => runs.filter((one) => one.run !== told.run);
-    const now = told.state === null ? null : await present<Run>(`/runs/${told.run}`);
-    this.runs = now ? [...others(this.runs), now].sort((a, b) => b.number - a.number) : others(this.runs);
+  private runChanged(told: { run: string; state: string | null }): void {
+    void this.ask(`run ${told.run}`, async () => {
+      const others = this.runs.filter((one) => one.run !== told.run);
+      const now = told.state === null ? null : await present<Run>(`/runs/${told.run}`);
+      return () => (this.runs = now ? [...others, now].sort((a, b) => b.number - a.number) : others);
+    });
   }
 }
 

@@ -7,7 +7,21 @@ const { browser, page, complaints } = await open(origin, cookie);
 const drawn = editor(page);
 
 await run({
-  "a lab is made of a starting point": () => makeLab(page, origin),
+  "a lab that is made while the list of all is on its way is in it": async () => {
+    let come;
+    const made = new Promise((resolve) => (come = resolve));
+    await page.route(/\/runs\?count=/, async (route) => {
+      const response = await route.fetch();
+      await made;
+      await route.fulfill({ response });
+    });
+    await makeLab(page, origin);
+    come();
+    await page.unrouteAll({ behavior: "wait" });
+    await page.goto(`${origin}/#/labs`);
+    await page.getByRole("link", { name: "drawn" }).click();
+    await editor(page).has(3, 2);
+  },
 
   "it is kept as a template, from which another lab begins with what was chosen": async () => {
     await page.getByRole("button", { name: "Save as template" }).click();
