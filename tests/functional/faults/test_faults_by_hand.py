@@ -243,9 +243,9 @@ def test_faults_are_drawn_by_hand_beside_those_that_there_are_and_are_undone_tog
         assert chaos.name == "chaos"
         run.until(4.45)
         chaos.undo()
-        run.release()
         run.until(5)
         drawn = {fault.name: fault.state for fault in run.faults if fault.name != "planned"}
+        run.release()
     found = run.result()
     begun = [at_s(found, "began", name) for name, state in drawn.items() if state == "over"]
     # While the lab's own fault lasts none is drawn.
