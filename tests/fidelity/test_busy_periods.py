@@ -82,6 +82,9 @@ def test_a_program_that_computes_between_its_questions_is_busy(run_lab: RunLab, 
     assert periods(run_lab(lab, "--tdf", "5").record)["longest_ns"] > 0.25e9
 
 
+LONG = "1/4"
+"""The TDF: a program that computes takes more than a virtual second on ours, and on a host of ten times its speed a tenth."""
+
 COMPUTES = """
 name: x
 nodes: {a: , b: }
@@ -96,7 +99,7 @@ FLOW = """
 
 
 def test_a_program_that_computes_beside_a_flow_keeps_it_waiting_for_a_part_of_that(run_lab: RunLab) -> None:
-    seen = run_lab(COMPUTES.rstrip() + FLOW, "--tdf", "1").record["fidelity"]
+    seen = run_lab(COMPUTES.rstrip() + FLOW, "--tdf", LONG).record["fidelity"]
     waited, busy = seen["contention"], seen["busy_periods"]
     assert sum(busy["ns_totals"]) > 0.2e9, "else this host is too fast for this test"
     assert 0 < sum(waited["ns_totals"]) < 0.9 * sum(busy["ns_totals"])
@@ -104,9 +107,9 @@ def test_a_program_that_computes_beside_a_flow_keeps_it_waiting_for_a_part_of_th
 
 
 def test_programs_that_compute_at_once_wait_for_each_other_all_the_time(run_lab: RunLab) -> None:
-    alone = run_lab(COMPUTES, "--tdf", "1").record["fidelity"]["contention"]["longest_ns"]
+    alone = run_lab(COMPUTES, "--tdf", LONG).record["fidelity"]["contention"]["longest_ns"]
     other = COMPUTES.splitlines()[-1].replace("one", "two", 1) + "\n"
-    together = run_lab(COMPUTES + other, "--tdf", "1").record["fidelity"]["contention"]["longest_ns"]
+    together = run_lab(COMPUTES + other, "--tdf", LONG).record["fidelity"]["contention"]["longest_ns"]
     assert alone < 0.06e9 < 0.2e9 < together
 
 
@@ -120,8 +123,8 @@ ASKS = """
 
 def test_a_program_that_computes_waits_for_one_that_only_asks(run_lab: RunLab) -> None:
     """They take turns, and each turn of the one is a wait of the other: as long together as that takes longer than alone."""
-    alone = run_lab(COMPUTES, "--tdf", "1").record
-    beside = run_lab(COMPUTES.rstrip() + ASKS, "--tdf", "1").record
+    alone = run_lab(COMPUTES, "--tdf", LONG).record
+    beside = run_lab(COMPUTES.rstrip() + ASKS, "--tdf", LONG).record
     waited = beside["fidelity"]["contention"]
     assert sum(waited["ns_totals"]) > 0.8 * (took_s(beside) - took_s(alone)) * 1e9 > 0.01e9
     first, *_ = waited["longest"]

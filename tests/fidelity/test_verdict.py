@@ -61,9 +61,10 @@ run:
 
 
 def test_an_overload_that_is_shorter_than_two_seconds_is_seen(run_lab: RunLab) -> None:
-    """A third of what is sent arrives, no packet is late, and the CPU idles for most of the run."""
-    outcome = run_lab(OVERLOAD, "--tdf", "1")
-    assert outcome.process("flood")["result"]["throughput"] < 45e6
+    """Much less arrives than is sent, no packet is late, and the CPU idles for most of the run."""
+    # On a host of four times the speed of ours, too, on which 43 of 57 Mbit/s come at TDF 1, and 54 at TDF 2.
+    outcome = run_lab(OVERLOAD, "--tdf", "1/4")
+    assert outcome.process("flood")["result"]["throughput"] < 0.9 * 57e6
     assert outcome.record["fidelity"]["busy"] < 0.6
     verdict = outcome.record["verdict"]
     assert verdict["level"] != "valid"

@@ -31,6 +31,9 @@ WHY = {
 }
 """What changes are explained by."""
 
+TOO_LOW = 0.5
+"""A TDF at which the chain is out of bounds for many epochs in a row, on a host eight times as fast as ours, too."""
+
 NOT_ENOUGH = r"out of bounds from [\d.]+ [num]?s to .+; it needs more than tdf [\d.]+"
 """What is told where the highest TDF is not enough for a slow host."""
 
@@ -53,16 +56,16 @@ def test_the_tdf_rises_with_the_load_and_says_why(run_lab: RunLab, policy: str) 
 
 
 def test_a_violation_ends_a_run_that_may_have_none(run_lab: RunLab) -> None:
-    outcome = run_lab(chain("30M", "{tdf: 1, on_violation: fail}"))
+    outcome = run_lab(chain("30M", f"{{tdf: {TOO_LOW}, on_violation: fail}}"))
     assert outcome.status == 1
     assert outcome.record["state"] == "failed"
     assert "out of bounds from" in outcome.record["reason"]
-    assert outcome.record["reason"].endswith("; it needs more than tdf 1")
+    assert outcome.record["reason"].endswith(f"; it needs more than tdf {TOO_LOW}")
 
 
 def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) -> None:
     lab, out = tmp_path / "lab.yaml", tmp_path / "run"
-    lab.write_text(chain("60M", "{tdf: auto, auto: {max: 2}, on_violation: hold}"))
+    lab.write_text(chain("60M", f"{{tdf: auto, auto: {{min: 0.4, max: {TOO_LOW}, epoch: 20ms}}, on_violation: hold}}"))
     with started("run", lab, "--out", out, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         line = next(line for line in process.stderr if "out of bounds" in line)
@@ -80,22 +83,22 @@ def test_a_violation_holds_a_run_until_somebody_lets_it_go_on(tmp_path: Path) ->
 
 
 def test_a_run_begins_again_with_the_tdf_that_it_needed_until_it_is_valid(run_lab: RunLab) -> None:
-    outcome = run_lab(chain("10M", "{tdf: 1, on_violation: retry}"))
+    outcome = run_lab(chain("10M", f"{{tdf: {TOO_LOW}, on_violation: retry}}"))
     record = outcome.record
     assert outcome.status == 0
     assert (record["state"], record["verdict"]["level"]) == ("finished", "valid")
-    assert record["attempts"] > 1 and record["time"]["tdf"] > 2
+    assert record["attempts"] > 1 and record["time"]["tdf"] > 2 * TOO_LOW
     first = outcome.path / "attempt-1"
     assert all((first / name).exists() for name in ("run.json", "plan.json", "events.jsonl", "nodes"))
     assert "begun again with TDF" in outcome.terminal
 
 
 def test_a_load_beyond_the_highest_tdf_is_told_and_the_verdict_says_what_would_be_enough(run_lab: RunLab) -> None:
-    outcome = run_lab(chain("30M", "{tdf: auto, auto: {max: 2}}"))
+    outcome = run_lab(chain("30M", f"{{tdf: auto, auto: {{min: 0.4, max: {TOO_LOW}, epoch: 20ms}}}}"))
     terminal = " ".join(outcome.terminal.split())
-    assert "; it needs more than tdf 2" in terminal
+    assert f"; it needs more than tdf {TOO_LOW}" in terminal
     advised = max(outcome.record["verdict"]["reasons"], key=lambda reason: reason["tdf"] or 0)
-    assert outcome.record["fidelity"]["adaptation"]["tdf_needed"] == advised["tdf"] > 2
+    assert outcome.record["fidelity"]["adaptation"]["tdf_needed"] == advised["tdf"] > TOO_LOW
     assert f"TDF {advised['tdf']:g} would be enough" in terminal
     assert re.search(rf"tdf(:| below) {advised['tdf']:g} ", advised["advice"])
 
