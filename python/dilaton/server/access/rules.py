@@ -18,6 +18,9 @@ NAME = r"[a-z][a-z0-9._-]{0,62}"
 PATH = r"^/$|^(/[a-z0-9][a-z0-9._-]{0,63}){1,6}$"
 """What grants are about: a folder, or a lab, template or run in one; / is everything."""
 
+HOME = "/home/"
+"""Below which everybody has a folder of their own."""
+
 PERMISSIONS: Mapping[str, str] = {
     "Lab.Read": "See a lab and its versions.",
     "Lab.Write": "Make and change labs.",
@@ -135,4 +138,4 @@ def unknown_patterns(patterns: Iterable[str]) -> list[str]:
 
 def home(person: str) -> str:
     """The folder of a person's own labs and runs."""
-    return f"/home/{person}"
+    return f"{HOME}{person}"

@@ -22,10 +22,12 @@ from dilaton.host.processes import PYTHON
 from dilaton.images.store import Store
 from dilaton.lab.errors import LabError
 from dilaton.lab.errors import Problem as Mistake
+from dilaton.server.access.rules import HOME, home
 from dilaton.server.database.tables import SavedBeforeRow
 from dilaton.server.problems import Problem
 from dilaton.server.workers import BrokenError, answer_of, jail, lines_of
 from dilaton.service.errors import RequestError
+from dilaton.service.saved.store import SavedLabs
 
 WORKER = (*PYTHON, "-m", "dilaton.server.saved.worker")
 
@@ -129,11 +131,38 @@ def store_of(directory: Path, folder: str) -> Path:
     return directory / folder.strip("/").replace("/", "+")
 
 
-def saved_before(session: Session, person: str) -> dict[str, list[str]]:
-    """What is somebody's and does not say so, by folders, as it is known since the database was upgraded."""
+def _folder_of(store: Path) -> str:
+    return "/" + store.name.replace("+", "/")
+
+
+class Before:
+    """Whose the saved labs of a folder are that do not say so, as those of an older version.
+
+    The log of who did what said so when the database was upgraded, as far as it went back. What it had forgotten by
+    then is theirs below whose home the folder is, and elsewhere nobody's: it counts for nobody.
+    """
+
+    def __init__(self, session: Session, folder: str) -> None:
+        """Looks up what is known of a folder."""
+        rows = session.scalars(select(SavedBeforeRow).where(SavedBeforeRow.folder == folder))
+        self._known = {row.name: row.person for row in rows}
+        self._owner = folder.removeprefix(HOME).partition("/")[0] if folder.startswith(HOME) else ""
+
+    def person(self, name: str) -> str:
+        """Whose one of that name is; empty: nobody's."""
+        return self._known.get(name, self._owner)
+
+
+def saved_before(session: Session, person: str, directory: Path) -> dict[str, list[str]]:
+    """What is somebody's where it does not say so, by folders, of all saved labs in `directory`."""
     found = defaultdict(list)
     for row in session.scalars(select(SavedBeforeRow).where(SavedBeforeRow.person == person)):
         found[row.folder].append(row.name)
+    own = store_of(directory, home(person))
+    for store in (own, *directory.glob(f"{own.name}+*")):
+        before = Before(session, folder := _folder_of(store))
+        if names := [name for name in SavedLabs(store).names() if before.person(name) == person]:
+            found[folder] = names
     return dict(found)
 
 

@@ -68,7 +68,7 @@ def test_tables_of_the_fourth_step_become_those_of_today_with_what_is_in_them(da
             assert compare_metadata(MigrationContext.configure(connection), Table.metadata) == []
         with store.reading() as session:
             assert session.scalars(select(RunRow.sweep)).all() == [None]
-            whose = [saved_before(session, person) for person in ("ann", "ben")]
+            whose = [saved_before(session, person, tmp_path / "saved") for person in ("ann", "ben")]
             assert whose == [{"/courses/x": ["other"]}, {"/courses/x": ["old"]}], "who saved last by that name"
             paths = session.scalars(select(GrantRow.path).order_by(GrantRow.path)).all()
             assert paths == ["/home/ann", f"/home/ann/runs/{LAB}/{RUN}"], "a run is below its lab"

@@ -32,7 +32,7 @@ from dilaton.server.labs.drawing import Drawing
 from dilaton.server.problems import Problem, missing
 from dilaton.server.runs.life import FINAL
 from dilaton.server.runs.queue import Needs
-from dilaton.server.saved.keeping import checked, saved_before
+from dilaton.server.saved.keeping import Before, checked, saved_before
 from dilaton.server.state import State
 from dilaton.server.workers import BrokenError
 from dilaton.service.client import connected
@@ -100,7 +100,7 @@ class SavedLab(BaseModel):
     images: list[str]
     """The digests of images that its nodes have."""
     person: str
-    """Who has saved it, and of whose quota it is."""
+    """Who has saved it, and of whose quota it is; empty: that is not known, and it is of nobody's."""
     size_bytes: int
 
 
@@ -150,7 +150,7 @@ async def save_run(asked: ToSave, run: TheRun, folder: Folder, who: Who, server:
 
 def _saved_before(server: Server, who: Who) -> dict[str, list[str]]:
     with server.store.reading() as session:
-        return saved_before(session, who.name)
+        return saved_before(session, who.name, server.settings.saved)
 
 
 @ENDPOINTS.add(
@@ -171,7 +171,17 @@ async def save_node(asked: ToImage, run: TheRun, who: Who, server: Server) -> St
 @ENDPOINTS.add("GET", SAVED, needs(("Lab.Read", "folder")))
 async def list_saved(folder: Folder, server: Server) -> SavedLabs:
     """The saved labs of a folder, one's own unless the query names another."""
-    return SavedLabs(**await server.saved.ask(folder, "list"))
+    listed = SavedLabs(**await server.saved.ask(folder, "list"))
+    if not all(one.person for one in listed.saved):
+        before = await asyncio.to_thread(_before, server, folder)
+        for one in listed.saved:
+            one.person = one.person or before.person(one.name)
+    return listed
+
+
+def _before(server: State, folder: str) -> Before:
+    with server.store.reading() as session:
+        return Before(session, folder)
 
 
 @ENDPOINTS.add("DELETE", f"{SAVED}/{{name}}", needs(("Lab.Delete", "folder")), status_code=204)
