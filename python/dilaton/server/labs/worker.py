@@ -72,7 +72,14 @@ def _read(asked: dict[str, Any]) -> dict[str, Any]:
     drawn = drawing(prepared.lab, prepared.plan, prepare.cost(prepared)).model_dump(mode="json")
     # Of a thousand routers the routes alone are tens of megabytes, which nobody needs who draws.
     plan = None if asked["is_drawn"] else prepared.plan.model_dump(mode="json")
-    return {"name": prepared.lab.name, "doubts": doubts, "drawing": drawn, "plan": plan}
+    memory_bytes = [guest.memory_bytes for guest in prepared.plan.guests]
+    return {
+        "name": prepared.lab.name,
+        "doubts": doubts,
+        "memory_bytes": memory_bytes,
+        "drawing": drawn,
+        "plan": plan,
+    }
 
 
 if __name__ == "__main__":

@@ -174,16 +174,15 @@ async def launch_run(asked: NewRun, lab: TheLab, folder: Folder, who: Who, serve
 
     What needs more than its person may use is a request, which waits until somebody approves it.
     """
-    if asked.key is not None and (same := await asyncio.to_thread(asked_before, server, who, asked.key)):
+    same, version = await asyncio.to_thread(_same_or_version, server, who, asked, lab)
+    if same is not None:
         return same
-    version = await asyncio.to_thread(version_of, server, lab, asked.version)
+    assert version is not None, "or there would be the same"
     refuse_machines(server, asked.machines)
     checked = await server.checker.check(
-        version.text, asked.overrides, sees_host=sees_host(who), machines=asked.machines
+        version.text, asked.overrides, sees_host=sees_host(who), is_drawn=True, machines=asked.machines
     )
-    assert checked.plan is not None, "it was asked for"
-    memory_bytes = [guest["memory_bytes"] for guest in checked.plan["guests"]]
-    needed = needs_of(server, who, memory_bytes, asked.max_disk, asked.host_s)
+    needed = needs_of(server, who, checked.memory_bytes, asked.max_disk, asked.host_s)
     said = asked.of_run(asked.overrides, stays=asked.stays)
     of_version = (lab.identity, version.number)
     row = new_row(server, who, folder, of_version, version.text, checked.name, said, needed)
@@ -260,6 +259,13 @@ def version_of(server: State, lab: LabRow, number: int | None) -> VersionRow:
     """A version of a lab; None: the newest."""
     with server.store.reading() as session:
         return keeping.version(session, lab, number or lab.head)
+
+
+def _same_or_version(server: State, who: Caller, asked: NewRun, lab: LabRow) -> tuple[Run | None, VersionRow | None]:
+    """The run that was asked for by the same key before, or else the version of the lab that is to run."""
+    if asked.key is not None and (same := asked_before(server, who, asked.key)):
+        return same, None
+    return None, version_of(server, lab, asked.version)
 
 
 def begin(session: Session, server: State, who: Caller, row: RunRow, drawing: Drawing) -> None:
