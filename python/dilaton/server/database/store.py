@@ -3,7 +3,8 @@
 SQLite has one writer at a time. A transaction that begins with reading and then writes may find another writer ahead of
 it, and fails. So whoever will write says so at the beginning, and waits for its turn; who only reads is never kept.
 SQLite itself waits by sleeping and looking again, up to 100 ms each time, whoever comes first. This server alone writes
-to its file, so its threads wait for each other by a lock, which wakes the next one at once.
+to its file, so its threads wait for each other by a lock, which wakes the next one at once. What is written is on the
+disk before anybody is told that it is (`synced.py`), which one wait for the disk may do for several of them.
 
 PostgreSQL would have many. But events are numbered, and of two transactions the one with the higher number could
 commit first: whoever reads in between would miss the other for good. So there, too, writers come one after the other,
@@ -31,6 +32,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
 from dilaton.server.database.memory import DECIDING, Memory
+from dilaton.server.database.synced import Synced
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -75,6 +77,7 @@ class Store:
         self._published: list[Callable[[], None]] = []
         self._turn = threading.Lock()
         self.engine = _postgresql(postgresql) if postgresql else _sqlite(path)
+        self._synced = None if postgresql else Synced(Path(f"{path}-wal"))
         if upgraded:
             upgrade(self.engine)
 
@@ -95,6 +98,8 @@ class Store:
         try:
             with self._taking_turn(), Session(engine, expire_on_commit=False) as session, session.begin():
                 yield session
+            if self._synced is not None:
+                self._synced.wait()
         finally:
             # Also after a commit that had no answer.
             if changes:
@@ -164,8 +169,8 @@ def upgrade(engine: Engine) -> None:
 
 def _prepare(connection: Any, _: object) -> None:
     cursor = connection.cursor()
-    # Each commit is on the disk when it returns; who reads does not wait for who writes.
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+    # Who reads does not wait for who writes. The log of what is written comes to the disk by `Synced`.
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
