@@ -15,7 +15,13 @@ from dilaton.service import conduct, runner
 from tests.stub_machine import StubMachine
 
 
-def stub(hidden: tuple[Path, ...] = (), machines: int = 1, onto: Sequence[str] = (), engine: str = "local") -> Machine:
+def stub(
+    hidden: tuple[Path, ...] = (),
+    machines: int = 1,
+    onto: Sequence[str] = (),
+    engine: str = "local",
+    behind: int = 0,
+) -> Machine:
     return StubMachine(endless="endless", loses=next((host for host in onto if host.startswith("lost")), None))
 
 

@@ -178,7 +178,7 @@ class Agent:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(base64.b64decode(text))
         share = Share(self._number, asked["homes"], self._memory_fd)
-        here = Here(tuple(map(Path, asked["hidden"])), share)
+        here = Here(tuple(map(Path, asked["hidden"])), share, asked["behind"])
         loop = asyncio.get_running_loop()
 
         def progress(made: Progress) -> None:

@@ -39,10 +39,10 @@ class Cluster:
     own_places = jail.OWN_PLACES
     parts_place = jail.MOUNT
 
-    def __init__(self, engine: Callable[[], Engine], hidden: tuple[Path, ...] = ()) -> None:
-        """`engine` makes one for each run; guests in jails do not see what is in `hidden`."""
+    def __init__(self, engine: Callable[[], Engine], hidden: tuple[Path, ...] = (), behind: int = 0) -> None:
+        """`engine` makes one for each run; guests in jails do not see what is in `hidden`; `behind` is as of `Here`."""
         self._engine = engine
-        self._hidden = hidden
+        self._hidden, self._behind = hidden, behind
 
     async def boot(
         self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
@@ -77,6 +77,7 @@ class Cluster:
                 plan=planned.model_dump(mode="json"),
                 files=files,
                 hidden=[str(path) for path in self._hidden],
+                behind=self._behind,
                 jailed=jailed,
                 disk_bytes=disk_bytes // len(hosts),
             )

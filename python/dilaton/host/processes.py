@@ -23,6 +23,9 @@ PYTHON = (sys.executable, "-I" if sys.flags.isolated else "-P")
 OURSELVES = (*PYTHON, "-m", "dilaton")
 """The command that runs this program once more."""
 
+NICEST = 19
+"""sched(7)"""
+
 NICE_TRIES = 100
 
 NICE_RETRY_HOST_S = 0.1
@@ -74,24 +77,31 @@ def below(pid: int) -> list[int]:
     return found[1:]
 
 
-async def be_as_nice(pid: int) -> None:
-    """Has the session of a process be as nice as this process is.
+async def have_session_nice(pid: int, nice: int) -> None:
+    """Has the session of a process be as nice as the process is; see `is_session_nice`."""
+    for _ in range(NICE_TRIES):
+        if is_session_nice(pid, nice):
+            return
+        await asyncio.sleep(NICE_RETRY_HOST_S)
+
+
+def is_session_nice(pid: int, nice: int) -> bool:
+    """Has the session of a process be as nice as the process is, and tells whether nothing is left to do for that.
 
     Where Linux groups processes by their sessions (sched(7), "The autogroup feature"), niceness weighs within a session
     alone, and each new one is as nice as any other.
     """
-    nice = os.getpriority(os.PRIO_PROCESS, 0)
-    for _ in range(NICE_TRIES if nice > 0 else 0):
-        try:
-            Path(f"/proc/{pid}/autogroup").write_text(str(nice))
-        except BlockingIOError:
-            # Linux takes ten of these in a second, of all ordinary users together.
-            await asyncio.sleep(NICE_RETRY_HOST_S)
-        except OSError:
-            # There is no grouping here, or the process is gone.
-            return
-        else:
-            return
+    group = Path(f"/proc/{pid}/autogroup")
+    try:
+        if not group.read_text().endswith(f" nice {nice}\n"):
+            group.write_text(str(nice))
+    except BlockingIOError:
+        # Linux takes ten of these in a second, of all ordinary users together.
+        return False
+    except OSError:
+        # There is no grouping here, or the process is gone.
+        return True
+    return True
 
 
 def outlive_starter() -> None:

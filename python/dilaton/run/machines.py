@@ -36,8 +36,16 @@ def chosen(
     machines: int = 1,
     onto: Sequence[str] = (),
     engine: Literal["local", "slurm", "ray"] = "local",
+    behind: int = 0,
 ) -> Machine:
-    """This machine, or as many that an engine has, or hosts by their names; guests do not see what is in `hidden`.
+    """This machine, or as many that an engine has, or hosts by their names.
+
+    Args:
+        hidden: Directories that guests do not see.
+        machines: How many.
+        onto: The hosts.
+        engine: What has the machines.
+        behind: By how much nicer guests are than the process that starts them.
 
     Raises:
         ValueError: No host can have such a name.
@@ -48,23 +56,23 @@ def chosen(
         from dilaton.cluster.machine import Cluster
 
         program, hub = shlex.split(os.environ.get(PROGRAM) or "dilaton"), os.environ.get(HUB, "")
-        return Cluster(lambda: Slurm(machines, program, hub), hidden)
+        return Cluster(lambda: Slurm(machines, program, hub), hidden, behind)
     if engine == "ray":
         from dilaton.cluster.engines.ray import Ray
         from dilaton.cluster.machine import Cluster
 
-        return Cluster(lambda: Ray(machines, os.environ.get(HUB, "")), hidden)
+        return Cluster(lambda: Ray(machines, os.environ.get(HUB, "")), hidden, behind)
     if onto:
         from dilaton.cluster.machine import Cluster
 
         _named(onto)
-        return Cluster(lambda: _named(onto), hidden)
+        return Cluster(lambda: _named(onto), hidden, behind)
     if machines > 1:
         from dilaton.cluster.engines.local import Local
         from dilaton.cluster.machine import Cluster
 
-        return Cluster(lambda: Local(machines), hidden)
-    return Here(hidden)
+        return Cluster(lambda: Local(machines), hidden, behind)
+    return Here(hidden, behind=behind)
 
 
 def _named(names: Sequence[str]) -> Hosts:

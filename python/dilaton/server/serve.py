@@ -26,6 +26,7 @@ from dilaton.server.app import made, opened
 from dilaton.server.backup.copying import BackupError, back_up, restore
 from dilaton.server.database.store import GONE, Store
 from dilaton.server.database.tables import GrantRow, Person
+from dilaton.server.priority import go_first
 from dilaton.server.runs.user_ids import refuse_hopeless
 from dilaton.server.settings import MESSAGE_BYTES_MAX, Settings, SettingsError
 from dilaton.server.state import State
@@ -50,7 +51,8 @@ def serve(settings: Settings) -> int:
         logs.use_json()
     # Before anything is made: what others on this machine are not to read.
     os.umask(0o077)
-    # By which it may listen on port 443.
+    # By which it may go first and listen on port 443.
+    go_first()
     hand_down_no_capabilities()
     with contextlib.ExitStack() as stack:
         try:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from dilaton.host.files import EXAMPLES, program
 from dilaton.host.tasks import within
 from dilaton.images.store import default_directory as images_directory
+from dilaton.server.priority import as_begun
 from dilaton.service.launch import places
 
 Result = TypeVar("Result")
@@ -238,9 +239,9 @@ async def started(command: Sequence[str], **settings: Any) -> Process:
     """A process, with settings as of `asyncio.create_subprocess_exec`.
 
     Of one whose start is given up, asyncio leaves pipes open, or waits for its end without ending it. So what nobody
-    wants any more is ended once it is there.
+    wants any more is ended once it is there. It does not go first where this server does.
     """
-    start = _noted(asyncio.create_subprocess_exec(*command, **settings))
+    start = _noted(asyncio.create_subprocess_exec(*as_begun(), *command, **settings))
 
     async def unwanted() -> None:
         await ended(await start)

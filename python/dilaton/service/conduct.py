@@ -69,7 +69,7 @@ def conduct(request: RunRequest, watcher: Watcher) -> Record:
     with refusing(ValueError, field="onto"):
         if request.machines == 1 and (at_hand := machines.at_hand(request.engine)):
             request = request.model_copy(update={"machines": at_hand})
-        machine = machines.chosen(request.hidden, request.machines, request.onto, request.engine)
+        machine = machines.chosen(request.hidden, request.machines, request.onto, request.engine, request.behind)
     options = Options(request.jailed, _hold_at_ns(request), prepare.disk_bytes(request.max_disk), machine)
     with contextlib.ExitStack() as stack:
         return _conducted(request, options, stack, watcher)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import math
 import os
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dilaton.host.files import program
-from dilaton.host.processes import PYTHON, ending_with_us
+from dilaton.host.processes import NICEST, PYTHON, ending_with_us, is_session_nice
 from dilaton.run.control.errors import ControlError
 from dilaton.service.request import RunRequest, to_json
 from dilaton.service.tidings import Begun, Ended, Tiding, tiding_of
@@ -29,6 +30,9 @@ RUNNER = (*PYTHON, "-m", "dilaton.service.runner")
 
 BEHIND = 5
 """By how much a run is nicer that goes behind: of a core that both want it gets a quarter (sched(7))."""
+
+BEHIND_PER_DOUBLING = 2
+"""By how much nicer guests are where twice as many runs go behind, so that each weighs two thirds as much."""
 
 TIDING_BYTES_MAX = 1 << 24
 
@@ -156,7 +160,7 @@ def launch(
     request: RunRequest,
     *,
     detached: bool = False,
-    behind: bool = False,
+    behind: int = 0,
     journal: Path | None = None,
     directory: Path | None = None,
     user: User | None = None,
@@ -166,7 +170,7 @@ def launch(
     Args:
         request: What is run.
         detached: Whether it outlives this process.
-        behind: Whether it and its guests let this process go first where all want a core.
+        behind: By how much nicer it is than this process, which it then lets go first where both want a core.
         journal: The file that gets in plain text what happens in it; None: it is kept until then. The run's process
             holds a lock on it as long as it lives, by which `is_alive` finds it.
         directory: Where files are that a lab without a file names; None: the present directory.
@@ -176,7 +180,7 @@ def launch(
         BlockingIOError: a run of this journal goes on.
         HostLacksError: there is no nice(1), which `behind` takes.
     """
-    command = [*([str(program("nice", "coreutils")), f"--adjustment={BEHIND}"] if behind else []), *RUNNER]
+    command = [*([str(program("nice", "coreutils")), f"--adjustment={behind}"] if behind else []), *RUNNER]
     said: IO[bytes] = tempfile.TemporaryFile() if journal is None else _locked(journal)  # noqa: SIM115
     tidings, told = os.pipe()
     with _as_file(request) as asked:
@@ -192,11 +196,21 @@ def launch(
             **({"env": os.environ | {"PYTHONPATH": places()}} if user is None else user.options),
         )
     os.close(told)
+    # From its first instruction on, of which to import takes half a second; if Linux does not take it now, it does so.
+    is_session_nice(process.pid, min(NICEST, os.getpriority(os.PRIO_PROCESS, 0) + behind))
     if journal is not None:
         # Its lock is the run's alone.
         said.close()
         said = journal.open("rb")
     return RunProcess(process, tidings, said)
+
+
+def behind_of(runs: int) -> int:
+    """By how much nicer guests are than the process of their run, which answers, where so many runs go behind at once.
+
+    Of one run they are as nice as that.
+    """
+    return round(BEHIND_PER_DOUBLING * math.log2(runs))
 
 
 def is_alive(journal: Path) -> bool:

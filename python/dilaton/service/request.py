@@ -105,6 +105,7 @@ class RunRequest(Value):
         saved: The saved lab that it goes on from, its name or its digest; None: it begins anew.
         saved_in: Where that one is; None: where those of the user are.
         repeats: The run that it has to be as, to the plan; None: none.
+        behind: By how much nicer its guests are than its process, which is to answer while they compute.
     """
 
     lab: LabText
@@ -122,6 +123,7 @@ class RunRequest(Value):
     saved: str | None = None
     saved_in: Path | None = None
     repeats: Path | None = None
+    behind: int = 0
 
 
 def lab_file(path: Path) -> Path:

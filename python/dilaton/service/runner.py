@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dilaton.garbage import collect_rarely
 from dilaton.host.errors import HostLacksError
-from dilaton.host.processes import be_as_nice
+from dilaton.host.processes import have_session_nice
 from dilaton.lab.errors import LabError
 from dilaton.plan.model import Plan
 from dilaton.run.observer import Observer
@@ -106,5 +106,5 @@ def main() -> int:
 
 if __name__ == "__main__":
     collect_rarely()
-    asyncio.run(be_as_nice(os.getpid()))
+    asyncio.run(have_session_nice(os.getpid(), os.getpriority(os.PRIO_PROCESS, 0)))
     sys.exit(main())

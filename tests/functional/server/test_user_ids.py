@@ -17,8 +17,10 @@ import pytest
 from websockets.sync.client import connect
 
 from dilaton.server.settings import Settings
-from tests.conftest import PATIENCE_HOST_S
+from dilaton.service.launch import BEHIND, behind_of
+from tests.conftest import PATIENCE_HOST_S, command_line, environment
 from tests.host.ordinary import interpreter
+from tests.images import busybox, layout, needs_programs
 from tests.unit.server.runs.server_process import Process, let_in
 from tests.unit.server.serving import ENDLESS, Client
 
@@ -121,6 +123,9 @@ def test_runs_of_two_people_read_nothing_of_each_other_nor_of_the_server(place: 
         assert {of_ann, of_ben} == {FIRST, FIRST + 1}
         assert {path.lstat().st_uid for path in (directories[0] / "run").rglob("*")} == {of_ann}
         runner = next(path for path in processes(of_ann) if b"service.runner" in (path / "cmdline").read_bytes())
+        nices = {os.getpriority(os.PRIO_PROCESS, int(path.name)) for path in processes(of_ann)}
+        usual = os.getpriority(os.PRIO_PROCESS, 0)
+        assert nices == {usual + BEHIND, usual + BEHIND + behind_of(3)}, "the run's, and its guest's"
         status = (runner / "status").read_text()
         assert re.search(r"^Groups:\s*$", status, re.MULTILINE) and re.search(r"^CapPrm:\s*0+$", status, re.MULTILINE)
         assert b"secret" not in (runner / "environ").read_bytes(), "what the server's environment has is its own"
@@ -164,6 +169,29 @@ def refused(owner: Client, client: Client) -> str:
     """Why a run of somebody was refused, who is one too many."""
     run = client.launch(client.keep(ENDLESS))
     return str(owner.wait(run, "refused", "running")["reason"])
+
+
+@needs_programs
+def test_nodes_of_a_persons_runs_have_images_also_those_made_meanwhile(place: Path) -> None:
+    boxes = "name: boxes\nnodes: {a: {image: 'BOX'}}\ntime: {max_speed: 1}\n"
+    source = layout(place / "oci", [busybox()], {"Env": ["PATH=/bin"]})
+    own = environment() | {"HOME": str(place)}
+    own.pop("XDG_DATA_HOME", None)
+    subprocess.run(command_line("image", "import", source, "box"), env=own, check=True)
+    with serving(place) as server:
+        ann = person(server, "ann")
+        for image, words in (("box", "echo kept > /kept"), ("box:new", "cat /kept")):
+            run = ann.launch(ann.keep(boxes.replace("BOX", image)), stays=True)
+            shown = ann.wait(run, "running", "refused", "failed")
+            assert shown["state"] == "running", shown["reason"]
+            assert (place / "data" / "runs" / run / "run").stat().st_uid == FIRST
+            said = typed(ann, run, words)
+            if image == "box":
+                made = server.client.ask("POST", f"/api/v1/runs/{run}/image", {"node": "a", "name": "box:new"}).body
+                assert b'"image"' in made, made
+            ann.api("POST", f"/runs/{run}/stop")
+            assert ann.wait(run, "finished", "aborted", "failed")["state"] in ("finished", "aborted")
+    assert "\nkept" in said
 
 
 def test_what_runs_cannot_reach_is_told_at_the_start(place: Path) -> None:

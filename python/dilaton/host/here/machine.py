@@ -34,10 +34,15 @@ class Here:
     own_places = jail.OWN_PLACES
     parts_place = jail.MOUNT
 
-    def __init__(self, hidden: tuple[Path, ...] = (), share: Share | None = None) -> None:
-        """`hidden` are directories that guests in jails do not see; `share` is what it has of a run, None for all."""
-        self._hidden = hidden
-        self._share = share
+    def __init__(self, hidden: tuple[Path, ...] = (), share: Share | None = None, behind: int = 0) -> None:
+        """Starts nothing yet.
+
+        Args:
+            hidden: Directories that guests in jails do not see.
+            share: What it has of a run; None: all.
+            behind: By how much nicer guests are than this process.
+        """
+        self._hidden, self._share, self._behind = hidden, share, behind
 
     async def boot(
         self, planned: Plan, run_dir: Path, *, jailed: bool, disk_bytes: int, progress: Callable[[Progress], None]
@@ -51,7 +56,7 @@ class Here:
         seed = planned.seed if planned.time.drive == "event" else None
         for name in _shared(planned):
             (run_dir / name).mkdir(exist_ok=True)
-        placement = Placement(run_dir, jailed, binds, disk_bytes=disk_bytes, hidden=self._hidden)
+        placement = Placement(run_dir, jailed, binds, disk_bytes=disk_bytes, hidden=self._hidden, behind=self._behind)
         return await Guests.boot(planned, placement, seed, progress, self._share)
 
     @contextlib.asynccontextmanager

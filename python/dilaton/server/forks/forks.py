@@ -18,6 +18,7 @@ from typing import Any
 from dilaton.host.processes import PYTHON
 from dilaton.host.tasks import within
 from dilaton.server.forks.ready import Ready
+from dilaton.server.priority import go_soon
 from dilaton.server.workers import WAIT_HOST_S_MAX, ended, jail, said_by, started
 
 FORKER = (*PYTHON, "-m", "dilaton.server.forks.forker")
@@ -132,6 +133,7 @@ class Forks:
                 process = await started([*place, *FORKER], stdin=its.fileno(), stdout=DEVNULL, stderr=DEVNULL)
             said = await within(WAIT_HOST_S_MAX, asyncio.get_running_loop().sock_recv(control, 1))
             if said == b"1":
+                go_soon(process.pid)
                 return _Forker(place, process, control)
         except (TimeoutError, OSError):
             said = b""

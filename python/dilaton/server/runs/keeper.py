@@ -47,6 +47,7 @@ from dilaton.server.database.actions import SERVER, note, now_ms, storable, tell
 from dilaton.server.database.store import AGAIN_HOST_S, GONE, Store, surely
 from dilaton.server.database.tables import RunRow
 from dilaton.server.labs.drawing import Drawing
+from dilaton.server.priority import nicer
 from dilaton.server.runs import user_ids
 from dilaton.server.runs.hearing import Hearer
 from dilaton.server.runs.life import FINAL, GOING, WAITS, LifeError, RunState, follows, known
@@ -55,7 +56,7 @@ from dilaton.server.runs.shares import STARTS_AT_ONCE, reservations, starting_un
 from dilaton.server.saved.keeping import store_of
 from dilaton.server.settings import Settings
 from dilaton.service.client import connected
-from dilaton.service.launch import RunProcess, User, is_alive, launch
+from dilaton.service.launch import BEHIND, RunProcess, User, behind_of, is_alive, launch
 from dilaton.service.live import AsyncRun
 from dilaton.service.request import LabText, Overrides, RunRequest
 from dilaton.service.saved.store import SavedLabs
@@ -280,7 +281,8 @@ class Keeper:
                 user = await surely(partial(self._user, identity))
                 request = self._spread(identity, await surely(partial(self._request, identity, user)))
                 journal, files = self.journal(identity), self.directory(identity) / "files"
-                process = launch(request, detached=True, behind=True, journal=journal, directory=files, user=user)
+                behind = BEHIND + nicer()
+                process = launch(request, detached=True, behind=behind, journal=journal, directory=files, user=user)
                 self._processes[identity] = process
                 await process.begin()
             except (LabError, HostLacksError, ControlError, OSError) as error:
@@ -342,6 +344,7 @@ class Keeper:
             saved=None if saved is None else saved["digest"],
             saved_in=None if saved is None else store,
             repeats=first,
+            behind=behind_of(self._settings.at_once),
         )
 
     def _spread(self, identity: str, request: RunRequest) -> RunRequest:

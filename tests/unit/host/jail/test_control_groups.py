@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -65,9 +64,9 @@ def test_where_nothing_is_handed_down_there_are_no_groups(tmp_path: Path) -> Non
 
 
 def test_a_guest_has_more_memory_and_processes_than_it_can_use() -> None:
-    limits = control_groups.limits(1 << 30, control_groups.CONTROLLERS)
+    limits = control_groups.limits(1 << 30, 5, control_groups.CONTROLLERS)
     assert int(limits["memory.max"]) > 2 * (1 << 30)
     assert int(limits["pids.max"]) > (1 << 30) // PROCESS_BYTES_MIN
     assert limits["memory.oom.group"] == "1"
-    assert limits["cpu.weight.nice"] == str(os.getpriority(os.PRIO_PROCESS, 0))
-    assert set(control_groups.limits(1 << 30, ("pids",))) == {"pids.max"}
+    assert limits["cpu.weight.nice"] == "5"
+    assert set(control_groups.limits(1 << 30, 5, ("pids",))) == {"pids.max"}

@@ -30,10 +30,14 @@ class Process:
 
 @contextlib.contextmanager
 def process(directory: Path, *options: object) -> Iterator[Process]:
-    """A server whose data are in `directory`, with options of `tests.stub_server`; it is killed at the end."""
+    """A server whose data are in `directory`, with options of `tests.stub_server`; it is killed at the end.
+
+    As a service it has a session of its own.
+    """
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}
     command = [sys.executable, "-P", "-m", "tests.stub_server", str(directory), *map(str, options)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
+    piped = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=piped, text=True, start_new_session=True) as running:
         assert running.stdout
         try:
             _, link = running.stdout.readline(), running.stdout.readline()

@@ -22,14 +22,14 @@ from dilaton.host.errors import GuestError
 from dilaton.host.here.guests import console, cores
 from dilaton.host.here.guests.channel import PROTOCOL
 from dilaton.host.here.guests.kernel import Placement, Wanted
-from dilaton.host.here.guests.started import Started, boot_orders, end_with_jail, of_boot, started
+from dilaton.host.here.guests.started import Started, boot_orders, depth, end_with_jail, going_behind, of_boot, started
 from dilaton.host.here.guests.suspension import Suspension
-from dilaton.host.here.jail import jail, orphans
+from dilaton.host.here.jail import orphans
 from dilaton.host.messages import Arm, Armed, Build, Event, Fatal, FromAgent, Halt, HandsOver, Hello, Ready, ToAgent
 from dilaton.host.orders import NEVER_NS, Drive, Orders
 from dilaton.host.patience import Patience
 from dilaton.host.port import Progress
-from dilaton.host.processes import be_as_nice, descent, is_at_work, is_stopped
+from dilaton.host.processes import descent, have_session_nice, is_at_work, is_stopped
 from dilaton.host.sessions.streams import Streams
 from dilaton.host.tasks import within
 
@@ -53,9 +53,6 @@ LAST_WORDS_HOST_S_MAX = 10.0
 
 END_HOST_S_MAX = 10.0
 """Host seconds in which a warden or guard ends what is left of a guest, which takes milliseconds."""
-
-GUARD_DEPTH = 1
-"""Generations from the process that is started without a jail, which is the kernel's guard, to the kernel."""
 
 LEAD_NS = 1_000_000
 """Virtual time from the release of the clock to the run's virtual 0: room for the agent to be back in its loop."""
@@ -183,14 +180,15 @@ class Guest:
     async def _greet(self) -> None:
         await self.channel.open()
         await self.streams.open()
-        hello = await self._first_message(Patience(BOOT_LOOKS_MAX, int(BOOT_OWN_NS_MAX / self._wanted.clock_rate)))
+        patience = Patience(BOOT_LOOKS_MAX, int(BOOT_OWN_NS_MAX / self._wanted.clock_rate))
+        async with going_behind(self.process.pid, self._placement):
+            hello = await self._first_message(patience)
         if hello is None:
             with contextlib.suppress(TimeoutError):
                 await within(LAST_WORDS_HOST_S_MAX, self.process.wait())
             raise GuestError(f"guest {self.name} did not boot: {console.last_words(self._log)}")
         if not isinstance(hello, Hello) or hello.protocol != PROTOCOL:
             raise GuestError(f"the agent of guest {self.name} speaks another protocol: rebuild it with ./dev setup")
-        await be_as_nice(self._processes()[-1])
         self.kernel = hello.kernel
 
     async def _first_message(self, patience: Patience) -> FromAgent | Event | None:
@@ -238,6 +236,7 @@ class Guest:
 
     async def _arm(self, lead_ns: int, date_ns: int, *, awaits_program: bool = False) -> int:
         """Holds the clock and arms the schedule; the run's virtual 0 by the clock of the present kernel."""
+        await have_session_nice(self._processes()[-1], self._placement.nice)
         await self._command(replace(self._orders, tdf=None, end_ns=None))
         zero_ns = self.page.virtual_ns(time.monotonic_ns()) + lead_ns
         await self.channel.send(Arm(lead_ns=lead_ns, date_ns=date_ns, awaits_program=awaits_program))
@@ -370,7 +369,7 @@ class Guest:
 
     def _processes(self) -> list[int]:
         """What was started on the host, down to the kernel."""
-        return descent(self.process.pid, jail.DEPTH if self._placement.jailed else GUARD_DEPTH)
+        return descent(self.process.pid, depth(self._placement))
 
     def _check_going(self, patience: Patience) -> None:
         """Does not wait any longer for a guest that cannot go on.

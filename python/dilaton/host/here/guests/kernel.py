@@ -21,6 +21,7 @@ from dilaton.host.here.guests.disks import Disks
 from dilaton.host.here.jail import control_groups, jail, limits, orphans, warden
 from dilaton.host.here.memory.clock_page import ClockPage
 from dilaton.host.here.uml import kernels, sharing
+from dilaton.host.processes import NICEST
 from dilaton.plan.bind import Bind
 
 LEFT_OUT = ("raid6_select_algo", "raid6_init", "calibrate_xor_blocks", "rng_init", "init_jfs_fs")
@@ -75,6 +76,7 @@ class Placement:
         files: Of a run directory in the jail, by name.
         disk_bytes: What the run directory may take; None: there is none, or nobody says.
         hidden: Directories of this machine that are empty in the jail.
+        behind: By how much nicer the guest is than this process.
     """
 
     run_dir: Path | None
@@ -83,6 +85,12 @@ class Placement:
     files: Mapping[str, bytes] = field(default_factory=dict)
     disk_bytes: int | None = None
     hidden: Sequence[Path] = ()
+    behind: int = 0
+
+    @property
+    def nice(self) -> int:
+        """How nice the guest is, which sched(7) has to be 19 at most."""
+        return min(NICEST, os.getpriority(os.PRIO_PROCESS, 0) + self.behind)
 
     @property
     def run_dir_inside(self) -> Path:
@@ -188,7 +196,9 @@ class Kernel:
                     self.wanted.memory_bytes,
                     self.placement.hidden,
                 )
-                group = stack.enter_context(control_groups.made(control_groups.find(), self._memory_bytes_shared()))
+                group = stack.enter_context(
+                    control_groups.made(control_groups.find(), self._memory_bytes_shared(), self.placement.nice)
+                )
                 argv = [*warden.command(self.page.life_fd, group), *jail.command(bwrap, parts, environment), *argv]
                 environment = {}
             file_bytes = self._file_bytes_max()
@@ -209,7 +219,7 @@ class Kernel:
                 ),
                 # What a terminal sends, as at Ctrl-C, is for Dilaton alone, which then stops the guest in good order.
                 start_new_session=True,
-                preexec_fn=lambda: _settle(self.core_number, file_bytes),
+                preexec_fn=lambda: _settle(self.core_number, file_bytes, self.placement.nice),
             )
             # Looked up while it boots, as it asks for them only when programs run.
             self.page.tell_functions(*(sharing.address(chosen.program, name) for name in sharing.FUNCTIONS))
@@ -308,9 +318,10 @@ def _memory_file(contents: bytes) -> IO[bytes]:
     return file
 
 
-def _settle(core: int, file_bytes: int | None) -> None:
+def _settle(core: int, file_bytes: int | None, nice: int) -> None:
     """Prepares this process, freshly forked, to become a kernel, or a jail."""
     os.sched_setaffinity(0, {core})
+    os.setpriority(os.PRIO_PROCESS, 0, nice)
     limits.set_for_a_guest(file_bytes)
     # Addresses of the kernel's that differ from run to run would be keys of its hash tables, and so orders of things.
     LIBC.personality(ADDR_NO_RANDOMIZE)

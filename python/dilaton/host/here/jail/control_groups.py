@@ -96,12 +96,13 @@ def _usable(directory: Path) -> Place | None:
 
 
 @contextlib.contextmanager
-def made(place: Place | None, memory_bytes: int) -> Iterator[Path | None]:
+def made(place: Place | None, memory_bytes: int, nice: int) -> Iterator[Path | None]:
     """Makes a control group for a jail, and removes it if the body fails; else the jail's warden does.
 
     Args:
         place: Where; None: none is made.
         memory_bytes: What the guest is given, and what it shares with others.
+        nice: How nice the guest is.
 
     Yields:
         Its directory.
@@ -118,7 +119,7 @@ def made(place: Place | None, memory_bytes: int) -> Iterator[Path | None]:
         try:
             group.mkdir()
             undo.callback(_remove, group)
-            for name, value in limits(memory_bytes, place.controllers).items():
+            for name, value in limits(memory_bytes, nice, place.controllers).items():
                 (group / name).write_text(value)
         except OSError as error:
             raise GuestError(f"no control group can be made for the guest: {error}") from error
@@ -126,11 +127,12 @@ def made(place: Place | None, memory_bytes: int) -> Iterator[Path | None]:
         undo.pop_all()
 
 
-def limits(memory_bytes: int, controllers: tuple[str, ...]) -> Mapping[str, str]:
+def limits(memory_bytes: int, nice: int, controllers: tuple[str, ...]) -> Mapping[str, str]:
     """The files of a guest's control group, and what is written to each.
 
     Args:
         memory_bytes: What the guest is given.
+        nice: How nice it is.
         controllers: What limits can be set by.
     """
     processes = processes_max(memory_bytes)
@@ -144,7 +146,7 @@ def limits(memory_bytes: int, controllers: tuple[str, ...]) -> Mapping[str, str]
         "cpu": {
             "cpu.max": f"{CPUS_MAX * CPU_PERIOD_US} {CPU_PERIOD_US}",
             # Within a group alone niceness would weigh.
-            "cpu.weight.nice": str(os.getpriority(os.PRIO_PROCESS, 0)),
+            "cpu.weight.nice": str(nice),
         },
     }
     return {name: value for controller in controllers for name, value in files[controller].items()}
