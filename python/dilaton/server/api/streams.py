@@ -7,9 +7,10 @@ goes on from there. Whoever reads slowly is told slowly: nothing waits for them,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ from dilaton.run.control.errors import ControlError
 from dilaton.run.control.happenings import line_of
 from dilaton.server.access.callers import Caller, remembered, renewed
 from dilaton.server.api.endpoints import LOGGED_IN, PREFIX, Endpoints, Server, TheRun, Who, needs
+from dilaton.server.api.streamed import Streamed
 from dilaton.server.bell import rung
 from dilaton.server.database.events import READ_AT_ONCE
 from dilaton.server.database.store import surely
@@ -41,7 +43,7 @@ LastEvent = Annotated[str, Header(alias="Last-Event-ID", max_length=20)]
 @ENDPOINTS.add("GET", f"{PREFIX}/events", LOGGED_IN, response_class=StreamingResponse)
 async def stream_events(
     who: Who, server: Server, last_event_id: LastEvent = "", after: Annotated[int | None, Query(ge=0)] = None
-) -> StreamingResponse:
+) -> Streamed:
     """What happens to all that one may see, from now on, or from behind a number."""
     last = _number(last_event_id) if last_event_id else after
     if last is None:
@@ -50,14 +52,14 @@ async def stream_events(
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/happenings", needs(("Run.Read", "run")), response_class=StreamingResponse)
-async def stream_happenings(run: TheRun, server: Server, last_event_id: LastEvent = "") -> StreamingResponse:
+async def stream_happenings(run: TheRun, server: Server, last_event_id: LastEvent = "") -> Streamed:
     """All that has happened in a run that goes on, and all that happens until it ends (docs/control-protocol.md)."""
     return _stream(_happenings(server, run.identity, _number(last_event_id) if last_event_id else 0))
 
 
-def _stream(lines: AsyncIterator[str]) -> StreamingResponse:
+def _stream(lines: AsyncGenerator[str, None]) -> Streamed:
     # A proxy in between is not to gather what is to come at once.
-    return StreamingResponse(lines, media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
+    return Streamed(lines, MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
 
 
 def _number(said: str) -> int:
@@ -81,7 +83,7 @@ def _oldest(server: State) -> int:
         return session.scalar(select(func.min(EventRow.number))) or 0
 
 
-async def _events(server: State, who: Caller, last: int) -> AsyncIterator[str]:
+async def _events(server: State, who: Caller, last: int) -> AsyncGenerator[str, None]:
     # So that a client that loses the connection before anything has happened knows where it was.
     yield f"id: {last}\nevent: ready\ndata: {{}}\n\n"
     oldest = await surely(partial(_oldest, server))
@@ -113,19 +115,17 @@ def _still(server: State, who: Caller) -> Caller | None:
         return None
 
 
-async def _happenings(server: State, identity: str, last: int) -> AsyncIterator[str]:
+async def _happenings(server: State, identity: str, last: int) -> AsyncGenerator[str, None]:
     """A run tells everyone all from its beginning, so the number of a happening is its place."""
     number = 0
-    happenings = server.keeper.live(identity).follow()
     try:
-        async for happening in happenings:
-            number += 1
-            if number > last:
-                line: dict[str, Any] = json.loads(line_of(happening))
-                yield _said(number, str(line["kind"]), json.dumps(line))
+        async with contextlib.aclosing(server.keeper.live(identity).follow()) as happenings:
+            async for happening in happenings:
+                number += 1
+                if number > last:
+                    line: dict[str, Any] = json.loads(line_of(happening))
+                    yield _said(number, str(line["kind"]), json.dumps(line))
     except ControlError:
         yield _said(last, "gone", "{}")
     else:
         yield _said(number, "over", "{}")
-    finally:
-        await happenings.aclose()

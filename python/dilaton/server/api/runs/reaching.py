@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -41,6 +41,7 @@ from dilaton.server.api.endpoints import PREFIX, Endpoints, Server, TheRun, Who,
 from dilaton.server.api.runs.runs import FILES
 from dilaton.server.api.runs.terminals import CONSOLE, WRONG, Rows, noted, stay_allowed
 from dilaton.server.api.session import Asked
+from dilaton.server.api.streamed import Streamed
 from dilaton.server.database.tables import RunRow
 from dilaton.server.problems import Problem, of_error
 from dilaton.server.runs.files import opened
@@ -214,7 +215,7 @@ async def capture_packets(
     pcap_filter: Annotated[str | None, Query(alias="filter", max_length=10_000)] = None,
     snaplen: Annotated[int, Query(ge=SNAPLEN_MIN, le=SNAPLEN_MAX)] = SNAPLEN_MAX,
     count: Annotated[int | None, Query(ge=1, le=1 << 60)] = None,
-) -> StreamingResponse:
+) -> Streamed:
     """What passes an interface, `NODE:INTERFACE`, in virtual time, while it passes: pcapng, until the client leaves,
     `count` packets have come, or the run ends. What a client is too slow for is lost, and counted at the end."""
     run_dir = server.keeper.run_dir(run.identity)
@@ -242,30 +243,28 @@ async def capture_packets(
             raise Problem(409, "run-refused", why or "nothing can be captured there")
         # What was entered lasts as long as the answer does.
         allowed = partial(stay_allowed, server, who, run.path, "Run.Files")
-        return StreamingResponse(_packets(begun, first, allowed, stack.pop_all()), media_type=PCAPNG)
+        return Streamed(_packets(begun, first, allowed), PCAPNG, stack.pop_all())
     raise AssertionError("unreachable")
 
 
 async def _packets(
-    begun: Terminal,
-    data: bytes,
-    allowed: Callable[[], Coroutine[Any, Any, int]],
-    stack: contextlib.AsyncExitStack,
-) -> AsyncIterator[bytes]:
+    begun: Terminal, data: bytes, allowed: Callable[[], Coroutine[Any, Any, int]]
+) -> AsyncGenerator[bytes, None]:
     """What is captured, until it ends, or its reader may not have it any more."""
-    async with stack:
-        watching = asyncio.create_task(allowed())
-        try:
-            while data:
-                yield data
-                reading = asyncio.create_task(begun.read())
-                await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
-                if watching.done():
-                    reading.cancel()
-                    return
-                data = reading.result()
-        finally:
-            watching.cancel()
+    watching = asyncio.create_task(allowed())
+    reading: asyncio.Task[bytes] | None = None
+    try:
+        while data:
+            yield data
+            reading = asyncio.create_task(begun.read())
+            await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
+            if watching.done():
+                return
+            data = reading.result()
+    finally:
+        watching.cancel()
+        if reading is not None:
+            reading.cancel()
 
 
 def _plan(run_dir: Path) -> str:

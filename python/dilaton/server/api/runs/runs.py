@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from typing import Annotated, Any, BinaryIO
 from urllib.parse import quote
 
 from fastapi import Query, Response
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
-from starlette.types import Receive, Scope, Send
 
 from dilaton.run.files.directory import RECORD_FILE
 from dilaton.run.loading import REPORT
@@ -24,6 +23,7 @@ from dilaton.server.api.endpoints import PREFIX, Endpoints, Folder, Server, TheL
 from dilaton.server.api.labs.labs import sees_host
 from dilaton.server.api.lists import ByNumber
 from dilaton.server.api.session import Asked
+from dilaton.server.api.streamed import Streamed
 from dilaton.server.database.actions import note, now_ms, tell
 from dilaton.server.database.tables import LabRow, RunRow, VersionRow
 from dilaton.server.labs import keeping
@@ -326,7 +326,7 @@ def show_journal(run: TheRun, server: Server) -> Response:
         file = opened(journal.parent, journal.name)
     except OSError:
         return Response(b"", media_type="text/plain; charset=utf-8")
-    return SentFile(file, "text/plain; charset=utf-8")
+    return sent_file(file, "text/plain; charset=utf-8")
 
 
 @ENDPOINTS.add("GET", f"{PREFIX}/runs/{{run}}/files", FILES)
@@ -372,27 +372,20 @@ def queued(server: State, who: Caller, row: RunRow, drawing: Drawing) -> Run:
     return Run.of(row)
 
 
-class SentFile(StreamingResponse):
-    """A file, piece by piece, which is closed with the answer, also where who fetches it goes away in the middle."""
-
-    def __init__(self, file: BinaryIO, kind: str) -> None:
-        """Takes the file over."""
-        super().__init__(pieces(file), media_type=kind)
-        self._file = file
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers."""
-        with self._file:
-            await super().__call__(scope, receive, send)
+def sent_file(file: BinaryIO, kind: str) -> Streamed:
+    """A file as an answer, which takes it over."""
+    held = AsyncExitStack()
+    held.enter_context(file)
+    return Streamed(pieces(file), kind, held)
 
 
-def sent(server: State, run: RunRow, path: str, kind: str) -> SentFile:
+def sent(server: State, run: RunRow, path: str, kind: str) -> Streamed:
     """A file of a run, to be sent.
 
     Raises:
         Problem: there is none.
     """
-    return SentFile(_opened(server, run, path), kind)
+    return sent_file(_opened(server, run, path), kind)
 
 
 def _opened(server: State, run: RunRow, path: str) -> BinaryIO:

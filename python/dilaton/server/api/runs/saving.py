@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path as File
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ from dilaton.server.api.labs.labs import sees_host
 from dilaton.server.api.runs.runs import Run as RunShown
 from dilaton.server.api.runs.runs import ToRun, asked_before, needs_of, new_row, queued
 from dilaton.server.api.session import Asked
+from dilaton.server.api.streamed import Streamed
 from dilaton.server.api.streams import HEARTBEAT_HOST_S
 from dilaton.server.database.actions import note, tell
 from dilaton.server.database.tables import RunRow
@@ -134,7 +135,7 @@ class NewRunOfSaved(ToRun):
     needs(("Run.Files", "run"), ("Lab.Write", "folder")),
     response_class=StreamingResponse,
 )
-async def save_run(asked: ToSave, run: TheRun, folder: Folder, who: Who, server: Server) -> StreamingResponse:
+async def save_run(asked: ToSave, run: TheRun, folder: Folder, who: Who, server: Server) -> Streamed:
     """Saves a run that goes on, in a folder, one's own unless the query names another: its lab and what nodes have.
 
     Lines of JSON say `what` is being saved and of how many `bytes`; the last one has what was `saved`, and a sentence
@@ -159,7 +160,7 @@ def _saved_before(server: Server, who: Who) -> dict[str, list[str]]:
     needs(("Run.Files", "run"), ("Image.Write", "server")),
     response_class=StreamingResponse,
 )
-async def save_node(asked: ToImage, run: TheRun, who: Who, server: Server) -> StreamingResponse:
+async def save_node(asked: ToImage, run: TheRun, who: Who, server: Server) -> Streamed:
     """Makes an image of a node of a run that goes on; lines of JSON as of `save`, of which the last has the `image`."""
     _refuse_still(run)
     await asyncio.to_thread(_note, server, who, run.path, "image.save", node=asked.node, image=asked.name)
@@ -275,7 +276,7 @@ def _refuse_still(run: RunRow) -> None:
         raise Problem(409, "state", f"the run is {run.state}; one that goes on can be saved", state=run.state)
 
 
-async def _told(lines: AsyncGenerator[dict[str, Any], None], done: Any) -> StreamingResponse:
+async def _told(lines: AsyncGenerator[dict[str, Any], None], done: Any) -> Streamed:
     """What a worker says as an answer; what is wrong at once is a problem.
 
     Args:
@@ -288,31 +289,33 @@ async def _told(lines: AsyncGenerator[dict[str, Any], None], done: Any) -> Strea
         await lines.aclose()
         raise
 
-    async def told() -> AsyncIterator[bytes]:
+    held = contextlib.AsyncExitStack()
+    held.push_async_callback(lines.aclose)
+
+    async def told() -> AsyncGenerator[bytes, None]:
         said = first
-        async with contextlib.aclosing(lines):
-            yield _line(said)
-            coming = asyncio.ensure_future(anext(lines, None))
-            try:
-                while True:
-                    if not (await asyncio.wait({coming}, timeout=HEARTBEAT_HOST_S))[0]:
-                        yield _line({})
-                        continue
-                    if (line := coming.result()) is None:
-                        break
-                    yield _line(said := line)
-                    coming = asyncio.ensure_future(anext(lines, None))
-            except BrokenError as error:
-                yield _line(said := {"wrong": str(error)})
-            finally:
-                coming.cancel()
-                await asyncio.gather(coming, return_exceptions=True)
+        yield _line(said)
+        coming = asyncio.ensure_future(anext(lines, None))
+        try:
+            while True:
+                if not (await asyncio.wait({coming}, timeout=HEARTBEAT_HOST_S))[0]:
+                    yield _line({})
+                    continue
+                if (line := coming.result()) is None:
+                    break
+                yield _line(said := line)
+                coming = asyncio.ensure_future(anext(lines, None))
+        except BrokenError as error:
+            yield _line(said := {"wrong": str(error)})
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
         if "what" in said:
             yield _line({"wrong": "what saves has ended before it was done"})
         elif done is not None and "wrong" not in said:
             await asyncio.to_thread(done, said)
 
-    return StreamingResponse(told(), media_type=LINES)
+    return Streamed(told(), LINES, held)
 
 
 def _line(said: dict[str, Any]) -> bytes:
