@@ -46,6 +46,14 @@ in_system() {
         --chdir /home --setenv HOME /home --setenv PATH /home/venv/bin:/usr/bin:/bin --setenv LANG C.UTF-8 -- "$@"
 }
 
+# timed WHAT COMMAND...: says what that took, of the host's clock and of CPU time, with the load that it began beside.
+timed() {
+    local load TIMEFORMAT="$1: %R s, of CPU time %U s in user code and %S s in the host's kernel"
+    read -r load _ </proc/loadavg
+    TIMEFORMAT+=", beside load $load"
+    time "${@:2}"
+}
+
 # try_tools SUITE WHEEL: uv and pipx, as docs/install.md says: each installs the command, puts the wheel in place of itself, and
 # takes it away. The command runs a guest each time, and is gone in the end.
 try_tools() {
@@ -101,15 +109,13 @@ try_refusal() {
 
 # try_system SUITE WHEEL
 try_system() {
-    local clone=$systems_dir/$1/clone begin
+    local clone=$systems_dir/$1/clone
     make_tree "$1" || return
     # Without the package: the tests run what is installed.
     rm -rf -- "$clone" && mkdir "$clone" && cp -r -- "$root"/{tests,examples,docs,pyproject.toml} "$clone" || return
     make_home "$1" "$2" "$clone" || return
-    begin=$SECONDS
-    in_system "$1" pip install --quiet "/home/${2##*/}" || return
-    in_system "$1" dilaton demo --out demo || return
-    say "$1: pip install and the demo took $((SECONDS - begin)) s"
+    timed "$1: pip install" in_system "$1" pip install --quiet "/home/${2##*/}" || return
+    timed "$1: the demo" in_system "$1" dilaton demo --out demo || return
     in_system "$1" dilaton doctor || return
     in_system "$1" pip install --quiet pytest pytest-timeout hypothesis || return
     try_tools "$1" "/home/${2##*/}" || return
