@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import PATIENCE_HOST_S, ROOT, command_line, dilaton, environment, started
+from tests.functional.command_line.test_capture import wait_for
 from tests.functional.server.test_forward import wait_for_servers
 from tests.unit.server.serving import served
 
@@ -152,6 +153,8 @@ def test_a_laptop_reaches_the_lab_and_the_record_says_so(tmp_path: Path) -> None
             seeing = subprocess.Popen(
                 command_line("capture", out, "gate:eth0", "icmp", "-c", "3"), stdout=subprocess.PIPE, text=True
             )
+            # That of the tunnel is none.
+            wait_for(out, "session-began")
             done = laptop(
                 tmp_path, told, f"ping -c 1 {DESK} && ping -c 20 -i 0.2 {WEB} && curl -sSf http://{WEB}/GPL-3"
             )
