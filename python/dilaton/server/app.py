@@ -30,6 +30,7 @@ from dilaton.server.api.runs import (
     steering,
     sweeps,
     terminals,
+    vpn,
 )
 from dilaton.server.bell import Bell
 from dilaton.server.database.actions import now_ms
@@ -57,6 +58,7 @@ ENDPOINTS: tuple[Endpoint, ...] = tuple(
         *(labs, derived, imports, shares, drawings, templates),
         *(runs, sweeps, comparisons, requests, reservations, drawn, steering, saving, streams, terminals, reaching),
         doors,
+        vpn,
         page,
     )
     for endpoint in part.ENDPOINTS
@@ -152,7 +154,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         keeping.cancel()
         tidying.cancel()
-        closed = (state.terminals.close(), state.images.close(), state.checker.close())
+        closed = (state.terminals.close(), state.tunnels.close(), state.images.close(), state.checker.close())
         await asyncio.gather(keeping, tidying, *closed, return_exceptions=True)
         await settled()
         state.store.close()

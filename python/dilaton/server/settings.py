@@ -25,6 +25,7 @@ from dilaton.server.access.single_sign_on import Provider, is_safe
 from dilaton.server.database.tidying import Keep
 from dilaton.server.runs.user_ids import UserIds
 from dilaton.server.written import Written, read_written
+from dilaton.service.vpn.gateway import places
 
 PORT = 8642
 
@@ -56,6 +57,19 @@ def default_directory() -> Path:
 
 
 @dataclass(frozen=True)
+class Vpn:
+    """Where WireGuard of people's machines is answered.
+
+    Attributes:
+        places: Addresses and UDP ports to listen at, one for each tunnel.
+        name: By which machines find this one; empty: as the server's URL has it.
+    """
+
+    places: tuple[tuple[str, int], ...]
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class Settings:
     """How a server is set up.
 
@@ -75,6 +89,7 @@ class Settings:
         provider: By whom people log in, beside what the server keeps of them itself; none: nobody.
         proxy_domain: All names below it are this server's, for pages of nodes; empty: there are none but on loopback.
         run_as: The user ids of runs, one for each person; None: runs have the server's.
+        vpn: Where WireGuard of people's machines is answered; None: nowhere.
     """
 
     directory: Path
@@ -94,6 +109,7 @@ class Settings:
     provider: Provider | None = None
     proxy_domain: str = ""
     run_as: UserIds | None = None
+    vpn: Vpn | None = None
 
     def check(self) -> None:
         """Looks whether all of it together is safe.
@@ -260,6 +276,22 @@ class ProviderSaid(Written):
         return issuer
 
 
+class VpnSaid(Written):
+    """Where WireGuard of people's machines is answered; see `Vpn`."""
+
+    listen: str
+    """Address and UDP ports, of which each tunnel takes one, as 0.0.0.0:51820-51849."""
+    name: str = Field(default="", pattern=r"^[A-Za-z0-9.:-]{0,255}$")
+    """By which machines find this one, where the URL is that of a proxy."""
+
+    @field_validator("listen")
+    @classmethod
+    def _has_ports(cls, listen: str) -> str:
+        if not places(listen)[0][1]:
+            raise ValueError(f"{listen}: has no port; write which ones, as {listen}:51820-51849")
+        return listen
+
+
 class KeepSaid(Written):
     """What is kept; see `database.tidying.Keep`."""
 
@@ -297,6 +329,8 @@ class ServerFile(Written):
     at_once: int | None = Field(default=None, ge=1, le=10_000)
     run_as: RunAs | None = None
     """Of each person's runs, where the server is root."""
+    vpn: VpnSaid | None = None
+    """Ports by which people's machines come into the networks of runs."""
 
     @field_validator("listen")
     @classmethod
@@ -335,6 +369,8 @@ def of_file(path: Path) -> dict[str, Any]:
         found["provider"] = _provider(said.provider, base)
     if said.run_as:
         found["run_as"] = UserIds(said.run_as.first, said.run_as.count)
+    if said.vpn:
+        found["vpn"] = Vpn(tuple(places(said.vpn.listen)), said.vpn.name)
     if said.at_once is not None:
         found["at_once"] = said.at_once
     return found

@@ -21,6 +21,7 @@ from dilaton.server.metrics import Metrics
 from dilaton.server.runs.bounds import Bounds
 from dilaton.server.runs.keeper import Keeper
 from dilaton.server.runs.terminals import Terminals
+from dilaton.server.runs.tunnels import Tunnels
 from dilaton.server.saved.keeping import Saved
 from dilaton.server.settings import BACK, Settings
 
@@ -43,6 +44,7 @@ class State:
     policy: Policy
     terminals: Terminals = field(default_factory=Terminals)
     comparing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(COMPARISONS_AT_ONCE))
+    tunnels: Tunnels = field(default_factory=Tunnels)
     doors: Doors = field(default_factory=Doors)
     sessions: Bounds = field(default_factory=lambda: Bounds("programs in nodes"))
     captures: Bounds = field(default_factory=lambda: Bounds("captures"))

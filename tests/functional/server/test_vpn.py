@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from dilaton.server.settings import Vpn
 from tests.conftest import PATIENCE_HOST_S, ROOT, command_line, dilaton, environment, started
 from tests.functional.command_line.test_capture import wait_for
 from tests.functional.server.test_forward import wait_for_servers
@@ -261,6 +262,39 @@ def test_a_laptop_reaches_a_servers_lab_by_who_may(tmp_path: Path) -> None:
         assert [one["node"] for one in me.api("GET", f"/runs/{run}/record")["from_outside"]] == ["gate"]
         (done_by,) = (one["data"]["argv"] for one in me.api("GET", "/audit") if one["action"] == "run.vpn")
         assert done_by[0] == "tunnel"
+
+
+def test_a_laptop_comes_in_by_a_port_of_the_server_until_it_is_told_to_leave(tmp_path: Path) -> None:
+    port = free_ports()[0]
+    with served(tmp_path, vpn=Vpn((("127.0.0.1", port),))) as server:
+        me = server.client()
+        run = me.launch(me.keep(EXAMPLE.read_text()), stays=True)
+        me.wait(run, "running")
+        wait_for_servers(server.state.keeper.run_dir(run))
+        path = f"/runs/{run}/vpn"
+        assert "no such node" in me.api("POST", path, {"node": "nowhere"}, status=422)["detail"]
+        with me.stream("/events") as events:
+            assert next(events)[1] == "ready"
+            opened = me.api("POST", path, {})
+            told = opened.pop("configuration")
+            assert opened["node"] == "gate" and f"Endpoint = 127.0.0.1:{port}\n" in told
+            assert me.api("GET", path) == [opened]
+            assert "no port" in me.api("POST", path, {}, status=409)["detail"], "there is one, which is taken"
+            done = laptop(tmp_path, told, f"curl -sSf http://{WEB}/GPL-3 | wc -c")
+            assert done.stdout.split() == [str(PAGE.stat().st_size)], done
+            me.api("DELETE", f"{path}/{opened['tunnel']}", status=204)
+            assert next(data["state"] for _, kind, data in events if kind == "tunnel") == "ended"
+            assert me.api("GET", path) == []
+            assert laptop(tmp_path, told, f"ping -c 1 -W 2 {WEB}").returncode == 1, "its keys are worth nothing"
+            again = me.api("POST", path, {"node": "web"})
+            assert (again["node"], again["port"]) == ("web", port)
+            me.api("POST", f"/runs/{run}/stop")
+            assert next(data["tunnel"] for _, kind, data in events if kind == "tunnel") == again["tunnel"]
+        me.wait(run, "finished", "aborted")
+        assert me.api("GET", path) == []
+        reached = me.api("GET", f"/runs/{run}/record")["from_outside"]
+        assert {one["node"]: one["connections"] for one in reached} == {"gate": 1, "web": 1}
+        assert "cannot be reached" in me.api("POST", path, {}, status=409)["detail"]
 
 
 def test_two_laptops_are_in_a_lab_at_once_also_by_ipv6_and_while_its_tdf_moves(tmp_path: Path) -> None:

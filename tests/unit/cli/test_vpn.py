@@ -16,10 +16,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from dilaton.cli.errors import BadInputError
-from dilaton.cli.vpn.configuration import FORWARDING, POOLS, configuration, default_name, way_into, write_configuration
-from dilaton.cli.vpn.enter import places
-from dilaton.cli.vpn.flows import FLOWS_MAX, Flows
-from dilaton.cli.vpn.wireguard import WINDOW, Peer, new_key
+from dilaton.cli.vpn.enter import default_name, write_configuration
+from dilaton.service.vpn.configuration import FORWARDING, POOLS, WayError, configuration, way_into
+from dilaton.service.vpn.flows import FLOWS_MAX, Flows
+from dilaton.service.vpn.gateway import ListenError, places
+from dilaton.service.vpn.wireguard import WINDOW, Peer, new_key
 
 SHARED = bytes(range(32))
 LAPTOP, WEB = IPv4Address("100.64.0.9"), IPv4Address("10.0.0.1")
@@ -333,16 +334,16 @@ def test_a_place_to_listen_is_an_address_with_a_port_or_some() -> None:
         "[::1",
         "a:1-2-3",
     ):
-        with pytest.raises(BadInputError, match=r"not ADDRESS\[:PORT\[-PORT\]\]"):
+        with pytest.raises(ListenError, match=r"not ADDRESS\[:PORT\[-PORT\]\]"):
             places(wrong)
 
 
 def test_a_way_that_is_none_is_refused() -> None:
-    with pytest.raises(BadInputError, match="no such node; there are desk, gate, sw, web"):
+    with pytest.raises(WayError, match="no such node; there are desk, gate, sw, web"):
         way_into(LAB, "x")
-    with pytest.raises(BadInputError, match="sw: has no address; there are desk, gate, web"):
+    with pytest.raises(WayError, match="sw: has no address; there are desk, gate, web"):
         way_into(LAB, "sw")
-    with pytest.raises(BadInputError, match="nothing to reach"):
+    with pytest.raises(WayError, match="nothing to reach"):
         way_into(LAB[3:], None)
 
 

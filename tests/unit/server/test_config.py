@@ -14,7 +14,7 @@ import pytest
 
 from dilaton.lab.errors import LabError
 from dilaton.server.__main__ import main
-from dilaton.server.settings import Settings, SettingsError, of_file
+from dilaton.server.settings import Settings, SettingsError, Vpn, of_file
 from tests.conftest import PATIENCE_HOST_S, environment
 from tests.unit.server.serving import Client, served
 
@@ -63,6 +63,8 @@ def test_a_file_says_all_of_it_and_its_paths_are_from_where_it_is(tmp_path: Path
         (tmp_path / "server.yaml").write_text(f"listen: '{listen}'\n")
         settings = Settings(**({"directory": tmp_path} | of_file(tmp_path / "server.yaml")))
         assert (settings.host, settings.port) == (host, port)
+    (tmp_path / "server.yaml").write_text("vpn: {listen: '[::]:51820-51821', name: lab.example.org}\n")
+    assert of_file(tmp_path / "server.yaml")["vpn"] == Vpn((("::", 51820), ("::", 51821)), "lab.example.org")
 
 
 @pytest.mark.parametrize(
@@ -75,6 +77,8 @@ def test_a_file_says_all_of_it_and_its_paths_are_from_where_it_is(tmp_path: Path
         ("tls: {certificate: x}", "1:6: tls.key"),
         ("a: [", "1:5"),
         ("database: mysql://x", "1:11: database"),
+        ("vpn: {listen: 0.0.0.0}", "1:15: vpn.listen"),
+        ("vpn: {listen: '0.0.0.0:9-1'}", "1:15: vpn.listen"),
     ],
 )
 def test_a_mistake_in_it_has_its_place(

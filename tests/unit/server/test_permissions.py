@@ -111,6 +111,7 @@ def asked(path: str, lab: str, rule: dict[str, Any]) -> str:
         "person": "no-such-person",
         "token": "no-such-token",
         "door": "none",
+        "tunnel": "none",
         "path": "run.json",
     }
     names |= {"name": "none"}

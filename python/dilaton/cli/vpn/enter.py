@@ -1,23 +1,18 @@
 """`dilaton vpn`: this machine, or another one that reaches it, in the network of a run that goes on.
 
-Between a machine's WireGuard and a node of the lab stands this process: datagrams come by a socket of UDP, what is in
-them passes `flows.py` into a session of the run, whose program puts it into the node's network at the virtual instant
-at which it comes there. Virtual time runs no faster than host time meanwhile; where it stands, packets wait for it,
-as many as a session keeps, and others are lost, as on any way that is too slow.
+What stands between that machine's WireGuard and the lab is `service/vpn/gateway.py`, in this process. Virtual time runs
+no faster than host time meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import json
+import os
 import re
-import secrets
 import signal
-import struct
-import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +26,13 @@ from dilaton.service.catalogue import find
 from dilaton.service.live import AsyncRun
 
 try:
-    from dilaton.cli.vpn.configuration import Way, configuration, default_name, way_into, write_configuration
-    from dilaton.cli.vpn.wireguard import Peer, new_key
+    from dilaton.service.vpn.configuration import Way, WayError, way_into
+    from dilaton.service.vpn.gateway import Gateway, ListenError, listening, places
 except ImportError as error:
     raise BadInputError(f"a tunnel takes the package cryptography: pip install dilaton[vpn] ({error})") from None
-from dilaton.cli.vpn.flows import Flows
 
-LENGTH = struct.Struct(">H")
-"""Before each packet of a session."""
-
-LOOK_HOST_S = 1.0
-"""How often it is looked whether the peer waits for an answer."""
-
-PORT_MAX = 65_535
-
-LISTEN = re.compile(
-    r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(:(?P<first>[0-9]{1,5})(-(?P<last>[0-9]{1,5}))?)?", re.ASCII
-)
+INTERFACE_NAME = re.compile(r"[a-zA-Z0-9_=+.-]{1,15}")
+"""What wg-quick takes for a file's name without its `.conf`, which becomes that of the interface."""
 
 
 @refusing(ControlError)
@@ -93,59 +78,25 @@ def vpn_here(
         listen: Where to listen.
         ended: Returns when the run has ended.
     """
-    way, here = way_into(nodes, node), places(listen)
+    with refusing(WayError, ListenError):
+        way, here = way_into(nodes, node), places(listen)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_entered(run, way, to or Path(default_name(run.name)), here, ended))
     return 0
 
 
-def places(text: str) -> list[tuple[str, int]]:
-    """Where to listen, of which the first counts that can be had.
-
-    Raises:
-        BadInputError: it is no address, or has no such ports.
-    """
-    found = LISTEN.fullmatch(text)
-    first = int(found["first"] or 0) if found else -1
-    last = int(found["last"] or first) if found else -1
-    if found is None or not first <= last <= PORT_MAX or (found["last"] and not first):
-        raise BadInputError(
-            f"{text}: not ADDRESS[:PORT[-PORT]], as 127.0.0.1:51820, 0.0.0.0:51820-51829 or [::]:51820, with ports up "
-            f"to {PORT_MAX}"
-        )
-    return [(found["host"].strip("[]"), port) for port in range(first, last + 1)]
-
-
-async def _listening(gateway: _Gateway, here: Sequence[tuple[str, int]]) -> asyncio.DatagramTransport:
-    """A socket at the first of these places that can be had.
-
-    Raises:
-        BadInputError: none can.
-    """
-    for host, port in here:
-        try:
-            made = asyncio.get_running_loop().create_datagram_endpoint(lambda: gateway, local_addr=(host, port))
-            return (await made)[0]
-        except OSError as error:
-            wrong = error
-            if error.errno != errno.EADDRINUSE:
-                break
-    ports = str(here[0][1]) if len(here) == 1 else f"{here[0][1]} to {here[-1][1]}"
-    raise BadInputError(f"{here[0][0]}, port {ports}: {wrong.strerror or wrong}") from wrong
-
-
 async def _entered(
     run: Reached, way: Way, to: Path, here: Sequence[tuple[str, int]], ended: Callable[[], Awaitable[None]]
 ) -> None:
-    own, theirs, shared = new_key(), new_key(), secrets.token_bytes(32)
-    gateway = _Gateway(Peer(own, theirs.public_key(), shared), Flows(way.addresses))
+    gateway = Gateway(way)
     # Before the run learns of a tunnel that then could not be.
-    transport = await _listening(gateway, here)
+    with refusing(ListenError):
+        transport = await listening(gateway, here)
     try:
         async with over(run.tunnel(way.node, list(map(str, way.addresses))), Terminal) as session:
             gateway.session = session
             endpoint = transport.get_extra_info("sockname")
-            write_configuration(to, configuration(way, theirs, own.public_key(), shared, endpoint[:2]))
+            write_configuration(to, gateway.configuration(endpoint[:2]))
             try:
                 reached_there = ", ".join(map(str, way.reached))
                 print(f"{endpoint[0]}:{endpoint[1]} -> {way.node}, which leads to {reached_there}")
@@ -167,53 +118,22 @@ async def _told_to_end() -> None:
     await told.wait()
 
 
-class _Gateway(asyncio.DatagramProtocol):
-    """What stands between a machine's WireGuard and the session."""
-
-    def __init__(self, peer: Peer, flows: Flows) -> None:
-        self.session: Terminal | None = None
-        """Until there is one, datagrams are lost."""
-        self._peer = peer
-        self._flows = flows
-        self._transport: asyncio.DatagramTransport | None = None
-        self._where: tuple[str, int] | None = None
-        """From where the last authentic datagram came (section 2.1: roaming)."""
-
-    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
-        self._transport = transport
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        if self.session is None or (received := self._peer.receive(data, time.monotonic())) is None:
-            return
-        self._where = addr
-        for answer in received.answers:
-            self._send(answer)
-        if received.packet and self._flows.takes(received.packet):
-            # Where too many wait, this one is lost.
-            self.session.write(LENGTH.pack(len(received.packet)) + received.packet)
-
-    async def carry(self, session: Terminal) -> None:
-        """Carries what comes out of the node until the session ends."""
-        kept = bytearray()
-        while data := await session.read():
-            kept += data
-            for packet in _packets(kept):
-                if self._flows.answers(packet):
-                    self._send(self._peer.send(packet, time.monotonic()))
-
-    async def keep_alive(self) -> None:
-        """Answers a peer that only sends, for ever."""
-        while True:
-            await asyncio.sleep(LOOK_HOST_S)
-            self._send(self._peer.keep_alive(time.monotonic()))
-
-    def _send(self, datagram: bytes | None) -> None:
-        if datagram is not None and self._where is not None and self._transport is not None:
-            self._transport.sendto(datagram, self._where)
+def default_name(run: str) -> str:
+    """The file for a run, whose name wg-quick takes."""
+    kept = re.sub(r"[^a-zA-Z0-9_=+.-]", "", Path(run).name)
+    return f"{kept[:15] or 'dilaton'}.conf"
 
 
-def _packets(kept: bytearray) -> Iterator[bytes]:
-    """Takes whole packets out of what has come."""
-    while len(kept) >= LENGTH.size and len(kept) >= LENGTH.size + (length := LENGTH.unpack_from(kept)[0]):
-        yield bytes(kept[LENGTH.size : LENGTH.size + length])
-        del kept[: LENGTH.size + length]
+def write_configuration(path: Path, text: str) -> None:
+    """Writes the file, which nobody else may read.
+
+    Raises:
+        BadInputError: it exists, cannot be written, or has a name that wg-quick does not take.
+    """
+    if path.suffix != ".conf" or not INTERFACE_NAME.fullmatch(path.stem):
+        raise BadInputError(f"{path}: wg-quick takes NAME.conf, NAME of at most 15 letters, digits and _ = + . -")
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror or error}") from error

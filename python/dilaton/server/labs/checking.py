@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,14 @@ from dilaton.server.problems import Problem as Refusal
 from dilaton.server.workers import BrokenError
 from dilaton.service.errors import RequestError
 from dilaton.service.request import Overrides
+from dilaton.service.vpn.configuration import Way
 
 WORKER = "dilaton.server.labs.worker"
 TEMPLATING = "dilaton.server.labs.templating"
 DERIVING = "dilaton.server.labs.deriving"
 IMPORTING = "dilaton.server.labs.importing"
 CAPTURING = "dilaton.server.labs.capturing"
+ENTERING = "dilaton.server.labs.entering"
 
 AT_ONCE = 2
 
@@ -182,13 +185,31 @@ class Checker:
         Raises:
             Refusal: nothing can be captured so.
         """
+        said = await self._of_plan(CAPTURING, asked)
+        return said["node"], said["argv"]
+
+    async def way_into(self, plan: str, node: str | None) -> Way:
+        """The way into the network of a run that has this plan, by a node; None: the first that forwards.
+
+        Raises:
+            Refusal: there is none.
+        """
+        said = await self._of_plan(ENTERING, {"plan": plan, "node": node})
+        return Way(said["node"], tuple(map(ip_network, said["reached"])), tuple(map(ip_address, said["addresses"])))
+
+    async def _of_plan(self, worker: str, asked: dict[str, Any]) -> dict[str, Any]:
+        """What a worker says that reads the plan of a run.
+
+        Raises:
+            Refusal: that cannot be, or the plan cannot be read.
+        """
         try:
-            said = await self._ask(CAPTURING, asked, sees_host=False)
+            said = await self._ask(worker, asked, sees_host=False)
         except LabError:
             raise Refusal(409, "run-refused", "the plan of the run cannot be read") from None
         if "wrong" in said:
             raise Refusal(422, "argument", said["wrong"])
-        return said["node"], said["argv"]
+        return said
 
     async def _ask(self, worker: str, asked: dict[str, Any], *, sees_host: bool) -> dict[str, Any]:
         """What a worker says.

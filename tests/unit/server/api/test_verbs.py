@@ -31,7 +31,7 @@ ENDPOINTS = {
     "shell": [f"WEBSOCKET {RUN}/sessions", f"POST {RUN}/terminals"],
     "cp": [f"WEBSOCKET {RUN}/sessions"],
     "forward": [f"WEBSOCKET {RUN}/sessions"],
-    "vpn": [f"WEBSOCKET {RUN}/sessions", f"GET {RUN}/plan"],
+    "vpn": [f"WEBSOCKET {RUN}/tunnels", f"GET {RUN}/plan", f"POST {RUN}/vpn"],
     "cli": [f"WEBSOCKET {RUN}/sessions"],
     "capture": [f"GET {RUN}/capture"],
     "save": [f"POST {RUN}/save", f"POST {RUN}/image"],

@@ -223,7 +223,7 @@ async def capture_packets(
         date_ns = (await connection.request(SHOW))["date_ns"]
     if date_ns is None:
         raise Problem(409, "state", "the run has not begun yet")
-    plan = await asyncio.to_thread(_plan, run_dir)
+    plan = await asyncio.to_thread(plan_of, run_dir)
     node, argv = await server.checker.capture_command(
         {
             "plan": plan,
@@ -267,7 +267,7 @@ async def _packets(
             reading.cancel()
 
 
-def _plan(run_dir: Path) -> str:
+def plan_of(run_dir: Path) -> str:
     """`plan.json` as it is: guests write into run directories, so a worker reads it.
 
     Raises:

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import base64
-import os
-import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, collapse_addresses, ip_interface, ip_network
-from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from dilaton.cli.errors import BadInputError
-
 MTU = 1420
 """As the node's device has it (`crates/agent/src/network/tunnel.rs`)."""
-
-INTERFACE_NAME = re.compile(r"[a-zA-Z0-9_=+.-]{1,15}")
-"""What wg-quick takes for a file's name without its `.conf`, which becomes that of the interface."""
-
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -32,6 +23,10 @@ and local ones (RFC 4193), of which there are so many that nobody draws one that
 
 FORWARDING = {4: "net/ipv4/ip_forward", 6: "net/ipv6/conf/all/forwarding"}
 """What a node has set that forwards packets, by the version of IP."""
+
+
+class WayError(ValueError):
+    """A lab cannot be entered so; says what would do."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ def way_into(nodes: Sequence[Mapping[str, Any]], wanted: str | None) -> Way:
         wanted: The node; None: the first that forwards, else the first with an address.
 
     Raises:
-        BadInputError: there is no such node, or it has no address.
+        WayError: there is no such node, or it has no address.
     """
     networks = {str(node["name"]): list(_networks(node)) for node in nodes}
     forwarding = {
@@ -67,12 +62,12 @@ def way_into(nodes: Sequence[Mapping[str, Any]], wanted: str | None) -> Way:
     having = [name for name, found in networks.items() if found]
     if wanted is None:
         if not having:
-            raise BadInputError("no node of the lab has an address, so there is nothing to reach")
+            raise WayError("no node of the lab has an address, so there is nothing to reach")
         wanted = next((name for name in having if forwarding[name]), having[0])
     elif wanted not in networks:
-        raise BadInputError(f"{wanted}: no such node; there are {', '.join(sorted(networks))}")
+        raise WayError(f"{wanted}: no such node; there are {', '.join(sorted(networks))}")
     elif not networks[wanted]:
-        raise BadInputError(f"{wanted}: has no address; there are {', '.join(sorted(having)) or 'none that have'}")
+        raise WayError(f"{wanted}: has no address; there are {', '.join(sorted(having)) or 'none that have'}")
     reached, addresses = list[Network](), list[Address]()
     for version in sorted({address.version for address, _ in networks[wanted]}):
         everywhere = [network for found in networks.values() for _, network in found if network.version == version]
@@ -131,24 +126,3 @@ Endpoint = {host}:{endpoint[1]}
 
 def _text(key: bytes) -> str:
     return base64.b64encode(key).decode()
-
-
-def default_name(run: str) -> str:
-    """The file for a run, whose name wg-quick takes."""
-    kept = re.sub(r"[^a-zA-Z0-9_=+.-]", "", Path(run).name)
-    return f"{kept[:15] or 'dilaton'}.conf"
-
-
-def write_configuration(path: Path, text: str) -> None:
-    """Writes the file, which nobody else may read.
-
-    Raises:
-        BadInputError: it exists, cannot be written, or has a name that wg-quick does not take.
-    """
-    if path.suffix != ".conf" or not INTERFACE_NAME.fullmatch(path.stem):
-        raise BadInputError(f"{path}: wg-quick takes NAME.conf, NAME of at most 15 letters, digits and _ = + . -")
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
-    except OSError as error:
-        raise BadInputError(f"{path}: {error.strerror or error}") from error
