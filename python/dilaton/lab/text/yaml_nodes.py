@@ -33,10 +33,11 @@ from ruamel.yaml.parser import Parser
 from ruamel.yaml.scanner import Scanner
 from ruamel.yaml.tag import Tag
 
-CHARACTERS_MAX = 4 * 2**20
+CHARACTERS_MAX = 2**20
 LINES_MAX = 100_000
-VALUES_MAX = 75_000
-"""Mappings, lists and scalars, names of fields too. A lab of five thousand nodes and as many links has about 65,000."""
+VALUES_MAX = 50_000
+"""Mappings, lists and scalars, names of fields too. A lab of three thousand nodes and as many links has about 39,000;
+of what may be read, such a lab takes the longest: two seconds of CPU are to be enough."""
 DEPTH_MAX = 50
 GROWN_CHARACTERS_MAX = 4 * CHARACTERS_MAX
 """The most characters of all scalars, with each alias counted as often as it is there."""
