@@ -22,7 +22,7 @@ from dilaton.lab.segments import without_lans
 from dilaton.lab.text import units
 from dilaton.plan.forecast.asked import asked
 from dilaton.plan.model import Plan
-from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths
+from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, talks
 
 PACKET_CORE_S = 80e-6
 """A packet of TCP with its half of an acknowledgement: written, read, acknowledged."""
@@ -210,7 +210,8 @@ def _flows(lab: Lab, plan: Plan) -> Iterator[Flow]:
             ends_s[process.name] = begin_s + seconds
         if not said.connections:
             continue
-        for path in list(paths(known, pairs([by_name[process.name]], plan.hosts, plan.nodes)))[:1]:
+        client = [by_name[process.name]]
+        for path in list(paths(known, pairs(talks(client, plan.hosts, plan.nodes), client)))[:1]:
             way = Path(path.ends[::-1], path.back, path.there) if said.is_reverse else path
             yield Flow(
                 f"{process.on}/{process.name}",

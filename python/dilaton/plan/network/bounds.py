@@ -98,13 +98,14 @@ def used(
 ) -> Network:
     """As `network_of`, of the links over which these programs talk, or of all links where none is known to."""
     of_links = promised(nodes, course, guest)
-    found = list(paths(directions(nodes, links, egresses(course)), pairs(processes, hosts, nodes)))
+    named = talks(processes, hosts, nodes)
+    found = list(paths(directions(nodes, links, egresses(course)), pairs(named, processes)))
     if not found:
         return replace(of_links, tolerance_ns=tolerance_ns)
     # A path that begins and ends elsewhere may lead through this guest, too.
     here = [path for path in found if guest is None or any(each.guest == guest for each in path.directions)]
     (delay_ns, delay_link), (frame_ns, frame_link) = _delay(here), _frame(here)
-    full = _of_full_frames(processes, hosts, nodes)
+    full = _of_full_frames(named, processes)
     patience = (_patience(path, has_full_frames=path.ends in full) for path in here)
     wait_ns, wait_path, wait_why = min(patience, default=(None, "", ""))
     return Network(
@@ -139,13 +140,11 @@ def _frame(found: Iterable[Path]) -> tuple[float | None, str]:
     return min(frames, default=(None, ""))
 
 
-def _of_full_frames(
-    processes: Sequence[Process], hosts: Iterable[HostsEntry], nodes: Sequence[Node]
-) -> set[tuple[str, str]]:
+def _of_full_frames(named: Iterable[tuple[str, str, str]], processes: Iterable[Process]) -> set[tuple[str, str]]:
     """Who talks by flows of TCP alone whose frames are full, to whom."""
     by_name = {(process.node, process.name): process for process in processes}
     full: dict[tuple[str, str], bool] = {}
-    for name, one, other in talks(processes, hosts, nodes):
+    for name, one, other in named:
         full[one, other] = full.get((one, other), True) and _is_full(by_name[one, name])
     return {ends for ends, are in full.items() if are}
 

@@ -245,9 +245,9 @@ def talks(
     }
 
 
-def pairs(processes: Sequence[Process], hosts: Iterable[HostsEntry], nodes: Sequence[Node]) -> set[tuple[str, str]]:
-    """Who talks to whom; see the head of this file."""
-    if found := {(one, other) for _, one, other in talks(processes, hosts, nodes)}:
+def pairs(named: Iterable[tuple[str, str, str]], processes: Iterable[Process]) -> set[tuple[str, str]]:
+    """Who talks to whom, of what programs name, as `talks` says; see the head of this file."""
+    if found := {(one, other) for _, one, other in named}:
         return found
     some = list(dict.fromkeys(process.node for process in processes))[:TALKERS_MAX]
     return {(one, other) for number, one in enumerate(some) for other in some[number + 1 :]}

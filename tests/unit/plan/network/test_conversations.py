@@ -6,7 +6,7 @@ import pytest
 
 from dilaton.plan.model import Plan
 from dilaton.plan.network.bounds import network_of
-from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, spoken
+from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, spoken, talks
 from tests.unit.measure.made import plan
 
 WAN = """
@@ -27,7 +27,7 @@ FRAME_NS = 1514 * 8 * (0.1 + 100 + 1)
 def talking(plan: Plan) -> list[Path]:
     """The paths of a plan."""
     known = directions(plan.nodes, plan.links, egresses(plan.course))
-    return list(paths(known, pairs(plan.processes, plan.hosts, plan.nodes)))
+    return list(paths(known, pairs(talks(plan.processes, plan.hosts, plan.nodes), plan.processes)))
 
 
 @pytest.mark.parametrize(
