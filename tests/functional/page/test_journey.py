@@ -61,7 +61,8 @@ def test_the_page_leads_from_the_first_look_to_a_run_that_was_read(
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has runs get as much of a core as other tests, which somebody who looks at them would wait for."""
-    monkeypatch.setattr("dilaton.service.launch.BEHIND", 0)
+    monkeypatch.setattr("dilaton.server.runs.keeper.BEHIND", 0)
+    monkeypatch.setattr("dilaton.server.runs.keeper.behind_of", lambda _: 0)
 
 
 @pytest.mark.usefixtures("beside")

@@ -2,7 +2,7 @@
 //! node's, behind which that machine seems to be.
 //!
 //! What passes the streams are IP packets, each after its length; the host's end takes them out of the machine's own tunnel
-//! and puts them there (`cli/vpn/`). So nothing is encrypted here, no key is in a guest, and no timer of the tunnel's runs in
+//! and puts them there (`service/vpn/`). So nothing is encrypted here, no key is in a guest, and no timer of the tunnel's runs in
 //! virtual time. A packet gets into the node at the virtual instant at which it is read here.
 //!
 //! The other nodes know nothing of that machine. Where the node forwards, what goes on from it therefore has the node's own
