@@ -12,11 +12,13 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from dilaton.host.here.uml import interface, kernels
 from tests.conftest import PATIENCE_HOST_S, PYTHON, Outcome, RunLab, dilaton
+from tests.fidelity import test_control
 from tests.functional.nodes.test_nodes import LONG_READS, charged_s
 from tests.functional.nodes.test_topologies import check_without_iptables
 from tests.functional.time.test_repeatable import left
@@ -166,6 +168,13 @@ def test_long_calls_are_charged_to_the_kernel(run_lab: RunLab) -> None:
     """Which newer kernels would not, from registers: see `OF_KERNEL` of the clock."""
     user_s, system_s = charged_s(run_lab, LONG_READS)
     assert system_s > 2 * user_s
+
+
+def test_extended_state_that_has_not_changed_is_not_set_again(release: str, tmp_path: Path) -> None:
+    """Of which newer kernels keep all that this host has, 11,008 bytes with AMX."""
+    if release.endswith(kernels.SECCOMP):
+        pytest.skip("programs that are not traced set it themselves")
+    test_control.test_extended_state_that_has_not_changed_is_not_set_again(tmp_path)
 
 
 def test_on_the_wall_drive_idle_time_is_waited_for(run_lab: RunLab) -> None:

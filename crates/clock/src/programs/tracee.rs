@@ -41,9 +41,6 @@ const SYSTEM_CALL_STOP: c_int = libc::SIGTRAP | 0x80;
 /// Room for the largest extended state; AMX needs 11,008 bytes.
 const STATE_BYTES_MAX: usize = 16 * 1024;
 
-/// The kernel's own buffer is smaller than this; larger ones are not remembered.
-const SAVED_BYTES_MAX: usize = 4096;
-
 /// How many stopped processes have their registers remembered. Those of others are restored more often.
 const SAVED_SLOTS: usize = 64;
 
@@ -56,14 +53,15 @@ struct Saved {
     length: usize,
     /// Whether it has run since, for the kernel alone, so that they may have changed.
     has_run: bool,
-    bytes: [u8; SAVED_BYTES_MAX],
+    /// Linux 6.1 asks for 2,696 bytes, 7.2 for all that this host has.
+    bytes: [u8; STATE_BYTES_MAX],
 }
 
 struct Registers {
     padded: UnsafeCell<State>,
     saved: UnsafeCell<[Saved; SAVED_SLOTS]>,
     /// What a process is asked for to be compared: the kernel's stacks have no room for it.
-    asked: UnsafeCell<[u8; SAVED_BYTES_MAX]>,
+    asked: UnsafeCell<[u8; STATE_BYTES_MAX]>,
 }
 
 // SAFETY: the kernel is one thread, and its signal handlers do not trace processes.
@@ -72,9 +70,9 @@ unsafe impl Sync for Registers {}
 static REGISTERS: Registers = Registers {
     padded: UnsafeCell::new(State([0; STATE_BYTES_MAX])),
     saved: UnsafeCell::new(
-        [const { Saved { pid: 0, length: 0, has_run: false, bytes: [0; SAVED_BYTES_MAX] } }; SAVED_SLOTS],
+        [const { Saved { pid: 0, length: 0, has_run: false, bytes: [0; STATE_BYTES_MAX] } }; SAVED_SLOTS],
     ),
-    asked: UnsafeCell::new([0; SAVED_BYTES_MAX]),
+    asked: UnsafeCell::new([0; STATE_BYTES_MAX]),
 };
 
 struct Tracing {
@@ -214,7 +212,7 @@ unsafe fn read_state(pid: c_int, buffer: *mut libc::iovec) -> c_long {
         }
         let result = stub::request(libc::PTRACE_GETREGSET, pid, NT_X86_XSTATE as *mut c_void, buffer.cast());
         let length = (*buffer).iov_len;
-        if result == 0 && length <= SAVED_BYTES_MAX {
+        if result == 0 && length <= STATE_BYTES_MAX {
             entry.pid = pid;
             entry.length = length;
             entry.has_run = false;
