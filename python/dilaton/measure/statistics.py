@@ -14,6 +14,9 @@ a link changes) looks like correlation, too, and is none. What both runs do at t
 autocorrelation is that of what is left of one series when the other is taken from it, by least squares. And what only
 one does is in its autocorrelation alone: that of the two counts which is smaller, as runs of one lab have the same.
 Where runs were repeated, `relabelling.py` tells what chance does.
+
+The distributions that this takes are here, since it is little: the package that has them, scipy, is a quarter of what
+an installation would fetch and unpack.
 """
 
 from __future__ import annotations
@@ -21,16 +24,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy import fft, stats
 
 SIGNIFICANCE = 0.05
 TESTED_MIN = 5
 """Values that each side must have to be tested."""
 ROUNDING = 1e-20
 """What is left of a series, as a share of its square, that is no more than rounding."""
+SERIES_MIN = 0.2
+"""Below it the series of Kolmogorov's distribution converges slowly, and its complement is 1 to thirteen digits."""
+FREEDOM_MANY = 400
+"""Degrees of freedom from which on Student's t is expanded about the normal distribution, to ten digits there."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,7 @@ def half_interval(values: Any) -> float:
     values = values[~np.isnan(values)]
     if len(values) < 2:
         return math.nan
-    return float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+    return float(student_quantile(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def correlation_time(values: Any, beside: Any, places: Any, whose: Any = None) -> float:
@@ -130,9 +137,9 @@ def _correlated(series: Sequence[Any]) -> float:
     """
     covariances = np.zeros(max(map(len, series)))
     for each in series:
-        # The transform is circular; twice the length keeps the end from meeting the beginning.
-        length = fft.next_fast_len(2 * len(each), real=True)
-        covariances[: len(each)] += fft.irfft(np.abs(fft.rfft(each, length)) ** 2, length)[: len(each)]
+        # The transform is circular; twice the length keeps its end from its beginning, and a power of two is fast.
+        length = 1 << (2 * len(each) - 1).bit_length()
+        covariances[: len(each)] += np.fft.irfft(np.abs(np.fft.rfft(each, length)) ** 2, length)[: len(each)]
     pairs = np.add.reduceat(covariances, np.arange(0, len(covariances), 2))
     end = int(np.argmax(pairs <= 0)) if (pairs <= 0).any() else len(pairs)
     return float(2 * pairs[:end].sum() - covariances[0])
@@ -146,23 +153,32 @@ def distance(reference: Any, other: Any, correlated: float = 1.0) -> Distance:
         correlated: How many values are worth one that is independent of others.
     """
     reference, other = np.asarray(reference, dtype=float), np.asarray(other, dtype=float)
-    apart = float(stats.wasserstein_distance(reference, other))
+    apart = _moved(reference, other)
     mean = abs(float(reference.mean()))
     relative = apart / mean if mean else (math.inf if apart else 0.0)
     ks = _largest_difference(reference, other)
     root = math.sqrt(len(reference) * len(other) / (len(reference) + len(other)) / correlated)
     # Kolmogorov's distribution, with the correction for few values of Stephens (1970), "Use of the Kolmogorov-Smirnov,
     # Cramer-von Mises and related statistics without extensive tables".
-    p = float(stats.kstwobign.sf((root + 0.12 + 0.11 / root) * ks))
+    p = kolmogorov_tail((root + 0.12 + 0.11 / root) * ks)
     enough = min(len(reference), len(other)) >= TESTED_MIN
     return Distance(ks, p if enough else math.nan, apart, relative)
 
 
+def _moved(one: Any, other: Any) -> float:
+    """By how much values have to be moved, on average, to make one set the other: the area between their functions."""
+    where = np.sort(np.concatenate([one, other]))
+    return float(np.abs(np.subtract(*_shares(one, other, where[:-1]))) @ np.diff(where))
+
+
 def _largest_difference(one: Any, other: Any) -> float:
     """Returns the largest difference of the distribution functions of two sets of values."""
-    where = np.concatenate([one, other])
-    shares = [np.searchsorted(np.sort(values), where, side="right") / len(values) for values in (one, other)]
-    return float(np.abs(shares[0] - shares[1]).max())
+    return float(np.abs(np.subtract(*_shares(one, other, np.concatenate([one, other])))).max())
+
+
+def _shares(one: Any, other: Any, where: Any) -> list[Any]:
+    """The distribution functions of two sets of values at places."""
+    return [np.searchsorted(np.sort(values), where, side="right") / len(values) for values in (one, other)]
 
 
 def are_different(distances: Sequence[Distance], tolerance: float) -> list[bool]:
@@ -180,3 +196,54 @@ def are_different(distances: Sequence[Distance], tolerance: float) -> list[bool]
             break
         significant.add(number)
     return [number in significant and each.relative > tolerance for number, each in enumerate(distances)]
+
+
+def kolmogorov_tail(value: float) -> float:
+    """The probability that Kolmogorov's distribution is above a value."""
+    if value < SERIES_MIN:
+        return 1.0
+    terms = ((-1.0) ** (place - 1) * math.exp(-2 * (place * value) ** 2) for place in range(1, 30))
+    return min(1.0, 2 * sum(terms))
+
+
+def student_quantile(probability: float, freedom: int) -> float:
+    """The value that Student's t stays below with a probability of .5 or more and less than 1.
+
+    Args:
+        probability: That.
+        freedom: Degrees of it, 1 or more.
+    """
+    if freedom >= FREEDOM_MANY:
+        return _expanded(NormalDist().inv_cdf(probability), freedom)
+    # In its angle, the arc tangent of t over the root of the freedom, the probability has a closed form.
+    low, high = 0.0, math.pi / 2
+    while low < (middle := (low + high) / 2) < high:
+        if (1 + _within(middle, freedom)) / 2 < probability:
+            low = middle
+        else:
+            high = middle
+    return math.tan(middle) * math.sqrt(freedom)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """The probability that t is within an angle to both sides: Abramowitz and Stegun (1964), 26.7.3 and 26.7.4."""
+    cosine, is_odd = math.cos(angle), freedom % 2
+    term = cosine if is_odd else 1.0
+    total = 0.0
+    for place in range(2 + is_odd, freedom + 1, 2):
+        total += term
+        term *= (place - 1) / place * cosine**2
+    inner = math.sin(angle) * total
+    return 2 / math.pi * (angle + inner) if is_odd else inner
+
+
+def _expanded(normal: float, freedom: int) -> float:
+    """The quantile of t at which the normal distribution has `normal`: Abramowitz and Stegun (1964), 26.7.5."""
+    square = normal**2
+    terms = (
+        (square + 1) / 4,
+        ((5 * square + 16) * square + 3) / 96,
+        (((3 * square + 19) * square + 17) * square - 15) / 384,
+        ((((79 * square + 776) * square + 1482) * square - 1920) * square - 945) / 92160,
+    )
+    return normal * (1 + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1)))
