@@ -8,6 +8,7 @@ make sense is for `dilaton check`. So whatever `check` takes, the schema takes, 
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +30,9 @@ SCALARS = {"string", "integer", "number", "boolean"}
 
 KEPT_OTHERWISE = (Disk, Trace)
 """Parts whose fields are not all written as they are kept: editors may propose these, and mark none."""
+
+WITHOUT = re.compile(r"(?P<begin>^|\. |\n)?\bNone: ")
+"""What a field means whose value is None, which is Python's word for what is not written in a lab."""
 
 
 class _OfLabs(Described):
@@ -54,12 +58,20 @@ class _OfLabs(Described):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """A part. One that reads short forms may be a word or a list, too, or nothing, as in `nodes: {a: }`."""
         part = super().model_schema(schema)
+        for field in part.get("properties", {}).values():
+            if "description" in field:
+                field["description"] = WITHOUT.sub(_without, field["description"])
         if schema["cls"] in KEPT_OTHERWISE:
             return {"anyOf": [part, {}]}
         if schema["schema"]["type"] not in ("function-before", "function-wrap"):
             return part
         described: JsonSchemaValue = {name: part.pop(name) for name in ("title", "description") if name in part}
         return {**described, "anyOf": [part, {**WRITTEN, "type": [*WRITTEN["type"], "array", "null"]}]}
+
+
+def _without(found: re.Match[str]) -> str:
+    begin = found["begin"]
+    return "without it: " if begin is None else f"{begin}Without it: "
 
 
 def lab_schema() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from dilaton.schema.labs import lab_schema
+from dilaton.schema.labs import lab_schema, schema_text
 from tests.conftest import ROOT, dilaton
 
 LABS = [*sorted(ROOT.glob("examples/*/lab.yaml")), *sorted(ROOT.glob("papers/*/lab.yaml"))]
@@ -72,6 +73,12 @@ def test_a_name_that_is_none_and_a_word_that_may_not_be_are_mistakes(fields: dic
 
 def test_fields_are_described() -> None:
     assert "run ends" in lab_schema()["properties"]["stop_after"]["description"]
+
+
+def test_what_a_field_means_that_is_not_there_is_told_in_words_of_labs() -> None:
+    restart = lab_schema()["$defs"]["Fault"]["properties"]["restart"]
+    assert restart["description"].startswith("After the kill; without it: ")
+    assert not re.findall(r".{0,60}\bNone\b.{0,30}", schema_text())
 
 
 def test_the_command_prints_it() -> None:

@@ -243,7 +243,7 @@ DISCIPLINES_WITH: dict[str, tuple[str, ...]] = {
 
 
 class Queue(Part):
-    """The queue in front of one direction of a link; no limit: the plan chooses. What is None is the kernel's own."""
+    """The queue in front of one direction of a link; no limit: the plan chooses. What else is not said is the kernel's."""
 
     limit: Annotated[QueueLimit, BeforeValidator(_parse_limit)] | None = None
     discipline: Annotated[

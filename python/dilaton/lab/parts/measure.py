@@ -60,7 +60,7 @@ class Capture(Part):
 
 
 class Measure(Part):
-    """What is sampled, how often in virtual time (None: not), what is noted as it comes, and what is captured."""
+    """What is sampled, how often in virtual time, what is noted as it comes, and what is captured."""
 
     interfaces_ns: Period | None = Field(default=None, validation_alias="interfaces")
     """Counters and queues of all interfaces."""
