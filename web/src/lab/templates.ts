@@ -24,7 +24,7 @@ expect:
   - ping.loss == 0%
 `;
 
-export const FIRST_NETWORK = `# A dumbbell: two hosts on each side of a narrow link, which their traffic has to share.
+export const FIRST_NETWORK = `# A dumbbell: a host on each side of a narrow link, which their traffic has to share.
 name: first-network
 
 time:

@@ -5,10 +5,10 @@ import { demand, editor, open, post, run } from "./browser.mjs";
 
 const [origin, cookie, directory] = process.argv.slice(2);
 const { browser, page, complaints } = await open(origin, cookie, { deviceScaleFactor: 1 });
-page.setDefaultTimeout(120_000);
+page.setDefaultTimeout(600_000);
 
-/** Pictures of what is shown now, dialogs and all. */
-async function picture(view) {
+/** Pictures of what is shown now, dialogs and all, with something in the middle where it is said. */
+async function picture(view, middle) {
   for (const [width, height] of [
     [1280, 800],
     [400, 800],
@@ -22,10 +22,16 @@ async function picture(view) {
       }, theme);
       // Drawings are put in place after their data are there.
       await page.waitForTimeout(1200);
+      await middle?.evaluate((part) => part.scrollIntoView({ block: "center" }));
       await page.screenshot({ path: `${directory}/${view}-${width}-${theme}.png` });
     }
   }
   await page.setViewportSize({ width: 1280, height: 800 });
+}
+
+/** Waits until the clock of a run shows so many seconds. */
+async function reached(virtualS) {
+  while (Number.parseFloat(await page.locator("dd").first().textContent()) < virtualS) await page.waitForTimeout(500);
 }
 
 await run({
@@ -35,14 +41,14 @@ await run({
     await page.getByText("1 of 3").waitFor();
     await page.evaluate(() => localStorage.setItem("dilaton.tour", "seen"));
     await page.getByRole("button", { name: "Close" }).first().click();
-    const clock = async () => Number.parseFloat(await page.locator("dd").first().textContent());
-    while ((await clock()) < 8) await page.waitForTimeout(500);
+    await reached(8);
     await page.getByRole("button", { name: "Hold" }).click();
     await page.getByRole("button", { name: "Release" }).waitFor();
     await picture("run");
     const dialog = page.getByRole("dialog", { name: "Break something" });
     await page.getByRole("button", { name: "Break something" }).click();
     for (const [view, kind, ...filled] of [
+      ["kill", "kill", ["Program", "bob/sink"], ["restart", "500ms"]],
       ["load", "load", ["Node", "alice"], ["to", "bob"], ["http", "200/s"], ["For", "5s"]],
       ["drawn", "random", ["every", "exponential 20s"], ["for", "uniform 1s..5s"], ["Draw them for", "2min"]],
     ]) {
@@ -118,11 +124,15 @@ run:
       .getByText(/works \d+ %, waits \d+ %/)
       .first()
       .waitFor();
-    await page
-      .getByRole("heading", { name: "Machines" })
-      .evaluate((heading) => heading.scrollIntoView({ block: "center" }));
-    await picture("machines");
+    await picture("machines", page.getByRole("heading", { name: "Machines" }));
     await post(page, `/runs/${going}/stop`);
+    const { run: here } = await post(page, `/labs/${lab}/runs`, { stays: true });
+    await page.goto(`${origin}/#/run/${here}`);
+    const guests = page.getByRole("heading", { name: "Guests" });
+    await guests.waitFor();
+    await reached(2);
+    await picture("guests", guests);
+    await post(page, `/runs/${here}/stop`);
   },
   "a sweep is compared": async () => {
     const text = `name: window
