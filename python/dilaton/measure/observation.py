@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dilaton.measure.waiting.answered import Answered
 from dilaton.measure.waiting.busy_periods import BusyPeriods
 from dilaton.measure.waiting.offered import Offered
 from dilaton.measure.waiting.together import Together
@@ -46,6 +47,7 @@ class Observation:
         virtual_ns: Virtual time in which these timers were served; 0 when it is not known.
         out_share: The share of virtual time that was out of bounds, epoch by epoch, 0..1; of a run that was watched.
         offered: What programs sent, and what they were told to.
+        answered: What the answers to pings took of which it is known what they take.
     """
 
     drive: str
@@ -71,3 +73,4 @@ class Observation:
     virtual_ns: int = 0
     out_share: float = 0.0
     offered: tuple[Offered, ...] = ()
+    answered: tuple[Answered, ...] = ()

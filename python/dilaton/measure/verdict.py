@@ -32,6 +32,9 @@ it is known how long programs waited, that and nothing else is judged.
 - **Offered load.** A program that was told to send at a rate says itself whether it could
   (`dilaton.measure.waiting.offered`): one that sent less waited for the CPU, however short and rare that was in the
   whole run.
+- **Answers.** What the answer to a ping takes over links that nobody else uses is known before
+  (`dilaton.measure.waiting.answered`): if half of them took a twentieth more, the machine took that for each packet,
+  and nothing waited.
 - **Ends.** The rate of UDP that `iperf3` says was received is divided by the time until it hears of the end, over a
   queue that the flow may have filled (`dilaton.measure.waiting.ended`). Fractions of a millisecond decide whether there
   is room for the word of that end. So of that time at most a twentieth may be one in which nothing came, and which the
@@ -151,6 +154,7 @@ def judge(network: Network, seen: Observation) -> Verdict:
         _disks(seen),
         *(_short(*shortage) for shortage in seen.shortages),
         _offered(seen),
+        _answered(seen),
     ]
     return Verdict.of(reason for reason in found if reason)
 
@@ -256,6 +260,18 @@ def _offered(seen: Observation) -> Reason | None:
     # It had 1 - short of what it needed at least, and is to have it with room.
     factor = 1 / (1 - min(worst.short, 0.99)) / BUSY_WANTED
     return Reason("suspect", what, worst.short, SHORT_MAX, "ratio", raised(seen, factor), enough(seen, factor))
+
+
+def _answered(seen: Observation) -> Reason | None:
+    longer = [each for each in seen.answered if each.longer_ns > each.longer_ns_max]
+    worst = max(longer, key=lambda each: each.longer_ns / each.longer_ns_max, default=None)
+    if worst is None:
+        return None
+    what = (
+        f"half of the answers to {worst.process} on {worst.node} took {duration(worst.took_ns)} and more, where its "
+        f"links take {duration(worst.known_ns)} and nobody else uses them"
+    )
+    return late("suspect", what, worst.longer_ns, worst.longer_ns_max, seen)
 
 
 def _tolerated(network: Network, bound_ns: float) -> float:

@@ -243,7 +243,7 @@ DISCIPLINES_WITH: dict[str, tuple[str, ...]] = {
 
 
 class Queue(Part):
-    """The queue in front of one direction of a link; no limit: the plan chooses. What else is not said is the kernel's."""
+    """The queue in front of one direction of a link; no limit: the plan chooses. The rest is the kernel's."""
 
     limit: Annotated[QueueLimit, BeforeValidator(_parse_limit)] | None = None
     discipline: Annotated[

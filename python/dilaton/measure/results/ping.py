@@ -14,6 +14,7 @@ import getopt
 import re
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
@@ -33,6 +34,9 @@ _RTT = re.compile(
 
 _OPTIONS = "46aAbBc:CdDe:fF:hHi:I:l:Lm:M:nN:Op:qQ:rRs:S:t:T:UvVw:W:"
 """The options of iputils and busybox, as getopt has them."""
+PAYLOAD_BYTES = 56
+"""What ping sends where it is not told."""
+
 _UNEVEN = {"-A", "-f", "-l"}
 """Options with which requests do not leave at a fixed interval."""
 _PERCENTILES = (50, 95, 99)
@@ -110,6 +114,27 @@ def _interval(arguments: Sequence[str]) -> Decimal | None:
         written = [value for name, value in options if name == "-i"]
         return Decimal(written[-1]) if written else Decimal(1)
     except (getopt.GetoptError, InvalidOperation):
+        return None
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What ping sends: bytes of payload, and how often, ns."""
+
+    payload_bytes: int
+    every_ns: float
+
+
+def requests(arguments: Sequence[str]) -> Requests | None:
+    """What ping sends with these arguments; None where that is not at a fixed interval, or not to be read."""
+    every_s = _interval(arguments)
+    if every_s is None:
+        return None
+    options, _ = getopt.gnu_getopt(list(arguments), _OPTIONS)
+    sizes = [value for name, value in options if name == "-s"]
+    try:
+        return Requests(int(sizes[-1]) if sizes else PAYLOAD_BYTES, float(every_s * 10**9))
+    except ValueError:
         return None
 
 

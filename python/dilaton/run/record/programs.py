@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dilaton.measure import numbers
 from dilaton.measure.reasons import Reason
+from dilaton.measure.waiting.answered import Answered, answered
 from dilaton.measure.waiting.asked import asked_bit_per_s
 from dilaton.measure.waiting.ended import LATE_END_MAX, Ended, ended
 from dilaton.measure.waiting.filled import Filled
@@ -23,6 +24,7 @@ class Programs:
 
     Attributes:
         sent: What those sent that were told at which rate.
+        answers: What the answers took of which it is known what they take.
         ended: How flows of UDP ended.
         lives: When those were there that ended as they should.
         filled: Whether all that they measured is flows that filled their bottlenecks.
@@ -30,6 +32,7 @@ class Programs:
     """
 
     sent: Sequence[Offered] = ()
+    answers: Sequence[Answered] = ()
     ended: Sequence[Ended] = ()
     lives: Sequence[Life] = ()
     filled: bool = False
@@ -44,7 +47,14 @@ def programs_of(plan: Plan, processes: Sequence[ProcessRecord]) -> Programs:
     done = [(each.node, each.name, each.result) for each in processes if each.exit == 0]
     slow = {node.name for node in plan.nodes if node.cpu is not None}
     found = Filled.of(plan, done)
-    return Programs(offered(plan, done), ended(plan, done), lives_of(plan, processes), found.all(), found.all_of(slow))
+    return Programs(
+        sent=offered(plan, done),
+        answers=answered(plan, done),
+        ended=ended(plan, done),
+        lives=lives_of(plan, processes),
+        filled=found.all(),
+        shares_filled=found.all_of(slow),
+    )
 
 
 def late_ends(programs: Programs) -> list[Reason]:

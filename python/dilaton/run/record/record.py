@@ -300,6 +300,7 @@ def judge_fidelity(
         spinning=beside.spinning,
         shortages=beside.shortages,
         offered=tuple(programs.sent),
+        answered=tuple(programs.answers),
     )
     verdict = Verdict.of([*reasons, *judge(Network(), of_the_run).reasons, *late_ends(programs)])
     return VerdictRecord(level=verdict.level, reasons=[ReasonRecord(**asdict(reason)) for reason in verdict.reasons])
