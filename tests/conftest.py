@@ -20,8 +20,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dilaton.host.here.uml import interface, kernels
-from tests.ready import commands
-from tests.ready.commands import Command
 
 # Neither other load on the machine nor what is drawn may fail a test: the same examples are tried each time.
 settings.register_profile("dilaton", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -63,17 +61,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any((ROOT / "tests" / place) in (item.path, *item.path.parents) for place in ALONE):
             item.add_marker(pytest.mark.alone)
-
-
-FRESH = ["host", "functional/command_line/test_start.py"]
-"""Where, beside these, commands are new processes: what they import, or take of the host, shows."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Has commands be forked where nothing shows that."""
-    places = {ROOT / "tests" / place for place in FRESH}
-    commands.allowed = not (item.get_closest_marker("alone") or places & {item.path, *item.path.parents})
 
 
 @dataclass
@@ -125,20 +112,8 @@ def command_line(*arguments: str | Path) -> list[str]:
 def dilaton(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs `dilaton` to its end; options are those of `subprocess.run`."""
     command = command_line(*arguments)
-    return finished(command, **({"env": environment()} | options))
-
-
-def finished(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Runs a command of ours to its end; options are those of `subprocess.run`."""
-    typed, patience_s = options.pop("input", None), options.pop("timeout", None)
-    pipes = dict.fromkeys(("stdout", "stderr") if typed is None else ("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with Command(command, text=True, **pipes, **options) as process:
-        try:
-            printed, said = process.communicate(typed, patience_s)
-        except BaseException:
-            process.kill()
-            raise
-    done = subprocess.CompletedProcess(command, process.returncode, printed, said)
+    options = {"env": environment()} | options
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     show(command, done)
     return done
 
@@ -165,13 +140,9 @@ def run_in(directory: Path, lab: str | Path, *arguments: str | Path, wrapper: Se
     else:
         path = lab
     out = directory / f"{number}-run"
-    command = command_line("run", path, "--out", out, *arguments)
-    if wrapper:
-        command = [*map(str, wrapper), *command]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-        show(command, done)
-    else:
-        done = finished(command, env=environment())
+    command = [*map(str, wrapper), *command_line("run", path, "--out", out, *arguments)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    show(command, done)
     return Outcome(done.returncode, done.stdout + done.stderr, out)
 
 
@@ -181,7 +152,7 @@ def started(*arguments: str | Path, **options: Any) -> Iterator[subprocess.Popen
 
     Options are those of `Popen`.
     """
-    with Command(command_line(*arguments), **({"env": environment()} | options)) as process:
+    with subprocess.Popen(command_line(*arguments), **({"env": environment()} | options)) as process:
         try:
             yield process
         finally:
