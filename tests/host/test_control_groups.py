@@ -53,11 +53,11 @@ def in_a_guest(script: str) -> list[str]:
 def test_a_group_is_made_with_its_limits_and_goes_with_its_jail() -> None:
     lines = in_a_guest("""
         print(place.directory, *place.controllers)
-        with control_groups.made(place, 64 << 20) as group:
+        with control_groups.made(place, 64 << 20, 0) as group:
             jailed = keep(group, "cat", "/proc/self/cgroup", *[f"{group}/{name}" for name in ("pids.max", "cpu.max")])
         print(jailed.wait(), groups())
         try:
-            with control_groups.made(place, 64 << 20):
+            with control_groups.made(place, 64 << 20, 0):
                 raise RuntimeError
         except RuntimeError:
             print(groups())
@@ -71,7 +71,7 @@ def test_a_guest_that_takes_too_much_memory_is_ended_whole_and_that_is_told() ->
     lines = in_a_guest("""
         control_groups.MEMORY_BYTES_BESIDE = 0
         hog = "sleep 1000 & exec python3 -c 'b = bytearray([1]) * (300 << 20)'"
-        with control_groups.made(place, 8 << 20) as group:
+        with control_groups.made(place, 8 << 20, 0) as group:
             limit = (group / "memory.max").read_text().strip()
             jailed = keep(group, "sh", "-c", hog, stderr=subprocess.PIPE, text=True)
         print(jailed.communicate()[1].replace(limit, "LIMIT").strip())
@@ -83,7 +83,7 @@ def test_a_guest_that_takes_too_much_memory_is_ended_whole_and_that_is_told() ->
 
 def test_a_guest_that_makes_processes_for_ever_gets_so_many_and_no_more() -> None:
     lines = in_a_guest("""
-        with control_groups.made(place, 8 << 20) as group:
+        with control_groups.made(place, 8 << 20, 0) as group:
             limit = int((group / "pids.max").read_text())
             (group / "pids.max").write_text("20")
             bomb = "i=0; while [ $i -lt 30 ]; do sleep 1000 & i=$((i + 1)); done"
@@ -99,7 +99,7 @@ def test_a_kill_leaves_no_group(killed: str) -> None:
     lines = in_a_guest(f"""
         if (dilaton := os.fork()) == 0:
             life, ours = os.pipe()
-            with control_groups.made(place, 8 << 20) as group:
+            with control_groups.made(place, 8 << 20, 0) as group:
                 jailed = keep(group, "sleep", "1000", close_fds=True)
             Path("/tmp/warden").write_text(f"{{jailed.pid}}\\n")
             time.sleep(1000)
@@ -117,7 +117,7 @@ def test_a_kill_leaves_no_group(killed: str) -> None:
             os.kill(int(members[0]), signal.SIGKILL)
             while (place.directory / groups()[0] / "cgroup.procs").read_text():
                 time.sleep(0.01)
-            with control_groups.made(place, 8 << 20) as group:
+            with control_groups.made(place, 8 << 20, 0) as group:
                 print(len(groups()))
             group.rmdir()
         while groups():
