@@ -93,11 +93,12 @@ async def _events(server: State, who: Caller, last: int) -> AsyncGenerator[str, 
         yield f"id: {last}\nevent: lost\ndata: {{}}\n\n"
     while True:
         ring = server.bell.waiting()
-        # Of each that listens this is asked at each event, so not by a thread as long as nothing has changed.
+        rows = await server.newest.behind(last)
+        # Once they are read, since what they tell of may be what lets somebody hear of it. Of each that listens this is
+        # asked at each event, so not by a thread as long as nothing has changed.
         now = remembered(server.store, server.policy, who) or await surely(partial(_still, server, who))
         if now is None:
             return
-        rows = await server.newest.behind(last)
         for row in rows:
             last = row.number
             if now.access.may(row.permission, row.path):

@@ -95,15 +95,19 @@ class Store:
         """A transaction: all of it is done at the end of the context, or, after an exception, nothing."""
         changes: list[str] = []
         engine = self.engine.execution_options(**{WRITES: True, CHANGES: changes})
-        try:
-            with self._taking_turn(), Session(engine, expire_on_commit=False) as session, session.begin():
-                yield session
-            if self._synced is not None:
-                self._synced.wait()
-        finally:
-            # Also after a commit that had no answer.
+        with (
+            contextlib.ExitStack() as stack,
+            self._taking_turn(),
+            Session(engine, expire_on_commit=False) as session,
+            session.begin(),
+        ):
+            yield session
+            session.flush()
+            # Until it is done, also where its commit has no answer.
             if changes:
-                self.memory.forget()
+                stack.enter_context(self.memory.changing())
+        if self._synced is not None:
+            self._synced.wait()
         for publish in self._published:
             publish()
 

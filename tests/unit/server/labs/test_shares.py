@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,30 @@ def test_a_share_is_told_at_once_ends_at_once_and_ends_with_its_lab(server: Serv
         assert session.query(GrantRow).where(GrantRow.path.contains(lab)).count() == 0
     entries = server.client().api("GET", "/audit?person=ann")
     assert {"lab.share", "lab.unshare"} <= {entry["action"] for entry in entries}
+
+
+def test_who_looks_as_soon_as_a_share_is_there_hears_of_it(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    taking_turn = Store._taking_turn
+
+    @contextlib.contextmanager
+    def taking_turn_long(store: Store) -> Iterator[None]:
+        with taking_turn(store):
+            yield
+        # It is done, and who has done it does not know that yet; others do, and have all who listen look.
+        for _ in range(5):
+            server.state.bell.ring()
+            time.sleep(0.03)
+
+    ann, ben = server.client("ann"), server.client("ben")
+    lab = ann.keep()
+    with ben.stream("/events") as events:
+        next(iter(events))
+        monkeypatch.setattr(Store, "_taking_turn", taking_turn_long)
+        ann.api("PUT", f"/labs/{lab}/shares/ben", {"role": "reader"})
+        own = ben.keep()
+        heard = (data["lab"] for _, kind, data in events if kind == "lab")
+        assert next(heard) == lab, "and not only of what comes later"
+        assert next(heard) == own
 
 
 def test_nobody_shares_more_than_they_have_nor_what_was_denied(server: Served) -> None:
