@@ -221,12 +221,23 @@ async def lines_of(
 
 async def ended(process: Process) -> None:
     """Ends a worker, and lets go of its pipes, which what it began may have for a moment more."""
-    with contextlib.suppress(ProcessLookupError):
+    transport = process._transport  # type: ignore[attr-defined]
+    if transport._proc is not None:
+        # To kill and to close ask first, by a waitpid(2) that would take the end of the process from asyncio's thread.
+        transport._proc.poll = lambda: None if is_alive(process) else 0
+    if is_alive(process):
         process.kill()
     # Before anything is waited for, in which the server may end. There is no public way to it; otherwise pipes stay
     # open until the last who has them ends.
-    process._transport.close()  # type: ignore[attr-defined]
+    transport.close()
     await asyncio.shield(_noted(process.wait()))
+
+
+def is_alive(process: Process) -> bool:
+    """Whether a process has not ended, which asyncio hears of a moment later than the kernel."""
+    with contextlib.suppress(ChildProcessError):
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    return False
 
 
 async def settled() -> None:

@@ -8,13 +8,11 @@ question, and is ended after a while if there is none: who does not edit has no 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from typing import Any
 
-from dilaton.server.workers import answer, begun, ended
+from dilaton.server.workers import answer, begun, ended, is_alive
 
 WAITS_HOST_S = 60.0
 """How long a worker waits for a question."""
@@ -54,7 +52,7 @@ class Ready:
             return None
         process, timer = self._waiting.pop(key)
         timer.cancel()
-        if _is_alive(process):
+        if is_alive(process):
             return process
         self._do(ended(process))
         return None
@@ -79,10 +77,3 @@ class Ready:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _is_alive(process: Process) -> bool:
-    """Whether a process has not ended, which asyncio hears of a moment later than the kernel."""
-    with contextlib.suppress(ChildProcessError):
-        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-    return False
