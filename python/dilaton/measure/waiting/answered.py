@@ -16,6 +16,7 @@ a share of a CPU is for programs, not for the kernel's answers. On the event dri
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,13 +26,11 @@ from dilaton.measure.results.command import unwrap
 from dilaton.plan.links.disciplines import ETHERNET_HEADER_BYTES
 from dilaton.plan.links.queues import Cake, Netem
 from dilaton.plan.model import Link, Plan
+from dilaton.plan.network.bounds import WAIT_NS_MIN
 from dilaton.plan.network.conversations import Path, spoken
 
 LONGER_MAX = 0.05
 """The share of what its links take by which an answer may be longer, as results may be elsewhere."""
-
-LONGER_NS_MIN = 100_000
-"""What is less is nothing, whatever the path, as of waits (`dilaton.plan.network.bounds`)."""
 
 HEADERS_BYTES = ETHERNET_HEADER_BYTES + 40 + 8
 """Of a frame of ping's: of Ethernet, IPv6, and ICMP."""
@@ -74,15 +73,16 @@ def answered(plan: Plan, results: Iterable[tuple[str, str, Mapping[str, Any] | N
     if any((each.node, each.name) not in ways for each in plan.processes if not each.background):
         return []
     steady, shares = set(_steady(plan)), {node.name for node in plan.nodes if node.cpu is not None}
+    users = Counter(name for its in ways.values() for name in {each.name for way in its for each in way.directions})
     found = []
     for node, process, result in results:
         key, took_s = (node, process), ((result or {}).get("rtt") or {}).get("p50")
         if took_s is None or node in shares or key not in asked or len(paths := ways.get(key, ())) != 1:
             continue
-        others = {each.name for other, its in ways.items() if other != key for way in its for each in way.directions}
         mine = {each.name for each in paths[0].directions}
-        if mine <= steady and not mine & others and (known_ns := _known_ns(paths[0], asked[key])) is not None:
-            most_ns = max(LONGER_MAX * known_ns, LONGER_NS_MIN, plan.time.lateness_ns or 0)
+        is_alone = all(users[name] == 1 for name in mine)
+        if is_alone and mine <= steady and (known_ns := _known_ns(paths[0], asked[key])) is not None:
+            most_ns = max(LONGER_MAX * known_ns, WAIT_NS_MIN, plan.time.lateness_ns or 0)
             found.append(Answered(node, process, took_s * 1e9, known_ns, most_ns))
     return found
 
