@@ -178,7 +178,8 @@ def judge_frames(network: Network, seen: Observation, counts: Sequence[int], max
 
     most = f"1 % of frames from other guests were later than {duration(late_ns)}"
     if delay_ns := network.delay_ns_min:
-        part = f"{percent(late_ns / delay_ns)} of the delay of {network.delay_link}: round trips are wrong by as much"
+        share = percent(late_ns / delay_ns)
+        part = f"{share} of the delay of {network.delay_link}: round trips are wrong by up to as much"
         bound_ns = delay_ns * network.delay_share_max
         exceeds(late_ns, bound_ns, f"{most}, {part}", late_ns > bound_ns * INVALID_TIMES)
     if frame_ns := network.frame_ns_min:
@@ -295,7 +296,7 @@ def _delay(network: Network, seen: Observation) -> Reason | None:
     level: Level = "invalid" if late_ns > invalid_ns else "suspect"
     what = (
         f"1 % of timers were later than {duration(late_ns)}, {percent(late_ns / network.delay_ns_min)} of the delay "
-        f"of {network.delay_link}: round trips are wrong by as much"
+        f"of {network.delay_link}: round trips are wrong by up to as much"
     )
     return late(level, what, late_ns, bound_ns, seen)
 
