@@ -43,6 +43,7 @@ in_system() {
         --ro-bind "$place/tree" / --dev /dev --proc /proc --tmpfs /tmp --tmpfs /run --bind "$place/home" /home \
         --ro-bind /etc/resolv.conf /etc/resolv.conf \
         --ro-bind /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt \
+        --unsetenv XDG_CACHE_HOME --unsetenv XDG_CONFIG_HOME --unsetenv XDG_DATA_HOME --unsetenv XDG_RUNTIME_DIR \
         --chdir /home --setenv HOME /home --setenv PATH /home/venv/bin:/usr/bin:/bin --setenv LANG C.UTF-8 -- "$@"
 }
 
