@@ -4,6 +4,9 @@ SQLite itself would wait for the disk at each commit, one after the other, 4 ms 
 leaves that to whoever cares, and still has the disk keep the order of its log and the database. So after a power
 failure the last transactions may be missing, and nothing else is: none of these was confirmed, though who listens to
 what happens may have heard of it a moment before.
+
+Where the disk fails nothing is confirmed any more until a server begins anew, and finds what is there: Linux tells of
+what it could not write once, to one who asks, and tells the next one that all is well.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ class Synced:
         self._asked = self._done = 0
         """Numbers of those who have asked, and of the last one of them whose writes are on the disk."""
         self._is_at_work = False
+        self._failure: OSError | None = None
         self._known: int | None = None
         """The log whose name is on the disk, too."""
 
@@ -30,7 +34,7 @@ class Synced:
         """Waits until all that was written to the log before is on the disk.
 
         Raises:
-            OSError: the disk fails.
+            OSError: the disk fails, or has failed.
         """
         with self._changed:
             self._asked += 1
@@ -39,15 +43,18 @@ class Synced:
                 self._changed.wait()
             if self._done >= mine:
                 return
-            self._is_at_work, until = True, self._asked
+            if self._failure is not None:
+                raise OSError(*self._failure.args)
+            self._is_at_work, asked = True, self._asked
         try:
             self._sync()
-        except BaseException:
-            until = 0
+            self._done = asked
+        except OSError as error:
+            self._failure = error
             raise
         finally:
             with self._changed:
-                self._is_at_work, self._done = False, max(self._done, until)
+                self._is_at_work = False
                 self._changed.notify_all()
 
     def _sync(self) -> None:

@@ -75,17 +75,41 @@ def test_who_comes_while_the_disk_is_waited_for_shares_the_next_wait(
     assert disk.sizes == [0, 4]
 
 
-def test_a_disk_that_fails_is_told_and_asked_again_by_the_next_one(
+def test_after_a_disk_has_failed_nothing_is_confirmed_until_it_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"
-    one = Synced(log)
-    one.wait()
     log.write_bytes(b"x")
-    with monkeypatch.context() as broken:
-        broken.setattr(synced.os, "fdatasync", lambda _: (_ for _ in ()).throw(OSError("broken")))
-        with pytest.raises(OSError, match="broken"):
-            one.wait()
+    one, began, may = Synced(log), threading.Event(), threading.Event()
+
+    def fail(_: int) -> None:
+        began.set()
+        assert may.wait(PATIENCE_HOST_S)
+        raise OSError("broken")
+
+    with monkeypatch.context() as broken, ThreadPoolExecutor(WRITERS + 1) as threads:
+        broken.setattr(synced.os, "fdatasync", fail)
+        waiting = [threads.submit(one.wait)]
+        assert began.wait(PATIENCE_HOST_S)
+        # Their writes may be among what the disk has lost.
+        waiting += [threads.submit(one.wait) for _ in range(WRITERS)]
+        while one._asked < 1 + WRITERS:
+            pass
+        # As Linux does: it tells one who asks, and the next one that all is well.
+        broken.setattr(synced.os, "fdatasync", lambda _: None)
+        may.set()
+        for each in waiting:
+            with pytest.raises(OSError, match="broken"):
+                each.result(PATIENCE_HOST_S)
     disk = Disk(monkeypatch)
-    one.wait()
+    with pytest.raises(OSError, match="broken"):
+        one.wait()
+    assert disk.sizes == []
+    Synced(log).wait()
     assert disk.sizes == [1]
+
+
+def test_what_is_not_there_needs_no_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(monkeypatch)
+    Synced(tmp_path / "log").wait()
+    assert disk.sizes == []
