@@ -92,6 +92,11 @@ class Tunnels:
                 wrong = str(error)
                 if not begun.done():
                     begun.set_exception(error)
+            except Exception as error:
+                if begun.done():
+                    raise
+                # Who asked for it hears what is wrong with us.
+                begun.set_exception(error)
             finally:
                 allowed.close()
                 undo.close()
@@ -104,8 +109,10 @@ class Tunnels:
         return tunnel
 
     async def end(self, identity: str) -> None:
-        """Ends one that is there."""
-        _, task = self._open[identity]
+        """Ends one, unless that has ended by itself."""
+        if (found := self._open.get(identity)) is None:
+            return
+        task = found[1]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

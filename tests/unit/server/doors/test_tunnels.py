@@ -77,3 +77,37 @@ def test_where_the_run_refuses_nothing_is_left_and_who_asked_is_told() -> None:
         assert ends.is_closed and ends.told == [] and all_of.of("r", "ann") == []
 
     asyncio.run(work())
+
+
+def test_a_tunnel_that_ends_by_itself_while_all_are_ended_keeps_none_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = asyncio.Event()
+
+    async def carried(_: Path, __: Gateway, there: asyncio.Future[None], allowed: Coroutine[Any, Any, Any]) -> str:
+        there.set_result(None)
+        await over.wait()
+        return ""
+
+    async def work() -> None:
+        monkeypatch.setattr(tunnels, "_carried", carried)
+        all_of, first, second = Tunnels(), Ends(), Ends()
+        await begun(all_of, first, asyncio.Event().wait())
+        await begun(all_of, second, asyncio.Event().wait())
+        over.set()
+        await all_of.close()
+        assert first.is_closed and second.is_closed and all_of.of("r", "ann") == []
+
+    asyncio.run(work())
+
+
+def test_who_asked_hears_of_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def carried(*_: object) -> str:
+        raise ZeroDivisionError
+
+    async def work() -> None:
+        monkeypatch.setattr(tunnels, "_carried", carried)
+        all_of, ends = Tunnels(), Ends()
+        with pytest.raises(ZeroDivisionError):
+            await begun(all_of, ends, asyncio.Event().wait())
+        assert ends.is_closed and ends.told == [] and all_of.of("r", "ann") == []
+
+    asyncio.run(work())
