@@ -98,6 +98,8 @@ def _has_ring(links: Iterable[Link]) -> bool:
 
     def head(node: str) -> str:
         while (above := heads.get(node, node)) != node:
+            # Ways get shorter as they are gone, or those of a star would be as long as it has leaves.
+            heads[node] = heads.get(above, above)
             node = above
         return node
 
