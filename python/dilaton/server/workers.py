@@ -235,6 +235,9 @@ async def ended(process: Process) -> None:
 
 def is_alive(process: Process) -> bool:
     """Whether a process has not ended, which asyncio hears of a moment later than the kernel."""
+    if process.returncode is not None:
+        # Its number may be another's by now.
+        return False
     with contextlib.suppress(ChildProcessError):
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     return False
