@@ -1,12 +1,16 @@
 /* What a stop of a guest's program costs its host at least: prints a name and microseconds of CPU time of both processes,
- * of the best of several batches. The same calls as of a guest that is asked getppid(2), and nothing else:
+ * of the best of several batches. The same calls as of a guest that is asked getppid(2), or whose program touches a page
+ * for the first time, and nothing else:
  *
- *     switch     two processes on one core that hand over to each other by a futex, there and back
- *     traced     a stop as of ptrace(2): one call resumes, two read, one sets; and wait4(2)
- *     metered    the same with three readings of clocks
- *     trapped    a stop as of seccomp(2): a signal in the program, which hands over by a futex and returns from it
+ *     switch           two processes on one core that hand over to each other by a futex, there and back
+ *     traced           a stop as of ptrace(2): one call resumes, two read, one sets; and wait4(2)
+ *     metered          the same with three readings of clocks
+ *     trapped          a stop as of seccomp(2): a signal in the program, which hands over by a futex and returns from it
+ *     trapped-metered  the same with three readings of clocks
+ *     fault-...        the same for a page that is not there. Traced: where the fault was is asked, too, and the program's
+ *                      process is made to map the page, which is a second stop. Trapped: it maps the page as it goes on
  *
- *     cc -O2 -o /tmp/floor benches/floor.c && /tmp/floor
+ *     cc -O2 -o /tmp/floor benches/floor.c && /tmp/floor [STOPS OF A BATCH]
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,9 +34,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCHES = 9, STOPS = 20000, TO_PROGRAM = 1, TO_KERNEL = 2 };
+enum { BATCHES = 9, TO_PROGRAM = 1, TO_KERNEL = 2, PAGE = 4096, PAGES = 500 };
 
 static int *turn;
+static int stops = 20000;
+/* Where the program touches pages, and the memory that is mapped there, as a guest's is. */
+static char *room;
+static int memory;
+
+/* What a process runs that is made to do a system call: the call, and a breakpoint. */
+extern const char call_and_stop[];
+__asm__(".text\ncall_and_stop: syscall\nint3\n");
 
 static void fail_if(int failed, const char *what) {
     if (failed) {
@@ -60,15 +72,19 @@ static void hand_over(int to, int back) {
     while (__atomic_load_n(turn, __ATOMIC_SEQ_CST) != back) syscall(SYS_futex, turn, FUTEX_WAIT, to, NULL, NULL, 0);
 }
 
-static void on_trap(int number) {
-    (void)number;
+static void on_trap(int number, siginfo_t *found, void *context) {
+    (void)context;
     hand_over(TO_KERNEL, TO_PROGRAM);
+    if (number != SIGSEGV) return;
+    char *at = found->si_addr;
+    void *got = mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, at - room);
+    fail_if(got == MAP_FAILED, "mmap");
 }
 
 static void trap_getppid(void) {
-    struct sigaction action = {.sa_handler = on_trap};
+    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
     sigfillset(&action.sa_mask);
-    fail_if(sigaction(SIGSYS, &action, NULL), "sigaction");
+    fail_if(sigaction(SIGSYS, &action, NULL) || sigaction(SIGSEGV, &action, NULL), "sigaction");
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
@@ -80,8 +96,13 @@ static void trap_getppid(void) {
     fail_if(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "seccomp");
 }
 
+static void touch_pages(void) {
+    for (char *at = room; at < room + PAGES * PAGE; at += PAGE) *(volatile char *)at = 1;
+    munmap(room, PAGES * PAGE);
+}
+
 /* Starts the program of a kind, which does nothing but what stops it. */
-static pid_t start(char kind) {
+static pid_t start(char kind, int is_fault) {
     *turn = TO_KERNEL;
     pid_t child = fork();
     fail_if(child < 0, "fork");
@@ -94,39 +115,75 @@ static pid_t start(char kind) {
     if (kind == 's') trap_getppid();
     for (;;) {
         if (kind == 'f') hand_over(TO_KERNEL, TO_PROGRAM);
+        else if (is_fault) touch_pages();
         else syscall(SYS_getppid);
     }
+}
+
+static void read_clocks(clockid_t clock) {
+    clock_us(clock);
+    clock_us(CLOCK_PROCESS_CPUTIME_ID);
+    clock_us(CLOCK_MONOTONIC);
+}
+
+/* Resumes the program until it stops again: by what signal. */
+static int resume(enum __ptrace_request how, pid_t child) {
+    int status;
+    fail_if(ptrace(how, child, NULL, NULL), "resume");
+    fail_if(waitpid(child, &status, __WALL) < 0, "waitpid");
+    return WSTOPSIG(status);
+}
+
+/* Has the program's process do a system call of its own: mmap(2) of one page, or munmap(2) of all. */
+static void call_in(pid_t child, struct user_regs_struct registers, char *at) {
+    registers.rip = (unsigned long)call_and_stop;
+    registers.rax = at ? SYS_mmap : SYS_munmap;
+    registers.rdi = (unsigned long)(at ? at : room);
+    registers.rsi = at ? PAGE : PAGES * PAGE;
+    registers.rdx = PROT_READ | PROT_WRITE;
+    registers.r10 = MAP_SHARED | MAP_FIXED;
+    registers.r8 = memory;
+    registers.r9 = at - room;
+    fail_if(ptrace(PTRACE_SETREGS, child, NULL, &registers), "PTRACE_SETREGS");
+    fail_if(resume(PTRACE_CONT, child) != SIGTRAP, "system call in the program");
 }
 
 static void stop_traced(pid_t child, int is_metered, clockid_t clock) {
     struct user_regs_struct registers;
     struct user_fpregs_struct extended;
-    struct iovec room = {&extended, sizeof extended};
-    fail_if(ptrace(PTRACE_SYSEMU, child, NULL, NULL), "PTRACE_SYSEMU");
-    fail_if(waitpid(child, NULL, __WALL) < 0, "waitpid");
+    struct iovec into = {&extended, sizeof extended};
+    int stopped_by = resume(PTRACE_SYSEMU, child);
     fail_if(ptrace(PTRACE_GETREGS, child, NULL, &registers), "PTRACE_GETREGS");
-    fail_if(ptrace(PTRACE_GETREGSET, child, NT_PRFPREG, &room), "PTRACE_GETREGSET");
-    registers.rax = 1;
-    fail_if(ptrace(PTRACE_SETREGS, child, NULL, &registers), "PTRACE_SETREGS");
-    if (is_metered) {
-        clock_us(clock);
-        clock_us(CLOCK_PROCESS_CPUTIME_ID);
-        clock_us(CLOCK_MONOTONIC);
+    fail_if(ptrace(PTRACE_GETREGSET, child, NT_PRFPREG, &into), "PTRACE_GETREGSET");
+    if (is_metered) read_clocks(clock);
+    if (stopped_by == SIGSEGV) {
+        siginfo_t found;
+        fail_if(ptrace(PTRACE_GETSIGINFO, child, NULL, &found), "PTRACE_GETSIGINFO");
+        call_in(child, registers, found.si_addr);
+        if (is_metered) read_clocks(clock);
+    } else {
+        if (registers.orig_rax == SYS_munmap) call_in(child, registers, NULL);
+        registers.rax = 1;
     }
+    fail_if(ptrace(PTRACE_SETREGS, child, NULL, &registers), "PTRACE_SETREGS");
 }
 
-static void measure(const char *name, char kind, int is_metered) {
-    pid_t child = start(kind);
+static void measure(const char *name, char kind, int is_fault, int is_metered) {
+    pid_t child = start(kind, is_fault);
     if (kind == 't') fail_if(waitpid(child, NULL, 0) < 0, "waitpid");
     clockid_t clock = clock_of(child);
     double best_us = 1e9;
     for (int batch = 0; batch < BATCHES; batch++) {
         double before_us = clock_us(CLOCK_PROCESS_CPUTIME_ID) + clock_us(clock);
-        for (int stop = 0; stop < STOPS; stop++) {
-            if (kind == 't') stop_traced(child, is_metered, clock);
-            else hand_over(TO_PROGRAM, TO_KERNEL);
+        for (int stop = 0; stop < stops; stop++) {
+            if (kind == 't') {
+                stop_traced(child, is_metered, clock);
+            } else {
+                hand_over(TO_PROGRAM, TO_KERNEL);
+                if (is_metered) read_clocks(clock);
+            }
         }
-        double spent_us = (clock_us(CLOCK_PROCESS_CPUTIME_ID) + clock_us(clock) - before_us) / STOPS;
+        double spent_us = (clock_us(CLOCK_PROCESS_CPUTIME_ID) + clock_us(clock) - before_us) / stops;
         if (spent_us < best_us) best_us = spent_us;
     }
     printf("%s %.2f\n", name, best_us);
@@ -134,17 +191,27 @@ static void measure(const char *name, char kind, int is_metered) {
     fail_if(waitpid(child, NULL, __WALL) < 0, "waitpid");
 }
 
-int main(void) {
+int main(int count, char **words) {
+    if (count > 1) stops = atoi(words[1]);
     setvbuf(stdout, NULL, _IOLBF, 0);
     turn = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     fail_if(turn == MAP_FAILED, "mmap");
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(0, &one);
+    CPU_SET(sched_getcpu(), &one);
     fail_if(sched_setaffinity(0, sizeof one, &one), "sched_setaffinity");
-    measure("switch", 'f', 0);
-    measure("traced", 't', 0);
-    measure("metered", 't', 1);
-    measure("trapped", 's', 0);
+    memory = memfd_create("memory", 0);
+    fail_if(memory < 0 || ftruncate(memory, PAGES * PAGE), "memfd_create");
+    room = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory, 0);
+    fail_if(room == MAP_FAILED || munmap(room, PAGES * PAGE), "mmap");
+    measure("switch", 'f', 0, 0);
+    measure("traced", 't', 0, 0);
+    measure("metered", 't', 0, 1);
+    measure("trapped", 's', 0, 0);
+    measure("trapped-metered", 's', 0, 1);
+    measure("fault-traced", 't', 1, 0);
+    measure("fault-metered", 't', 1, 1);
+    measure("fault-trapped", 's', 1, 0);
+    measure("fault-trapped-metered", 's', 1, 1);
     return 0;
 }

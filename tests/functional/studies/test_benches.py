@@ -18,3 +18,17 @@ def test_what_a_guest_takes_to_be_ready_is_a_row_for_each_size() -> None:
     *_, row = done.stdout.splitlines()
     nodes, *figures = [float(cell) for cell in row.strip("| ").split("|")]
     assert nodes == 2 and len(figures) == 4 and min(figures) > 0
+
+
+def test_the_floor_has_a_row_for_each_way_to_stop_a_program_and_each_loop_of_a_guest() -> None:
+    command = [sys.executable, str(ROOT / "benches" / "floors.py"), "debian", "--repeat", "1", "--stops", "500"]
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, timeout=PATIENCE_HOST_S, check=False
+    )
+    show(command, done)
+    assert done.returncode == 0
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
+    names = [row[0] for row in rows if len(row) == 2 and row[1][0].isdigit()]
+    ways = ["traced", "metered", "trapped", "trapped-metered"]
+    assert names == ["switch", *ways, "fault-traced", *(f"fault-{way}" for way in ways[1:])]
+    assert [row[1] for row in rows if row[0] == "debian"] == ["getppid", "page fault"]
