@@ -22,6 +22,7 @@ def faults() -> Path:
     return made
 
 
+@pytest.mark.usefixtures("traced")
 def test_a_stub_is_rarely_asked_what_its_fault_was(tmp_path: Path, faults: Path) -> None:
     async def work(guest: Guest) -> None:
         await guest.order(Orders(None, "work"))
