@@ -9,6 +9,7 @@ use disk::{Fate, Operation};
 use crate::host::{page, real, sys};
 use crate::kernel::serial;
 use crate::sources::{disks, io_thread, tap};
+use crate::time::present;
 
 /// One of the two functions that open a file.
 type Open = unsafe fn(*const c_char, c_int, c_int) -> c_int;
@@ -100,7 +101,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: usize) -> i
     unsafe { real::read(fd, buffer, count) }
 }
 
-/// write(2): the kernel asks for something of a disk; what the I/O thread says is known.
+/// write(2): the kernel asks for something of a disk, or says something on a serial line; what the I/O thread says is known.
 ///
 /// # Safety
 /// As of the libc function.
@@ -113,6 +114,10 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, count: usize) -
         // SAFETY: the kernel's array of addresses.
         disks::submit(page, unsafe { core::slice::from_raw_parts(buffer.cast(), count / size_of::<usize>()) });
         return count as isize;
+    }
+    if present::is_event() && serial::line_of(fd).is_some() {
+        // SAFETY: the caller's buffer.
+        return unsafe { serial::write_all(fd, buffer.cast(), count) };
     }
     // SAFETY: passed through.
     unsafe { real::write(fd, buffer, count) }

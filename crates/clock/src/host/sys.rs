@@ -223,6 +223,13 @@ pub fn is_readable(fd: c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_poll, &raw mut asked, 1_usize, 0_usize) == 1 }
 }
 
+/// Waits until there is room to write to `fd`, or a signal handler has run, or nobody reads it any more.
+pub fn wait_for_room(fd: c_int) {
+    let mut asked = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one structure, which is ours.
+    unsafe { libc::syscall(libc::SYS_poll, &raw mut asked, 1_usize, -1_isize) };
+}
+
 /// Takes everything that is in a non-blocking `fd` out of it.
 pub fn drain(fd: c_int) {
     let mut bytes = [0_u8; 64];

@@ -69,3 +69,25 @@ pub unsafe fn read_byte(number: usize, fd: c_int, byte: *mut u8) -> isize {
         1
     })
 }
+
+/// Writes all of `count` bytes to the line `fd`, for which it waits until the host has room; returns what write(2) does.
+///
+/// On the event drive alone, where that takes no time. When the host has room again it tells so at whatever instant that is,
+/// and a kernel that idles would not hear of it (`occasions/handlers.rs`): what it had kept would stay until other input.
+///
+/// # Safety
+/// The bytes must be readable.
+pub unsafe fn write_all(fd: c_int, bytes: *const u8, count: usize) -> isize {
+    let mut written = 0;
+    while written < count {
+        // SAFETY: the caller vouches for it.
+        let more = unsafe { real::write(fd, bytes.add(written).cast(), count - written) };
+        match (more, sys::error()) {
+            (1.., _) => written += more as usize,
+            (_, libc::EAGAIN) => sys::wait_for_room(fd),
+            (_, libc::EINTR) => {}
+            _ => return if written == 0 { more } else { written as isize },
+        }
+    }
+    count as isize
+}
