@@ -1,4 +1,4 @@
-//! The serial lines of the kernel's, read off the host a block at a time.
+//! The serial lines of the kernel's: read off the host a block at a time, and on the event drive written whole.
 //!
 //! The kernel's driver (arch/um/drivers/chan_kern.c) reads one byte in a call until there is none left, and each such call
 //! would be one of the host: half a microsecond for every byte of a program's input. Here a call of the host takes as
