@@ -63,7 +63,7 @@ struct Known {
     edx: AtomicU32,
 }
 
-static KNOWN: [Known; 128] = [const {
+static KNOWN: [Known; 256] = [const {
     Known {
         question: AtomicU64::new(0),
         eax: AtomicU32::new(0),
@@ -71,12 +71,20 @@ static KNOWN: [Known; 128] = [const {
         ecx: AtomicU32::new(0),
         edx: AtomicU32::new(0),
     }
-}; 128];
+}; 256];
+
+/// Whether the answer to a leaf is the same whatever the subleaf, in the manuals. Programs leave there what they had last, so that
+/// each of their questions seemed to be a new one.
+fn is_whole(leaf: u32) -> bool {
+    matches!(leaf, 0..=3 | 5 | 6 | 9 | 0xA | 0x15 | 0x16 | 0x19 | 0x8000_0000..=0x8000_000A)
+}
 
 /// What the processor answers.
 fn answer_of_host(leaf: u32, subleaf: u32) -> CpuidResult {
+    let subleaf = if is_whole(leaf) { 0 } else { subleaf };
     let question = (u64::from(leaf) << 32 | u64::from(subleaf)).wrapping_add(1);
-    let known = &KNOWN[(leaf.wrapping_mul(9) ^ leaf >> 27 ^ subleaf) as usize % KNOWN.len()];
+    // Of leaves that processors have now no two share a place.
+    let known = &KNOWN[(leaf.wrapping_mul(49) ^ leaf >> 28 ^ subleaf) as usize % KNOWN.len()];
     if known.question.load(Relaxed) == question {
         return CpuidResult {
             eax: known.eax.load(Relaxed),
