@@ -23,7 +23,6 @@ from dilaton.run import machines
 from dilaton.run.execute import Options, execute
 from dilaton.run.files.directory import RunDir, RunDirError, take_default
 from dilaton.run.observer import Observer
-from dilaton.run.record.model import BELIEVED
 from dilaton.run.record.record import Record, RecordError
 from dilaton.run.source import Source
 from dilaton.service import prepare
@@ -95,7 +94,7 @@ def _conducted(request: RunRequest, options: Options, stack: contextlib.ExitStac
             record = runner.run(executed(prepared.plan, prepared.source, run_dir, options, watcher))
             # While signals still mean the end of the run: what became of it is said in any case.
             watcher.concluded(prepared.plan, record, run_dir.path)
-        if prepared.lab.fidelity.confirm:
+        if prepared.lab.fidelity.is_proof_due(is_believed=record.is_believed):
             record = _confirmed(record, prepared, run_dir.path, options, watcher)
         _report(run_dir.path, watcher)
     except KeyboardInterrupt:
@@ -111,8 +110,7 @@ def _conducted(request: RunRequest, options: Options, stack: contextlib.ExitStac
 def went_well(record: Record, *, strict: bool = False) -> bool:
     """Whether all is well with a run; strictly, only one whose verdict is `confirmed` or `valid`."""
     passed = all(check.passed for check in record.checks)
-    believed = not strict or (record.verdict is not None and record.verdict.level in BELIEVED)
-    return record.state == "finished" and passed and believed
+    return record.state == "finished" and passed and (record.is_believed or not strict)
 
 
 async def executed(

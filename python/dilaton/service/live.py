@@ -16,6 +16,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+from dilaton.lab.parts.fidelity import Confirm
 from dilaton.run.control.answers import (
     CLOCK_HOLD,
     CLOCK_RELEASE,
@@ -246,7 +247,7 @@ async def start(
     max_speed: float | str | None = None,
     settings: Mapping[str, Any] | None = None,
     stay: bool = False,
-    confirm: bool | None = None,
+    confirm: Confirm | None = None,
     max_disk: str | None = None,
     detached: bool = False,
 ) -> AsyncRun:
@@ -261,7 +262,8 @@ async def start(
         tdf, drive, max_speed: Instead of the lab's.
         settings: Fields instead of the lab's: `{"links.0.rate": "1Gbit"}`.
         stay: Whether it goes on when nothing is left to do, at host speed at most, until it is stopped.
-        confirm: Whether it is confirmed when it is over, for which `wait` then waits; None: as the lab says.
+        confirm: Whether it is confirmed when it is over, for which `wait` then waits; `"suspect"`: only if its verdict
+            is `suspect` or `invalid`; None: as the lab says.
         max_disk: What the run directory may take, such as `100GiB`; None: half of what is free.
         detached: Whether it outlives this program, and the `with` in which it is used.
 

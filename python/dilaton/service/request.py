@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from dilaton.lab.loader import read
+from dilaton.lab.parts.fidelity import Confirm
 from dilaton.lab.topology import KATHARA_FILE
 from dilaton.run.files.directory import LAB_FILE
 
@@ -76,14 +77,14 @@ class Overrides(Value):
     Attributes:
         tdf, drive, max_speed: Of its time, as the lab would write them.
         settings: Of any field, as PATH=VALUE.
-        confirm: Whether its runs are confirmed.
+        confirm: Whether its runs are confirmed; `suspect`: where their verdicts would not have them believed.
     """
 
     tdf: str | None = None
     drive: str | None = None
     max_speed: str | None = None
     settings: tuple[str, ...] = ()
-    confirm: bool | None = None
+    confirm: Confirm | None = None
 
 
 class RunRequest(Value):

@@ -107,11 +107,28 @@ def test_a_sweep_and_a_program_confirm_their_runs(tmp_path: Path) -> None:
     assert record.confirmation is not None and record.confirmation.outcome == "confirmed"
 
 
+def test_where_only_suspect_runs_are_confirmed_a_valid_one_costs_nothing_more(tmp_path: Path) -> None:
+    lab = GOOD.replace("fidelity: confirm", "").replace("tdf: 10", "tdf: 40")
+    (tmp_path / "lab.yaml").write_text(lab)
+    # With offload every run is suspect, however much time there is.
+    command = ["sweep", tmp_path, "--set", "links.0.offload=false,true", "--confirm-suspect", "--out", tmp_path / "out"]
+    assert dilaton(*command).returncode == 0
+    valid, suspect = (
+        json.loads((tmp_path / f"out/links.0.offload={value}/0/run.json").read_text()) for value in ("false", "true")
+    )
+    assert (valid["verdict"]["level"], valid["confirmation"]) == ("valid", None)
+    assert not (tmp_path / "out/links.0.offload=false/0/confirm").exists()
+    found = suspect["confirmation"]
+    assert (found["indicated"], found["outcome"], found["runs"]) == ("suspect", "confirmed", 1)
+    assert "2 done already" in dilaton(*command).stdout
+
+
 @pytest.mark.parametrize(
     ("lab", "arguments", "said"),
     [
         (GOOD, ["--drive", "event"], "/lab.yaml:7:11: fidelity: on the event drive CPUs take no time"),
         (GOOD.replace("fidelity: confirm", ""), ["--drive", "event", "--confirm"], "dilaton: --confirm: on the event"),
+        (GOOD, ["--no-confirm", "--confirm-suspect"], "dilaton: --confirm-suspect: --confirm and --no-confirm say"),
         (GOOD, ["--stay", "--confirm"], "dilaton: --confirm: a run that stays has no end of its own"),
         (GOOD.replace("confirm", "conform"), [], "/lab.yaml:7:11: fidelity: conform: not what can be asked"),
     ],

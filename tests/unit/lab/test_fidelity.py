@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from dilaton.lab import LabError, loads
+from dilaton.lab.parts.fidelity import Confirm
 from dilaton.plan.compile import compile as compile_plan
 
 LAB = "name: x\nnodes: {{a: }}\nfidelity: {}\n"
@@ -15,13 +16,14 @@ ASKED = [
     ("confirm", True, Fraction(1, 20)),
     ("{confirm: true}", True, Fraction(1, 20)),
     ("{confirm: true, tolerance: 2.5%}", True, Fraction(1, 40)),
+    ("{confirm: suspect}", "suspect", Fraction(1, 20)),
     ("{}", False, Fraction(1, 20)),
 ]
 
 MISTAKES = [
     ("confirmed", "fidelity: confirmed: not what can be asked of fidelity; write confirm, or a mapping of fields"),
     ("[confirm]", "fidelity: must be a mapping of fields, not a list; write for example fidelity: {confirm: true}"),
-    ("{confirm: maybe}", "fidelity.confirm: maybe: must be true or false"),
+    ("{confirm: maybe}", "fidelity.confirm: maybe: must be true, false or suspect"),
     (
         "{tolerance: 5}",
         "fidelity.tolerance: 5: a tolerance needs a percent sign: write 5%",
@@ -35,9 +37,19 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("text", "confirm", "tolerance"), ASKED)
-def test_what_is_asked_is_read(text: str, confirm: bool, tolerance: Fraction) -> None:
+def test_what_is_asked_is_read(text: str, confirm: Confirm, tolerance: Fraction) -> None:
     asked = loads(LAB.format(text), "lab.yaml").fidelity
     assert (asked.confirm, asked.tolerance) == (confirm, tolerance)
+
+
+@pytest.mark.parametrize(
+    ("text", "of_believed", "of_others"),
+    [("{}", False, False), ("confirm", True, True), ("{confirm: suspect}", False, True)],
+)
+def test_which_runs_are_confirmed(text: str, of_believed: bool, of_others: bool) -> None:
+    asked = loads(LAB.format(text), "lab.yaml").fidelity
+    assert asked.is_proof_due(is_believed=True) == of_believed
+    assert asked.is_proof_due(is_believed=False) == of_others
 
 
 def test_the_lateness_that_a_lab_does_not_mind_is_read_and_planned() -> None:

@@ -37,7 +37,8 @@ def sweep_there(url: str, request: SweepRequest) -> int:
     is_placed = request.onto or request.engine != "local"
     if request.jobs is not None or request.confirm is not None or is_placed:
         raise BadInputError(
-            "--jobs, --onto, --engine, --confirm, --no-confirm: not at a server, which has its own queue and machines"
+            "--jobs, --onto, --engine, --confirm, --no-confirm, --confirm-suspect: not at a server, which has its own "
+            "queue and machines"
         )
     with refusing(ValueError):
         values = values_of(request.fields)

@@ -11,6 +11,7 @@ from dilaton.cli.labs import saved as saved_labs
 from dilaton.cli.labs import template
 from dilaton.cli.verbs.options import (
     ConfirmOption,
+    ConfirmSuspectOption,
     DriveOption,
     EngineOption,
     HoldAtOption,
@@ -29,6 +30,7 @@ from dilaton.cli.verbs.options import (
     hosts,
     overridden,
     read_lab,
+    which_confirmed,
 )
 
 app = typer.Typer()
@@ -78,6 +80,7 @@ def run(
         bool, typer.Option("--strict", help="Exit with 1 unless the verdict is valid or confirmed.")
     ] = False,
     confirm: ConfirmOption = None,
+    confirm_suspect: ConfirmSuspectOption = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write a report of JUnit, for a CI server.")
     ] = None,
@@ -96,7 +99,7 @@ def run(
     request = RunRequest(
         lab=text,
         saved=saved,
-        overrides=overridden(tdf, drive, max_speed, settings, confirm),
+        overrides=overridden(tdf, drive, max_speed, settings, which_confirmed(confirm, confirm_suspect)),
         out=out,
         hold_at=hold_at,
         stays=stay,
@@ -333,6 +336,7 @@ def sweep(
     engine: EngineOption = "local",
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where (default: sweeps/<lab>).")] = None,
     confirm: ConfirmOption = None,
+    confirm_suspect: ConfirmSuspectOption = False,
     max_disk: MaxDisk = None,
 ) -> None:
     """Run a lab at every combination of values; go on where an earlier sweep was interrupted."""
@@ -348,7 +352,7 @@ def sweep(
         repeat=repeat,
         jobs=jobs,
         out=out,
-        confirm=confirm,
+        confirm=which_confirmed(confirm, confirm_suspect),
         max_disk=max_disk,
         onto=hosts(onto),
         machines=machines,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from dilaton.lab.parts.fidelity import Confirm
     from dilaton.service.request import LabText, Overrides
 
 
@@ -71,6 +72,10 @@ ConfirmOption = Annotated[
         help="Run again with more time for the CPU, and compare results (default: as the lab says).",
     ),
 ]
+ConfirmSuspectOption = Annotated[
+    bool,
+    typer.Option("--confirm-suspect", help="Confirm the run, but only if its verdict is suspect or invalid."),
+]
 MachinesOption = Annotated[
     int,
     typer.Option(
@@ -127,9 +132,24 @@ def overridden(
     drive: str | None = None,
     max_speed: str | None = None,
     settings: Sequence[str] | None = None,
-    confirm: bool | None = None,
+    confirm: Confirm | None = None,
 ) -> Overrides:
     """What counts instead of what a lab says, from the values of these options."""
     from dilaton.service.request import Overrides
 
     return Overrides(tdf=tdf, drive=drive, max_speed=max_speed, settings=tuple(settings or ()), confirm=confirm)
+
+
+def which_confirmed(confirm: bool | None, confirm_suspect: bool) -> Confirm | None:
+    """Which runs are confirmed, from the values of both options; None: as the lab says.
+
+    Raises:
+        BadInputError: Both say something.
+    """
+    if not confirm_suspect:
+        return confirm
+    if confirm is not None:
+        from dilaton.cli.errors import BadInputError
+
+        raise BadInputError("--confirm-suspect: --confirm and --no-confirm say otherwise; leave out one")
+    return "suspect"

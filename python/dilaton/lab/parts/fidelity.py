@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
 from dilaton.lab.parts.impairments import duration
-from dilaton.lab.text import units
-from dilaton.lab.text.part import Flag, Part
+from dilaton.lab.text import syntax, units
+from dilaton.lab.text.part import Part
 
 TOLERANCE = Fraction(1, 20)
+
+Confirm = bool | Literal["suspect"]
+"""Which runs are confirmed: all, none, or only those whose verdict alone would not have them believed."""
+
+
+def _parse_confirm(value: object) -> Confirm:
+    if value == "suspect":
+        return "suspect"
+    with contextlib.suppress(ValueError):
+        return syntax.parse_flag(value)
+    raise ValueError(f"{units.shown(value)}: must be true, false or suspect")
 
 
 def _parse_tolerance(value: object) -> Fraction:
@@ -27,8 +39,9 @@ class Fidelity(Part):
     `fidelity: confirm` is short for `{confirm: true}`.
     """
 
-    confirm: Flag = False
-    """Whether the lab is run again with more time for the CPU, to see that its results do not depend on that."""
+    confirm: Annotated[Confirm, BeforeValidator(_parse_confirm)] = False
+    """Whether the lab is run again with more time for the CPU, to see that its results do not depend on that; suspect:
+    only if the verdict on the run is suspect or invalid."""
     tolerance: Annotated[InstanceOf[Fraction], BeforeValidator(_parse_tolerance)] = TOLERANCE
     """The relative change of a result that does not matter then, 0..1."""
     lateness_ns: Annotated[int, duration("a lateness")] | None = Field(default=None, validation_alias="lateness")
@@ -42,3 +55,7 @@ class Fidelity(Part):
                 raise ValueError(f"{data}: not what can be asked of fidelity; write confirm, or a mapping of fields")
             return {"confirm": True}
         return data
+
+    def is_proof_due(self, *, is_believed: bool) -> bool:
+        """Whether a run is to be confirmed; `is_believed`: whether its verdict alone would have it believed."""
+        return not is_believed if self.confirm == "suspect" else self.confirm

@@ -446,3 +446,8 @@ class Record(Part):
     left_out: int = 0
     """How many of the files that guests have written on other machines are not here, where all of a machine's that is
     lost count as one; `left-out.txt` names them and says why."""
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether its verdict is `confirmed` or `valid`."""
+        return self.verdict is not None and self.verdict.level in BELIEVED

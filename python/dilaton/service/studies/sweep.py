@@ -23,6 +23,7 @@ from pathlib import Path
 from dilaton.host.errors import GuestError, HostLacksError
 from dilaton.host.here.doctor.doctor import require
 from dilaton.lab.errors import LabError
+from dilaton.lab.parts.fidelity import Confirm, Fidelity
 from dilaton.lab.settings import parse_setting
 from dilaton.measure.numbers import counted
 from dilaton.measure.results.fairness import FAIRNESS
@@ -56,7 +57,7 @@ class SweepRequest(Value):
         repeat: Runs of each combination, each with its own seed.
         jobs: Runs side by side; None: one, or as many as hosts have room for.
         out: The directory; None: `sweeps/<lab>`.
-        confirm: Whether its runs are confirmed; None: as the lab says.
+        confirm: Whether its runs are confirmed, as `Overrides` has it; None: as the lab says.
         max_disk: What each run's directory may take, as `RunRequest` has it.
         labels: Each as NAME=TEXT: what a field, or a number that is measured, is called in tables and figures.
         onto: The hosts that have the guests of runs; empty: machines of `engine`.
@@ -69,7 +70,7 @@ class SweepRequest(Value):
     repeat: int = 1
     jobs: int | None = None
     out: Path | None = None
-    confirm: bool | None = None
+    confirm: Confirm | None = None
     max_disk: str | None = None
     labels: tuple[str, ...] = ()
     onto: tuple[str, ...] = ()
@@ -184,7 +185,7 @@ class Sweep:
         self.waiting = [
             point
             for point, lab in zip(self.work, labs, strict=True)
-            if not _is_done(self.directory / point.directory, lab.fidelity.confirm)
+            if not _is_done(self.directory / point.directory, lab.fidelity)
         ]
         for link in (self.directory / point.directory for point in self.waiting):
             if link.is_symlink():
@@ -448,10 +449,11 @@ def _read(path: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_done(run_dir: Path, confirm: bool) -> bool:
+def _is_done(run_dir: Path, fidelity: Fidelity) -> bool:
     try:
         record = records.load(run_dir)
-        return record.state == "finished" and (not confirm or record.confirmation is not None)
+        is_proof_due = fidelity.is_proof_due(is_believed=record.is_believed)
+        return record.state == "finished" and (record.confirmation is not None or not is_proof_due)
     except RecordError:
         return False
 
