@@ -44,7 +44,9 @@ it is known how long programs waited, that and nothing else is judged.
   timer in a hundred may be later than a full frame takes on the fastest bottleneck of a path. If half of all are later
   than ten frames take, the link sends bursts.
 - **Frames between guests** are moved by no timer of their receiver. How late each was is counted, too, and held to the
-  bounds of timers, by the links on which they came; on the work drive to a twentieth of their delay, as of all else.
+  bounds of timers, by the paths that lead over the wires on which they came: on the work drive to a twentieth of what
+  one way takes, as of all else, divided by its wires, each of which adds its own. A round trip takes twice as long, but
+  then frames may be late both ways.
 - **Stalls.** A single long lateness is the host's, not the lab's. TCP takes no harm from what is shorter than a round
   trip, as its probes wait for two of them (RFC 8985, section 7.2), nor programs from less than a tick of the kernel.
 - **Capacity.** A guest has one CPU. What waits for it waits, as in every queue, in the mean rho / (1 - rho) times as

@@ -14,7 +14,7 @@ from dilaton.plan.course.entries import Timed
 from dilaton.plan.forecast.asked import asked
 from dilaton.plan.links.disciplines import ETHERNET_HEADER_BYTES
 from dilaton.plan.model import HostsEntry, Link, Node, Plan, Process
-from dilaton.plan.network.conversations import Path, directions, egresses, pairs, paths, talks
+from dilaton.plan.network.conversations import Direction, Path, directions, egresses, pairs, paths, talks
 
 DELAY_SHARE_MAX = 0.01
 """Packets may be late by this share of the smallest delay, the mean of the links of a path."""
@@ -176,7 +176,41 @@ def _ms(ns: float) -> str:
 
 
 def network_to(plan: Plan, guest: str) -> Network:
-    """As `network_of`, of what other guests send to this one over wires."""
+    """As `network_of`, of what other guests send to this one over wires.
+
+    A frame that is late on a wire makes the whole way longer by that, and each wire of it adds its own: so the delay is
+    that of a way, divided by its wires. It is one way and no round trip, which takes twice as long: but on the way back
+    frames may be late as well.
+    """
+    guests = {node.name: node.guest for node in plan.nodes}
+    named = talks(plan.processes, plan.hosts, plan.nodes)
+    found = paths(directions(plan.nodes, plan.links, egresses(plan.course)), pairs(named, plan.processes))
+    here: list[Path] = []
+    delays: list[tuple[float, str]] = []
+    for path in found:
+        for way in (path.there, path.back):
+            wires = [each for each in way if each.guest != guests[each.other]]
+            if not any(guests[each.other] == guest for each in wires):
+                continue
+            here.append(path)
+            if delay_ns := sum(each.delay_ns for each in way):
+                delays.append((delay_ns / len(wires), _way_said(way, len(wires))))
+    if not here:
+        return _of_wires_to(plan, guest)
+    (delay, delay_link), (frame_ns, frame_link) = min(delays, default=(None, "")), _frame(here)
+    return Network(delay, delay_link, frame_ns, frame_link)
+
+
+def _way_said(way: Sequence[Direction], wires: int) -> str:
+    """A way, as a reason names it."""
+    if len(way) == 1:
+        return way[0].name
+    said = f"the way from {way[0].node} to {way[-1].other}"
+    return said if wires == 1 else f"{said}, for each of its {wires} wires"
+
+
+def _of_wires_to(plan: Plan, guest: str) -> Network:
+    """As `network_to`, each link by itself."""
     links = {wire.link for wire in plan.wires if guest in {end.guest for end in wire.ends}}
     ends = {(end.node, end.interface) for link in plan.links if link.name in links for end in link.ends}
 

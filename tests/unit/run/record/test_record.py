@@ -351,6 +351,37 @@ links: [{endpoints: [a, b], delay: 100us}, {endpoints: [b, c], a_to_b: {delay: 4
     assert "of the delay of c:eth0" in what
 
 
+@pytest.mark.parametrize(
+    ("programs", "what"),
+    [
+        ("ping a", "of the delay of c:eth0"),
+        # 20 of 40 ms are for each of the two wires of that way.
+        ("ping far", ""),
+        ("ping far; ping a", "of the delay of c:eth0"),
+        ("ping elsewhere", "of the delay of c:eth0"),
+    ],
+)
+def test_late_frames_are_judged_by_the_paths_that_lead_over_their_wires(programs: str, what: str) -> None:
+    lab = f"""
+name: three
+nodes: {{a: {{guest: x}}, c: {{guest: y}}, far: {{guest: z}}, near: {{guest: x}}, elsewhere: {{guest: x}}}}
+links:
+  - {{endpoints: [a, c], delay: 100us}}
+  - {{endpoints: [a, far], delay: 40ms}}
+  - {{endpoints: [near, elsewhere], delay: 100us}}
+run: [{{on: {"near" if "elsewhere" in programs else "c"}, exec: [sh, -c, {programs}]}}]
+"""
+    planned = compile_plan(loads(lab, "lab.yaml"))
+    on_time = LatenessRecord(p50=0, p99=0, p999=0, max=0)
+    quiet = GuestFidelity(lateness_us=on_time, timers=0, reads=0, lateness_ns_counts=[0] * 64)
+    counts = [900, *[0] * 16, 100, *[0] * 46]
+    late = FramesRecord(received=1000, lateness_us=on_time.model_copy(update={"max": 130.0}), lateness_ns_counts=counts)
+    verdict = records.judge_fidelity(
+        planned, [quiet.model_copy(update={"frames": late}), quiet, quiet], 1.0, None, NOTHING_BESIDE
+    )
+    assert [what in reason.what for reason in verdict.reasons] == ([True] if what else [])
+
+
 def test_frames_of_all_guests_are_taken_together() -> None:
     on_time = LatenessRecord(p50=0, p99=0, p999=0, max=0)
 
