@@ -11,6 +11,8 @@ metric's is in the mean of all dealings, and p of a metric is the share of deali
 
 Of few runs and many metrics this tells only clear differences, as any metric may come far by chance. A difference that
 many metrics share shows sooner in the mean of these multiples; its p is the share of dealings where that is as large.
+What is too small to matter counts for nothing in it, in no dealing: metrics that certainly differ by a hundredth would
+have chance in another one be called a difference.
 """
 
 from __future__ import annotations
@@ -40,11 +42,14 @@ class Block:
     Attributes:
         ones, others: How many runs each set has.
         metrics: Of each metric the values of the runs of both sets, those of the first set first.
+        least: Of each metric the distance up to which it does not count for all together, in the unit of its values;
+            empty: 0 for all.
     """
 
     ones: int
     others: int
     metrics: Sequence[Parts]
+    least: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,8 @@ def sets_apart(blocks: Sequence[Block]) -> SetsApart:
         for block in blocks
         for _ in block.metrics
     ]
-    largest, together = multiples.max(axis=0, initial=0.0), multiples.sum(axis=0)
+    least = np.array([each for block in blocks for each in block.least or [0.0] * len(block.metrics)]).reshape(-1, 1)
+    largest, together = multiples.max(axis=0, initial=0.0), np.where(distances > least, multiples, 0.0).sum(axis=0)
     apart = (
         Apart(
             replace(of, p=_share(largest, own[0])),

@@ -163,12 +163,13 @@ def _correlation_time(metric: Metric, beside: Metric) -> float:
     return correlation_time(metric.values, np.interp(places, *beside.means()), places, metric.whose)
 
 
-def compare_sets(sets: Sets, tolerance: float = TOLERANCE) -> Comparison:
+def compare_sets(sets: Sets, tolerance: float = TOLERANCE, least: Mapping[str, float] | None = None) -> Comparison:
     """Compares sets of runs, such as the repeats of each value of a sweep (see `dilaton.measure.relabelling`).
 
     Args:
         sets: The first is the reference. All have the same circumstances.
         tolerance: As for `compare`.
+        least: Of some metrics the difference, in their own unit, up to which it does not count for all together.
     """
     reference, *others = sets
     everywhere = {where: _in_all([run for runs in sets.values() for run in runs[where]]) for where in sets[reference]}
@@ -178,7 +179,10 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE) -> Comparison:
         both = {where: (ones, sets[name][where]) for where, ones in sets[reference].items()}
         blocks = [
             Block(
-                len(ones), len(twos), [[run[metric].values for run in (*ones, *twos)] for metric in everywhere[where]]
+                len(ones),
+                len(twos),
+                [[run[metric].values for run in (*ones, *twos)] for metric in everywhere[where]],
+                [(least or {}).get(metric, 0.0) for metric in everywhere[where]],
             )
             for where, (ones, twos) in both.items()
         ]

@@ -144,6 +144,36 @@ def test_what_is_too_small_to_matter_does_not_let_chance_be_called_a_change() ->
     assert outcome(lab, least={"jitter": 1e-5})[0].outcome in ("same", "unclear")
 
 
+def test_what_is_within_the_tolerance_does_not_let_chance_be_called_a_change() -> None:
+    """Round trips that are certainly one hundredth longer, and less steady, beside a flow that varies by chance."""
+    labs = 40
+
+    def lab(number: int) -> Lab:
+        def runs(rung: int, repeat: int) -> dict[str, float]:
+            longer = 0.0 if rung else 0.015
+            rtts = {f"rtt{n}": drawn(rung, repeat, 0.003, 10 * number + n) + longer for n in range(4)}
+            return rtts | {"jitter": drawn(rung, repeat, 0.2, 10 * number + 5)}
+
+        return runs
+
+    accused = sum(outcome(lab(number), runs_max=2 * REPEATS)[0].outcome == "changed" for number in range(labs))
+    # Of 40 with a chance of one in twenty, 7 or more are accused in one of 300 cases.
+    assert accused < 7
+
+
+def test_changes_beyond_the_tolerance_that_none_has_alone_are_found_together() -> None:
+    labs = 40
+
+    def lab(number: int) -> Lab:
+        return lambda rung, repeat: {
+            f"rtt{n}": drawn(rung, repeat, 0.1, 100 * number + n) + (0.0 if rung else 0.12) for n in range(12)
+        }
+
+    found = [outcome(lab(number), runs_max=2 * REPEATS)[0] for number in range(labs)]
+    alone = [each for each in found if any(change.is_different for change in each.judged[0].changes)]
+    assert sum(each.outcome == "changed" for each in found) >= 0.95 * labs > 2 * len(alone)
+
+
 def test_the_search_ends() -> None:
     found, _ = outcome(lambda rung, repeat: {"rtt": 2.0**-rung * (1 + 0.01 * repeat)})
     assert (found.outcome, found.needed, len(found.judged)) == ("changed", None, RUNGS_MAX)
