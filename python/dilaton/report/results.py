@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dilaton.measure.results import ping
+from dilaton.measure.results.command import unwrap
 from dilaton.plan.network.bounds import network_of
 from dilaton.report.confirmation import Measured
 from dilaton.report.metrics import Metric, metrics_of
@@ -62,7 +64,16 @@ def _least(run: Run, found: dict[str, Metric]) -> dict[str, float]:
     late_ns = network_of(run.plan).late_ns_max if run.plan else None
     least = {name: (late_ns or 0.0) / 1e9 for name, each in found.items() if each.unit == "s"}
     least |= {name: START_S for name in found if name.endswith(" time") and found[name].unit == "s"}
+    least |= {name: known_s for name, known_s in _outages(run) if name in found}
     return least | {name: QUEUE_PACKETS for name, each in found.items() if each.unit == "packets"}
+
+
+def _outages(run: Run) -> Iterator[tuple[str, float]]:
+    """Of each ping how well it knows for how long nobody answered: to the interval of its requests, seconds."""
+    for process in run.plan.processes if run.plan else ():
+        program, arguments = unwrap(process.argv)
+        if program == "ping" and (asked := ping.requests(arguments)) is not None:
+            yield f"{process.name} outage", asked.every_ns / 1e9
 
 
 def _is_of_a_process(name: str, run: Run) -> bool:

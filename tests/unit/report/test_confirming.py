@@ -100,6 +100,12 @@ def test_the_results_are_those_of_programs_with_when_and_how_they_ended(tmp_path
     assert found.least["ping rtt"] == pytest.approx(1e-4)
 
 
+def test_how_long_nobody_answered_is_known_within_one_interval_of_requests(tmp_path: Path) -> None:
+    lab = made.LAB.replace("exec: ping -c 3 b", "name: ping, exec: timeout 9 ping -i 0.2 -c 3 b")
+    found = results_of(dilaton.load(made.run_dir(tmp_path, lab)))
+    assert (found.metrics["ping outage"].values.tolist(), found.least["ping outage"]) == ([0.0], 0.2)
+
+
 def test_terminal_and_page_show_both_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made.run_dir(tmp_path)
     judged = Judged(0, 2, 5, "changed", (CHANGED, SAME), 0.008)
