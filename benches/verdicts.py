@@ -19,6 +19,9 @@ but the first begin each program up to a tick of the kernel later than the lab s
 differ by does: a CPU that is too slow makes results not only other but also less certain, and a run that is wrong is
 not made right by another one of the same lab that is more wrong. Of five pings one more or less that is lost is chance,
 and the mean of two or three is no result.
+
+What is `suspect` or `invalid` is run again with more time, as by `--confirm-suspect`, but for the search for a TDF that
+helps. Then it is counted, too, of how many the proof takes the doubt, rightly or not, and how many runs that took.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import contextlib
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,7 +43,8 @@ from typing import Any
 
 from dilaton.lab import loads
 from dilaton.plan.compile import compile as compile_plan
-from dilaton.run.record.model import GuestFidelity, ProcessRecord
+from dilaton.plan.confirm import refusal
+from dilaton.run.record.model import BELIEVED, GuestFidelity, ProcessRecord
 from dilaton.run.record.observation import NOTHING_BESIDE
 from dilaton.run.record.programs import programs_of
 from dilaton.run.record.record import judge_fidelity
@@ -72,7 +77,19 @@ LOSS_OFF = 0.02
 """Of all packets: a loss is a share already, and 5 % of a small one is a packet."""
 
 RUN_HOST_S = 900
-"""After which a run is given up; the machine may do much else."""
+"""After which a run is given up, or its proof; the machine may do much else."""
+
+PROVING = """
+from dilaton.report import confirmation
+confirmation.RUNGS_MAX = 1
+from dilaton.__main__ import run
+run()
+"""
+"""The command line where a proof ends once it is known whether anything changes."""
+
+COMPARED = re.compile(r"(f\d+( interval)? throughput|all throughput|[fp]\d+ delivered|p\d+ rtt|d0 time)")
+"""Results of a proof that are looked at here, too. Others are the jitter of iperf3, how long a ping had no answer, and
+how long programs compute."""
 
 Record = dict[str, Any]
 
@@ -224,19 +241,29 @@ def results_of(record: Record, directory: Path) -> dict[str, float]:
     return found
 
 
-def run_lab(lab: Record, drive: str, tdf: float) -> Record:
-    """Runs a lab; what there is to know of that."""
+def can_be_proven(lab: Record) -> bool:
+    """Whether a lab can be confirmed at all."""
+    read = loads(json.dumps(lab), "lab.yaml")
+    return not refusal(read, compile_plan(read))
+
+
+def run_lab(lab: Record, drive: str, tdf: float, *, is_proven: bool = False) -> Record:
+    """Runs a lab, and again with more time if its verdict leaves a doubt and `is_proven`; what there is to know."""
     lab = lab | {"time": {"drive": drive, "tdf": tdf}}
+    is_proven = is_proven and can_be_proven(lab)
     with tempfile.TemporaryDirectory() as directory:
         path, out = Path(directory) / "lab.yaml", Path(directory) / "run"
         path.write_text(json.dumps(lab))
-        command = [sys.executable, "-m", "dilaton", "run", str(path), "--out", str(out)]
-        try:
-            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=RUN_HOST_S)
-        except subprocess.TimeoutExpired:
-            return {"tdf": tdf, "state": "given up", "said": f"it took more than {RUN_HOST_S} s"}
+        # Who is interrupted ends in good order, and the run stands if it was its proof that took too long.
+        limited = ["timeout", "--signal=INT", "--kill-after=60", str(RUN_HOST_S)]
+        command = [*limited, sys.executable, "-c", PROVING, "run", str(path), "--out", str(out)]
+        command += ["--confirm-suspect"] if is_proven else []
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
         try:
             record = json.loads((out / "run.json").read_text())
+            if record["state"] == "aborted":
+                return {"tdf": tdf, "state": "given up", "said": f"it took more than {RUN_HOST_S} s"}
+            proof = record["confirmation"]
             return {
                 "tdf": tdf,
                 "state": record["state"],
@@ -245,9 +272,18 @@ def run_lab(lab: Record, drive: str, tdf: float) -> Record:
                 "guests": [guest["fidelity"] for guest in record["guests"]],
                 "results": summed(lab, results_of(record, out)),
                 "processes": record["processes"],
+                "host_s": record["time"]["boot_host_s"] + record["time"]["host_s"],
+                "proof": proof and said_of(proof),
             }
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             return {"tdf": tdf, "state": "broken", "said": f"{error!r}: {(done.stdout + done.stderr)[-500:]}"}
+
+
+def said_of(proof: Record) -> Record:
+    """What is kept of a proof."""
+    changes = [each for comparison in proof["comparisons"][:1] for each in comparison["changes"]]
+    different = [each["metric"] for each in changes if each["is_different"]]
+    return {name: proof[name] for name in ("outcome", "what", "runs", "host_s")} | {"different": different}
 
 
 @dataclass
@@ -298,7 +334,8 @@ def measure(book: Book, seed: int) -> None:
             # The results of the work drive do not depend on what else the machine does, and it skips what is idle.
             drive = "work" if role in TRUTHS else lab["time"]["drive"]
             asked = phased(lab, number) if role == "phased" else lab
-            there[role, number] = {"seed": seed, "role": role, "number": number, **run_lab(asked, drive, tdf)}
+            found = run_lab(asked, drive, tdf, is_proven=role == "judged")
+            there[role, number] = {"seed": seed, "role": role, "number": number, **found}
             book.add(there[role, number])
         return there[role, number]
 
@@ -383,6 +420,7 @@ def cases(book: Book) -> Iterator[tuple[Record, Record, dict[str, float], Record
 def report(book: Book) -> None:
     """Prints what was wrong, and how often."""
     counts: dict[str, int] = defaultdict(int)
+    proofs: dict[str, list[Record]] = defaultdict(list)
     seeds = set()
     for lab, run, off, verdict in cases(book):
         seeds.add(run["seed"])
@@ -390,6 +428,9 @@ def report(book: Book) -> None:
             (verdict["level"] == "valid", bool(off)), "false alarm"
         )
         counts[kind] += 1
+        if verdict["level"] not in BELIEVED and "proof" in run:
+            proofs[f"{'wrong' if off else 'right'} and {after_proof(run)}"].append(run)
+            print(f"seed {run['seed']}, TDF {run['tdf']}: {after_proof(run)}: {(run['proof'] or {}).get('what')}")
         if kind in ("miss", "false alarm"):
             why = [reason["what"] for reason in verdict["reasons"]] or {name: round(by, 3) for name, by in off.items()}
             print(f"{kind}: seed {run['seed']}, {lab['time']['drive']} drive, TDF {run['tdf']}: {why}")
@@ -398,6 +439,26 @@ def report(book: Book) -> None:
     print(
         f"{len(seeds)} labs, {total} verdicts: {', '.join(f'{count} {kind}' for kind, count in sorted(counts.items()))}"
     )
+    print(f"of those that are not valid, {', '.join(f'{len(runs)} {kind}' for kind, runs in sorted(proofs.items()))}")
+    for outcome in ("confirmed", "changed", "unclear"):
+        made = [run for runs in proofs.values() for run in runs if run["proof"] and run["proof"]["outcome"] == outcome]
+        if made:
+            runs, times = (sum(run["proof"][name] for run in made) for name in ("runs", "host_s"))
+            own = sum(run["host_s"] for run in made)
+            print(f"{len(made)} proofs came out {outcome}: {runs} runs, {times / own:.1f} times the time of their own")
+
+
+def after_proof(run: Record) -> str:
+    """What a proof said of a run that was in doubt."""
+    if not (proof := run["proof"]):
+        return "not proven"
+    if proof["outcome"] == "confirmed" and run["verdict"]["level"] not in BELIEVED:
+        return "as one with more time that is in doubt itself"
+    if proof["outcome"] == "changed" and not proof["different"]:
+        return "changed in all together"
+    if proof["outcome"] == "changed" and not any(map(COMPARED.fullmatch, proof["different"])):
+        return "changed in what is not looked at here"
+    return str(proof["outcome"])
 
 
 def main() -> None:
