@@ -19,7 +19,7 @@ from dilaton.cluster.machine import listening
 from dilaton.cluster.relay import KEY_BYTES, What
 from dilaton.host.here.uml import kernels
 from dilaton.host.port import LEFT_OUT_FILE
-from tests.conftest import ROOT, Outcome, RunLab, environment, started
+from tests.conftest import PATIENCE_HOST_S, ROOT, Outcome, RunLab, environment, started
 
 LAB = (ROOT / "examples/two-sites/lab.yaml").read_text()
 
@@ -44,8 +44,6 @@ run:
   - {on: near, name: bulk, exec: iperf3 -c far -t 1 -J, after: server}
   - {on: near, name: ping, exec: ping -c 10 -i 0.05 far, after: bulk}
 """
-
-PATIENCE_HOST_S = 60
 
 
 @pytest.fixture(scope="module")

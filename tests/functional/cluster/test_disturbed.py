@@ -1,13 +1,17 @@
-"""A few rounds of `disturbed.py`, one of each kind: never a wrong result, and nothing is left."""
+"""A few rounds of `disturbed.py`, one of each kind: never a wrong result, and nothing is left.
+
+Two at once: for most of a round somebody waits, for the end of a stall or until a silence has lasted too long.
+"""
 
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.functional.cluster.disturbed import MADE, ROUNDS, Disturbance, do, undisturbed
+from tests.functional.cluster.disturbed import CONNECTION, MADE, PARTS, ROUNDS, Became, Disturbance, do, undisturbed
 
 
 @pytest.fixture(scope="module")
@@ -15,14 +19,21 @@ def well(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], fl
     return undisturbed(tmp_path_factory.mktemp("well"), MADE)
 
 
-@pytest.mark.parametrize(("victim", "act"), ROUNDS, ids=map(" ".join, ROUNDS))
+@pytest.mark.parametrize("victim", [*PARTS, CONNECTION])
 def test_what_is_disturbed_says_so_or_has_the_same_results(
-    well: tuple[dict[str, bytes], float], victim: str, act: str, tmp_path: Path
+    well: tuple[dict[str, bytes], float], victim: str, tmp_path: Path
 ) -> None:
-    # So early the run goes on for sure, while a later moment, at which guests run, may find it over.
-    is_short = Disturbance(victim, act, 0).is_short
-    disturbance = Disturbance(victim, act, 0.5 if is_short else 0.15)
-    assert do(disturbance, *well, tmp_path / "run").is_well == is_short
+    def disturbed(act: str) -> Became:
+        # So early the run goes on for sure, while a later moment, at which guests run, may find it over.
+        moment = 0.5 if Disturbance(victim, act, 0).is_short else 0.15
+        return do(Disturbance(victim, act, moment), *well, tmp_path / act)
+
+    acts = [act for disturbs, act in ROUNDS if disturbs == victim]
+    assert acts
+    with ThreadPoolExecutor(2) as rounds:
+        became = {act: rounds.submit(disturbed, act) for act in acts}
+    for act, round_ in became.items():
+        assert round_.result().is_well == Disturbance(victim, act, 0).is_short, act
 
 
 def test_an_agent_that_is_stopped_before_it_joins_is_given_up_as_one_that_has_joined(

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from dilaton.host.here.uml import kernels
-from tests.conftest import Outcome, RunLab, command_line, dilaton, environment
+from tests.conftest import PATIENCE_HOST_S, Outcome, RunLab, command_line, dilaton, environment
 from tests.functional.cluster.named_hosts import NamedHosts, named_hosts, processes_of
-from tests.functional.cluster.test_cluster import LAB, PATIENCE_HOST_S, assert_same
+from tests.functional.cluster.test_cluster import LAB, assert_same
 from tests.images import busybox, layout, needs_programs
 
 
@@ -37,10 +37,13 @@ def lab(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_lab_gives_the_same_bytes_over_hosts(
-    hosts: NamedHosts, lab: Path, tmp_path: Path, run_lab_once: RunLab
-) -> None:
-    alone = run_lab_once(LAB)
+@pytest.fixture(scope="module")
+def alone(run_lab_once: RunLab) -> Outcome:
+    """The lab on one machine."""
+    return run_lab_once(LAB)
+
+
+def test_a_lab_gives_the_same_bytes_over_hosts(hosts: NamedHosts, lab: Path, tmp_path: Path, alone: Outcome) -> None:
     out = tmp_path / "run"
     done = hosts.dilaton("run", lab, "--out", out, "--onto", ",".join(hosts.names))
     print(done.stdout, done.stderr)
@@ -49,9 +52,9 @@ def test_a_lab_gives_the_same_bytes_over_hosts(
 
 
 def test_two_runs_at_once_on_the_same_hosts_with_equal_addresses_do_not_see_each_other(
-    hosts: NamedHosts, lab: Path, tmp_path: Path, run_lab_once: RunLab
+    hosts: NamedHosts, lab: Path, tmp_path: Path, alone: Outcome
 ) -> None:
-    alone, onto = run_lab_once(LAB), ",".join(hosts.names)
+    onto = ",".join(hosts.names)
     outs = [tmp_path / "one", tmp_path / "other"]
     with contextlib.ExitStack() as stack:
         going = [stack.enter_context(hosts.started("run", lab, "--out", out, "--onto", onto)) for out in outs]

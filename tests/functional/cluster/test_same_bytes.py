@@ -1,8 +1,8 @@
-"""Five labs on the event drive over one, two and four machines: results, events, samples and captures are the same bytes.
+"""Labs on the event drive over one, two and four machines: results, events, samples and captures are the same bytes.
 
 Each lab has four guests, and something of its own that could come out differently: what happens to links at exact
-instants, TCP with losses, short and long links in a ring, processes that wait for others elsewhere and draw random
-numbers, nodes that crash.
+instants beside TCP with losses, short and long links in a ring, processes that wait for others elsewhere and draw random
+numbers beside nodes that crash. No more labs than that, since most of what a run over machines takes is its guests' boots.
 """
 
 from __future__ import annotations
@@ -24,17 +24,14 @@ links:
 """
 
 LABS = {
-    "links that change and fail": CHAIN.replace("LOSS", "")
-    + """measure: {capture: ["b:eth1", "d:eth0"], interfaces: 20ms}
-run: [{on: a, exec: ping -c 12 -i 0.05 -W 1 d}]
-changes: [{at: 350ms, link: "b:eth1--c:eth0", delay: 25ms, rate: 5Mbit}]
-faults: [{at: 200ms, for: 100ms, link: a--b, down: true}]
-""",
-    "tcp with losses": CHAIN.replace("LOSS", ", loss: 1%")
-    + """measure: {capture: ["a:eth0", "c:eth1"], tcp: 50ms}
+    "tcp with losses over links that change and fail": CHAIN.replace("LOSS", ", loss: 1%")
+    + """measure: {capture: ["a:eth0", "b:eth1", "c:eth1", "d:eth0"], interfaces: 20ms, tcp: 50ms}
 run:
   - {on: d, name: listen, exec: iperf3 -s, ready: {tcp: 5201}, background: true}
+  - {on: a, exec: ping -c 12 -i 0.05 -W 1 d}
   - {on: a, name: bulk, exec: iperf3 -c d -t 1 -J, after: listen}
+changes: [{at: 350ms, link: "b:eth1--c:eth0", delay: 25ms, rate: 5Mbit}]
+faults: [{at: 200ms, for: 100ms, link: a--b, down: true}]
 """,
     "a ring of short and long links": """nodes: {a: {kind: router}, b: {kind: router}, c: {kind: router}, d: {kind: router}}
 links:
@@ -48,19 +45,15 @@ run:
   - {on: a, name: flow, exec: iperf3 -u -b 5M -c c -t 1 -J, after: listen}
   - {on: b, name: ping, exec: ping -c 20 -i 0.03 d}
 """,
-    "processes that wait for others elsewhere": CHAIN.replace("LOSS", "")
-    + """measure: {outputs: true, nodes: 50ms}
+    "processes that wait for others elsewhere beside nodes that crash": CHAIN.replace("LOSS", "")
+    + """placement: {a: 0, d: 1}
+measure: {capture: ["c:eth0"], outputs: true, nodes: 50ms}
 run:
   - {on: c, name: drawn, exec: cat /proc/sys/kernel/random/uuid}
   - {on: a, name: first, exec: sh -c 'echo begins; sleep 0.1; echo ends'}
   - {on: d, name: second, exec: sh -c 'cat /proc/uptime; date +%N; sleep 0.05', after: first}
   - {on: b, name: third, exec: sh -c 'cat /proc/sys/kernel/random/uuid', after: second}
   - {on: c, name: fails, exec: sh -c 'sleep 0.03; exit 1', restart: {when: on-failure, delay: 20ms}, background: true}
-""",
-    "nodes that crash": CHAIN.replace("LOSS", "")
-    + """placement: {a: 0, d: 1}
-measure: {capture: ["c:eth0"]}
-run:
   - {on: d, name: serve, exec: python3 -u -m http.server 80, ready: {tcp: 80}, background: true}
   - on: a
     name: fetch

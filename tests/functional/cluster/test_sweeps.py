@@ -21,7 +21,7 @@ LAB = """name: small
 time: {drive: event, max_speed: 1}
 nodes: {a: , b: }
 links: [{endpoints: [a, b], delay: 10ms}]
-run: [{on: a, exec: ping -c 21 -i 0.1 b}]
+run: [{on: a, exec: ping -c 11 -i 0.1 b}]
 """
 
 SWEEP = ("--set", "links.0.delay=10ms,40ms", "--repeat", "2")
