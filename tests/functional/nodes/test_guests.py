@@ -22,7 +22,7 @@ from tests.host.processes import kernels
 
 CHAIN = """
 name: chain
-time: {drive: DRIVE, tdf: 100}
+time: {drive: DRIVE, tdf: 20}
 guests: GUESTS
 nodes: {a: {}, r: {}, b: {}}
 links:

@@ -30,12 +30,12 @@ def test_the_time_between_packets_is_the_same_at_every_tdf(run_lab: RunLab, loss
 def test_flows_share_a_bottleneck_alike_at_every_tdf(run_lab: RunLab) -> None:
     """NSDI'06, figure 5: here for too short a time for flows to come to their shares, so that their sum alone is held.
 
-    At half the rate, and TDFs that leave CPU over: at TDF 1 it takes much of a host's core to carry these flows.
+    At a quarter of the rate, and TDFs that leave CPU over: at TDF 1 it takes much of a host's core to carry these flows.
     """
     sums = []
-    for tdf in ("20", "40"):
+    for tdf in ("10", "20"):
         lab = PAPERS / "nsdi06-flows/lab.yaml"
-        smaller = ["links.0.rate=50Mbit", "links.0.queue.limit=500", "stop_after=7100ms"]
+        smaller = ["links.0.rate=25Mbit", "links.0.queue.limit=250", "stop_after=7100ms"]
         sets = [argument for value in [f"time.tdf={tdf}", *smaller] for argument in ("--set", value)]
         outcome = run_lab(lab, *sets)
         assert outcome.status == 0
@@ -46,7 +46,7 @@ def test_flows_share_a_bottleneck_alike_at_every_tdf(run_lab: RunLab) -> None:
         # After slow start. What waits for a segment that was lost is acknowledged a second later: six of them make that 1 %.
         sums.append((acknowledged[7.0] - acknowledged[2.0]) * 8 / 5.0)
     assert sums[1] == pytest.approx(sums[0], rel=0.05)
-    assert sums[0] < 50e6
+    assert sums[0] < 25e6
 
 
 def test_flows_are_as_fast_over_five_guests_as_over_one(run_lab: RunLab) -> None:
@@ -54,8 +54,8 @@ def test_flows_are_as_fast_over_five_guests_as_over_one(run_lab: RunLab) -> None
 
     With a queue of 50 ms, so that what was lost is soon sent again and acknowledged.
     """
-    smaller = ["links.0.rate=100Mbit", "links.0.queue.limit=400", "stop_after=5100ms"]
-    slower = ["time.tdf=40", "guests.receivers.tdf=40"]
+    smaller = ["links.0.rate=50Mbit", "links.0.queue.limit=200", "stop_after=5100ms"]
+    slower = ["time.tdf=20", "guests.receivers.tdf=20"]
     sums = []
     for guests in (1, 5):
         lab = PAPERS / "nsdi06-many-vms/lab.yaml"
@@ -70,7 +70,7 @@ def test_flows_are_as_fast_over_five_guests_as_over_one(run_lab: RunLab) -> None
         # After slow start, whose end hangs on a few packets.
         sums.append((acknowledged[5.0] - acknowledged[2.0]) * 8 / 3)
     assert sums[1] == pytest.approx(sums[0], rel=0.05)
-    assert 80e6 < sums[0] < 100e6
+    assert 40e6 < sums[0] < 50e6
 
 
 def test_protocols_fill_a_long_link_alike_at_every_tdf(run_lab: RunLab) -> None:
