@@ -115,7 +115,9 @@ await run({
     await page.getByText(/^[1-9]\d* of \d+ packets$/).waitFor();
     await demandAccessible(page, "packets");
     await page.getByLabel("Filter").fill("tcp and dst port 5201 and greater 100");
-    await page.locator("tbody button").first().click();
+    // Those of the filter before are shown until these have been found.
+    const tcp = page.getByRole("cell", { name: "TCP", exact: true });
+    await page.locator("tbody tr", { has: tcp }).first().getByRole("button").click();
     await page.getByRole("button", { name: "Follow this stream" }).click();
     await page.getByRole("dialog").locator("pre").first().waitFor();
     await demandAccessible(page, "stream");
