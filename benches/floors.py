@@ -1,12 +1,13 @@
 """How far what a guest's programs ask of their kernel is from the least that its host's calls take, in CPU time.
 
-    PYTHONPATH=python .venv/bin/python benches/floors.py debian 6.12.113 7.2.7 7.2.7+seccomp [--repeat 5]
+    PYTHONPATH=python:. .venv/bin/python benches/floors.py debian 6.12.113 7.2.7 7.2.7+seccomp [--repeat 5]
 
-Names are those of `dilaton kernel list`. Measured are loops of getppid(2) and of touching fresh pages in guests, with
-the clock (`traps.py`), and bare loops of the host calls of one of these (`floor.c`), for a guest that traces its
-programs and for one that does not, with the three readings of clocks of each stop. The host and the kernels take turns.
-Figures are microseconds, least and greatest of the turns. The distance is what the guest took by what the host took in
-the same turn: median, least and greatest.
+Names are those of `dilaton kernel list`. Measured are loops of getppid(2), of touching fresh pages and of spawns in
+guests, with the clock (`traps.py`), and bare loops of the host calls of one of these (`floor.c`), for a guest that
+traces its programs and for one that does not, with the three readings of clocks of each stop. The floor of a spawn is
+that of a process of the host, of as many page faults and CPUIDs as it has, and of a system call for each other stop, by
+the clock's own counters. The host and the kernels take turns. Figures are microseconds, least and greatest of the
+turns. The distance is what the guest took by what the host took in the same turn: median, least and greatest.
 """
 
 from __future__ import annotations
@@ -19,19 +20,51 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from traps import PROGRAM, ROOT, in_guest
 
 from dilaton.host.here.uml import kernels
+from tests.fidelity.held_guest import counted, python
+from tests.fidelity.test_costs import CPUIDS, SPAWN
 
-TRACED = {"getppid": "metered", "page fault": "fault-metered"}
-UNTRACED = {"getppid": "trapped-metered", "page fault": "fault-trapped-metered"}
+CALL, FAULT, SPAWNED = "getppid", "page fault", "fork, exec, wait"
+SPAWNS = 20
 
 
-def floors_of(kernel: str) -> dict[str, str]:
-    """The host's loop for each loop in a guest of that kernel."""
-    return UNTRACED if kernel.endswith("+seccomp") else TRACED
+@dataclass(frozen=True)
+class Stops:
+    """What stops a program from its spawn to its end."""
+
+    faults: float
+    cpuids: float
+    others: float
+
+
+def stops_of(kernel: str, directory: Path) -> Stops:
+    """Those of a spawn in a guest of that kernel, by the clock."""
+    os.environ[kernels.VARIABLE] = kernel
+    counters = ("stub_stops", "faults_told", "faults_asked")
+    labs = [{"nodes": {"a": {}}, "run": [python("a", SPAWN.format(n))]} for n in (SPAWNS, 2 * SPAWNS)]
+    few, many = (counted(lab, "work", directory / f"{kernel}-{n}", counters) for n, lab in enumerate(labs))
+    stops, *faults = ((more - less) / SPAWNS for less, more in zip(few, many, strict=True))
+    # Where it is traced, a fault is two stops.
+    of_a_fault = 1 if is_untraced(kernel) else 2
+    return Stops(sum(faults), CPUIDS, stops - of_a_fault * sum(faults) - CPUIDS)
+
+
+def is_untraced(kernel: str) -> bool:
+    """Whether guests of that kernel do not trace their programs."""
+    return kernel.endswith("+seccomp")
+
+
+def floors_of(kernel: str, host: dict[str, float], spawn: Stops) -> dict[str, float]:
+    """The floor of each loop in a guest of that kernel, of what the host's loops took, microseconds."""
+    how = "trapped-metered" if is_untraced(kernel) else "metered"
+    call, fault, cpuid = host[how], host[f"fault-{how}"], host.get(f"cpuid-{how}", 0)
+    spawned = host["process"] + spawn.faults * fault + spawn.cpuids * cpuid + spawn.others * call
+    return {CALL: call, FAULT: fault, SPAWNED: spawned}
 
 
 def floor(program: Path, stops: int) -> dict[str, float]:
@@ -61,6 +94,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         program = Path(directory) / "floor"
         subprocess.run(["cc", "-O2", "-o", program, ROOT / "benches" / "floor.c"], check=True)
+        spawns = {kernel: stops_of(kernel, Path(directory)) for kernel in asked.kernels}
         for _ in range(asked.repeat):
             floors.append(floor(program, asked.stops))
             print("host", json.dumps(floors[-1]), file=sys.stderr, flush=True)
@@ -70,10 +104,14 @@ def main() -> None:
     print("| host calls alone | us of CPU |", "| --- | --- |", sep="\n")
     for name in floors[0]:
         print(f"| {name} | {span([turn[name] for turn in floors])} |")
+    print("\n| kernel | a spawn: page faults | CPUIDs | other stops |", "| --- | --- | --- | --- |", sep="\n")
+    for kernel, spawn in spawns.items():
+        print(f"| {kernel} | {spawn.faults:.0f} | {spawn.cpuids:.0f} | {spawn.others:.0f} |")
     print("\n| kernel | what | us of CPU | floor | distance |", "| --- | --- | --- | --- | --- |", sep="\n")
     for kernel, turns in guests.items():
-        for what, name in floors_of(kernel).items():
-            took_us, least_us = [turn[what] for turn in turns], [turn[name] for turn in floors]
+        leasts = [floors_of(kernel, turn, spawns[kernel]) for turn in floors]
+        for what in (CALL, FAULT, SPAWNED):
+            took_us, least_us = [turn[what] for turn in turns], [least[what] for least in leasts]
             ratios = [took / least for took, least in zip(took_us, least_us, strict=True)]
             distance = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
             print(f"| {kernel} | {what} | {span(took_us)} | {span(least_us)} | {distance} |")

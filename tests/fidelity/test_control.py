@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,11 +12,11 @@ import pytest
 from dilaton.host.errors import GuestError
 from dilaton.host.here.guests.guest import Guest
 from dilaton.host.here.guests.guests import Guests
-from dilaton.host.here.guests.kernel import Placement, Wanted
-from dilaton.host.messages import Arm, Armed, Build, Ready
+from dilaton.host.here.guests.kernel import Placement
 from dilaton.host.orders import Drive, Orders
 from dilaton.lab.loader import loads
 from dilaton.plan.compile import compile as compile_plan
+from tests.fidelity.held_guest import SECOND_NS, with_guest
 
 SLEEPER = """
 name: sleeper
@@ -42,37 +40,8 @@ name: calls
 nodes: {a: {}}
 run: [{on: a, name: calls, exec: [python3, -I, -S, -c, "import os\\nwhile True: os.getppid()"]}]
 """
-SECOND_NS = 10**9
+
 DRIVES: tuple[Drive, ...] = ("wall", "work")
-
-
-@asynccontextmanager
-async def held_guest(lab: str, run_dir: Path) -> AsyncIterator[Guest]:
-    """A guest whose schedule is armed, its clock held."""
-    plan = compile_plan(loads(lab, "lab.yaml"))
-    (run_dir / "plan.json").write_text(plan.model_dump_json())
-    guest = await Guest.start(Wanted("guest0", plan.guests[0].memory_bytes), Placement(run_dir, jailed=True))
-    try:
-        await guest.channel.send(Build(run_dir=str(guest.run_dir_inside), guest=guest.name, goes_on=False))
-        while not isinstance(await guest.receive(), Ready):
-            pass
-        await guest.hold()
-        await guest.channel.send(Arm(lead_ns=1_000_000, date_ns=time.time_ns(), awaits_program=False))
-        while not isinstance(await guest.receive(), Armed):
-            pass
-        yield guest
-    finally:
-        await guest.close()
-
-
-def with_guest(lab: str, run_dir: Path, work: Callable[[Guest], Awaitable[None]]) -> None:
-    """Does `work` with such a guest."""
-
-    async def go() -> None:
-        async with held_guest(lab, run_dir) as guest:
-            await work(guest)
-
-    asyncio.run(go())
 
 
 @pytest.mark.parametrize("drive", DRIVES)

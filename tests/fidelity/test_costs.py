@@ -11,16 +11,13 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dilaton.host.here.doctor.facts import gather
-from dilaton.host.orders import Drive, Orders
 from tests.conftest import dilaton
-from tests.fidelity.test_control import SECOND_NS, held_guest
+from tests.fidelity.held_guest import counted, held_guest, python
 
 GETPPID = "import os\nfor _ in range({}): os.getppid()"
 FAULT = """
@@ -63,25 +60,6 @@ REQUESTS_OF_CPUID = 5.6
 """Calls of ptrace(2) for each, of a program that is traced."""
 
 
-def counted(lab: dict[str, Any], drive: Drive, run_dir: Path) -> list[int]:
-    """What a guest counts that runs this lab from its virtual 0 to its end."""
-
-    async def go() -> list[int]:
-        async with held_guest(json.dumps({"name": "costs", **lab}), run_dir) as guest:
-            await guest.order(Orders(None, drive))
-            before = [guest.page.read(name) for name in COUNTERS]
-            await guest.run_until(guest.virtual_ns() + 30 * SECOND_NS, Fraction(1))
-            return [guest.page.read(name) - then for name, then in zip(COUNTERS, before, strict=True)]
-
-    run_dir.mkdir(parents=True)
-    return asyncio.run(go())
-
-
-def python(node: str, program: str) -> dict[str, Any]:
-    """An entry of `run`: a program of Python's that imports nothing by itself."""
-    return {"on": node, "name": node, "exec": ["python3", "-I", "-S", "-c", program]}
-
-
 def each(turns: int, counts: list[list[int]]) -> dict[str, float]:
     """What one turn takes, of what was counted for so many and for twice as many."""
     return {name: (more - few) / turns for name, few, more in zip(COUNTERS, *counts, strict=True)}
@@ -92,7 +70,9 @@ def least(program: str, turns: int, most: tuple[float, float, float], directory:
     seen = []
     for number in range(TRIES):
         labs = [{"nodes": {"a": {}}, "run": [python("a", program.format(n))]} for n in (turns, 2 * turns)]
-        figures = each(turns, [counted(lab, "work", directory / f"{number}-{n}") for n, lab in enumerate(labs)])
+        figures = each(
+            turns, [counted(lab, "work", directory / f"{number}-{n}", COUNTERS) for n, lab in enumerate(labs)]
+        )
         seen.append((figures[STOPS], figures[REQUESTS], sum(figures[name] for name in CLOCKS)))
         if all(found <= bound * OVER for found, bound in zip(seen[-1], most, strict=True)):
             break
@@ -140,7 +120,7 @@ def test_a_program_more_takes_no_more_stops_and_requests(tmp_path: Path) -> None
 
     def run(programs: int, run_dir: Path) -> list[int]:
         entries = [{"on": "a", "name": f"p{number}", "exec": "true"} for number in range(programs)]
-        return counted({"nodes": {"a": {}}, "run": entries}, "work", run_dir)[:2]
+        return counted({"nodes": {"a": {}}, "run": entries}, "work", run_dir, COUNTERS)[:2]
 
     check_one_more(run, (420 + CPUIDS, 1795 + CPUIDS * REQUESTS_OF_CPUID), tmp_path)
 
@@ -200,7 +180,7 @@ def test_a_data_packet_of_tcp_takes_no_more_timers_and_readings(tmp_path: Path) 
         {"nodes": {"a": {}, "b": {}}, "links": [link], "run": [python("b", SERVE), python("a", SEND.format(n))]}
         for n in (packets, 2 * packets)
     ]
-    figures = each(packets, [counted(lab, "event", tmp_path / str(n)) for n, lab in enumerate(labs)])
+    figures = each(packets, [counted(lab, "event", tmp_path / str(n), COUNTERS) for n, lab in enumerate(labs)])
     assert 1 <= figures[TIMERS] <= 2.6 * OVER
     assert 1 <= figures[READS] <= 34.6 * OVER
     assert figures[STOPS] <= 1.4 * OVER

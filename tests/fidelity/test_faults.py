@@ -11,7 +11,7 @@ import pytest
 from dilaton.host.here.guests.guest import Guest
 from dilaton.host.orders import Orders
 from tests.conftest import ROOT, RunLab
-from tests.fidelity.test_control import SECOND_NS, with_guest
+from tests.fidelity.held_guest import SECOND_NS, with_guest
 
 
 @pytest.fixture(scope="module")

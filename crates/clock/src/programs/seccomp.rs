@@ -40,7 +40,7 @@ use core::ffi::{c_int, c_long, c_void};
 
 use interrupts::{Flag, Id};
 
-use crate::host::page::{self, ClockPage};
+use crate::host::page::{self, count, ClockPage};
 use crate::host::{real, sys};
 use crate::kernel::leavings::unseen;
 use crate::nodes::shares;
@@ -222,6 +222,9 @@ fn wait(page: &ClockPage, stub: Stub) {
 
 /// The kernel is told of a stop.
 fn told(page: &ClockPage, pid: c_int, shared: Shared, cause: Cause) {
+    if cause.signal == libc::SIGSEGV {
+        count(&page.faults_told);
+    }
     shares::entered_by(pid, cause.system_call);
     polling::entered(pid, cause.system_call);
     if let Some(registers) = shared.registers().filter(|_| cause.system_call >= 0) {
