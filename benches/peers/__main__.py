@@ -1,11 +1,11 @@
 """The same work for Dilaton and for its peers, in one session: `./dev peers [--rounds N] [WORK ...]`.
 
-Takes root, since control groups count CPU time, a C compiler, and for ns-3 a C++ compiler with libns3-dev and
-libgsl-dev of Debian; a peer that is not there is left out, and said to be. The peers take turns, so that all meet the
-same load, and CPU seconds of the process tree are compared, which other load changes less than host seconds, but does
-change. Everything is left in target/peers: programs, labs, logs, `costs.jsonl` with each run, and the table that
-docs/performance.md has. What `costs.jsonl` has of the same commit is not done again: what was broken off goes on where
-it was, and works can be done one by one.
+Takes root, since control groups count CPU time, a C compiler, for Shadow its command `shadow`, and for ns-3 a C++
+compiler with libns3-dev and libgsl-dev of Debian; a peer that is not there is left out, and said to be. The peers take
+turns, so that all meet the same load, and CPU seconds of the process tree are compared, which other load changes less
+than host seconds, but does change. Everything is left in target/peers: programs, labs, logs, `costs.jsonl` with each
+run, and the table that docs/performance.md has. What `costs.jsonl` has of the same commit is not done again: what was
+broken off goes on where it was, and works can be done one by one.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from dataclasses import asdict
 from pathlib import Path
 
 from meter import Cost, cost
-from works import BIG_BYTES, FILE_BYTES, Work, works
+from shadow import configurations
+from works import BIG_BYTES, FILE_BYTES, Lab, Work, works
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BUILT = ROOT / "target" / "peers"
 NS3 = [f"ns3-{part}" for part in ("core", "network", "internet", "point-to-point", "applications")]
-PEERS = ("ns-3", "native")
+PEERS = ("Shadow", "ns-3", "native")
 NGINX = """
 daemon off;
 error_log stderr;
-pid /tmp/nginx.pid;
+pid nginx.pid;
 events {{}}
 http {{
     access_log off;
-    client_body_temp_path /tmp/body; proxy_temp_path /tmp/proxy; fastcgi_temp_path /tmp/fastcgi;
-    uwsgi_temp_path /tmp/uwsgi; scgi_temp_path /tmp/scgi;
+    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi; scgi_temp_path scgi;
     server {{ listen 8000; root {root}; }}
 }}
 """
@@ -49,24 +50,47 @@ def build() -> set[str]:
     (BUILT / "nginx.conf").write_text(NGINX.format(root=BUILT))
     for name, size in (("file", FILE_BYTES), ("big", BIG_BYTES)):
         (BUILT / name).write_bytes(bytes(size))
+    peers = {"native"}
+    if shutil.which("shadow"):
+        peers.add("Shadow")
+    else:
+        print("Shadow is left out: there is no command shadow", file=sys.stderr)
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", *NS3], capture_output=True, text=True, check=False)
     if flags.returncode or not shutil.which("c++"):
         print("ns-3 is left out: it takes c++, libns3-dev and libgsl-dev", file=sys.stderr)
-        return {"native"}
+        return peers
     source = HERE / "programs" / "work.cc"
     built = BUILT / "work"
     if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:  # it takes a minute
         subprocess.run(["c++", "-O2", "-std=c++17", "-o", built, source, *flags.stdout.split()], check=True)
-    return set(PEERS)
+    return peers | {"ns-3"}
 
 
 def once(name: str, work: Work, peer: str) -> Cost:
     """Has a peer do a work."""
     log = BUILT / f"{name}-{peer}.log"
-    if peer != "Dilaton":
-        return cost(work.peers[peer], log, {})
+    if peer == "Dilaton":
+        return by_dilaton(name, work.lab, log)
+    if peer == "Shadow":
+        return by_shadow(name, log)
+    return cost(work.peers[peer], log, {})
+
+
+def by_shadow(name: str, log: Path) -> Cost:
+    """Has Shadow do a work; it fails if a process did not end as it should."""
+    configuration, out = BUILT / f"{name}-shadow.yaml", BUILT / f"{name}-shadow"
+    configuration.write_text(json.dumps(configurations(BUILT)[name], indent=1))
+    shutil.rmtree(out, ignore_errors=True)
+    spent = cost(["shadow", "--data-directory", str(out), str(configuration)], log, {})
+    if not spent.status:
+        shutil.rmtree(out)
+    return spent
+
+
+def by_dilaton(name: str, what: Lab, log: Path) -> Cost:
+    """Has Dilaton do a work."""
     lab, out = BUILT / f"{name}.yaml", BUILT / f"{name}-run"
-    lab.write_text(json.dumps({"name": name.lower()} | work.lab, indent=1))
+    lab.write_text(json.dumps({"name": name.lower()} | what, indent=1))
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "dilaton", "run", str(lab), "--out", str(out)]
     # Modules are compiled once and kept, as where somebody uses it, whatever the environment says.
@@ -101,13 +125,17 @@ class Costs:
         return [each for each in self._found.get((work, peer), ()) if not each.status]
 
     def row(self, name: str, work: Work) -> str | None:
-        """The table's row of a work, if it was done; behind its peers the ratios to them."""
+        """The table's row of a work, if it was done; behind its peers the ratios to each."""
         if not any(tried == name for tried, _ in self._found):
             return None
         cells = [cell(self.of(name, peer), (name, peer) in self._found) for peer in ("Dilaton", *PEERS)]
-        medians = [statistics.median(each.cpu_s for each in found) for peer in PEERS if (found := self.of(name, peer))]
-        own = self.of(name, "Dilaton")
-        ratios = [f"{statistics.median(each.cpu_s for each in own) / other:.1f}" for other in medians if own and other]
+        medians = {
+            peer: statistics.median(each.cpu_s for each in found)
+            for peer in ("Dilaton", *PEERS)
+            if (found := self.of(name, peer))
+        }
+        own = medians.pop("Dilaton", None)
+        ratios = [f"{peer} {own / other:.1f}" for peer, other in medians.items() if own and other]
         return f"| {name} {work.what} | {' | '.join(cells)} | {', '.join(ratios)} |"
 
 
@@ -131,11 +159,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.works if name not in known]:
         parser.error(f"{unknown[0]}: no work; there are {', '.join(known)}")
-    there = build()
+    there, shadows = build(), configurations(BUILT)
     revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     costs = Costs(BUILT / "costs.jsonl", revision.stdout.strip())
     for name in arguments.works or known:
-        peers = ["Dilaton", *(peer for peer in PEERS if peer in there and peer in known[name].peers)]
+        can = there & ({*known[name].peers} | ({"Shadow"} if name in shadows else set()))
+        peers = ["Dilaton", *(peer for peer in PEERS if peer in can)]
         for turn in range(arguments.rounds):
             for peer in peers:
                 if len(costs.of(name, peer)) > turn:
@@ -144,7 +173,7 @@ def main() -> None:
                 costs.add(name, peer, spent)
                 print(f"{name} {peer}: {spent}", file=sys.stderr, flush=True)
     rows = [row for name, work in known.items() if (row := costs.row(name, work))]
-    table = ["| work | Dilaton | ns-3 | native | ratio |", "| --- | --- | --- | --- | --- |", *rows]
+    table = [f"| work | {' | '.join(('Dilaton', *PEERS))} | ratio |", f"|{' --- |' * (len(PEERS) + 3)}", *rows]
     (BUILT / "table.md").write_text("\n".join([*table, ""]))
     print("\n".join(table))
 

@@ -17,7 +17,9 @@ FETCHES = 3
 FILE_BYTES = 1_000_000
 BIG_BYTES = 200_000_000
 FORKS = 1000
-STARTS = 100
+PYTHON = sys.executable if not Path("/usr/bin/python3").exists() else "/usr/bin/python3"
+STARTS = ["sh", "-c", f"for i in $(seq 100); do {PYTHON} -c pass || exit 1; done"]
+FETCH = ["sh", "-c", f"for i in $(seq {FETCHES}); do curl -sfo /dev/null http://server:8000/file || exit 1; done"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Work:
     Attributes:
         what: it is, for people.
         lab: for Dilaton.
-        peers: the commands by which others do it, by their names.
+        peers: the commands by which others than Shadow do it, by their names.
     """
 
     what: str
@@ -38,9 +40,7 @@ class Work:
 def works(built: Path) -> dict[str, Work]:
     """All works by name; programs and files that they use are in `built`."""
     udp, bulk, forks, ns3 = (str(built / name) for name in ("udp", "bulk", "forks", "work"))
-    python = sys.executable if not Path("/usr/bin/python3").exists() else "/usr/bin/python3"
-    serve = f"{python} -m http.server 8000 --directory {built}"
-    starts = ["sh", "-c", f"for i in $(seq {STARTS}); do {python} -c pass || exit 1; done"]
+    serve = f"{PYTHON} -m http.server 8000 --directory {built}"
 
     def tcp(rate: str, tdf: int, seconds: int, server: str, client: str) -> Lab:
         return {
@@ -76,7 +76,6 @@ def works(built: Path) -> dict[str, Work]:
         return {"time": {"tdf": 10}, "topology": _line(nodes), "run": run}
 
     def web(server: str) -> Lab:
-        fetch = f"for i in $(seq {FETCHES}); do curl -sfo /dev/null http://server:8000/file || exit 1; done"
         clients = [f"c{i}" for i in range(CLIENTS)]
         return {
             "time": {"tdf": 10},
@@ -87,7 +86,7 @@ def works(built: Path) -> dict[str, Work]:
             ],
             "run": [
                 {"on": "server", "name": "web", "exec": server, "ready": {"tcp": 8000}, "background": True},
-                *({"on": name, "name": f"get-{name}", "exec": ["sh", "-c", fetch], "after": "web"} for name in clients),
+                *({"on": name, "name": f"get-{name}", "exec": FETCH, "after": "web"} for name in clients),
             ],
         }
 
@@ -140,12 +139,13 @@ def works(built: Path) -> dict[str, Work]:
         ),
         "W6-python": Work(f"{CLIENTS} clients fetch 1 MB {FETCHES} times by curl from http.server", web(serve)),
         "W6-nginx": Work(
-            f"{CLIENTS} clients fetch 1 MB {FETCHES} times by curl from nginx", web(f"nginx -c {built / 'nginx.conf'}")
+            f"{CLIENTS} clients fetch 1 MB {FETCHES} times by curl from nginx",
+            web(f"nginx -p /tmp -c {built / 'nginx.conf'}"),
         ),
         "W7": Work(f"W3 in two guests on two cores, {FLOWS_S} s", flows(2)),
         "W8-sum": Work("sha256sum of 200 MB", alone(sha), {"native": sha}),
         "W8-forks": Work(f"{FORKS} times fork and exec", alone([forks, str(FORKS)]), {"native": [forks, str(FORKS)]}),
-        "W8-python": Work(f"Python starts {STARTS} times", alone(starts), {"native": starts}),
+        "W8-python": Work("Python starts 100 times", alone(STARTS), {"native": STARTS}),
     }
 
 
