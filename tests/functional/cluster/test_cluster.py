@@ -32,7 +32,7 @@ SAME = (
 
 AT_WORK = """
 name: at-work
-time: {drive: work, tdf: 20}
+time: {drive: work, tdf: 50}
 guests: per-node
 nodes: {near: , left: {kind: router}, right: {kind: router}, far: }
 links:
