@@ -74,7 +74,9 @@ def _pair(rate: str, stop_s: int, server: str, client: str, end: Lab | None = No
 
 def _flows(bulk: str, parallelism: int) -> Lab:
     ports = range(5201, 5201 + FLOWS)
-    hosts = {"sink": _host(1, "100 Mbit", *(_process(f"{bulk} serve {port}") for port in ports))}
+    # Some connections of which the sender has ended stay open for ever there, so nobody asks how the receivers end.
+    serve = f"for port in $(seq {ports[0]} {ports[-1]}); do {bulk} serve $port & done; sleep infinity"
+    hosts = {"sink": _host(1, "100 Mbit", _process(["sh", "-c", serve], end=RUNNING))}
     for port in ports:
         hosts[f"s{port}"] = _host(0, "1 Gbit", _process(f"{bulk} send sink {port} {FLOWS_S}", 1))
     return _configuration(FLOWS_S + 20, [(0, 1, 12)], hosts, parallelism)
