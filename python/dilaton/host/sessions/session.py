@@ -43,7 +43,11 @@ class Session:
         self._input_lock = threading.Condition()
         self._input_over = False
         self._wake: socket.socket | None = None
-        self._outputs: dict[int, queue.SimpleQueue[bytes | None]] = {}
+        self._outputs: dict[int, queue.SimpleQueue[bytes | None]] = {
+            stream: queue.SimpleQueue() for stream in (STDOUT, STDERR)
+        }
+        """What has come of each output. A program may have written and ended before `attach`: what it left in its pipes
+        comes with its end, whatever was granted."""
         self._written: list[asyncio.Event] = []
         """Set for each output once nothing of it is to be passed on any more."""
 
@@ -51,11 +55,10 @@ class Session:
         """Connects the streams with open files of this process; None: the input is empty."""
         if stdin is None:
             self._send(Kind.CLOSE, STDIN)
-        else:
+        elif not self.ended.done():
             self._wake, woken = socket.socketpair()
             threading.Thread(target=self._read_input, args=(stdin, woken), daemon=True).start()
         for stream, file in ((STDOUT, stdout), (STDERR, stderr)):
-            self._outputs[stream] = queue.SimpleQueue()
             self._written.append(written := asyncio.Event())
             threading.Thread(target=self._write_output, args=(stream, file, written), daemon=True).start()
             self._send(Kind.GRANT, stream, struct.pack("<I", WINDOW_BYTES))

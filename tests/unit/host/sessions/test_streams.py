@@ -54,6 +54,27 @@ def test_no_more_is_under_way_than_the_line_takes_and_all_of_it_arrives() -> Non
     assert asyncio.run(scenario()) == frame(1, Kind.OPEN, 0, request)
 
 
+def test_what_a_program_wrote_that_ended_before_its_streams_are_connected_is_passed_on() -> None:
+    async def scenario() -> tuple[Ending, bytes]:
+        streams, guest_fd = Streams.of_guest()
+        read, write = os.pipe()
+        with socket.socket(fileno=guest_fd) as guest, open(os.devnull, "rb") as null:
+            await streams.open()
+            session = streams.begin(Request("h1", [b"x"]))
+            # The end of an output alone is none: what its program left in the other comes with its end.
+            guest.send(frame(1, Kind.CLOSE, 2) + frame(1, Kind.DATA, 1, b"written"))
+            guest.send(frame(1, Kind.EXITED, 0, struct.pack("<II", 3, 0)))
+            await session.ended
+            session.attach(null.fileno(), write, write)
+            ending = await asyncio.wait_for(session.wait(), PATIENCE_HOST_S)
+        await streams.close()
+        os.close(write)
+        with open(read, "rb") as output:
+            return ending, output.read()
+
+    assert asyncio.run(scenario()) == (Ending(3), b"written")
+
+
 @asynccontextmanager
 async def session_with_output() -> AsyncIterator[tuple[socket.socket, Session, int, int]]:
     """The guest's end of the line, a session, and both ends of the pipe that its output goes to."""
