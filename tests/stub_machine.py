@@ -104,6 +104,8 @@ class StubGuests:
         self._orders = Orders(None)
         self._moved = asyncio.Condition()
         self.is_closed = False
+        self.stopped_while_held: bool | None = None
+        """Whether virtual time stood when all were told to stop."""
 
     def homes(self) -> tuple[str, ...]:
         return ()
@@ -205,6 +207,8 @@ class StubGuests:
         return [Finished(t_ns=guest.now_ns, outcome=outcome, reason=failed) for guest in self.all]
 
     async def send(self, message: ToAgent) -> None:
+        if isinstance(message, Stop):
+            self.stopped_while_held = self.is_held()
         await self._guest.send(message)
 
     async def halt(self) -> None:

@@ -398,11 +398,12 @@ class _Run:
         guests.kill()
 
     async def _stopped(self, guests: Guests) -> None:
+        # Before the clock goes on: one that was held would be at the end of all sleeps before it is told to stop.
+        await guests.send(Stop(reason="interrupted"))
         if self.steering:
             # Processes need virtual time to end in good order. A guest that spins does not hear it.
             with contextlib.suppress(GuestError):
                 await self.steering.release("stopping")
-        await guests.send(Stop(reason="interrupted"))
         while not any(guest.is_stopped() for guest in guests.all):
             await asyncio.sleep(STOP_LOOK_HOST_S)
 

@@ -160,3 +160,5 @@ def test_a_run_stands_at_the_instant_that_it_was_to_be_held_at_until_somebody_as
     assert seen == [("started", "server"), ("started", "first")]
     assert (clock["virtual_s"], clock["held"]) == (1.5 * STEP_NS / 1e9, True)
     assert record.state == ("finished" if verb == CLOCK_RELEASE else "aborted")
+    # Were time to go on first, it might be at the end of all sleeps before anybody hears of the stop.
+    assert machine.guests[0].stopped_while_held is (True if verb == STOP else None)
