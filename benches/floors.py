@@ -5,9 +5,9 @@
 Names are those of `dilaton kernel list`. Measured are loops of getppid(2), of touching fresh pages and of spawns in
 guests, with the clock (`traps.py`), and bare loops of the host calls of one of these (`floor.c`), for a guest that
 traces its programs and for one that does not, with the three readings of clocks of each stop. The floor of a spawn is
-that of a process of the host, of as many page faults and CPUIDs as it has, and of a system call for each other stop, by
-the clock's own counters. The host and the kernels take turns. Figures are microseconds, least and greatest of the
-turns. The distance is what the guest took by what the host took in the same turn: median, least and greatest.
+that of a process of the host, of as many page faults as the clock counts and CPUIDs as a test has of an Intel CPU, and
+of a system call for each other stop. The host and the kernels take turns. Figures are microseconds, least and greatest
+of the turns. The distance is what the guest took by what the host took in the same turn: median, least and greatest.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Stops:
 
 
 def stops_of(kernel: str, directory: Path) -> Stops:
-    """Those of a spawn in a guest of that kernel, by the clock."""
+    """Those of a spawn in a guest of that kernel: by the clock, but for CPUIDs, which it does not count."""
     os.environ[kernels.VARIABLE] = kernel
     counters = ("stub_stops", "faults_told", "faults_asked")
     labs = [{"nodes": {"a": {}}, "run": [python("a", SPAWN.format(n))]} for n in (SPAWNS, 2 * SPAWNS)]
