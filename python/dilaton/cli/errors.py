@@ -83,7 +83,8 @@ def spelled(error: Exception) -> str:
     from dilaton.service.errors import RequestError
 
     if isinstance(error, RequestError) and error.field:
-        return f"--{error.field.replace('_', '-')}: {error.message}"
+        option = "-".join(filter(None, (error.field, error.word)))
+        return f"--{option.replace('_', '-')}: {error.message}"
     return str(error)
 
 

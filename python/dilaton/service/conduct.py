@@ -135,7 +135,7 @@ def _prepared(request: RunRequest, stack: contextlib.ExitStack, watcher: Watcher
         prepared = restored(request, stack.enter_context(reading(request.saved, request.saved_in)))
     if request.stays:
         if request.overrides.confirm:
-            raise RequestError("a run that stays has no end of its own; leave out --stay", "confirm")
+            raise request.overrides.unconfirmed("a run that stays has no end of its own; leave out --stay")
         return prepare.staying(prepared)
     if prepare.measures_nothing(prepared.lab):
         raise RequestError(

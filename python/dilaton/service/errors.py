@@ -14,12 +14,14 @@ class RequestError(ControlError):
     Attributes:
         message: what is wrong and what would be right; a line per problem.
         field: the field of the request that is wrong, which a face names as it spells it; empty: none by itself.
+        word: what the field says, where a face may have an option of its own for that; empty: it has none.
     """
 
-    def __init__(self, message: str, field: str = "") -> None:
+    def __init__(self, message: str, field: str = "", word: str = "") -> None:
         super().__init__(f"{field}: {message}" if field else message, "argument")
         self.message = message
         self.field = field
+        self.word = word
 
 
 @contextlib.contextmanager

@@ -101,8 +101,8 @@ def prepare(text: LabText, overrides: Overrides) -> Prepared:
         plan = compile_plan(lab, here.for_plans())
         if lab.fidelity.confirm and (why := refusal(lab, plan)):
             if overrides.confirm:
-                raise RequestError(why, "confirm")
-            raise lab_error("fidelity", why)
+                raise overrides.unconfirmed(why)
+            raise lab_error("fidelity.confirm", why)
     except LabError as error:
         raise locate(error, text.text, text.name, settings) from error
     return Prepared(lab, plan, text, settings, overrides)

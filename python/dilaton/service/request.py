@@ -14,6 +14,7 @@ from dilaton.lab.loader import read
 from dilaton.lab.parts.fidelity import Confirm
 from dilaton.lab.topology import KATHARA_FILE
 from dilaton.run.files.directory import LAB_FILE
+from dilaton.service.errors import RequestError
 
 Engine = Literal["local", "slurm", "ray"]
 """What machines are had from: made of this one, or of a cluster that Slurm or Ray looks after."""
@@ -85,6 +86,10 @@ class Overrides(Value):
     max_speed: str | None = None
     settings: tuple[str, ...] = ()
     confirm: Confirm | None = None
+
+    def unconfirmed(self, why: str) -> RequestError:
+        """That what is asked for cannot be confirmed as it is asked here."""
+        return RequestError(why, "confirm", self.confirm if isinstance(self.confirm, str) else "")
 
 
 class RunRequest(Value):

@@ -105,7 +105,8 @@ def test_a_saved_lab_goes_on_with_its_files_disks_and_links(tmp_path: Path, monk
     assert "7 ms" in outcome.terminal and "TDF 2" in outcome.terminal
     for words, why in {
         ("run", "kept", "--machines", "2"): "this machine alone",
-        ("run", "kept", "--confirm"): "cannot be confirmed",
+        ("run", "kept", "--confirm-suspect"): "dilaton: --confirm-suspect: a run of a saved lab cannot be confirmed",
+        ("run", "kept", "--set", "fidelity=confirm"): "--set fidelity: a run of a saved lab cannot be confirmed",
         ("saved", "show", "none"): "no saved lab",
         ("saved", "remove", "none"): "no lab that was saved",
         ("save", str(outcome.path), "kept"): "no run is going on",

@@ -128,6 +128,22 @@ def test_where_only_suspect_runs_are_confirmed_a_valid_one_costs_nothing_more(tm
     [
         (GOOD, ["--drive", "event"], "/lab.yaml:7:11: fidelity: on the event drive CPUs take no time"),
         (GOOD.replace("fidelity: confirm", ""), ["--drive", "event", "--confirm"], "dilaton: --confirm: on the event"),
+        (
+            GOOD.replace("fidelity: confirm", ""),
+            ["--drive", "event", "--confirm-suspect"],
+            "dilaton: --confirm-suspect: on the event",
+        ),
+        (
+            GOOD.replace("fidelity: confirm", "fidelity:\n  tolerance: 2%\n  confirm: suspect"),
+            ["--drive", "event"],
+            "/lab.yaml:9:12: fidelity.confirm: on the event drive CPUs take no time",
+        ),
+        (
+            GOOD,
+            ["--drive", "event", "--set", "fidelity={confirm: suspect}"],
+            "dilaton: --set fidelity: on the event drive CPUs take no time",
+        ),
+        (GOOD, ["--stay", "--confirm-suspect"], "dilaton: --confirm-suspect: a run that stays has no end of its own"),
         (GOOD, ["--no-confirm", "--confirm-suspect"], "dilaton: --confirm-suspect: --confirm and --no-confirm say"),
         (GOOD, ["--stay", "--confirm"], "dilaton: --confirm: a run that stays has no end of its own"),
         (GOOD.replace("confirm", "conform"), [], "/lab.yaml:7:11: fidelity: conform: not what can be asked"),

@@ -16,7 +16,7 @@ from ruamel.yaml.reader import ReaderError
 from dilaton.lab.errors import LabError, Path, Problem, field_name
 from dilaton.lab.text.yaml_nodes import LimitError, compose
 
-MAIN_FIELDS = ("mean", "random", "probability")
+MAIN_FIELDS = ("mean", "random", "probability", "confirm")
 """What a value alone stands for: `delay: 20ms` is `delay: {mean: 20ms}`, and the mistake is told of `delay`."""
 
 _STANDARD_TAG = "tag:yaml.org,2002:"

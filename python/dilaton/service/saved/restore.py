@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from dilaton.lab.errors import Problem
 from dilaton.plan.model import Plan
 from dilaton.service.errors import RequestError
 from dilaton.service.prepare import Prepared, prepare
@@ -61,7 +62,10 @@ def restored(request: RunRequest, tree: Path) -> Prepared:
     overrides = request.overrides.model_copy(update={"settings": settings})
     prepared = prepare(LabText.read(tree / LAB), overrides)
     if prepared.lab.fidelity.confirm:
-        raise RequestError("a run of a saved lab cannot be confirmed; write --no-confirm", "confirm")
+        why = "a run of a saved lab cannot be confirmed"
+        if request.overrides.confirm:
+            raise overrides.unconfirmed(f"{why}; leave this out")
+        raise prepared.placed([Problem("", 0, 0, "fidelity.confirm", f"{why}; write --no-confirm")])
     if request.machines > 1 or request.onto or request.engine != "local":
         raise RequestError(
             "a saved lab runs on this machine alone; leave this out", "onto" if request.onto else "machines"
