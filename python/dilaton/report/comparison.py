@@ -168,8 +168,8 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE, least: Mapping[str, f
 
     Args:
         sets: The first is the reference. All have the same circumstances.
-        tolerance: As for `compare`.
-        least: Of some metrics the difference, in their own unit, up to which it does not count for all together.
+        tolerance: As for `compare`. What differs by no more does not count for all metrics together either.
+        least: Of some metrics the difference, in their own unit, up to which it does not count there, if that is more.
     """
     reference, *others = sets
     everywhere = {where: _in_all([run for runs in sets.values() for run in runs[where]]) for where in sets[reference]}
@@ -182,14 +182,12 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE, least: Mapping[str, f
                 len(ones),
                 len(twos),
                 [[run[metric].values for run in (*ones, *twos)] for metric in everywhere[where]],
-                [(least or {}).get(metric, 0.0) for metric in everywhere[where]],
+                [max(tolerance * _mean(ones, metric), (least or {}).get(metric, 0.0)) for metric in everywhere[where]],
             )
             for where, (ones, twos) in both.items()
         ]
         apart_in_all = sets_apart(blocks)
-        matters = False
         for (where, (ones, twos)), found in zip(both.items(), apart_in_all.blocks, strict=True):
-            matters |= any(apart.distance.relative > tolerance for apart in found)
             rows += [
                 Row(
                     _named(where, metric),
@@ -204,7 +202,7 @@ def compare_sets(sets: Sets, tolerance: float = TOLERANCE, least: Mapping[str, f
                 )
                 for metric, apart in zip(everywhere[where], found, strict=True)
             ]
-        together.append(Together(name, apart_in_all.p, matters and apart_in_all.p <= SIGNIFICANCE))
+        together.append(Together(name, apart_in_all.p, apart_in_all.p <= SIGNIFICANCE))
     known = {
         _named(where, metric): metric in everywhere[where]
         for runs_by_where in sets.values()
@@ -227,6 +225,11 @@ def pooled(sets: Sets) -> dict[str, dict[str, Metric]]:
                 values = np.concatenate([run[metric].values for run in runs])
                 found[name][_named(where, metric)] = Metric(metric, runs[0][metric].unit, values)
     return found
+
+
+def _mean(runs: Sequence[Metrics], metric: str) -> float:
+    """The mean of a metric over all values of runs, without its sign."""
+    return abs(float(np.mean(np.concatenate([run[metric].values for run in runs]))))
 
 
 def _in_all(runs: Sequence[Metrics]) -> list[str]:

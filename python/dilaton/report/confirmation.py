@@ -234,7 +234,7 @@ def _in_sets(rung: int, reference: int, here: list[Measured], there: list[Measur
         name: {"": [{key: each for key, each in run.metrics.items() if key not in small} for run in which]}
         for name, which in (("more", there), ("here", here))
     }
-    compared = compare_sets(sets, tolerance, _least(there, tolerance))
+    compared = compare_sets(sets, tolerance, there[0].least)
     changes = _ordered(
         [_change(row, tolerance, here[0], is_significant=row.distance.p <= LEVEL) for row in compared.rows]
     )
@@ -246,16 +246,6 @@ def _in_sets(rung: int, reference: int, here: list[Measured], there: list[Measur
     elif _missing(runs) or any(each.metric in here[0].decisive for each in beyond):
         outcome = "unclear"
     return Judged(rung, reference, len(here), outcome, changes, p, missing=_missing(runs))
-
-
-def _least(there: list[Measured], tolerance: float) -> dict[str, float]:
-    """Up to which difference each result does not matter, in its own unit."""
-    names = frozenset[str]().union(*(run.metrics for run in there))
-    means = {
-        name: np.mean(np.concatenate([run.metrics[name].values for run in there if name in run.metrics]))
-        for name in names
-    }
-    return {name: max(tolerance * abs(float(mean)), there[0].least.get(name, 0.0)) for name, mean in means.items()}
 
 
 def _all_within(runs: Sequence[Metric], least: float) -> bool:
