@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,7 @@ import pytest
 
 import dilaton
 from dilaton.cli.runs.result import print_confirmation
-from dilaton.report.confirmation import Change, Confirmation, Judged
+from dilaton.report.confirmation import REPEATS, Change, Confirmation, EnoughError, Judged, Measured, confirm
 from dilaton.report.confirming import record_of, verdict_of
 from dilaton.report.page import write_report
 from dilaton.report.results import results_of
@@ -91,7 +92,7 @@ def test_what_cannot_be_told_leaves_the_verdict() -> None:
 
 def test_the_results_are_those_of_programs_with_when_and_how_they_ended(tmp_path: Path) -> None:
     lab = made.LAB.replace("expect:", "  - {on: a, name: bulk, exec: iperf3 -c b -J, after: server}\nexpect:")
-    found = results_of(dilaton.load(made.run_dir(tmp_path, lab, bulk=text("tcp.json"))))
+    found = results_of(dilaton.load(made.run_dir(tmp_path, lab, bulk=text("tcp.json"))), 0.05)
     assert {"ping rtt", "ping delivered", "ping done", "bulk throughput", "bulk done"} <= found.decisive
     assert {"check ping.loss == 0%", "a:eth0 sent"} <= set(found.metrics)
     assert "a:eth0 sent" not in found.decisive
@@ -102,8 +103,40 @@ def test_the_results_are_those_of_programs_with_when_and_how_they_ended(tmp_path
 
 def test_how_long_nobody_answered_is_known_within_one_interval_of_requests(tmp_path: Path) -> None:
     lab = made.LAB.replace("exec: ping -c 3 b", "name: ping, exec: timeout 9 ping -i 0.2 -c 3 b")
-    found = results_of(dilaton.load(made.run_dir(tmp_path, lab)))
+    found = results_of(dilaton.load(made.run_dir(tmp_path, lab)), 0.05)
     assert (found.metrics["ping outage"].values.tolist(), found.least["ping outage"]) == ([0.0], 0.2)
+
+
+@pytest.mark.parametrize(("jitter_ms", "runs"), [(0.4, 2), (2.0, 2 * REPEATS)])
+def test_jitter_alone_asks_for_repeats_only_where_a_round_trip_would_notice(
+    tmp_path: Path, jitter_ms: float, runs: int
+) -> None:
+    """A flow of UDP over 20 ms, whose jitter is 7 us with more time: up to a twentieth of a round trip it is the same."""
+    lab = made.LAB.replace("expect:", "  - {on: a, name: bulk, exec: iperf3 -c b -u -J, after: server}\nexpect:")
+    bench = Jittery(tmp_path, lab, jitter_ms)
+    found = confirm(bench, 2, 0.05)
+    assert len(bench.made) == runs
+    assert found.judged[0].outcome == ("same" if runs == 2 else "changed")
+
+
+class Jittery:
+    """Runs of a lab with a flow of UDP, of which only the jitter is another one at the lab's own TDF."""
+
+    def __init__(self, path: Path, lab: str, jitter_ms: float) -> None:
+        self.path, self.lab, self.jitter_ms = path, lab, jitter_ms
+        self.made: set[tuple[int, int]] = set()
+
+    def measure(self, rung: int, repeat: int) -> Measured:
+        if rung not in (0, 2):
+            raise EnoughError("the search is another test's")
+        path = self.path / f"{rung}-{repeat}"
+        if not path.exists():
+            self.made.add((rung, repeat))
+            printed = text("udp.json")
+            if rung == 0:
+                printed = re.sub(r'"jitter_ms":.*', f'"jitter_ms": {self.jitter_ms},', printed)
+            made.run_dir(path, self.lab, bulk=printed)
+        return results_of(dilaton.load(path), 0.05)
 
 
 def test_terminal_and_page_show_both_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,7 +129,7 @@ class _Bench:
     def _measure(self, rung: int, repeat: int) -> Measured:
         if rung == repeat == 0:
             self._check_untouched()
-            return _results(self.run)
+            return self._results(self.run)
         place = self.place(rung, repeat)
         self._check_bounds(rung)
         lab = self._lab(rung, repeat)
@@ -144,7 +144,14 @@ class _Bench:
         if record.state != "finished":
             raise EnoughError(f"{place}: the run {record.state}: {record.reason}")
         self.levels[place] = record.verdict.level if record.verdict else None
-        return _results(load(self.run.path / place))
+        return self._results(load(self.run.path / place))
+
+    def _results(self, run: Run) -> Measured:
+        """The results of a run, parts of which programs in guests wrote."""
+        try:
+            return results_of(run, float(self.lab.fidelity.tolerance))
+        except (RecordError, OSError) as error:
+            raise EnoughError(str(error)) from error
 
     def _lab(self, rung: int, repeat: int) -> Lab:
         seed = self.lab.seed + repeat
@@ -173,14 +180,6 @@ def _tdf_of(run: Run, plan: Plan, is_adaptive: bool) -> Fraction:
         return plan.time.tdf.ratio
     highest = max((change.tdf for change in trace if change.tdf is not None), default=float(plan.time.tdf.ratio))
     return Fraction(math.ceil(highest))
-
-
-def _results(run: Run) -> Measured:
-    """The results of a run, parts of which programs in guests wrote."""
-    try:
-        return results_of(run)
-    except (RecordError, OSError) as error:
-        raise EnoughError(str(error)) from error
 
 
 def _execute(plan: Plan, source: Source, path: Path, options: Options, execute: Execute) -> Record:
