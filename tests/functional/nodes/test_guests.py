@@ -74,6 +74,13 @@ def test_what_is_measured_does_not_show_how_many_guests_there_are(
     assert outcome.process("bulk")["result"]["retransmits"] > 0, "the queue of 20 overflows"
 
 
+def test_guests_come_to_their_end_where_a_cpu_is_a_thousand_times_too_slow(run_lab: RunLab) -> None:
+    lab = APART.replace("{tdf: 2}", "{tdf: 0.0007}").replace("ping -i 1 -c 100000 b", "sleep 100000")
+    # What reads the frames by which guests tell of their ends gets 95 % of a CPU, and has not done so when its guest idles.
+    outcome = run_lab(lab + "stop_after: 30s\n")
+    assert outcome.record["state"] == "finished", outcome.record["reason"]
+
+
 def test_every_frame_keeps_the_promise_of_the_wire_and_is_counted(per_node: Outcome) -> None:
     record = per_node.record
     assert [guest["name"] for guest in record["guests"]] == ["a", "r", "b"]

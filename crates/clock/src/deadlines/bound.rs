@@ -87,6 +87,11 @@ pub fn last_ns() -> u64 {
     BOUND.last_ns.get()
 }
 
+/// Whether the others bind this guest before that instant.
+pub fn is_before(instant: VirtualInstant) -> bool {
+    is_bound() && BOUND.last_ns.get() < instant.as_ns()
+}
+
 /// This guest does not catch up with the host's clock, and goes on at its bound for a while.
 pub fn take_turn() {
     BOUND.turn_end_ns.set(host_now().as_ns() + TURN_NS);
@@ -132,17 +137,22 @@ pub fn obey(page: &ClockPage) {
 /// and it without them.
 pub fn leave(page: &ClockPage) {
     if let Some(guest) = guest() {
-        masks::exclusively(|| guest.leave());
-        go(page);
+        // In one section: a handler in between would tell the others that this guest runs, and they would wait for it.
+        masks::exclusively(|| {
+            guest.leave();
+            go(page);
+        });
     }
 }
 
 /// Another kernel goes on from `now` in this guest's place. The others wait for it, and this one is none of them any more.
 pub fn hand_over(page: &ClockPage, now: VirtualInstant) {
     if let Some(guest) = guest() {
-        masks::exclusively(|| guest.hand_over(guest::run_ns(now)));
-        guest::end();
-        go(page);
+        masks::exclusively(|| {
+            guest.hand_over(guest::run_ns(now));
+            guest::end();
+            go(page);
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use core::ffi::c_int;
 use interrupts::Id;
 use virtual_time::Sleep;
 
-use crate::deadlines::{commands, timer};
+use crate::deadlines::{bound, commands, timer};
 use crate::host::own_counter::host_now;
 use crate::host::page::{add, count, ClockPage};
 use crate::host::sys;
@@ -90,6 +90,9 @@ fn wait(page: &ClockPage) -> bool {
         let sleep = timer::skip_idle_time(page);
         if sleep == Sleep::No {
             return true;
+        }
+        if bound::is_before(timer::next().min(present::stands_at())) {
+            continue;
         }
         let begin_ns = host_now().as_ns();
         let disturbed = !doze(page, sleep);

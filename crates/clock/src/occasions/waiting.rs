@@ -16,6 +16,11 @@
 //! the kernel's idle loop round each time, whose work would bring the guest that far beyond its bound, and make all
 //! frames late that arrive until then. The host's signals end the wait; what they interrupt is for others' sake until
 //! there. Before the kernel hears of input, the clock goes to where it may send again (`Guest::go_back`).
+//!
+//! **Known and not read.** A kernel may idle while frames that it knows of lie in its rings: what reads them is a thread of
+//! real-time priority, and such threads get 95 % of each second of a CPU, which is little time where the CPU is slow. It reads
+//! them after its next timer, so that is what it tells. A sender that does not know that lowers the word to the arrival of
+//! the next one, and so lets it run in vain: then it is at its bound, and tells its instant again.
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
@@ -31,7 +36,7 @@ use crate::host::page::ClockPage;
 use crate::host::sys;
 use crate::kernel::leavings::unseen;
 use crate::kernel::masks;
-use crate::sources::guest;
+use crate::sources::{guest, tap};
 use crate::time::{aside, present, standing};
 
 /// After so many rounds of waiting a guest looks whether they have brought it nearer to the host's clock.
@@ -167,7 +172,7 @@ pub fn pass(page: &ClockPage) -> bool {
     let next = timer::next().min(present::stands_at().max(present::latest(page)));
     let next_ns = if next == VirtualInstant::NEVER { NEVER } else { guest::run_ns(next) };
     WAITING.aside_since_ns.set(aside::own_work_ns());
-    let mut may_run = guest.pass(next_ns);
+    let mut may_run = guest.pass_reading(next_ns, tap::reads);
     if !may_run {
         WAITING.disturbed.set(false);
         let mask = masks::block();

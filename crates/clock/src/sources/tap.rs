@@ -82,8 +82,7 @@ pub fn look_for_arrivals(guest: &Guest) {
     let mut first_ns = NEVER;
     for number in guest.ways_in() {
         let way = wire.way(number);
-        let receiver = devices().iter().find(|device| device.way_in.get() == number && device.readiness.is_heard());
-        match receiver {
+        match receiver(number) {
             Some(device) if device.readiness.awaits() => {
                 first_ns = wire.first_arrival_ns(way).unwrap_or(NEVER).min(first_ns);
             }
@@ -92,6 +91,17 @@ pub fn look_for_arrivals(guest: &Guest) {
         }
     }
     TABLE.arrival_ns.set(if first_ns == NEVER { NEVER } else { guest::own_ns(first_ns) });
+}
+
+/// The device by which the kernel listens to a way.
+fn receiver(number: usize) -> Option<&'static Device> {
+    devices().iter().find(|device| device.way_in.get() == number && device.readiness.is_heard())
+}
+
+/// Whether what arrives on a way is seen to at that instant. Where the kernel knows already that there is something, it is not:
+/// it reads that when it gets to it.
+pub fn reads(number: usize) -> bool {
+    receiver(number).map_or(true, |device| device.readiness.awaits())
 }
 
 /// Takes out of a ring what has arrived by `now_ns`; when the next frame does.
