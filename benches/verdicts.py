@@ -1,6 +1,6 @@
 """How often the verdict is wrong: random labs at random loads, and what the same labs show at a much larger TDF.
 
-    PYTHONPATH=python .venv/bin/python benches/verdicts.py RECORDS [--seed 0] [--count 100] [--judge-only]
+    PYTHONPATH=python .venv/bin/python benches/verdicts.py RECORDS [--seed 0] [--count 100] [--prove] [--judge-only]
 
 A lab's seed says all of it. It is run on the work drive at a TDF at which the machine has next to nothing to do, the
 truth, and at some at which it would have to do a tenth to four times of what it can. Each run is a line of the file
@@ -20,8 +20,12 @@ differ by does: a CPU that is too slow makes results not only other but also les
 not made right by another one of the same lab that is more wrong. Of five pings one more or less that is lost is chance,
 and the mean of two or three is no result.
 
-What is `suspect` or `invalid` is run again with more time, as by `--confirm-suspect`, but for the search for a TDF that
-helps. Then it is counted, too, of how many the proof takes the doubt, rightly or not, and how many runs that took.
+With `--prove` what is `suspect` or `invalid` is run again with more time, as by `--confirm-suspect`, but for the search
+for a TDF that helps. Then it is counted, too, of how many the proof takes the doubt, rightly or not, and how many runs
+that took: most of the time of such a benchmark, so that without it three times as many labs are judged in an hour.
+
+A guest is no slower than what its nodes' shares of a CPU are together. Where that is a higher TDF than a load asks for,
+loads are drawn from what is left, and only that TDF is judged where nothing is.
 """
 
 from __future__ import annotations
@@ -199,10 +203,17 @@ def make_lab(seed: int) -> Record:
     return lab
 
 
-def loads_of(seed: int) -> list[float]:
-    """At which the lab of a seed is judged: shares of the machine, one of each third of the range."""
+def loads_of(seed: int, most: float = math.inf) -> list[float]:
+    """At which the lab of a seed is judged: shares of the machine, one of each part of the range.
+
+    Args:
+        seed: That.
+        most: What the machine has to do at the least TDF that the lab can have.
+    """
     draw = random.Random(seed + 10**6)
-    low, high = map(math.log, LOADS)
+    if most <= LOADS[0]:
+        return [most]
+    low, high = math.log(LOADS[0]), math.log(min(LOADS[1], most))
     step = (high - low) / LOADS_PER_LAB
     return [math.exp(low + step * (number + draw.random())) for number in range(LOADS_PER_LAB)]
 
@@ -264,6 +275,7 @@ def run_lab(lab: Record, drive: str, tdf: float, *, is_proven: bool = False) -> 
             if record["state"] == "aborted":
                 return {"tdf": tdf, "state": "given up", "said": f"it took more than {RUN_HOST_S} s"}
             proof = record["confirmation"]
+            proven = {"proof": proof and said_of(proof)} if is_proven else {}
             return {
                 "tdf": tdf,
                 "state": record["state"],
@@ -273,8 +285,7 @@ def run_lab(lab: Record, drive: str, tdf: float, *, is_proven: bool = False) -> 
                 "results": summed(lab, results_of(record, out)),
                 "processes": record["processes"],
                 "host_s": record["time"]["boot_host_s"] + record["time"]["host_s"],
-                "proof": proof and said_of(proof),
-            }
+            } | proven
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             return {"tdf": tdf, "state": "broken", "said": f"{error!r}: {(done.stdout + done.stderr)[-500:]}"}
 
@@ -324,8 +335,8 @@ def start_us(process: Record) -> int:
     return 1000 * int(process.get("start", "0ms").removesuffix("ms"))
 
 
-def measure(book: Book, seed: int) -> None:
-    """Makes the runs of a seed that are not there yet."""
+def measure(book: Book, seed: int, *, is_proven: bool) -> None:
+    """Makes the runs of a seed that are not there yet; `is_proven`: what leaves a doubt is run again with more time."""
     there = {(line["role"], line["number"]): line for line in book.lines() if line["seed"] == seed}
     lab = make_lab(seed)
 
@@ -334,7 +345,7 @@ def measure(book: Book, seed: int) -> None:
             # The results of the work drive do not depend on what else the machine does, and it skips what is idle.
             drive = "work" if role in TRUTHS else lab["time"]["drive"]
             asked = phased(lab, number) if role == "phased" else lab
-            found = run_lab(asked, drive, tdf, is_proven=role == "judged")
+            found = run_lab(asked, drive, tdf, is_proven=is_proven and role == "judged")
             there[role, number] = {"seed": seed, "role": role, "number": number, **found}
             book.add(there[role, number])
         return there[role, number]
@@ -342,8 +353,11 @@ def measure(book: Book, seed: int) -> None:
     truth = made("truth", 0, TRUTH_TDF)
     if truth["state"] != "finished":
         return
+    # The event drive knows no TDF.
     shares = sum(node.get("cpu", 0) for node in lab["nodes"].values())
-    for number, load in enumerate(loads_of(seed)[: 1 if lab["time"]["drive"] == "event" else None]):
+    most = work_of(truth) / shares if shares else math.inf
+    for number, load in enumerate(loads_of(seed, most)[: 1 if lab["time"]["drive"] == "event" else None]):
+        # Rounded it may be less than the shares are.
         tdf = max(shares, float(f"{work_of(truth) / load:.3g}"))
         run, truths = made("judged", number, tdf), [truth]
         judged = [run]
@@ -408,7 +422,8 @@ def cases(book: Book) -> Iterator[tuple[Record, Record, dict[str, float], Record
             continue
         lab = make_lab(seed)
         judged = [run for run in runs if run["role"] == "judged" and "guests" in run]
-        for run in sorted(judged, key=lambda run: run["number"]):
+        # The first of those at one TDF: one verdict does not count twice.
+        for run in {run["tdf"]: run for run in sorted(judged, key=lambda run: -run["number"])}.values():
             again = [other for other in runs if other["role"] == f"again-{run['number']}" and "guests" in other]
             off = far_off(truths, [run, *again])
             if off and len([run for run in runs if run["role"] in TRUTHS]) < TRUTHS_MAX:
@@ -439,7 +454,10 @@ def report(book: Book) -> None:
     print(
         f"{len(seeds)} labs, {total} verdicts: {', '.join(f'{count} {kind}' for kind, count in sorted(counts.items()))}"
     )
-    print(f"of those that are not valid, {', '.join(f'{len(runs)} {kind}' for kind, runs in sorted(proofs.items()))}")
+    if proofs:
+        print(
+            f"of those that are not valid, {', '.join(f'{len(runs)} {kind}' for kind, runs in sorted(proofs.items()))}"
+        )
     for outcome in ("confirmed", "changed", "unclear"):
         made = [run for runs in proofs.values() for run in runs if run["proof"] and run["proof"]["outcome"] == outcome]
         if made:
@@ -467,12 +485,13 @@ def main() -> None:
     parser.add_argument("records", type=Path, help="JSON lines, made or gone on with")
     parser.add_argument("--seed", type=int, default=0, help="of the first lab")
     parser.add_argument("--count", type=int, default=100, help="of labs; their seeds are consecutive")
+    parser.add_argument("--prove", action="store_true", help="run what leaves a doubt again with more time")
     parser.add_argument("--judge-only", action="store_true", help="run nothing")
     asked = parser.parse_args()
     book = Book(asked.records)
     if not asked.judge_only:
         for seed in range(asked.seed, asked.seed + asked.count):
-            measure(book, seed)
+            measure(book, seed, is_proven=asked.prove)
     report(book)
 
 
